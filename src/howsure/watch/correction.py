@@ -14,6 +14,8 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import checked, json_number, plain, restored
 from howsure.core.errors import InputError
 from howsure.core.formats import fixed, number
+from howsure.core.registry import check_known
+from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.shared import SharedScore, scored, shared_by_all
 from howsure.metrics.wording import between
@@ -112,6 +114,7 @@ class Correction:
         """What `as_dict` made."""
         fitted = FittedRecalibration.from_json(checked(told.get("fitted"), str, "fitted"))
         made: Self = restored({**told, "fitted": fitted}, cls, "correction")
+        check_known(made.score.metric, catalogue(), "score of the correction")
         return made
 
 

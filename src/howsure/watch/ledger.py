@@ -348,7 +348,7 @@ class Ledger:
                 self._place.write(name, stream_bytes(table.filter(pa.array(waits))))
         sizes = np.cumsum([entry.rows + entry.late for entry in reversed(entries)])
         for entry in entries[: int((sizes > MOST_NAMES).sum())]:
-            if entry.names and max(entry.days) <= settled:
+            if entry.names and max(entry.days, default=settled) <= settled:
                 self._place.remove(entry.names)
 
 
