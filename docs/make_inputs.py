@@ -28,14 +28,14 @@ role empty. Names that allow two readings are an error, which names the flag to 
 
 Names are compared in lower case, with spaces and hyphens as underscores.
 
-A column of dates and one of times of day, such as `Date` and `Time`, are read as one time. Dates such
-as `31.12.2025` and `31/12/2025` are read day first, and the result states this.
+A column of dates and one of times of day, such as `Date` and `Time`, are read as one time. Dates
+such as `31.12.2025` and `31/12/2025` are read day first, and the result states this.
 
 The index of a pandas frame counts as its first columns, in memory as in the files that `to_csv`,
-`to_parquet`, `to_excel` and R's `write.csv` write of it. Where no column is named like times, an index
-without a name is the time if it holds dates, and so is a first column of 20 dates or more that rise from
-row to row. Numbers without a name count rows and are ignored. `--time ""` leaves times out; a column
-without a name is called `"Unnamed: 0"`.
+`to_parquet`, `to_excel` and R's `write.csv` write of it. Where no column is named like times, an
+index without a name is the time if it holds dates, and so is a first column of 20 dates or more
+that rise from row to row. Numbers without a name count rows and are ignored. `--time ""` leaves
+times out; a column without a name is called `"Unnamed: 0"`.
 
 `howsure recalibrate` adds columns whose names begin with `recalibrated_`, such as
 `recalibrated_sd`. Where a table has such predictions, they are read in place of the originals.

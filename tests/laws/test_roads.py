@@ -54,7 +54,9 @@ def quantiles(rng: np.random.Generator) -> Any:
     """In clusters whose names are numbers, in an index without order."""
     cluster = np.arange(N) // 4
     y = rng.normal(size=N // 4)[cluster] + rng.normal(size=N)
-    table = {f"q{level:02}": v for level, v in ((5, -1.6), (25, -0.7), (50, 0.0), (75, 0.7), (95, 1.6))}
+    table = {
+        f"q{level:02}": v for level, v in ((5, -1.6), (25, -0.7), (50, 0.0), (75, 0.7), (95, 1.6))
+    }
     return pd.DataFrame({"y": y, **table, "cluster": cluster}, index=rng.permutation(N))
 
 

@@ -888,9 +888,13 @@ def test_the_worst_region_pays_for_being_chosen() -> None:
     for learn, judge in ((order[:300], order[300:]), (order[300:], order[:300])):
         tree = DecisionTreeRegressor(max_depth=2, min_samples_leaf=15, random_state=0)
         tree.fit(x[learn], covered[learn] - RIGHT)
-        nodes = [tree.decision_path(x[rows]).toarray()[:, 1:].astype(bool) for rows in (learn, judge)]
+        nodes = [
+            tree.decision_path(x[rows]).toarray()[:, 1:].astype(bool) for rows in (learn, judge)
+        ]
         ends = [
-            stats.beta.ppf(0.99995, covered[learn][inside].sum() + 1, (~covered[learn][inside]).sum())
+            stats.beta.ppf(
+                0.99995, covered[learn][inside].sum() + 1, (~covered[learn][inside]).sum()
+            )
             for inside in nodes[0].T
         ]
         inside = nodes[1][:, int(np.nanargmin(ends))]

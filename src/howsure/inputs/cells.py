@@ -119,7 +119,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 kind, table[name], name, from_text=source.from_text, decimal=source.decimal
             )
             if kind == "time" and is_index(roles, name):
-                _check_index(column, name)
+                _check_index(np.asarray(column), name)
                 timed = (f"column {quoted(name)} is read as time, as the index of a frame",)
             columns[kind, name] = column
         except InputError as error:

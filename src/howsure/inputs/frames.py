@@ -16,12 +16,13 @@ from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, quoted, refusing
 
+
 def _with_index(frame: Any) -> Any:
     """A frame of pandas with its index as a column, which a file of it has too.
 
     Without a name it is called ``index``; numbers without one are numbers of rows.
     """
-    index = getattr(frame, "index", None)
+    index: Any = getattr(frame, "index", None)
     if not hasattr(index, "nlevels"):
         return frame
     if type(index).__name__ == "PeriodIndex":

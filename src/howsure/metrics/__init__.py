@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from howsure.metrics.conditional import ert as ert
     from howsure.metrics.conditional import hsic as hsic
     from howsure.metrics.conditional import local_pit as local_pit
-    from howsure.metrics.conditional import width_correlation as width_correlation
     from howsure.metrics.conditional import regions_differ as regions_differ
+    from howsure.metrics.conditional import width_correlation as width_correlation
     from howsure.metrics.conditional import worst_region as worst_region
     from howsure.metrics.conditional import worst_slab as worst_slab
     from howsure.metrics.congruence import mcmd as mcmd

@@ -419,7 +419,7 @@ def _losses(view: View, members: FloatArray | None, levels: FloatArray) -> Float
 def _members(view: View) -> FloatArray | None:
     """The members of an ensemble of several; None of other predictions."""
     held = view.held(Samples)
-    if held is None or held.size < 2 or any(map(view.held, (Distribution, Quantiles))):
+    if held is None or held.size < 2 or view.held(Distribution) or view.held(Quantiles):
         return None
     return held.sorted_samples
 

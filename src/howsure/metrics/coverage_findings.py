@@ -138,10 +138,11 @@ _FEW_LEVELS = 3
 
 def _ends(case: Case) -> Draft:
     held = next((each for each in case.evalset.beliefs if isinstance(each, Intervals)), None)
-    ends = (np.zeros(1),) * 2
-    if held is not None:
-        ends = (held.lower, held.upper) if math.isnan(case.coverage) else held.interval(case.coverage)
-    below, above = (np.isinf(end).ravel() for end in ends)
+    if held is None:
+        raise UnanswerableError("")
+    levels = held.own_coverages
+    place = levels.index(case.coverage) if case.coverage in levels else 0
+    below, above = (np.isinf(ends[:, place]) for ends in (held.lower, held.upper))
     infinite = below | above
     if not infinite.any():
         raise UnanswerableError("")  # of intervals with two ends nothing is said
@@ -149,12 +150,18 @@ def _ends(case: Case) -> Draft:
     if not infinite.all():
         rest = None if counts is None else counts[~infinite]
         others = weighted_mean(case.array("covered")[~infinite], rest)
-    kinds = {"no end": below & above, "no lower end": below & ~above, "no upper end": above & ~below}
+    kinds = {
+        "no end": below & above,
+        "no lower end": below & ~above,
+        "no upper end": above & ~below,
+    }
     return Draft(
-        effect=weighted_mean(infinite, counts),
+        effect=weighted_mean(infinite.astype(np.float64), counts),
         n=float(len(below)),
         facts={
-            "kinds": {what: weighted_mean(rows, counts) for what, rows in kinds.items()},
+            "kinds": {
+                what: weighted_mean(rows.astype(np.float64), counts) for what, rows in kinds.items()
+            },
             "others": others,
             "bad": bool(kinds["no end"].all()),
         },

@@ -316,7 +316,9 @@ def at_worst(case: Case, ask: Callable[[Case], Draft], *, short_first: bool = Fa
     worst = min(every, key=lambda coverage: every[coverage].p)
     p = min(len(every) * every[worst].p, 1.0)
     named, facts = worst if p < _PLAIN else case.coverage, {}
-    below = [c for c, each in every.items() if each.effect < -_SMALL and len(every) * each.p < _PLAIN]
+    below = [
+        c for c, each in every.items() if each.effect < -_SMALL and len(every) * each.p < _PLAIN
+    ]
     if short_first and below:
         named = min(below, key=lambda coverage: every[coverage].p)
         if every[worst].effect > 0:

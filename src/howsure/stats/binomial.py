@@ -125,13 +125,13 @@ def shift_shares(
     return np.asarray(special.expit(odds + step))
 
 
-def worst_part(upper: FloatArray, expected: npt.ArrayLike, farthest: int) -> int:
+def worst_part(upper: FloatArray, expected: FloatArray, farthest: int) -> int:
     """The part that its interval proves to be covered less than expected by most.
 
     `upper` are the upper ends of simultaneous intervals. Where no part is covered less, it is
     `farthest`, the one that differs most in either direction.
 
-    >>> worst_part(np.array([0.99, 0.5, 0.8]), 0.9, farthest=0)
+    >>> worst_part(np.array([0.99, 0.5, 0.8]), np.full(3, 0.9), farthest=0)
     1
     """
     short = np.nan_to_num(expected - upper, nan=0.0)

@@ -150,7 +150,12 @@ def _is_idle(finding: Finding) -> bool:
 
 def _doubtful(finding: Finding) -> bool:
     """Whether it is seen by itself alone, not among all tests."""
-    return finding.state == "caution" and finding.id not in ("dependence", "comparison", "rows", "ends")
+    return finding.state == "caution" and finding.id not in (
+        "dependence",
+        "comparison",
+        "rows",
+        "ends",
+    )
 
 
 def _counted(rows: int) -> str:

@@ -57,8 +57,8 @@ def judge(
     Returns
     -------
     findings : tuple of Finding
-        What is wrong with rows and ends; what is bad, the largest for its tolerance; then the others,
-        coverage first.
+        What is wrong with rows and ends; what is bad, the largest for its tolerance; then the
+        others, coverage first.
     silent : dict of str to str
         Why the other findings do not apply, by id.
 
@@ -147,7 +147,7 @@ def _unsure(draft: Draft) -> float:
 def ordered(
     findings: Sequence[Finding], costs: Mapping[str, float] = MappingProxyType({})
 ) -> tuple[Finding, ...]:
-    """What is wrong with rows and ends; what is bad, by its cost if known, then by size; the others."""
+    """What is wrong with rows and ends; what is bad, by cost if known, then by size; the others."""
     places = {name: place for place, name in enumerate(questions())}
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 

@@ -22,7 +22,18 @@ from howsure.verdict.dependence import DEPENDENCE
 from howsure.verdict.row_finding import ROWS
 
 _ORDER = (
-    *("rows", "ends", "coverage", "bias", "spread", "skew", "tails", "one_sided", "support", "groups"),
+    *(
+        "rows",
+        "ends",
+        "coverage",
+        "bias",
+        "spread",
+        "skew",
+        "tails",
+        "one_sided",
+        "support",
+        "groups",
+    ),
     *("region", "ease", "congruence", "width", "trade", "skill", "sets", "dependence", "drift"),
     *("lead_time", "comparison"),
 )

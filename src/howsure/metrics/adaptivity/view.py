@@ -261,7 +261,9 @@ def _differing(
     if tested.note:
         return found
     level = 1.0 - (1.0 - view.confidence) / sum(len(names) for _, names in divided)
-    ways = [[np.bincount(codes, mass * each) for each in (1.0, hits, expected)] for codes, _ in divided]
+    ways = [
+        [np.bincount(codes, mass * each) for each in (1.0, hits, expected)] for codes, _ in divided
+    ]
     n, seen, due = (np.concatenate(column) for column in zip(*ways, strict=True))
     ends = clopper_pearson(np.round(seen), np.round(n), confidence=level)
     names = [name for _, parts in divided for name in parts]

@@ -19,6 +19,7 @@ __all__ = [
     "DependenceTest",
     "LocalPit",
     "Region",
+    "RegionTest",
     "Slab",
     "WorstRegion",
     "WorstSlab",

@@ -375,7 +375,7 @@ def _moments(factor: Floats, surplus: FloatArray) -> tuple[FloatArray, FloatArra
 def _worst_band(
     hit: BoolArray, wide: FloatArray, claimed: FloatArray, confidence: float, seed: int
 ) -> Region | None:
-    """The tenth of the widths covered least for its claim on one half of the rows, judged on the other."""
+    """The tenth of the widths farthest below its claim on one half, judged on the other."""
     order = content_order(seed, wide, hit.astype(np.float64))
     search, judge = np.sort(order[: len(hit) // 2]), np.sort(order[len(hit) // 2 :])
     if len(search) < 2 * _BANDS:

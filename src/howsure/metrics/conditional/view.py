@@ -183,8 +183,7 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
         found = _answer(view, name, coverage)
         region = None if found is None else found.region
         if name == "regions_differ" and region is not None and regions:
-            if region.where == regions[0][1].where:
-                continue
+            region = None if region.where == regions[0][1].where else region
         if region is not None and (region.n or name != "local_pit"):
             if isinstance(found, WorstSlab) and found.slab is not None:
                 inputs, _ = input_table(_part(view).evalset)

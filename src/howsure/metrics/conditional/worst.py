@@ -108,9 +108,9 @@ def worst_region(
     -----
     Each half of the rows fits a tree of depth two to c_i − p_i, whether covered less the claim,
     and takes the node below its root whose upper 99.99 % Clopper–Pearson end lies farthest below
-    its mean claim. The other half judges it by the exact binomial test (of unequal claims conservative:
-    Hoeffding 1956). Of the two regions, that with the lowest upper end is told; its p-value counts
-    twice, and its interval is simultaneous for both (Bonferroni).
+    its mean claim. The other half judges it by the exact binomial test (of unequal claims
+    conservative: Hoeffding 1956). Of the two regions, that with the lowest upper end is told; its
+    p-value counts twice, and its interval is simultaneous for both (Bonferroni).
 
     Examples
     --------
