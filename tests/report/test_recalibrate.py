@@ -161,7 +161,7 @@ def test_best_fits_what_the_trials_advise(monkeypatch: pytest.MonkeyPatch) -> No
     found = howsure.recalibrate(table(40, 1, y=False), table(300, 0), method="best")
     assert found.methods == {"distributions": "crude"}
     assert found.sentence == "Applied: Crude cuts the CRPS by 9 %."
-    assert str(found).startswith("Crude cuts the CRPS by 9 %.\n")
+    assert str(found).startswith("Applied: Crude cuts the CRPS by 9 %.\n")
     assert [held.n for held in asked] == [300]
 
 

@@ -131,7 +131,7 @@ def worst_part(upper: FloatArray, expected: FloatArray | float, farthest: int) -
     `upper` are the upper ends of simultaneous intervals. Where no part is covered less, it is
     `farthest`, the one that differs most in either direction.
 
-    >>> worst_part(np.array([0.99, 0.5, 0.8]), 0.9, farthest=0)
+    >>> worst_part(np.array([0.99, 0.5, 0.8]), np.full(3, 0.9), farthest=0)
     1
     """
     short = np.nan_to_num(expected - upper, nan=0.0)
