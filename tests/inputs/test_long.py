@@ -166,14 +166,21 @@ def test_levels_of_something_else_are_ignored_as_before(level: Any) -> None:
     assert made.n == 6
 
 
-@pytest.mark.parametrize("wrong", [0.0, 1.0, 50.0])
-def test_one_wrong_level_does_not_turn_levels_into_rows(wrong: float) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (0.0, "must have all 4 levels, .*first: level 0 of day"),
+        (1.0, "must have all 4 levels, .*first: level 1 of day"),
+        (50.0, "levels between 0 and 1.* got '50' .* at row 7"),
+    ],
+)
+def test_one_wrong_level_does_not_turn_levels_into_rows(wrong: float, said: str) -> None:
     levels = np.tile([0.1, 0.5, 0.9], 20)
     y = np.repeat(np.arange(20.0), 3)
     table = {"y": y, "predicted": y + levels, "level": levels, "day": y}
     assert load(table).evalsets[0].n == 20
     levels[7] = wrong
-    with pytest.raises(InputError, match=f"levels between 0 and 1.* got '{wrong:g}' .* at row 7"):
+    with pytest.raises(InputError, match=said):
         load(table)
 
 

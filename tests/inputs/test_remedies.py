@@ -642,6 +642,25 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
         lambda: read(Y, MEAN, weights_kind="importance"),
         {"give weights": lambda: read(Y, MEAN, weights_kind="importance", weights=SD)},
     ),
+    "an end beside models": (
+        lambda: read(Y, {"lower": LOW, "upper": UP, "forest": DRAWS}, coverage=0.9),
+        {
+            "give both ends as one model": lambda: read(
+                Y, {"name": {"lower_90": LOW, "upper_90": UP}, "forest": DRAWS}
+            )
+        },
+    ),
+    "ends or two models": (
+        lambda: howsure.load(frame(pred_min=LOW, pred_max=UP)),
+        {
+            "pass lower=, upper= and coverage=": lambda: howsure.load(
+                frame(pred_min=LOW, pred_max=UP), lower="pred_min", upper="pred_max", coverage=0.9
+            ),
+            "or points=": lambda: howsure.load(
+                frame(pred_min=LOW, pred_max=UP), points=["pred_min", "pred_max"]
+            ),
+        },
+    ),
     # ---- rows
     "a cell is missing": (
         lambda: read(GAP),
@@ -705,6 +724,7 @@ _PROPOSES = re.compile(
     r"\b(pass|give|leave \w+ out|call it|goes? in as|would (use|say)|drop|name them|compares)\b"
 )
 _ELSEWHERE = {
+    "and no intervals or other uncertainty": "tests/report/test_coercion.py",
     "one model is needed": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "each row must be a case": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "leaves rows out of": "objects of other libraries: tests/inputs/test_objects.py",

@@ -52,7 +52,8 @@ class FrameTable(Source):
         self.title = title
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
-        if type(frame).__module__.startswith("pandas") and frame.columns.nlevels > 1:
+        pandas = type(frame).__module__.startswith("pandas")
+        if pandas and getattr(getattr(frame, "columns", None), "nlevels", 1) > 1:
             frame = frame.set_axis(["_".join(filter(None, map(str, n))) for n in frame], axis=1)
         with refusing(title):
             self._frame: Any = nw.from_native(_with_index(frame))

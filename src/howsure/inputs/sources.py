@@ -311,7 +311,11 @@ def _rows_of(place: Place) -> int | None:
 
 def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Iterator[Source]:
     """The tables that a caller gives, each opened when it is asked for."""
+    said = {"encoding": encoding is not None, "decimal": decimal != "."}
+    idle = " and ".join(name for name, given in said.items() if given)
     for table in _opened(source, encoding, decimal):
+        if idle and not table.from_text:
+            table.notes = (*table.notes, f"{idle}: of files of text alone, so not used here")
         yield adapted(table)
 
 
