@@ -94,7 +94,8 @@ class LedgerEntry:
             DaySums(**dict(zip(_KEYS, keys, strict=True)), sums=total)
             for *keys, total in zip(*told, sums, strict=True)
         )
-        return replace(restored(beside, cls, "entry"), sums=made)
+        entry: LedgerEntry = restored(beside, cls, "entry")
+        return replace(entry, sums=made)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
