@@ -30,7 +30,7 @@ class Booked:
     late : int
         Rows of days that were booked before, which are left out.
     unknown : int
-        Labels of rows that are not waiting.
+        NamedOutcomes of rows that are not waiting.
     again : int
         Rows that came before, which change nothing.
     changed : int
@@ -74,7 +74,7 @@ class Booked:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Labels:
+class NamedOutcomes:
     """y alone, of rows by their names."""
 
     title: str  # of its table

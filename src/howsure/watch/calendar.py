@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.source import quoted
 
-LONGEST_GAP = 366
+_LONGEST_GAP = 366
 """Days without rows: a wrong date farther on would book all days up to it as empty."""
 _FIRST_GAP = 5 * 366  # days from a reference to the first rows, as a model may be watched late
 _MOST_DAYS = 4_000_000  # to which days are numbered, so that seconds and 20240303 are none
@@ -46,33 +46,29 @@ class Calendar:
     def days(self, times: pa.ChunkedArray) -> IntArray:
         """The day of each row; an error unless times are of the reference's kind and zone."""
         dated, zone, days = _days_of(times, self.column)
+        wanted = ""
         if dated != self.dated:
-            kinds = ("numbers", "dates")
-            remedy = "; write them as 2024-02-29" if self.dated else ""
+            wanted = "dates such as 2024-02-29" if self.dated else "numbers of days"
+        elif bool(zone) != bool(self.zone):
+            wanted = f"times with{'' if self.zone else 'out'} a time zone"
+        elif zone and (zone[0] < self.zone[0] - _SHIFT or zone[1] > self.zone[1] + _SHIFT):
+            wanted = "times of one time zone"
+        if wanted:
             raise InputError(
-                f"column {quoted(self.column)} must hold {kinds[self.dated]}, as the reference "
-                f"does, got {kinds[dated]} such as {times[0].as_py()}{remedy}"
-            )
-        if bool(zone) != bool(self.zone):
-            raise InputError(
-                f"column {quoted(self.column)} must hold times {'with' if self.zone else 'without'}"
-                f" a time zone, as the reference does, got {times[0].as_py()}"
-            )
-        if zone and (zone[0] < self.zone[0] - _SHIFT or zone[1] > self.zone[1] + _SHIFT):
-            raise InputError(
-                f"column {quoted(self.column)} must hold times of the reference's time zone, "
-                f"{_offset(self.zone[0])}, got {_offset(zone[0])}: days would begin elsewhere"
+                f"column {quoted(self.column)} must hold {wanted}, as the reference does, got "
+                f"{times[0].as_py()}"
             )
         return days
 
     def check_near(self, titles: Sequence[tuple[str, IntArray]], latest: int | None) -> None:
         """Refuse days of tables that lie far from all before."""
         days = np.unique(np.concatenate([each for _, each in titles]))
-        before, most = (self.last, _FIRST_GAP) if latest is None else (latest, LONGEST_GAP)
-        if days[0] < self.first - LONGEST_GAP:
+        before = self.last if latest is None else max(self.last, latest)
+        most = _FIRST_GAP if latest is None else _LONGEST_GAP
+        if days[0] < self.first - _LONGEST_GAP:
             (title, *_) = (title for title, own in titles if days[0] in own)
             raise InputError(
-                f"{title} must not lie over {LONGEST_GAP} days before the reference, which begins "
+                f"{title} must not lie over {_LONGEST_GAP} days before the reference, which begins "
                 f"with {self.in_words(self.first)}, got {self.in_words(int(days[0]))}"
             )
         for day in days[days > before].tolist():
@@ -83,16 +79,11 @@ class Calendar:
                     f"({self.in_words(before)}), got {self.in_words(day)}: days between would be "
                     "booked as empty"
                 )
-            before, most = day, LONGEST_GAP
+            before, most = day, _LONGEST_GAP
 
     def in_words(self, day: int) -> str:
         """A day for people."""
-        return day_in_words(day, self.dated)
-
-
-def day_in_words(day: int, dated: bool) -> str:
-    """A day for people."""
-    return str(np.datetime64(day, "D")) if dated else f"day {day}"
+        return str(np.datetime64(day, "D")) if self.dated else f"day {day}"
 
 
 def _days_of(column: pa.ChunkedArray, name: str) -> tuple[bool, tuple[int, ...], IntArray]:
@@ -115,9 +106,3 @@ def _days_of(column: pa.ChunkedArray, name: str) -> tuple[bool, tuple[int, ...],
     ahead = (local - times).astype("timedelta64[s]").astype(np.int64) / 60
     zone = (math.floor(ahead.min()), math.ceil(ahead.max()))
     return True, zone, local.astype("datetime64[D]").astype(np.int64)
-
-
-def _offset(minutes: int) -> str:
-    """By how much clocks are ahead of UTC, as ISO writes it."""
-    hours, rest = divmod(abs(minutes), 60)
-    return f"{'-' if minutes < 0 else '+'}{hours:02d}:{rest:02d}"

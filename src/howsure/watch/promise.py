@@ -16,7 +16,7 @@ from howsure.inputs.building import Crossing
 from howsure.inputs.matching import Missing
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
-from howsure.watch.calendar import Calendar, day_in_words
+from howsure.watch.calendar import Calendar
 from howsure.watch.quantities import ALL, COMPONENTS, UsualError
 from howsure.watch.running import Running
 from howsure.watch.selected import Strata
@@ -86,7 +86,8 @@ class Promise:
         strata = self.strata
         whole = {
             "y": "y" in self.columns,
-            "calendar": getattr(self.calendar, "column", None) == self.columns.get("time"),
+            "calendar": getattr(self.calendar, "column", None) == self.columns.get("time")
+            and len(getattr(self.calendar, "zone", ())) in (0, 2),
             "reading": self.reading.keys() == _READING.keys(),
             "quantities": len({*self.quantities} & {*_QUANTITIES}) == len(self.quantities) > 0,
             "bounds": len(self.bounds) == len(self.quantities),
@@ -156,7 +157,7 @@ class Promise:
 
     def day_in_words(self, day: int) -> str:
         """A day for people."""
-        return day_in_words(day, self.dated)
+        return f"day {day}" if self.calendar is None else self.calendar.in_words(day)
 
     def strata_of(self, rows: EvalSet) -> IntArray | None:
         """The stratum of each row; None where there are none."""

@@ -41,7 +41,7 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
-from howsure.watch.booking import Arrivals, Booked, Labels
+from howsure.watch.booking import Arrivals, Booked, NamedOutcomes
 from howsure.watch.calendar import Calendar
 from howsure.watch.correction import RUNNING, Correction, go_on, learn, stretched
 from howsure.watch.expected import MOST_ROWS, Background
@@ -447,7 +447,7 @@ class Watch:
     def _booked(self, state: LedgerState, tables: Sequence[Any]) -> tuple[Booked, Addition]:
         """What some tables add to all before: rows first, then y alone."""
         came = Arrivals(waiting=[*self._waiting(state)])
-        labels: list[Labels] = []
+        labels: list[NamedOutcomes] = []
         for source in self._sources(tables):
             came.titles.append(source.title)
             needed = any(name in source.names for name in self.promise.needed())
@@ -545,7 +545,7 @@ class Watch:
             yield came.known[name]
         yield from came.names
 
-    def _labels(self, source: Source) -> Labels:
+    def _labels(self, source: Source) -> NamedOutcomes:
         """y alone, with names, and days where the column of times is there."""
         promise, title = self.promise, source.title
         calendar = promise.calendar
@@ -578,9 +578,9 @@ class Watch:
         keys = hashes if days is None else row_keys(hashes, days)
         if len(np.unique(keys)) < len(keys):
             raise InputError(f"{title} must name each row once")
-        return Labels(title=title, hashes=hashes, days=days, y=np.concatenate(outcomes))
+        return NamedOutcomes(title=title, hashes=hashes, days=days, y=np.concatenate(outcomes))
 
-    def _match(self, labels: Labels, state: LedgerState, came: Arrivals) -> None:
+    def _match(self, labels: NamedOutcomes, state: LedgerState, came: Arrivals) -> None:
         """Find the rows that labels are of, which wait or came before."""
         hashes, y = labels.hashes, labels.y
         if labels.days is not None:
@@ -653,15 +653,15 @@ class Watch:
             )
         if done.rows or done.waiting:
             return
-        if done.again:
-            raise InputError(
-                f"{title} holds no new row: {done.came_before}, with the reference or since"
-            )
         if done.late:
             raise InputError(
                 f"{title} holds days that are booked alone (up to "
                 f"{promise.day_in_words(came.sums.latest or 0)}): a day is booked "
                 f"{promise.mature} days after it, and once"
+            )
+        if done.again:
+            raise InputError(
+                f"{title} holds no new row: {done.came_before}, with the reference or since"
             )
         raise InputError(f"{title} holds y of no row that waits")
 
