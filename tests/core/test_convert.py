@@ -27,9 +27,12 @@ from howsure.core.convert import (
     checked,
     filled,
     from_options,
+    json_number,
     option_names,
     packed,
     plain,
+    read_json,
+    restored,
     unpacked,
 )
 from howsure.core.errors import InputError
@@ -345,3 +348,73 @@ def test_what_no_float_holds_is_refused_whatever_its_digits() -> None:
         with pytest.raises(InputError, match=r"^v must be at most 1\.8e\+308 in size, got "):
             checked(most, float, "v")
     assert checked(10**399, int, "v") == 10**399
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    inner: Inner
+    parts: tuple[Inner, ...]
+    numbers: npt.NDArray[np.float64]
+    places: npt.NDArray[np.int64]
+    known: npt.NDArray[np.bool_]
+    worth: Mapping[str, Mapping[str, Positive]]
+    pair: tuple[int, float]
+    far: float = math.inf
+    absent: float = math.nan
+    bound: float | None = None
+
+
+KEPT = Kept(
+    inner=Inner(draws=None),
+    parts=(Inner(), Inner(draws=3)),
+    numbers=np.array([[1.5, np.nan], [np.inf, -0.0]]),
+    places=np.array([2**62, -1]),
+    known=np.array([True, False]),
+    worth={"": {"bias": 1.5}},
+    pair=(3, 0.25),
+)
+
+
+def test_what_is_made_plain_is_restored_through_json() -> None:
+    told = read_json(json.dumps(plain(KEPT, json_number), allow_nan=False))
+    made = restored(told, Kept, "kept")
+    for name in ("numbers", "places", "known"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(KEPT, name))
+        assert getattr(made, name).dtype == getattr(KEPT, name).dtype
+    for name in ("inner", "parts", "worth", "pair", "far", "bound"):
+        assert getattr(made, name) == getattr(KEPT, name)
+    assert math.isnan(made.absent)
+    del told["far"]
+    assert restored(told, Kept, "kept").far == math.inf  # a class may gain fields
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("inner", {"draws": 0}, r"kept\.inner\.draws must be a whole number"),
+        ("inner", {"import": "os"}, "key of kept.inner must be one of draws, move"),
+        ("inner", [], r"kept\.inner must be of the kind Inner"),
+        ("parts", [{}, 3], r"kept\.parts/1|kept\.parts must"),
+        ("numbers", [[1.0], [1.0, 2.0]], "in lists of one length"),
+        ("numbers", ["x"], "must hold numbers"),
+        ("places", [1.5], "must hold int64 alone, got float64"),
+        ("known", [1], "must hold bool alone, got int64"),
+        ("worth", {"": {"bias": -1.0}}, r"kept\.worth\.\.bias must be above 0"),
+        ("pair", [1], "a list of 2"),
+        ("far", "x", "must be a number"),
+    ],
+)
+def test_what_does_not_fit_is_not_restored(field: str, value: Any, said: str) -> None:
+    told = {**plain(KEPT, json_number), field: value}
+    with pytest.raises(InputError, match=said):
+        restored(told, Kept, "kept")
+    del told[field]
+    if field != "far":
+        with pytest.raises(InputError, match=r"kept must be whole: .*missing"):
+            restored(told, Kept, "kept")
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "1e999", "9" * 30, "[" * 100_000, "{'a': 1}"])
+def test_json_of_others_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="it is no JSON of numbers and text"):
+        read_json(text)

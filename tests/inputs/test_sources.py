@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from howsure.core.errors import InputError
 from howsure.inputs import load, load_inputs, load_new, load_unlabelled, open_table, write_table
+from howsure.inputs.sources import is_huge
 
 FORMS = (".parquet", ".arrow", ".csv", ".csv.gz", ".tsv.zst")
 
@@ -108,3 +110,16 @@ def test_parts_of_types_that_do_not_go_together_are_refused(tmp_path: Path) -> N
     (folder / "notes.txt").write_text("none of these")
     (folder / "9.parquet").unlink()
     assert open_table(folder).whole().num_rows == 60
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.zst", ".parquet"])
+def test_a_small_file_of_many_rows_is_huge(tmp_path: Path, ending: str) -> None:
+    """Equal rows take next to nothing where they are compressed."""
+    path, equal = tmp_path / f"t{ending}", pa.table({name: np.zeros(200_000) for name in "abc"})
+    if ending == ".parquet":
+        pq.write_table(equal, path)  # which says once what repeats
+    else:
+        write_table(equal, path)
+    past = min(50 * path.stat().st_size - 1, 150_000)
+    assert is_huge(path, past)
+    assert not is_huge(path, 300_000)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import howsure
+from damage import damaged, places
 from howsure.core.errors import HowsureError, InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.columns import prediction_columns
@@ -254,28 +255,13 @@ def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
     FittedRecalibration(recalibrators=(fitted,), scales=TaughtScale.of(rows("intervals", 0))).save(
         path
     )
-    whole = path.read_text(encoding="utf-8")
+    whole = json.loads(path.read_text(encoding="utf-8"))
     given = rows("intervals", 1)
 
-    def places(value: Any, at: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-        deeper = [
-            place
-            for key, item in inner
-            for place in (
-                places(item, (*at, key)) if isinstance(item, dict | list) else [(*at, key)]
-            )
-        ]
-        return [at, *deeper]
-
     tried = refused = 0
-    for place in places(json.loads(whole)["mend"], ("mend",)):
+    for place in places(whole["mend"]):
         for put in (None, -1, 0.5, "text", [], {}, {"float": "nan"}):
-            held = json.loads(whole)
-            spot = held
-            for key in place[:-1]:
-                spot = spot[key]
-            spot[place[-1]] = put
+            held = {**whole, "mend": damaged(whole["mend"], place, put)}
             path.write_text(json.dumps(held), encoding="utf-8")
             tried += 1
             try:

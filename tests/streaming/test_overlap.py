@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from damage import GONE, damaged, places
 from howsure.core.errors import InputError
 from howsure.inputs import write_table
 from howsure.streaming import Resources, State, load_parts, loaded_state, merged_states
@@ -226,30 +227,13 @@ def test_damaged_metadata_is_an_input_error(states: Path, tmp_path: Path) -> Non
     """Each fact is left out, and made something else, one after another."""
     tried, refused, out = 0, 0, tmp_path / "x.arrow"
 
-    def damages(told: dict, at: tuple = ()) -> list[tuple]:
-        inner = told
-        for step in at:
-            inner = inner[step]
-        places = [at] if at else []
-        if isinstance(inner, dict) and len(at) < 3:
-            for key in inner:
-                places += damages(told, (*at, key))
-        return places
-
     with pa.ipc.open_file(states / "0.arrow") as file:
         table = file.read_all()
     plain = json.loads(table.schema.metadata[b"howsure"])
     del plain["hash"]
-    for place in damages(plain):
-        for damage in (None, "gone", -1, [], "text"):
-            told = json.loads(json.dumps(plain))
-            inner = told
-            for step in place[:-1]:
-                inner = inner[step]
-            if damage == "gone":
-                del inner[place[-1]]
-            else:
-                inner[place[-1]] = damage
+    for place in places(plain, 3):
+        for put in (None, GONE, -1, [], "text"):
+            told = damaged(plain, place, put)
             held = table.replace_schema_metadata({"howsure": json.dumps(told)})
             tried += 1
             try:

@@ -339,7 +339,7 @@ def test_names_are_found_again() -> None:
     assert marks_of(np.array([0.0, np.nan])).tolist() == [*marks_of(np.array([-0.0])), 0]
     share = np.mean(marks_of(y) == marks_of(y + 1e-3))
     assert share < 0.03  # two marks are alike by chance in 1 of 255
-    with pytest.raises(InputError, match="names of rows must take"):
+    with pytest.raises(InputError, match="names of rows must take 9 bytes each"):
         RowNames.from_bytes(joined.to_bytes()[:-1])
 
 

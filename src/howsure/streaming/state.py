@@ -228,10 +228,11 @@ class State:
             raise InputError(f"{path} cannot be read as a state: a regular file is needed")
         try:
             with pa.memory_map(os.fspath(path)) as file:
-                mark, stream = file.read_buffer(8), file.read_buffer()
-            if mark.to_pybytes()[:6] != b"ARROW1":
-                raise pa.ArrowInvalid("it is no Arrow file")
-            table = stream_table(stream)
+                whole = pa.ipc.open_file(file)
+                file.seek(8)  # after its mark the file is a stream
+                table = stream_table(file.read_buffer())
+                if not table.schema.equals(whole.schema, check_metadata=True):
+                    raise pa.ArrowInvalid("its end does not fit its beginning")
         except (pa.ArrowException, OSError, UnicodeError) as error:
             raise InputError(f"{path} cannot be read as a state: {error}") from error
         from howsure.streaming.load import loaded_state  # which imports this module

@@ -86,7 +86,8 @@ class Promise:
         strata = self.strata
         whole = {
             "y": "y" in self.columns,
-            "calendar": getattr(self.calendar, "column", None) == self.columns.get("time"),
+            "calendar": getattr(self.calendar, "column", None) == self.columns.get("time")
+            and len(getattr(self.calendar, "zone", ())) in (0, 2),
             "reading": self.reading.keys() == _READING.keys(),
             "quantities": len({*self.quantities} & {*_QUANTITIES}) == len(self.quantities) > 0,
             "bounds": len(self.bounds) == len(self.quantities),
