@@ -237,8 +237,8 @@ def regions_differ(
     named = farthest
     if name == "coverage" or (name == "spread" and deviation < 0):
         lowest = _lowest(problem, held, expected, level)
-        claimed = float(np.mean(problem.coverage))  # where all cover more, less is no fault
-        if lowest is not None and lowest.upper < lowest.expected and lowest.upper < claimed:
+        mean_claim = float(np.mean(problem.coverage))  # where all cover more, less is no fault
+        if lowest is not None and lowest.upper < min(lowest.expected, mean_claim):
             named, name = lowest, "coverage"
             deviation = lowest.empirical_coverage - lowest.expected
     p = min(1.0, 2 * len(signals) * p)
