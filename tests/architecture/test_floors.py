@@ -52,7 +52,7 @@ OPTIONAL = {
 }
 FORMULA_FLOORS = {"core", "stats"}
 BESIDE_TOPICS = {
-    *("interval_rows", "finding", "coverage_findings"),
+    *("interval_rows", "finding"),
     *("view", "measure", "recording", "groups", "compare", "shared"),
     *("assess", "laws", "examples", "skce"),  # which take predictions
 }

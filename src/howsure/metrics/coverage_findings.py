@@ -26,7 +26,6 @@ from howsure.metrics.finding import (
     student_p,
 )
 from howsure.metrics.wording import points, share_with_span
-from howsure.predictions import Intervals
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
@@ -168,13 +167,7 @@ _FEW_LEVELS = 3
 
 
 def _ends(case: Case) -> Draft:
-    held = next((each for each in case.evalset.beliefs if isinstance(each, Intervals)), None)
-    ends = (np.zeros(1),) * 2
-    if held is not None:
-        ends = (
-            (held.lower, held.upper) if math.isnan(case.coverage) else held.interval(case.coverage)
-        )
-    below, above = (np.isinf(end).ravel() for end in ends)
+    below, above = (np.isinf(end) for end in case.ends or (np.zeros(1),) * 2)
     infinite = below | above
     if not infinite.any():
         raise UnanswerableError("")  # of intervals with two ends nothing is said
