@@ -149,6 +149,7 @@ def test_the_same_rows_are_refused(tmp_path: Path) -> None:
     assert watch.show().open_rows == before
 
 
+@pytest.mark.slow
 def test_misses_that_come_first_break_nothing_where_days_mature(tmp_path: Path) -> None:
     """Booked as they come, y far off would break every promise that is kept."""
     watch = begun(tmp_path, mature=5)

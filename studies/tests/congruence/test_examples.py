@@ -113,6 +113,7 @@ def test_figure_one_agrees_with_earlier_repetitions(studies: Mapping[str, Any]) 
         assert abs(case.mean - case.checked[0]) < 3.0 * case.checked[1], case.label
 
 
+@pytest.mark.slow
 def test_only_congruence_finds_the_model_that_ignores_x(studies: Mapping[str, Any]) -> None:
     for case in studies["calibration"].cases:
         assert case.mean < 2.0 * case.expected

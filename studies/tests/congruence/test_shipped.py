@@ -96,6 +96,7 @@ def test_the_page_of_what_ships_is_that_of_the_store(
     assert own.to_markdown().split("##", 1)[1] == there.to_markdown().split("##", 1)[1]
 
 
+@pytest.mark.slow
 def test_rows_that_no_figure_draws_stay_behind(ran: Path) -> None:
     store, study = Store(ran / "store"), CongruenceStudy()
     whole: dict[str, CongruenceStudies] = {
