@@ -207,7 +207,7 @@ def test_best_prints_what_was_advised(served: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(mends, "try_recalibrations", tried)
     shown = invoked("new.csv --calibration held.csv -o out.csv --method best --seed 7")
-    assert shown.startswith("Crude cuts the CRPS by 9 %.\ndistributions: crude (shift ")
+    assert shown.startswith("Applied: Crude cuts the CRPS by 9 %.\ndistributions: crude (shift ")
     advice = Advice(method="")
     shown = invoked("held.csv --calibration held.csv -o out.csv --method best --seed 7")
     assert shown.startswith("Nothing that was tried helps beyond chance")

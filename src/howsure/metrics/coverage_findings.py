@@ -26,7 +26,6 @@ from howsure.metrics.finding import (
     student_p,
 )
 from howsure.metrics.wording import points, share_with_span
-from howsure.predictions import Intervals
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
@@ -137,12 +136,7 @@ _FEW_LEVELS = 3
 
 
 def _ends(case: Case) -> Draft:
-    held = next((each for each in case.evalset.beliefs if isinstance(each, Intervals)), None)
-    if held is None:
-        raise UnanswerableError("")
-    levels = held.own_coverages
-    place = levels.index(case.coverage) if case.coverage in levels else 0
-    below, above = (np.isinf(ends[:, place]) for ends in (held.lower, held.upper))
+    below, above = (np.isinf(end) for end in case.ends or (np.zeros(1),) * 2)
     infinite = below | above
     if not infinite.any():
         raise UnanswerableError("")  # of intervals with two ends nothing is said

@@ -17,7 +17,7 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
-from howsure.predictions import EvalSet, LabelSets
+from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.stats.binomial import worst_part
 
 if TYPE_CHECKING:
@@ -271,6 +271,16 @@ class Case:
         if self.evalset.chronology is not None and not isinstance(dependence, str):
             return max(dependence.effective - 1.0, 1.0)
         return max(self.evalset.independent_n - 1.0, 1.0)
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray] | None:
+        """Of bare intervals at the coverage, or at their lowest; None of other predictions."""
+        held = next((each for each in self.evalset.beliefs if isinstance(each, Intervals)), None)
+        if held is None:
+            return None
+        known = held.own_coverages
+        place = known.index(self.coverage) if self.coverage in known else 0
+        return held.lower[:, place], held.upper[:, place]
 
     @property
     def of_sets(self) -> bool:
