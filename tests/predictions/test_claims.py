@@ -31,6 +31,14 @@ def misses(values: list[float], i: int) -> tuple[float, float]:
     return below / len(values), above / len(values)
 
 
+def test_nothing_is_claimed_beyond_an_infinite_end() -> None:
+    lower, upper = [-np.inf, -np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf, 1.0]
+    claims = Intervals(lower, upper, coverage=0.9).claimed_misses(np.full(4, 0.5), 0.9)
+    below, above = (side[:, 0] for side in claims)
+    np.testing.assert_allclose(below, [0.0, 0.0, 0.1, 0.05], atol=1e-15)
+    np.testing.assert_allclose(above, [0.0, 0.1, 0.0, 0.05], atol=1e-15)
+
+
 @SETTINGS
 @given(
     st.lists(st.integers(0, 4), min_size=3, max_size=9),
