@@ -204,7 +204,7 @@ UNSEEN = {
     **dict.fromkeys(
         (
             *("--features", "--ease", "--embedding", "--image", "--groups"),
-            *("--time", "--cutoff", "--horizon", "--series", "--cluster"),
+            *("--time", "--cutoff", "--horizon", "--series", "--cluster", "--uncertainty"),
         ),
         "the column is read and checked, and used where a measure asks for it",
     ),
