@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import howsure
+from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
@@ -19,6 +19,7 @@ from howsure.inputs.roles import ROLES
 from howsure.predictions.columns import to_columns
 from howsure.report.coercion import OF_TABLES, ROWS, opened
 
+pd = needs("pandas")
 N = 60
 NUMBERS = child(0, "all used").normal(size=(N, 24))
 Y = NUMBERS[:, 0]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import howsure
@@ -21,6 +20,7 @@ from howsure.core.errors import HowsureError
 from howsure.core.rng import child
 from howsure.report.coercion import opened
 
+pd = needs("pandas")
 N = 40
 Y = child(0, "remedies").normal(size=N)
 MEAN = child(0, "remedies, means").normal(size=N)

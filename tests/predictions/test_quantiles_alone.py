@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 import howsure
+from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs.names import quantile_levels
 from howsure.predictions.columns import to_columns
 from howsure.streaming import Resources, load_parts
 
+pd = needs("pandas")
 N = 2000
 CENTRE = child(0, "alone, centres").normal(size=N)
 Y = CENTRE + child(1, "alone, errors").normal(size=N)
