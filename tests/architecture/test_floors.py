@@ -7,6 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -65,10 +66,17 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def all_parsed() -> None:
+    """Trees are what all tests here share, and no one's."""
+    for path in BOTH:
+        parsed(path)
+
+
 @cache
 def imports(path: Path, *, top_only: bool) -> set[str]:
     """Dotted names that a file imports; at its top alone, or anywhere."""
-    nodes = _top(parsed(path)) if top_only else list(ast.walk(parsed(path)))
+    nodes = _top(parsed(path)) if top_only else list(statements(parsed(path)))
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -78,6 +86,14 @@ def imports(path: Path, *, top_only: bool) -> set[str]:
             found.add(node.module or "")
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
     return found
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node: imports stand in no expression, which are most of a tree."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, field, ()):
+            yield inner
+            yield from statements(inner)
 
 
 def _top(tree: ast.Module) -> list[ast.AST]:
