@@ -72,6 +72,7 @@ def test_a_machine_that_is_slow_just_then_is_allowed_for(tmp_path: Path) -> None
     assert "exit status 0" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-n", "1")])
 def test_a_lane_that_exceeds_its_budget_fails(tmp_path: Path, options: tuple[str, ...]) -> None:
     """Three times .2 s, those of fixtures included, are 60 units or more."""

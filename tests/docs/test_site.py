@@ -91,6 +91,7 @@ def test_the_start_page_leads_to_every_section() -> None:
         assert f"{page}.html" in links, page
 
 
+@pytest.mark.slow
 def test_every_script_has_a_thumbnail_of_its_own() -> None:
     scripts = sorted((ROOT / "docs").glob("*/plot_*.py"))
     scripts = [path for path in scripts if path.parent.name in ("gallery", "tutorials")]
