@@ -202,7 +202,7 @@ ANY = [(name, state) for name in howsure.verdict.QUESTIONS for state in possible
 @examples(400)
 @given(some.lists(some.sampled_from(ANY), max_size=5, unique_by=lambda each: each[0]))
 def test_no_reply_without_its_evidence(seen: list[tuple[str, State]]) -> None:
-    """Yes needs coverage in line and nothing bad; no and partly something bad, no skill, no ends."""
+    """Yes needs coverage in line and nothing bad; no and partly a fault, no skill or no ends."""
     findings = [found(name, state) for name, state in seen]
     findings.sort(key=lambda each: (each.state != "bad", each.id != "rows"))
     told, states = answer(findings, ROWS), dict(seen)
