@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 from scipy import special
 
+from extras import IMPORTS
+
 LIMIT = 4.0
 """Seconds of processor time past which a test that is not marked slow, or rate, fails.
 
@@ -91,12 +93,13 @@ class Pace:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        begun = spent()  # what several tests share is no one's
+        begun, imported = spent(), IMPORTS[0]
         try:
             result = yield
         finally:
             took = spent() - begun
             self._add(item, took)
+        took -= IMPORTS[0] - imported  # what several tests share is no one's
         marked = any(item.get_closest_marker(mark) for mark in _MARKS)
         if not marked and took > LIMIT and took > LIMIT * slowness():
             pytest.fail(f"{took:.1f} s of processor time: make it quicker, or mark it slow", False)
