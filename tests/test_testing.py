@@ -79,8 +79,8 @@ def test_undecided_passes_unless_proof_is_required() -> None:
     y, few = special.ndtri((np.arange(30) + 0.5) / 30), normal().take(np.arange(30))
     assert_covers(y, few)
     with pytest.raises(AssertionError, match="not proven"):
-        assert_covers(y, few, require_proof=True)
-    assert_covers(Y, normal(1.5), min=0.9, require_proof=True)
+        assert_covers(y, few, undecided="fail")
+    assert_covers(Y, normal(1.5), min=0.9, undecided="fail")
 
 
 def test_an_unknown_coverage_is_asked_for() -> None:

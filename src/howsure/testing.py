@@ -1,6 +1,6 @@
 """Assertions for tests of models: a test fails where predictions are proven to break a limit.
 
-What is neither proven to hold nor to fail passes, unless a test requires proof. Nothing here needs
+What is neither proven to hold nor to fail passes, unless ``undecided="fail"``. Nothing here needs
 a test framework: pytest, unittest and plain scripts show the sentences of an `AssertionError`.
 """
 
@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def assert_covers(
     max: float | None = None,  # noqa: A002
     by: Any = None,
     confidence: float = 0.95,
-    require_proof: bool = False,
+    undecided: Literal["pass", "fail"] = "pass",
     seed: int = 0,
     **given: Any,
 ) -> None:
@@ -64,8 +64,8 @@ def assert_covers(
         Labels of groups, in each of which this must hold; of a table, names of columns.
     confidence : float
         Confidence of a proof.
-    require_proof : bool
-        Whether it is a failure that coverage is not proven.
+    undecided : {"pass", "fail"}
+        What follows from a coverage that is proven neither to hold nor to fail.
     seed : int
         Fixes all draws.
     **given
@@ -99,7 +99,7 @@ def assert_covers(
         limits=tuple(limits),
         by=columns,
         confidence=confidence,
-        undecided="fail" if require_proof else "pass",
+        undecided=undecided,
     )
     _assert(check(loaded.evalsets, rules, coverages=wanted, seed=seed))
 
@@ -112,7 +112,7 @@ def assert_holds(
     limits: str | os.PathLike[str] | Sequence[Mapping[str, Any]] = (),
     by: Any = None,
     fail_on: str | None = None,
-    require_proof: bool = False,
+    undecided: Literal["pass", "fail"] | None = None,
     coverage: float | Sequence[float] = (),
     seed: int = 0,
     **given: Any,
@@ -130,8 +130,9 @@ def assert_holds(
         Labels of groups, in each of which limits must hold; of a table, names of columns.
     fail_on : {"never", "caution", "bad"}, optional
         Which findings of the verdict fail; what the file says, or ``never``, if omitted.
-    require_proof : bool
-        Whether it is a failure that a limit is not proven to hold.
+    undecided : {"pass", "fail"}, optional
+        What follows from a limit that is proven neither to hold nor to fail; what the file says,
+        or ``pass``, if omitted.
     coverage : float or sequence of float
         Nominal coverages to judge.
     seed : int
@@ -152,7 +153,7 @@ def assert_holds(
     chosen = {name: given.pop(name) for name in _CHOICES if name in given}
     chosen = {k: tuple(v) if k in ("findings", "ignore") else v for k, v in chosen.items()}
     chosen |= {} if fail_on is None else {"fail_on": fail_on}
-    chosen |= {"undecided": "fail"} if require_proof else {}
+    chosen |= {"undecided": undecided} if undecided else {}
     if isinstance(limits, str | os.PathLike):
         rules = with_more(read_rules(limits), **chosen)
     else:

@@ -203,7 +203,7 @@ def test_best_prints_what_was_advised(served: Path, monkeypatch: pytest.MonkeyPa
 
     def tried(evalset: Any, findings: Any = (), *, seed: int = 0) -> Trials:
         assert seed == 7
-        return Trials(advice=advice, trials=(), score="CRPS")
+        return Trials(advice=advice, trials=(), score="CRPS", step=advice.sentence)
 
     monkeypatch.setattr(mends, "try_recalibrations", tried)
     shown = invoked("new.csv --calibration held.csv -o out.csv --method best --seed 7")

@@ -39,7 +39,9 @@ def advise(monkeypatch: pytest.MonkeyPatch, advice: Advice | None) -> list[EvalS
 
     def tried(evalset: EvalSet, findings: tuple[Any, ...] = (), *, seed: int = 0) -> Trials:
         asked.append(evalset)
-        return Trials(advice=advice, trials=(), score="CRPS")
+        return Trials(
+            advice=advice, trials=(), score="CRPS", step="" if advice is None else advice.sentence
+        )
 
     monkeypatch.setattr(mends, "try_recalibrations", tried)
     return asked

@@ -331,8 +331,8 @@ def test_sentences_say_what_is_known() -> None:
         heals=("one_sided", "coverage"),
         leaves=("region",),
     )
-    assert words.next_step(step, (), None) == (
-        "Best next step: move the lower and the upper ends of intervals by a constant each. In "
+    assert words.step(step, (), None) == (
+        "move the lower and the upper ends of intervals by a constant each. In "
         "five-fold cross-validation the interval score does not change beyond its error (gain "
         "0.40 %, −0.10 to 0.90). "
         "After it, no fault of the balance of misses or overall coverage remains. "

@@ -400,14 +400,10 @@ def check(
     undecided: Annotated[
         Literal["pass", "fail"] | None,
         typer.Option(
-            help="Whether limits that the rows prove neither kept nor broken fail; they pass by "
-            "default.",
+            help="What follows from an inconclusive limit: pass (the default) or fail.",
             rich_help_panel=_LIMITS,
         ),
     ] = None,
-    require_proof: Annotated[
-        bool, typer.Option("--require-proof", hidden=True)  # as version 0.2 called it
-    ] = False,
     sided: Annotated[
         Literal["one", "two"] | None,
         typer.Option(
@@ -500,7 +496,7 @@ def check(
         "by": _names(by),
         "confidence": confidence,
         "sided": sided,
-        "undecided": "fail" if require_proof else undecided,
+        "undecided": undecided,
         "fail_on": fail_on,
         "findings": _names(findings),
         "ignore": tuple(ignore) or None,

@@ -34,7 +34,7 @@ from howsure.core.registry import check_known
 from howsure.core.schemas import schema
 from howsure.core.text import clean
 from howsure.inputs.places import fixed_folder, is_address, is_folder, is_pattern, places
-from howsure.inputs.roles import ROLES
+from howsure.inputs.roles import NAMES_OUTSIDE, ROLES
 from howsure.inputs.source import split_sheet
 from howsure.metrics.catalogue import catalogue
 from howsure.recalibration import METHODS
@@ -46,9 +46,8 @@ from howsure.report.short_forms import key_records
 from howsure.streaming.load import Resources
 from howsure.verdict.findings import questions
 
-_ROLES: Final = {role.name: role for role in ROLES if role.name not in ("encode", "image")}
-"""What columns may be named for: an encoder would be code of the caller's choice, and paths of
-images would lead anywhere."""
+_ROLES: Final = {role.name: role for role in ROLES if role.name not in NAMES_OUTSIDE}
+"""What columns may be named for."""
 _PATHS: Final = ("file", "files", "calibration", "output", "rules")
 """Arguments that name files."""
 _VERDICT: Final = ("command", "facts", "answer", "verdict", "findings", "advice")

@@ -21,7 +21,7 @@ from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of
-from howsure.inputs.roles import ROLES, Kind
+from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
@@ -206,8 +206,8 @@ class ReadPlan:
         return tuple(replace(held, rows=places[held.row_names()]) for held in made)
 
 
-_KEPT_ROLES = {role.name for role in ROLES} - {"encode", "image"}
-"""Roles of a table that is read in parts: none names code, or files."""
+_KEPT_ROLES = {role.name for role in ROLES} - NAMES_OUTSIDE
+"""Roles of a table that is read in parts."""
 
 
 def _roles_told(roles: Roles) -> dict[str, Any]:

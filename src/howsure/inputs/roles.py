@@ -378,6 +378,8 @@ ROLES: Final = (
 LONG: Final = tuple(role.name for role in ROLES if role.of == "long")
 """Roles of a long table, which holds a row for each part of a prediction."""
 
+NAMES_OUTSIDE: Final = frozenset({"encode", "image"})
+"""Roles that name code or files: read of no kept file, nor of an agent's call."""
 BY_NAME: Final[Mapping[str, Role]] = MappingProxyType({role.name: role for role in ROLES})
 
 

@@ -406,26 +406,20 @@ def _scores(own: View, other: View) -> tuple[FloatArray, FloatArray, str]:
 
 def _losses(view: View, members: FloatArray | None, levels: FloatArray) -> FloatArray:
     """Of quantiles; of an ensemble, those of the distribution behind its members."""
-    y, total = view.evalset.y, np.zeros(view.evalset.n)
-    table = None if members is not None else view.ask("knowledge", "quantile", levels)
-    for place, level in enumerate(levels.tolist()):
-        if members is not None:
-            total += pinball_samples(y, members, level=level)
-        elif table is not None:
-            total += pinball(y, table[:, place], level)
-    return total
+    y = view.evalset.y
+    if members is not None:
+        losses = (pinball_samples(y, members, level=level) for level in levels.tolist())
+    else:
+        pairs = zip(view.ask("knowledge", "quantile", levels).T, levels.tolist(), strict=True)
+        losses = (pinball(y, quantiles, level) for quantiles, level in pairs)
+    return np.asarray(sum(losses))
 
 
 def _members(view: View) -> FloatArray | None:
     """The members of an ensemble of several; None of other predictions."""
     held = view.held(Samples)
-    if (
-        held is None
-        or held.size < 2
-        or any(view.held(kind) is not None for kind in (Distribution, Quantiles))
-    ):
-        return None
-    return held.sorted_samples
+    richer = view.held(Distribution) is not None or view.held(Quantiles) is not None
+    return None if held is None or held.size < 2 or richer else held.sorted_samples
 
 
 _LACKING: Final = {

@@ -34,6 +34,9 @@ _FEWEST_MISSES = 0.1
 
 Sets that claim fewer hold nearly every class: they cover whatever the probabilities are.
 """
+_LIMIT_OF_SURE_SETS = (
+    "Sets that claim to cover nearly always hardly test probabilities: lower the coverage."
+)
 
 # ---- of all rows ---------------------------------------------------------------------------------
 
@@ -124,13 +127,13 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
         level, off = facts["above"]
         more = f"Those at {percent(level)} over-cover by {points(off)}."
     clause += f" (expected {claim})" if claim else ""
-    limit = "Sets that claim to cover nearly always hardly test probabilities: lower the coverage."
+    limit = "" if draft.telling else _LIMIT_OF_SURE_SETS
     return Words(
         seen,
         f"they {way} by {points(draft.effect)}",
         well + _as_others(draft, what),
         more,
-        limit=limit * (not draft.telling),
+        limit=limit,
         clause=clause,
     )
 

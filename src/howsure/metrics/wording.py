@@ -14,11 +14,11 @@ SDS = "predicted standard deviations"
 def small(value: float, places: int, *, trim: bool = True) -> str:
     """So many decimals; two digits where these would show 0; 0 below 0.0001; at most four."""
     if abs(value) >= 0.5 * 10.0**-places:
-        return _known(value, places, trim=trim)
+        return _four_digits(value, places, trim=trim)
     return number(value, 2) if abs(value) >= 1e-4 else "0"
 
 
-def _known(value: float, places: int, *, trim: bool = False) -> str:
+def _four_digits(value: float, places: int, *, trim: bool = False) -> str:
     """So many decimals, and no more than four digits: no table tells more of a ratio."""
     if 1e3 <= abs(value) < math.inf:
         return fixed(float(f"{value:.4g}"), 0)
@@ -37,7 +37,7 @@ def between(one: float, other: float, places: int) -> str:
     if any(map(math.isnan, ends)):
         return ""
     dash = "–" if ends[0] >= 0 else " to "
-    return f" ({_known(ends[0], places)}{dash}{_known(ends[1], places)})"
+    return f" ({_four_digits(ends[0], places)}{dash}{_four_digits(ends[1], places)})"
 
 
 def span(record: Record, *, times: float = 1.0, places: int = 1) -> str:

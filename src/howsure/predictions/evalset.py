@@ -197,15 +197,8 @@ class EvalSet:
     def __repr__(self) -> str:
         told = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
         beside = (
-            "point",
-            "uncertainty",
-            "embedding",
-            "weights",
-            "cluster",
-            "time",
-            "horizon",
-            "series",
-            "rows",
+            *("point", "uncertainty", "embedding", "weights"),
+            *("cluster", "time", "horizon", "series", "rows"),
         )
         told += [f"features={brief(list(self.features))}"] if self.features else []
         told += [f"groups={brief(list(self.groups))}"] if self.groups else []

@@ -30,20 +30,9 @@ from howsure.predictions import EvalSet, LabelSets
 from howsure.streaming import Resources, load_parts
 
 ROWS: Final = (
-    *(
-        "point",
-        "uncertainty",
-        "x",
-        "ease",
-        "embedding",
-        "encode",
-        "image",
-        "groups",
-        "weights",
-        "weights_kind",
-    ),
-    *("cluster", "time", "cutoff", "horizon", "series", "rows", "model", "missing_value"),
-    "crossing",
+    *("point", "uncertainty", "x", "ease", "embedding", "encode", "image", "groups", "weights"),
+    *("weights_kind", "cluster", "time", "cutoff", "horizon", "series", "rows", "model"),
+    *("missing_value", "crossing"),
 )
 """Keywords of `assess` that say what the rows are."""
 _BESIDE: Final = "a column of a table that holds y too"

@@ -444,13 +444,9 @@ def recalibrate_tables(
     held, vectors = teaching.rows, teaching.vectors
     sentence = ""
     if method == BEST:
-        advice = _advised(held if since is None else since_rows(held, since), seed)
+        advice, step = _advised(held if since is None else since_rows(held, since), seed)
         method, asked, since = advice.method, advice.by, advice.since or since
-        sentence = f"{advice.sentence or NO_HELP} {UNCHANGED}"
-        if method:
-            from howsure.verdict.words import NEXT_STEP  # which loads every way to recalibrate
-
-            sentence = f"Applied: {advice.sentence.removeprefix(NEXT_STEP)}"
+        sentence = f"Applied: {step}" if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
     if alone and method is not None:
         held = suited(held, method)
     needs = METHODS[method].needs if method and method in METHODS else ""
@@ -664,8 +660,8 @@ def _kinds(rows: EvalSet) -> dict[str, Literal["number", "label"]]:
     }
 
 
-def _advised(held: EvalSet, seed: int) -> Advice:
-    """What trials advise; no method if none helps."""
+def _advised(held: EvalSet, seed: int) -> tuple[Advice, str]:
+    """What trials advise, no method if none helps; and what that does, in words."""
     from howsure.verdict.advice import Advice, try_recalibrations
 
     sets = [each for each in held.beliefs if isinstance(each, LabelSets)]
@@ -674,4 +670,5 @@ def _advised(held: EvalSet, seed: int) -> Advice:
     if sets:
         known = ", ".join(methods_of(LabelSets.kind))
         raise InputError(f"label sets are not tried: method must be one of {known}, got 'best'")
-    return try_recalibrations(held, seed=seed).advice or Advice(method="")
+    trials = try_recalibrations(held, seed=seed)
+    return trials.advice or Advice(method=""), trials.step

@@ -36,7 +36,8 @@ from howsure.streaming.sample import Sample
 from howsure.streaming.totals import SufficientStatistics
 
 VERSION = 1
-_FORM = f"howsure state {VERSION}"
+_KIND = "howsure state"
+_FORM = f"{_KIND} {VERSION}"
 _ANEW = "make it anew by howsure assess TABLE --state FILE"
 _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
@@ -361,7 +362,7 @@ def _told(table: pa.Table, title: str) -> dict[str, Any]:
     if form != _FORM:
         raise InputError(
             f"{title} must be a state that howsure assess --state wrote, got "
-            + (f"one of another form: {_ANEW}" if str(form)[:13] == _FORM[:13] else "another table")
+            + (f"one of another form: {_ANEW}" if str(form).startswith(_KIND) else "another table")
         )
     wrote = told.get("howsure")
     if not isinstance(wrote, str) or not _version(wrote):

@@ -180,6 +180,8 @@ class Trials:
         For each bad finding, the share of the score that the recalibration aimed at it saves.
     lifted : tuple, optional
         The group that fails, with its coverage before and after the recalibration that is advised.
+    step : str
+        The recalibration that is advised, in words; empty where none is.
     """
 
     advice: Advice | None
@@ -187,6 +189,7 @@ class Trials:
     score: str = ""
     costs: Mapping[str, float] = field(default_factory=dict)
     lifted: tuple[str, float, float] | None = None
+    step: str = ""
 
 
 @one_thread()
@@ -808,10 +811,9 @@ def _concluded(
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
     method = METHODS[advice.method].make(bench.kind, RecalibrationOptions(by=advice.by))
     fitted = method.fit(rows)
-    said = words.next_step(advice, fitted.parameters, trials.lifted)
-    return replace(
-        trials, advice=replace(advice, sentence=said, command=words.command(prefix, advice))
-    )
+    step = words.step(advice, fitted.parameters, trials.lifted)
+    said, command = f"Best next step: {step}", words.command(prefix, advice)
+    return replace(trials, advice=replace(advice, sentence=said, command=command), step=step)
 
 
 def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:

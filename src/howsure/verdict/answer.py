@@ -11,6 +11,7 @@ from typing import Literal, final
 from howsure.core.formats import fixed, listed, number
 from howsure.metrics.compare import Standing, per_cent
 from howsure.metrics.finding import Finding, State
+from howsure.verdict.family import APART
 
 Reply = Literal["yes", "partly", "no", "unknown"]
 
@@ -154,12 +155,7 @@ def _is_idle(finding: Finding) -> bool:
 
 def _doubtful(finding: Finding) -> bool:
     """Whether it is seen by itself alone, not among all tests."""
-    return finding.state == "caution" and finding.id not in (
-        "dependence",
-        "comparison",
-        "rows",
-        "ends",
-    )
+    return finding.state == "caution" and finding.id not in APART
 
 
 def _counted(rows: int) -> str:

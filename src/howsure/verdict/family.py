@@ -24,7 +24,9 @@ from howsure.verdict.words import clause, more_rows, sentence
 
 TOLERANCE = 0.01
 NEVER_BAD = frozenset({"dependence", "comparison"})
-APART = NEVER_BAD | {"rows", "ends"}
+FIRST = frozenset({"rows", "ends"})
+"""Findings of what is given, which come before all others."""
+APART = NEVER_BAD | FIRST
 """Findings that share no error rate with others."""
 
 
@@ -152,7 +154,7 @@ def ordered(
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
     def place(each: Finding) -> tuple[float, ...]:
-        if each.id in ("rows", "ends"):
+        if each.id in FIRST:
             return -1, places[each.id]
         if each.state != "bad":
             return 1, places[each.id]
@@ -182,7 +184,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     spans = [(draft.effect, draft.lower, draft.upper), *draft.beside]
     within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"
-    if draft.id in ("rows", "ends"):
+    if draft.id in FIRST:
         state = "bad" if draft.facts["bad"] else "caution"
     elif draft.id in NEVER_BAD:
         state = "good" if draft.good else "caution" if draft.caution else "undecided"

@@ -491,7 +491,7 @@ class _Stack:
             evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
             for coverage in {str(each.coverage): each.coverage for each in scores}.values():
                 views = self._views(evalsets, uniforms, coverage)
-                for each in [one for one in scores if str(one.coverage) == str(coverage)]:
+                for each in [asked for asked in scores if str(asked.coverage) == str(coverage)]:
                     what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
                     found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
                     if isinstance(found, str):

@@ -93,19 +93,6 @@ _JOINT = 1.5
 """By what factor one of about ten tests needs a smaller error than a test alone."""
 
 
-NEXT_STEP = "Best next step: "
-"""Begins what would help, where it is not done yet."""
-
-
-def next_step(
-    advice: Advice,
-    learnt: Sequence[FittedParameter],
-    lifted: tuple[str, float, float] | None,
-) -> str:
-    """What to do next, in words."""
-    return f"{NEXT_STEP}{step(advice, learnt, lifted)}"
-
-
 def step(
     advice: Advice,
     learnt: Sequence[FittedParameter],

@@ -30,7 +30,7 @@ class Booked:
     late : int
         Rows of days that were booked before, which are left out.
     unknown : int
-        NamedOutcomes of rows that are not waiting.
+        Labels of rows that do not wait.
     again : int
         Rows that came before, which change nothing.
     changed : int

@@ -234,8 +234,8 @@ class Ledger:
 
     def kept(self, name: str) -> pa.Table:
         """What `keep` wrote."""
+        data = self._place.read(name)
         with self._reading(name):
-            data = self._place.read(name)
             if data is None:
                 raise InputError("it is gone")
             return stream_table(data)
@@ -263,12 +263,9 @@ class Ledger:
         try:
             yield
         except (LookupError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
-            told = str(error)
-            if told.startswith(repr(self.location)):
-                raise
             raise InputError(
                 f"{self.location!r} is damaged: {name!r} does not hold what it must "
-                f"({told[:200]}): {ANEW}"
+                f"({str(error)[:200]}): {ANEW}"
             ) from error
 
     def append(self, make: Callable[[LedgerState], Addition]) -> None:

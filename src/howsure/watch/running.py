@@ -78,9 +78,8 @@ class Running:
     late: Natural = 0  # days by which labels come late
     day: int | None = None  # the last that is known; None: none yet
     logs: tuple[Finite, ...] = (0.0,) * 4  # of the factor of each track
-    shares: tuple[NonNegative, ...] = (
-        (1.0 - NONE) / 4.0,
-    ) * 4  # in the mix; the rest: no correction
+    # of each track in the mix; the rest: no correction
+    shares: tuple[NonNegative, ...] = ((1.0 - NONE) / 4.0,) * 4
     # late labels alone: day, mixed factor and factors of tracks, of the days that tell which
     # factors stood when the rows to come were predicted
     stood: tuple[tuple[Finite, ...], ...] = ()

@@ -65,9 +65,9 @@ def _region_words(draft: Draft, finding: Finding) -> Words:
         what, fault = f"coverage is {cover}", "coverage depends on the inputs"
         seen = f"{what}, where {expected} is {FROM_ALL}"
         if draft.effect > 0 and isinstance(worst, Record) and worst.value < float(told["value"]):
-            what = f"overage is {percent(worst.value)} where {worst.options['where']}"
-            seen = f"C{what}, {cover} where {draft.where}; {expected} is {FROM_ALL}"
-            return Words(seen, fault, _WELL, clause=f"c{what}")
+            lowest = f"is {percent(worst.value)} where {worst.options['where']}"
+            seen = f"Coverage {lowest}, {cover} where {draft.where}; {expected} is {FROM_ALL}"
+            return Words(seen, fault, _WELL, clause=f"coverage {lowest}")
     elif signal == "bias":  # as of normal y
         way = "higher" if draft.effect > 0 else "lower"
         what = f"y averages {abs(shift_of(off)):.2f} {SDS} {way}"
