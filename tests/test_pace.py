@@ -66,12 +66,14 @@ def run(folder: Path, *options: str, slowness: float = 3.0, budget: float = 100.
     return f"{ran.stdout}\nexit status {ran.returncode}"
 
 
+@pytest.mark.slow
 def test_a_dear_test_fails_unless_it_is_marked(tmp_path: Path) -> None:
     shown = run(tmp_path, slowness=1.0)
     assert "FAILED test_dear.py::test_dear - Failed: 0.2 s of processor time" in shown
     assert "1 failed, 3 passed" in shown
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_slow_just_then_is_allowed_for(tmp_path: Path) -> None:
     shown = run(tmp_path)
     assert "4 passed" in shown

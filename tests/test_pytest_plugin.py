@@ -220,6 +220,7 @@ def test_all_forms_classes_and_parameters(session: Any, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("marker", "message"),
     [

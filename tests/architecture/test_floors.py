@@ -119,6 +119,7 @@ def rooms_imported(path: Path) -> set[str]:
     return {name for name in names if name in FLOORS}
 
 
+@pytest.mark.slow
 def test_a_room_imports_lower_floors_only() -> None:
     wrong = [
         f"{path.relative_to(SOURCE)} must not import {other}"
@@ -134,6 +135,7 @@ def studies_imported(path: Path) -> set[str]:
     return {part[1] for part in parts if part[0] == "howsure_studies" and len(part) > 1}
 
 
+@pytest.mark.slow
 def test_a_study_stands_alone() -> None:
     """Methods know no task, tasks no engine, the engine no study, and no study another."""
     rooms, wrong = {p.name for p in STUDIES.iterdir() if p.is_dir()}, []
@@ -210,6 +212,7 @@ def _module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", ["import howsure", "import howsure.report.assess, howsure.verdict"]
 )

@@ -149,6 +149,7 @@ def _name(case: Any) -> str:
     return getattr(case, "__name__", "")
 
 
+@pytest.mark.slow
 def test_nothing_is_tried_where_that_is_asked(tmp_path: Path) -> None:
     path = tmp_path / "held.csv"
     write_table(narrow(np.random.default_rng(1), 500), path)

@@ -53,6 +53,7 @@ def turning(judged: Callable[[float], str], at: float) -> tuple[str, str]:
     return judged(at - STEP), judged(at + STEP)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 @pytest.mark.parametrize(("covered", "n"), [(46, 50), (171, 200), (1, 30)])
 def test_a_coverage_is_judged_by_the_binomial_tail(

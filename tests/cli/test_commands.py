@@ -90,6 +90,7 @@ def test_explain_input(good: Path) -> None:
     assert "--quantile-level" in shown
 
 
+@pytest.mark.slow
 def test_the_sense_of_weights_is_printed(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = ["y,mean,sd,weight", *(f"{y},0,1,10000" for y in rng.normal(size=60))]
@@ -242,6 +243,7 @@ def test_bad_calls_raise_one_clear_error(arguments: tuple[str, ...]) -> None:
         CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_nothing_half_written_when_a_table_is_bad(tmp_path: Path) -> None:
     path, out = tmp_path / "bad.csv", tmp_path / "report.html"
     path.write_text("y,lower_90,upper_90\n1,0,2\nnan,0,2\n", encoding="utf-8")
@@ -276,6 +278,7 @@ def test_with_takes_a_synonym(good: Path) -> None:
         inside("assess", good, "--with", "pipc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [

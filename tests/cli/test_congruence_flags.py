@@ -73,6 +73,7 @@ def test_a_column_of_texts_is_encoded(tmp_path: Path, model: str) -> None:
     assert "encoded by" in told
 
 
+@pytest.mark.slow
 def test_new_texts_go_through_the_same_encoder(tmp_path: Path, model: str) -> None:
     reference = reviews(tmp_path / "val.csv", 300, 0)
     new = reviews(tmp_path / "new.csv", 60, 1, labels=False)

@@ -282,6 +282,7 @@ def test_a_change_is_told_by_the_mean_of_ten_times(times: Any, told: str) -> Non
     assert _when(View(replace(held, fewest=10)), 20) == told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [

@@ -144,6 +144,7 @@ def test_control_c_leaves_nothing_broken(
         assert (run.returncode, error) == (130, "howsure: interrupted\n"), f"after {delay:.2f} s"
 
 
+@pytest.mark.slow
 def test_errors_still_leave_with_their_status(tmp_path: Path) -> None:
     for arguments, status in ((["assess", "gone.csv"], 2), (["--version"], 0), (["nonsense"], 2)):
         run = subprocess.run(

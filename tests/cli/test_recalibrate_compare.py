@@ -44,6 +44,7 @@ def compared(paths: tuple[Path, Path], *flags: object) -> str:
     return shown.output
 
 
+@pytest.mark.slow
 def test_every_way_is_shown_and_written_as_the_function_gives_it(
     laws: tuple[Path, Path], tmp_path: Path
 ) -> None:

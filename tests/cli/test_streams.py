@@ -57,6 +57,7 @@ def run(folder: Path, line: str, env: dict[str, str] | None = None, **how: Any) 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", COMMANDS)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_an_encoding_that_lacks_characters(folder: Path, line: str, encoding: str) -> None:
@@ -93,6 +94,7 @@ def test_every_state_has_a_mark_of_its_own(encoding: str) -> None:
     assert len(set(shown)) == len(shown) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_reader_that_leaves(folder: Path, line: str) -> None:
     """As by SIGPIPE, and never 1, which in `check` is a limit that fails."""
@@ -103,6 +105,7 @@ def test_a_reader_that_leaves(folder: Path, line: str) -> None:
     assert (ran.returncode, ran.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_full_disk_behind_stdout(folder: Path, line: str) -> None:
@@ -112,12 +115,14 @@ def test_a_full_disk_behind_stdout(folder: Path, line: str) -> None:
     assert ran.stderr == b"howsure: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_behind_stderr_changes_no_status(folder: Path) -> None:
     with open("/dev/full", "wb") as full:
         assert run(folder, "assess gone.csv", stderr=full).returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="streams are closed by a POSIX shell")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_no_streams_at_all(folder: Path, line: str) -> None:
@@ -125,6 +130,7 @@ def test_no_streams_at_all(folder: Path, line: str) -> None:
     assert subprocess.run(shell, cwd=folder, check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", COMMANDS)
 @pytest.mark.parametrize(
     "variables",
@@ -137,6 +143,7 @@ def test_an_odd_terminal(folder: Path, line: str, variables: str) -> None:
     assert b"\x1b" not in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no homeless user to be")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_without_a_home(folder: Path, line: str) -> None:

@@ -60,6 +60,7 @@ def tables(seed: int, n: int, classes: int, *, ties: bool = False) -> np.ndarray
     return rng.dirichlet(np.full(classes, 0.4), size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
 @examples(25)
 @given(st.integers(0, 9999), st.booleans(), st.booleans())

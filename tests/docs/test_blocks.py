@@ -66,6 +66,7 @@ def test_every_block_says_what_it_is() -> None:
     assert not wrong, wrong
 
 
+@pytest.mark.slow
 def test_the_program_knows_every_command() -> None:
     lines = {
         line

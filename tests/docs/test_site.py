@@ -57,6 +57,7 @@ def test_pages_were_built() -> None:
     assert len(pages()) > 150
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere() -> None:
     for path, page in pages().items():
         assert not [each for each in page.loads if urlsplit(each).netloc], path

@@ -152,6 +152,7 @@ def test_help_uses_the_fields_terms_in_short_sentences() -> None:
     assert not faults, faults
 
 
+@pytest.mark.slow
 def test_sentences_use_the_fields_terms() -> None:
     faults = [f"{path}: {word}" for path in MODULES for word in wrong("\n".join(sentences(path)))]
     assert not faults, faults

@@ -37,6 +37,7 @@ def _close() -> Iterator[None]:
     pyplot.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", EVERY, ids=lambda figure: figure.name)
 def test_every_figure_is_drawn_with_its_titles(figure: Figure) -> None:
     axes = plot(figure)

@@ -210,6 +210,7 @@ NGBOOST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(NGBOOST))
 def test_ngboost_distributions_say_the_same(name: str) -> None:
     distns = needs("ngboost.distns")

@@ -254,6 +254,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("packed", [False, True])
 def test_no_thread_of_a_reader_outlives_it(

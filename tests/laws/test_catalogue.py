@@ -79,6 +79,7 @@ def test_reflection(held: EvalSet) -> None:
             assert same(record.value, after[key].value), key
 
 
+@pytest.mark.slow
 def test_permutation(any_held: EvalSet) -> None:
     order = child(1, "permutation").permutation(any_held.n)
     before, after = records(any_held), records(any_held.take(order))
@@ -88,6 +89,7 @@ def test_permutation(any_held: EvalSet) -> None:
         assert same(record.lower, after[key].lower), key
 
 
+@pytest.mark.slow
 def test_frequency_weights_equal_repetition(any_held: EvalSet) -> None:
     counts = child(2, "weights").integers(0, 4, any_held.n)
     weighted = EvalSet.checked(any_held.y, any_held.beliefs, weights=counts)
@@ -126,6 +128,7 @@ def test_weights_of_billions_write_nothing_out(any_held: EvalSet) -> None:
             ), (key, expected, other.standard_error)
 
 
+@pytest.mark.slow
 def test_one_seed_one_answer(any_held: EvalSet) -> None:
     before, after = records(any_held), records(any_held)
     for key, record in before.items():

@@ -74,6 +74,7 @@ def test_congruence_embeds_counts_exactly(kind: str) -> None:
     np.testing.assert_allclose(np.sqrt(spread), belief.sd(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", COUNT_KINDS)
 def test_a_table_names_a_law_of_counts(kind: str) -> None:
     held = make_counts(kind, 120, child(5, kind), bias=1.0)
@@ -94,6 +95,7 @@ def test_right_models_have_right_moments(right: list[dict[str, Record]], name: s
     assert abs(values.mean() - expected) < 4.0 * values.std() / np.sqrt(REPLICATES)
 
 
+@pytest.mark.slow
 def test_right_models_are_calibrated(right: list[dict[str, Record]]) -> None:
     """Random ranks are uniform; shares spread over jumps lie no farther off than chance."""
     ranks = [found["pit_uniformity"].value for found in right]
@@ -127,6 +129,7 @@ def test_proper_scores_of_right_models_are_their_expectation(kind: str) -> None:
     assert values.shape == shares.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", COUNT_KINDS)
 def test_wrong_means_are_found_out(kind: str) -> None:
     found = records(make_counts(kind, 3_000, child(3, kind), bias=1.4))

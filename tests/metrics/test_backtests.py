@@ -94,6 +94,7 @@ def test_kupiec_p_is_the_probability_of_ratios_as_large(p: float) -> None:
         assert found.value == found.p == pytest.approx(exact, rel=1e-9, abs=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "row", ["001110000000", "1010100001", "1110000", "0001", "01", "110111011", "0101010101"]
 )
@@ -170,6 +171,7 @@ def rejected(tables: int, n: int, p: float, *names: object) -> dict[str, float]:
     return told
 
 
+@pytest.mark.slow
 def test_right_sequences_are_rarely_rejected() -> None:
     told = rejected(300, 250, 0.05)
     assert max(told["kupiec"], told["pairs"], told["both"]) <= 0.05 + 3 * 0.0126

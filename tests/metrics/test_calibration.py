@@ -204,6 +204,7 @@ SIMULATED: dict[str, tuple[Callable[..., Estimate], Draw]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(SIMULATED))
 def test_standard_errors_are_those_of_simulation(name: str) -> None:
     assert_standard_error_holds(*SIMULATED[name])

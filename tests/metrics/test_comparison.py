@@ -335,6 +335,7 @@ def test_differences_follow_errors_that_follow_each_other_in_time() -> None:
     assert rows[True][2].endswith("p-value of Student's t, as rows follow each other in time")
 
 
+@pytest.mark.slow
 def test_differences_that_follow_each_other_by_season_are_no_proof() -> None:
     """Two equal models, each off by errors of lag 12: one of them won in 31 % of such tables."""
     n, tables, won = 600, 40, {False: 0, True: 0}
@@ -356,6 +357,7 @@ def test_differences_that_follow_each_other_by_season_are_no_proof() -> None:
     assert won[True] <= tables * (0.05 + 3 * math.sqrt(0.05 * 0.95 / tables))
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_hold_with_few_clusters() -> None:
     """Both models are off by as much, to either side: the true difference is 0."""
     held = 0
@@ -382,6 +384,7 @@ def test_five_clusters_prove_nothing() -> None:
 # Before and after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["law", "samples", "quantiles"])
 def test_a_right_prediction_is_not_improved_by_its_change_of_kind(kind: str) -> None:
     rng = child(11, "before", kind)
@@ -416,6 +419,7 @@ def test_a_right_prediction_is_not_improved_by_its_change_of_kind(kind: str) -> 
 # What is shown first
 
 
+@pytest.mark.slow
 def test_the_table_of_models_by_questions_comes_first() -> None:
     models = {
         "wide": Distribution.normal(ZERO, 2.0),

@@ -643,6 +643,7 @@ def test_impossible_outcomes_are_counted() -> None:
     assert made.value == 0.5
 
 
+@pytest.mark.slow
 def test_widths_of_tied_members_keep_their_level() -> None:
     """Members that lie close by chance are missed; whole numbers too are exchanged for it."""
     rejected = 0

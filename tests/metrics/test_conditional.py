@@ -589,6 +589,7 @@ def _null_correlation(covered: np.ndarray, x: np.ndarray, width: np.ndarray) -> 
     return found.estimate.value * math.sqrt(len(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [_null_slab, _null_gap, _null_hsic, _null_correlation])
 def test_permuted_coverage_sits_at_the_null(
     distance: Callable[[np.ndarray, np.ndarray, np.ndarray], float],

@@ -98,6 +98,7 @@ def shares(law, rows, size):
     return table / table.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(laws(2, child(0, "names"))))
 @pytest.mark.parametrize("kernel", [RBF(0.4), Laplacian(0.5)])
 def test_inner_products_are_averages_over_pairs_of_draws(name, kernel):

@@ -68,6 +68,7 @@ def by_name(law: Any, n: int) -> dict[str, np.ndarray]:
     return {name: np.full(n, float(value)) for name, value in values.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "law"), [*CONTINUOUS, *NUMERIC], ids=lambda v: str(getattr(v, "args", v))
 )

@@ -207,6 +207,7 @@ def test_the_caption_of_the_rolling_figure_follows_the_test(half: float | None, 
     assert "around time" in curve.notes
 
 
+@pytest.mark.slow
 def test_errors_that_grow_slowly_drift_also_where_rows_are_taken_as_batches() -> None:
     """A trend was taken for memory: at 3,000 rows it was named in one table of four."""
     size = 1.0 + np.arange(3_000) / 3_000

@@ -112,6 +112,7 @@ def test_what_cannot_be_answered_is_said() -> None:
     assert "vary" in assess_congruence(constant, "exact").record.reason
 
 
+@pytest.mark.slow
 def test_assess_uses_one_mode_for_all_models() -> None:
     held = wave(300)
     x = held.features["x"]

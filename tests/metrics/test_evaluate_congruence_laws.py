@@ -234,6 +234,7 @@ def test_laws_that_are_not_smooth_are_listed_or_drawn() -> None:
     assert congruence_mode([EvalSet.checked(np.resize(y, 900), kinked)]) == "samples"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mean", [1e5, 1e7, 1e11])
 def test_counts_of_any_size_are_exact_in_number(mean: float) -> None:
     n = 2000

@@ -246,6 +246,7 @@ def test_groups_of_few_clusters_are_left_out_and_this_is_said() -> None:
     assert short.group != "g=few"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.0, 0.7])
 def test_memory_is_sought_of_the_clearest_groups_alone(factor: float) -> None:
     """And yet the p-value is the least of all groups, each by its definition."""

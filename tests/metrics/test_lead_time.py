@@ -401,6 +401,7 @@ def holds(held: EvalSet) -> tuple[bool, bool, float]:
     return inside[0], inside[1], min(2.0 * min(p), 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known_by", ["time", "cutoff"])
 def test_bands_hold_where_forecasts_overlap_in_time(known_by: str) -> None:
     """A small version of the rates below."""

@@ -113,6 +113,7 @@ def test_normal_laws_by_definition() -> None:
     assert found.value == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["logistic", "gamma", "t", "mixture"])
 def test_other_laws_by_definition(family: str) -> None:
     """Quadrature over quantiles, against 500 equal shares of each law."""

@@ -71,6 +71,7 @@ def by_quadrature(y: float, cdf: object, lower: float, upper: float) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lower", "upper"), RANGES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_score_of_a_distribution_is_the_integral(

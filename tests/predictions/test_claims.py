@@ -108,6 +108,7 @@ def counts(rates: np.ndarray, levels: list[float], shift: int = 0) -> Quantiles:
     return Quantiles(levels, table, crossing="sort")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.5, 2.0, 30.0])
 def test_quantiles_of_whole_numbers_claim_a_range(rate: float) -> None:
     """Beyond neither end for the right law; one unit wider on either side is beyond the most."""

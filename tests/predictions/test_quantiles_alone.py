@@ -32,6 +32,7 @@ def coverage_of(made: Any) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.02, 0.2, 0.5, 0.8, 0.95])
 @pytest.mark.parametrize("off", [0.0, -0.5, 0.5])
 def test_its_share_of_y_is_judged(level: float, off: float) -> None:

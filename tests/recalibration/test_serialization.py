@@ -82,6 +82,7 @@ def numbers(mend: FittedRecalibration, kind: str) -> dict[str, Any]:
     return prediction_columns(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), WAYS)
 def test_every_method_does_the_same_when_it_is_read_back(
     tmp_path: Path, kind: str, name: str

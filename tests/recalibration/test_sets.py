@@ -50,6 +50,7 @@ def test_lac_is_the_quantile_of_one_less_the_true_probability() -> None:
     assert found.parameters[0].expected == 271 / 301
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFORMAL)
 def test_coverage_of_the_conformal_ones_follows_its_law(name: str) -> None:
     shares = []

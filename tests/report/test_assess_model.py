@@ -526,6 +526,7 @@ def test_an_unfitted_model_is_named() -> None:
     assert "give model.fit(x, y, rng)" in refused(unfitted)
 
 
+@pytest.mark.slow
 def test_an_unfitted_model_of_a_library_is_named() -> None:
     assert "must be fitted before" in refused(needs("ngboost").NGBRegressor())
     assert "must be fitted before" in refused(needs("lightgbm").LGBMRegressor())

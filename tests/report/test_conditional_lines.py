@@ -31,6 +31,7 @@ def test_a_right_model_is_not_accused_by_region() -> None:
     assert {finding.id: finding.state for finding in found.findings}["region"] != "bad"
 
 
+@pytest.mark.slow
 def test_counts_are_judged_by_what_their_law_claims() -> None:
     """A 90 % interval of whole numbers must hold more: its law's own mass is the claim."""
     rng = np.random.default_rng(2)

@@ -51,6 +51,7 @@ def test_a_table_with_a_column_of_ease_is_measured_by_it(tmp_path: Path) -> None
     assert {"coverage_by_ease", "size_by_difficulty"} <= {c["name"] for c in page["curves"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [3, 20, 100])
 def test_cells_are_as_many_as_are_asked_for(cells: int) -> None:
     """T-CV and T-SS by hand: rows sorted by ease and cut, and a line through the cells."""

@@ -298,6 +298,7 @@ def hostile_content(text: str = HOSTILE) -> Document:
     return replace(made, glossary=(entry,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", [HOSTILE, "{{ 7*7 }}{% raw %}", "]]><!--<script>", "javascript:alert(1)", "a\r\nb\tc"]
 )

@@ -113,6 +113,7 @@ def test_formulas_are_kept_from_running_in_a_spreadsheet(start: str) -> None:
     assert row["value"] == "-1.0"
 
 
+@pytest.mark.slow
 @QUIET
 @given(st.text())
 def test_no_cell_of_text_starts_a_formula(text: str) -> None:

@@ -94,6 +94,7 @@ def same(one: pa.Table, other: pa.Table) -> None:
             assert one[name].to_pylist() == other[name].to_pylist(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "method"), METHODS_OF)
 def test_every_method_gives_what_it_gives_at_once(kind: str, method: str, tmp_path: Path) -> None:
     held, new = held_and_new(kind)
@@ -114,6 +115,7 @@ def test_every_method_gives_what_it_gives_at_once(kind: str, method: str, tmp_pa
         assert set(whole.notes) <= set(done.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["new.csv", "new.tsv.gz", "new.parquet", "new.arrow"])
 @pytest.mark.parametrize("out", ["out.csv", "out.tsv.zst", "out.parquet", "out.feather"])
 def test_every_form_of_file_is_read_and_written(name: str, out: str, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_models_stand_side_by_side() -> None:
     assert (width.text, width.small) == ("3.29", "")  # of equal widths, without an error
 
 
+@pytest.mark.slow
 def test_models_judged_at_different_coverages_leave_blanks_and_it_is_said() -> None:
     wide, narrow = (howsure.Intervals(-a * ONES, a * ONES, c) for a, c in ((1.645, 0.9), (1, 0.7)))
     assert key_numbers(both().records).notes == ("Value ± standard error.",)

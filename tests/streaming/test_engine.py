@@ -120,6 +120,7 @@ class TestProcesses:
         assert time.monotonic() - started < 20 * slowness()  # pieces that are out take 1,000 s
         assert not children()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("times", [1, 2])
     def test_a_killed_child_costs_only_time(self, tmp_path: Path, times: int) -> None:
         items = [(number, tmp_path, times if number == 1 else 0) for number in range(4)]
@@ -165,6 +166,7 @@ with Kept.of("run", resume=False) as kept:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("jobs", "where", "how"), [(1, 9, "INT"), (2, 9, "INT"), (2, 1, "INT"), (2, 9, "KILL")]
 )

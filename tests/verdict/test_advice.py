@@ -53,6 +53,7 @@ def advised(trials: Trials) -> str:
     return "" if trials.advice is None else trials.advice.method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["distributions", "samples", "quantiles", "intervals"])
 def test_what_is_wrong_is_what_is_mended(kind: str) -> None:
     narrow = advised(try_recalibrations(table(1, scale=0.6, kind=kind)))

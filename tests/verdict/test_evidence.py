@@ -57,6 +57,7 @@ def test_what_cannot_be_seen_is_not_judged_bad(bench: ModuleType) -> None:
         assert (finding in states) != (finding in silent), name
 
 
+@pytest.mark.slow
 def test_the_best_set_holds_the_best_model(bench: ModuleType) -> None:
     """Of 2, 3, 10 and 12 models, tied or nearly, in 95 % of tables."""
     assert {race.name.split()[0] for race in bench.RACES} >= {"2", "3", "10", "12"}

@@ -43,6 +43,7 @@ def states(y: FloatArray, **options: object) -> dict[str, Finding]:
     return {each.id: each for each in result.findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["distribution", "quantiles"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_tails_and_skew_are_shown_where_they_show(name: str, form: str) -> None:
@@ -73,6 +74,7 @@ def test_tails_and_skew_are_shown_where_they_show(name: str, form: str) -> None:
         assert shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "seen", "claim"),
     [

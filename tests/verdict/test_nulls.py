@@ -105,6 +105,7 @@ def test_a_perfect_ensemble_lies_in_its_range(members: int) -> None:
     assert_rates(hits, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", list(WORLDS))
 def test_each_answer_has_a_null_or_the_reason(world: str) -> None:
     rng = np.random.default_rng(9)
@@ -175,6 +176,7 @@ def test_nulls_of_errors_that_are_not_normal() -> None:
     assert only(found, "ence").null > 1.1 * 0.7979 / math.sqrt(2 * 10)  # that of normal errors
 
 
+@pytest.mark.slow
 def test_a_mixture_and_counts_have_their_own_expectations() -> None:
     for world in ("mixture", "poisson", "gamma"):
         rng = np.random.default_rng(4)
@@ -300,6 +302,7 @@ def test_beside_a_law_intervals_borrow_its_draws() -> None:
     assert above.options[BY] == "distributions"
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_changes_nothing() -> None:
     rng = np.random.default_rng(3)
     prediction, draw = normal(rng, 1200)
@@ -473,6 +476,7 @@ def _same(one: Any, two: Any) -> bool:
     return bool(np.array_equal(one, two))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", list(WORLDS))
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_few_rows_have_a_null_or_the_reason(world: str, n: int) -> None:

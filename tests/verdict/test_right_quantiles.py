@@ -12,6 +12,7 @@ from howsure.core.rng import child
 N = 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "coverage"),
     [

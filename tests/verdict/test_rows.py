@@ -265,6 +265,7 @@ def drawn(world: Callable[[Rng, int], EvalSet], n: int, number: int) -> EvalSet:
     return world(child(0, "rows", world.__name__, n, number), n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", RIGHT, ids=lambda world: world.__name__)
 def test_nothing_is_said_of_right_models(world: Callable[[Rng, int], EvalSet]) -> None:
     for n, tables in ((30, 15), (300, 10), (3_000, 2)):
@@ -569,6 +570,7 @@ def test_the_first_sentence_is_the_cause(world: Planted, name: str, bad: bool) -
             assert each.sentence.endswith("this is part of what is wrong with the rows.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "world"),
     [

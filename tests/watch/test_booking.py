@@ -110,6 +110,7 @@ def test_rows_that_came_too_late_are_counted_once(tmp_path: Path) -> None:
     assert watch.show().late == ROWS
 
 
+@pytest.mark.slow
 def test_names_that_recur_each_day_lose_no_prediction(tmp_path: Path) -> None:
     given = {"time": "day", "row_id": "id", "mature": 9}
     watch = Watch.init(tmp_path / "a.watch", stores(0, 60), **given)

@@ -103,6 +103,7 @@ def test_rows_of_days_before_a_correction_stay_as_they_were(tmp_path: Path) -> N
     assert told.rows == 5 * ROWS
 
 
+@pytest.mark.slow
 def test_rows_that_wait_are_corrected_by_their_day(tmp_path: Path) -> None:
     watch = broken(tmp_path, mature=30, row_id="id")
     old, new = rows(90, 95, sd=1.6), rows(95, 100, sd=1.6)

@@ -212,6 +212,7 @@ def test_factor_is_the_weighted_conformal_quantile() -> None:
 # ------------------------------------------------------------------------- laws
 
 
+@pytest.mark.slow
 def test_order_of_rows_and_storage_change_nothing() -> None:
     held, new = rows(6_000, "order"), rows(120, "order new", shift=0.7)
     known = Background.of(held, 0.9)

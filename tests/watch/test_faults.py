@@ -34,6 +34,7 @@ for day in range(30, 400):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["file", "folder"])
 def test_a_writer_that_is_killed_harms_nothing(tmp_path: Path, form: str) -> None:
     for delay in (0.0, 0.07):
@@ -73,6 +74,7 @@ def test_a_writer_that_is_killed_within_its_writing_is_taken_back(tmp_path: Path
     assert Watch(place).show().days == 2
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_ledger_as_it_was(tmp_path: Path) -> None:
     place = f"{tmp_path}/a/"
     watch = Watch.init(place, rows(0, 30), time="day")

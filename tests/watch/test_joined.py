@@ -74,6 +74,7 @@ def test_what_inputs_let_expect_is_told_while_rows_wait(tmp_path: Path) -> None:
     assert 90 in {day - int(DAY.astype(int)) for day in watch.show().expected_by_day}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selected", [False, True])
 def test_labels_that_are_missing_by_inputs_break_nothing(tmp_path: Path, selected: bool) -> None:
     watch = begun(tmp_path)
@@ -130,6 +131,7 @@ def season(day: Any) -> Any:
     return np.where(day < 120, 1.0, np.exp(0.4 * np.sin(2 * np.pi * (day - 120) / 60)))
 
 
+@pytest.mark.slow
 def test_a_correction_that_runs_on_is_offered_and_taken(tmp_path: Path) -> None:
     watch = begun(tmp_path, mature=0, row_id=None)
     with pytest.raises(InputError, match="days that are booked"):

@@ -196,6 +196,7 @@ def test_a_ledger_that_is_none_is_refused(tmp_path: Path) -> None:
         Watch(tmp_path / "text")
 
 
+@pytest.mark.slow
 def test_two_writers_are_safe(tmp_path: Path) -> None:
     place = f"{tmp_path}/shared/"
     Watch.init(place, rows(0, 30), time="day", row_id="id", mature=100)

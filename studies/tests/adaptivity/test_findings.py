@@ -42,6 +42,7 @@ def over_tables(variant: str = "") -> dict[tuple[str, str, float], Record]:
     return {(r.model, r.metric, r.coverage): r for r in differences(some) if not r.group}
 
 
+@pytest.mark.slow
 def test_groups_by_ease_lose_t_ss_on_34_tables_and_win_no_t_cv() -> None:
     found = over_tables()
     assert {record.options["tasks"] for record in found.values()} == {34.0}

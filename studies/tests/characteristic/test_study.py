@@ -307,6 +307,7 @@ def ships(told: Plan, store: Store, folder: Path, monkeypatch: pytest.MonkeyPatc
     return shipped.study_shipped("characteristic")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])
 def test_what_ships_makes_the_page_that_the_run_does(
     seeds: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -48,6 +48,7 @@ def test_a_plan_runs_and_goes_on(folder: str) -> None:
     assert call("run", "smoke", "--store", folder, "--jobs", "2").exit_code == 0
 
 
+@pytest.mark.slow
 def test_status_counts_and_tells_why(folder: str) -> None:
     empty = call("status", "smoke", "--store", folder)
     assert empty.exit_code == 0
@@ -62,6 +63,7 @@ def test_status_counts_and_tells_why(folder: str) -> None:
     assert "records.parquet should be of" in told.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_failures_set_the_exit_status(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from howsure_studies.pointwise import PointwiseStudy
 
@@ -82,6 +84,7 @@ def test_failures_set_the_exit_status(folder: str, monkeypatch: pytest.MonkeyPat
     assert call("run", "smoke", "--store", folder, "--retry-failed").exit_code == 0
 
 
+@pytest.mark.slow
 def test_an_endless_error_of_a_method_is_cut(tmp_path: Path) -> None:
     """A message of 1 MB is neither printed nor kept whole, and says how long it was."""
     plan, store = tmp_path / "loud.toml", tmp_path / "store"
@@ -192,6 +195,7 @@ def test_many_methods_stand_one_below_the_other(capsys: pytest.CaptureFixture[st
     assert ["perfect", "0.9"] in rows
 
 
+@pytest.mark.slow
 def test_results_are_written_as_tables(filled: str, tmp_path: Path) -> None:
     pd = needs("pandas")
     frames = []

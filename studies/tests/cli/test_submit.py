@@ -169,6 +169,7 @@ def test_bad_input_is_named(place: Path, arguments: tuple[str, ...], words: str)
     assert not (place / "kept").exists()
 
 
+@pytest.mark.slow
 def test_any_plan_takes_a_method_and_unknown_ones_are_named(place: Path) -> None:
     told = call("submit", "linear_t", "--plan", "smoke", "--store", "kept")
     assert told.exit_code == 0  # any plan takes a method

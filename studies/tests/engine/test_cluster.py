@@ -357,6 +357,7 @@ def test_another_howsure_there_is_told(
         run(plan(tmp_path), store, scheduler=cluster.address)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_ends_the_run(
     cluster: Cluster, store: Store, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def begun(log: Path) -> list[str]:
     return [name[0] for name in sorted(names, key=lambda name: int(name[2]))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_is_needed_runs_first_and_once(
     chain: str, store: Store, tmp_path: Path, jobs: int

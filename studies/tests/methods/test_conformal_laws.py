@@ -72,6 +72,7 @@ def mass(method: InductiveConformal, n: int, rng: np.random.Generator) -> np.nda
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("rank", ["conformal", "pac"])
 def test_coverage_given_the_calibration_rows_follows_the_beta_law(name: str, rank: str) -> None:
@@ -90,6 +91,7 @@ def test_coverage_given_the_calibration_rows_follows_the_beta_law(name: str, ran
             assert enough >= 0.9 - 3 * math.sqrt(0.09 / trials)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_rows_covered_in_each_group_follow_the_beta_binomial_law(name: str) -> None:
     """Row 22: with n_b calibration rows, coverage has the mean ⌈(n_b + 1)(1 − α)⌉/(n_b + 1)."""

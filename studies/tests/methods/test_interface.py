@@ -302,6 +302,7 @@ def test_beliefs_may_say_nothing_of_the_mean() -> None:
     assert Beliefs(located("norm", np.zeros(1), np.ones(1))).mean is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quantile_forest", "cv_plus", "local_conformal", "recalibrated"])
 def test_no_fitted_method_is_more_than_a_few_lines(name: str) -> None:
     rng = child(0, "fitted")

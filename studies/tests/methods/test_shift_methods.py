@@ -237,6 +237,7 @@ def test_intervals_are_two_parts_each_with_its_factor() -> None:
         assert inside.sum() == math.ceil(201 * coverage)
 
 
+@pytest.mark.slow
 def test_the_ratio_follows_what_spreads_y() -> None:
     rng = child(22, "spread")
     flat, far, center = rng.uniform(0.5, 2, 2000), rng.uniform(0, 2, 2000), np.zeros(2000)

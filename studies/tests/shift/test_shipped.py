@@ -149,6 +149,7 @@ def ends(result: ShiftResult, measure: str) -> tuple[float, float]:
     return record.lower, record.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", SIMULATOR)
 def test_rejection_restores_coverage_where_networks_see_the_count(world: str) -> None:
     found = shipped_results(world)

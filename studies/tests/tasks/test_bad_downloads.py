@@ -141,6 +141,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 # Files that are broken
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("item", ITEMS, ids=str)

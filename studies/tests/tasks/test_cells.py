@@ -123,6 +123,7 @@ def figures(pictures: np.ndarray) -> np.ndarray:
     return np.array([means.mean(), spreads.mean(), *slopes])
 
 
+@pytest.mark.slow
 def test_recipes_agree_in_brightness_and_in_its_slope(
     faithful: np.ndarray, direct: np.ndarray
 ) -> None:
@@ -152,6 +153,7 @@ def test_the_shortcut_is_there_and_can_be_switched_off(recipe: str) -> None:
     assert abs(slope(False)) < 0.15 * slope(True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["micrograph", "direct", "faithful"])
 def test_a_picture_is_fixed_by_seed_and_number(recipe: str) -> None:
     counts, index = np.array([5, 90, 40]), np.array([7, 1, 100])

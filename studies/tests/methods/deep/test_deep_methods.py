@@ -79,6 +79,7 @@ def test_methods_answer_at_every_coverage(name: str) -> None:
     check_answers(beliefs, method.fixed_coverages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_many_data_sets_are_fitted_as_one_by_one(name: str) -> None:
     method = replace(METHODS[name], chunk=4)

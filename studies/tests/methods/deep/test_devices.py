@@ -81,6 +81,7 @@ def test_dropout_stays_on_its_device(dropout: Dropout) -> None:
     assert chunk.mlp.values.grad.device.type == "meta"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", LAWS, ids=name_of)
 def test_modules_train_and_predict_on_their_device(head: Head) -> None:
     """An epoch of each phase, the loss on rows held out, and the outputs of new rows."""

@@ -268,6 +268,7 @@ def learnt(head: Any, data: tuple[np.ndarray, np.ndarray], x: np.ndarray, **more
 GRID = np.linspace(-0.8, 0.8, 9)[:, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(HEADS) - set(COUNTS)))
 def test_normal_data_give_their_mean_and_sd_back(name: str) -> None:
     data = wave(2800, lambda rng, x: 50 + 20 * x + (2 + 4 * (x > 0)) * rng.normal(size=len(x)))
@@ -337,6 +338,7 @@ def test_targets_of_a_billion(name: str) -> None:
     assert np.isfinite(found.log_density(np.round(found.point()))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("level", [1e4, 1e6, 1e9])
 def test_large_counts_that_hardly_differ(name: str, level: float) -> None:
@@ -351,6 +353,7 @@ def test_large_counts_that_hardly_differ(name: str, level: float) -> None:
     assert np.abs(found.point() - level).max() < 0.2 * found.sd().min()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(HEADS) - set(COUNTS)))
 def test_targets_near_a_billion_keep_their_differences(name: str) -> None:
     """An offset of 1e9 times the differences leaves of them what standardisation leaves."""
@@ -361,6 +364,7 @@ def test_targets_near_a_billion_keep_their_differences(name: str) -> None:
     np.testing.assert_allclose(upper - lower, 2 * 1.2816, rtol=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADS)
 def test_targets_of_zero(name: str) -> None:
     found = learnt(name, (wave(60, lambda rng, x: x)[0], np.zeros(60)), GRID, epochs=100)

@@ -64,6 +64,7 @@ def test_the_density_is_the_slope_of_the_cdf(name: str) -> None:
     np.testing.assert_allclose(np.exp(law.log_density(z)), slope, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOISES)
 def test_laws_have_mean_zero_and_sd_one(name: str) -> None:
     """Moments as integrals of the quantile function over (0, 1)."""

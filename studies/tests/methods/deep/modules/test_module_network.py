@@ -122,6 +122,7 @@ def test_bytes_and_back(head: Any) -> None:
     assert again.to_bytes() == network.to_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backbone", [{"name": "resnet34"}, {**TINY, "spectral": 1.0}, {**TINY, "grey": False}]
 )

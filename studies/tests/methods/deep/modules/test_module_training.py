@@ -169,6 +169,7 @@ def test_raw_targets_are_learnt_too() -> None:
     assert np.abs(network.belief(x).point() - y).mean() < 0.2 * np.abs(y - y.mean()).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*HEADS, "squared_error", "pair"])
 def test_every_head_trains(name: str) -> None:
     x, y = images(120)
