@@ -35,7 +35,8 @@ _FEWEST_MISSES = 0.1
 Sets that claim fewer hold nearly every class: they cover whatever the probabilities are.
 """
 _LIMIT_OF_SURE_SETS = (
-    "Sets that claim to cover nearly always hardly test probabilities: lower the coverage."
+    "Sets that claim to cover nearly always hardly test the probabilities: give a lower coverage "
+    "(--coverage, coverage=)."
 )
 
 # ---- of all rows ---------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
         claim = ""
     seen += f", where the predictions claim {claim}" if claim else ""
     way = "under-cover" if draft.effect < 0 else "over-cover"
-    well = "in line with the nominal coverage"
+    well = f"in line with {'this claim' if claim else 'the nominal coverage'}"
     clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
     more = ""
     if "above" in facts:
@@ -150,7 +151,7 @@ def _quantile_words(draft: Draft) -> Words:
         f"{share_with_span(record)} {where}, where it claims {claim}",
         f"it is too {way}, by {points(draft.effect)}",
         "in line with its level" + _as_others(draft, "intervals"),
-        clause=f"{percent(record.value)} {where}",
+        clause=f"{percent(record.value)} {where} (expected {claim})",
     )
 
 
