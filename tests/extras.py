@@ -15,7 +15,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import time
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -81,21 +80,8 @@ def check_bare() -> None:
             raise pytest.UsageError(f"HOWSURE_REQUIRE names 'bare', but there is {there}")
 
 
-IMPORTS = [0.0]
-"""Processor seconds that first imports of libraries took, which are no one test's."""
-
-
 def needs(module: str) -> ModuleType:
     """An optional library; without it, the test (or all the file) is skipped and says so."""
-    __tracebackhide__ = True
-    begun = time.process_time()
-    try:
-        return _imported(module)
-    finally:
-        IMPORTS[0] += time.process_time() - begun
-
-
-def _imported(module: str) -> ModuleType:
     __tracebackhide__ = True
     name = module.partition(".")[0]
     if name not in named("HOWSURE_WITHOUT"):

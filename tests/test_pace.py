@@ -1,4 +1,4 @@
-"""The guards of the suite's length: a dear test must say so, and a lane keeps its budget."""
+"""The guard of the suite's length: a lane keeps its budget."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ DEAR = """
 import time
 
 import pytest
-
-import extras
 
 
 def burn(seconds):
@@ -39,57 +37,43 @@ def test_dear():
     burn(0.2)
 
 
-def test_first_to_import():
-    burn(0.2)
-    extras.IMPORTS[0] += 0.2
-
-
-@pytest.mark.slow
-def test_marked():
+def test_as_dear():
     burn(0.2)
 """
 GUARD = """
 import pace
 
-pace.LIMIT, pace.slowness = 0.1, lambda: {slowness}
 pace.time_unit, pace.budgets = lambda: 0.01, lambda: {{"lane": {budget}}}
 pytest_plugins = ["pace"]
 """
 
 
-def run(folder: Path, *options: str, slowness: float = 3.0, budget: float = 100.0) -> str:
+def run(folder: Path, *options: str, budget: float = 100.0) -> str:
     (folder / "test_dear.py").write_text(DEAR)
-    (folder / "conftest.py").write_text(GUARD.format(slowness=slowness, budget=budget))
-    (folder / "pytest.ini").write_text(f"[pytest]\nmarkers = slow\npythonpath = {TESTS}\n")
+    (folder / "conftest.py").write_text(GUARD.format(budget=budget))
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS}\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--pace", "lane", *options]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return f"{ran.stdout}\nexit status {ran.returncode}"
 
 
 @pytest.mark.slow
-def test_a_dear_test_fails_unless_it_is_marked(tmp_path: Path) -> None:
-    shown = run(tmp_path, slowness=1.0)
-    assert "FAILED test_dear.py::test_dear - Failed: 0.2 s of processor time" in shown
-    assert "1 failed, 3 passed" in shown
-
-
-@pytest.mark.slow
-def test_a_machine_that_is_slow_just_then_is_allowed_for(tmp_path: Path) -> None:
+def test_a_lane_within_its_budget_passes_and_lists_the_dearest(tmp_path: Path) -> None:
     shown = run(tmp_path)
-    assert "4 passed" in shown
-    assert "test_dear.py::test_" in shown  # the dearest is listed
+    assert "3 passed" in shown
+    assert "test_dear.py::test_" in shown
     assert "exit status 0" in shown
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-n", "1")])
 def test_a_lane_that_exceeds_its_budget_fails(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """Four times .2 s, those of fixtures included, are 80 units or more."""
+    """Three times .2 s, those of fixtures included, are 60 units or more."""
     shown = run(tmp_path, *options, budget=50.0)
-    assert "4 passed" in shown
+    assert "3 passed" in shown
     exceeded = re.search(r"^ERROR budget exceeded: .* are (\d+) units of 0.010 s", shown, re.M)
     assert exceeded is not None
-    assert int(exceeded[1]) >= 80
+    assert int(exceeded[1]) >= 60
     assert "exit status 1" in shown
 
 

@@ -154,6 +154,7 @@ def test_bad_flags_raise_one_clear_error(tmp_path: Path, flags: list[str], match
         CliRunner().invoke(app, ["assess", str(path), *flags], catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_new_rows_must_hold_the_encoded_column(tmp_path: Path, model: str) -> None:
     reference = reviews(tmp_path / "val.csv", 60, 0)
     pd.DataFrame({"other": ["a"]}).to_csv(tmp_path / "new.csv", index=False)

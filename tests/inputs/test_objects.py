@@ -225,6 +225,7 @@ def test_ngboost_distributions_say_the_same(name: str) -> None:
         np.testing.assert_allclose(end, given.dist.ppf(level), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_ngboost_without_a_scipy_family_is_refused() -> None:
     distns = needs("ngboost.distns")
     with pytest.raises(InputError, match=r"howsure\.Samples\(prediction\.sample\(1000\)\.T\)"):

@@ -58,6 +58,7 @@ def test_groups_by_ease_lose_t_ss_on_34_tables_and_win_no_t_cv() -> None:
     assert found["O-CPA − R-CPA", "t_cv", 0.8].upper < 0 < found["O-CPA − R-CPA", "t_ss", 0.8].upper
 
 
+@pytest.mark.slow
 def test_four_tables_show_it_alone() -> None:
     names = ("concrete", "kin8nm", "power", "protein")
     means = [

@@ -126,6 +126,7 @@ def test_only_congruence_finds_the_model_that_ignores_x(studies: Mapping[str, An
             assert min(case.p_values) > 0.05
 
 
+@pytest.mark.slow
 def test_choices_scale_value_and_null_together(studies: Mapping[str, Any]) -> None:
     strength, width = studies["lambda"], studies["gamma"]
     assert rising(means(strength)[::-1])

@@ -630,6 +630,7 @@ def test_every_simulation_of_a_failed_block_is_counted(
     agree(numbers(path), numbers_of(result))
 
 
+@pytest.mark.slow
 def test_where_the_cache_is_closed_the_command_says_how_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_recipes_agree_in_brightness_and_in_its_slope(
     assert (apart < [0.02, 0.02, 0.045, 0.06]).all(), apart
 
 
+@pytest.mark.slow
 def test_recipes_agree_over_quantiles_of_brightness(
     faithful: np.ndarray, direct: np.ndarray
 ) -> None:
