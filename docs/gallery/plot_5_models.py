@@ -8,8 +8,8 @@ Which model is better, and is it chance?
 import numpy as np
 
 import howsure
-from howsure.figures import figures_of, plot, rank_figure, to_vega
-from howsure.stats.ranks import compare_ranks
+from howsure.figures import figures_of, plot, to_vega
+from howsure_studies.engine import compare_ranks, rank_figure
 
 rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, 600)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import pytest
@@ -22,23 +21,6 @@ def test_results_in_the_docs_are_those_that_ship() -> None:
     assert held
     for page, text in held.items():
         assert made.current(text) == text, f"{page}: run python docs/make_studies.py"
-
-
-@pytest.mark.parametrize(
-    ("package", "name", "now"),
-    [
-        ("shift", "published", "howsure_studies.engine.published"),
-        ("shift", "PUBLISHED_METHODS", "howsure_studies.engine.published"),
-        ("shift", "PublishedValue", "howsure_studies.engine.Published"),
-        ("congruence", "published_numbers", "howsure_studies.engine.published"),
-        ("congruence", "CongruenceTask", "howsure_studies.tasks.Task"),
-        ("tasks", "LearningTable", "howsure_studies.tasks.Part"),
-    ],
-)
-def test_names_of_before_say_what_they_are_now(package: str, name: str, now: str) -> None:
-    module = importlib.import_module(f"howsure_studies.{package}")
-    with pytest.raises(ImportError, match=f"{name} is {now} now"):
-        getattr(module, name)
 
 
 def test_what_ships_belongs_to_the_plan_as_it_stands() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 import subprocess
 import sys
@@ -222,14 +221,6 @@ def test_tables_need_neither_studies_nor_tensors_nor_pictures(code: str) -> None
     code = f"import sys; {code}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    "old", ["howsure.methods", "howsure.methods.deep", "howsure.studies.shift"]
-)
-def test_old_import_paths_name_the_new(old: str) -> None:
-    with pytest.raises(ImportError, match=r"moved.* howsure_studies.*pip install"):
-        importlib.import_module(old)
 
 
 def test_no_class_name_stands_twice() -> None:

@@ -153,8 +153,8 @@ def figures() -> set[str]:
     )
     tables = set(re.findall(r'\btable\.name [!=]= "(\w+)"', source))
     functions = set()
-    for package in ("howsure.figures", *(f"howsure_studies.{study}" for study in STUDIES)):
-        module = importlib.import_module(package)
+    rooms = (f"howsure_studies.{room}" for room in ("engine", *STUDIES))
+    for module in map(importlib.import_module, ("howsure.figures", *rooms)):
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isfunction(value):

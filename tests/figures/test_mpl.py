@@ -12,9 +12,8 @@ from extras import needs
 from figures import samples
 from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Curve
-from howsure.figures import Figure, Mark, figures_of, plot, rank_figure
+from howsure.figures import Figure, Layer, Mark, figures_of, plot
 from howsure.figures.mpl import LABEL_LIMIT
-from howsure.stats.ranks import compare_ranks
 
 matplotlib = needs("matplotlib")
 CONTENT = samples.content()
@@ -23,7 +22,13 @@ EVERY = (
     *figures_of(CONTENT.curves, CONTENT.tables),
     *figures_of(SEVERAL.curves, SEVERAL.tables),
     *figures_of(tables=samples.drawn_apart()),
-    rank_figure(compare_ranks(np.arange(12.0).reshape(4, 3) ** 2, ["a", "b", "c"]).table()),
+    Figure(
+        name="words",
+        question="Which?",
+        layers=(
+            Layer(mark=Mark.TEXT, x=np.zeros(1), y=np.ones(1), series="names", labels=("first",)),
+        ),
+    ),
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from figures import samples
 from howsure.core.records import Curve, Table
-from howsure.figures import Axis, Figure, Layer, Mark, figures_of, rank_figure
+from howsure.figures import Axis, Figure, Layer, Mark, figures_of
 from howsure.figures.figure import REFERENCE
 from howsure.figures.layouts import companions, layouts
 from howsure.figures.telling import MOST_TOLD, told
@@ -149,16 +149,6 @@ def test_points_inside_bands_are_counted() -> None:
     dots = Layer(mark=Mark.POINTS, x=x, y=x + np.array([0, 0.5, 2, -0.9]), colour=REFERENCE)
     figure = Figure(name="a", question="b", layers=(band, dots))
     assert told(figure) == "90 % band: 3 of 4 points inside (75 %)."
-
-
-def test_ranks_are_told_from_the_best_on() -> None:
-    columns = {
-        "method": np.array(["b", "a"], dtype=object),
-        "mean_rank": np.array([1.8, 1.2]),
-        "clique_1": np.array([True, True]),
-    }
-    figure = rank_figure(Table(name="ranks", columns=columns))
-    assert told(figure) == "Mean ranks: a 1.2, b 1.8. Not significantly different: a, b."
 
 
 def test_times_are_dates_and_names_that_tell_their_number_tell_it_once() -> None:

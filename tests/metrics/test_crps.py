@@ -10,7 +10,7 @@ from scipy import stats
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.metrics.crps import crps_quantiles, crps_samples, truncation_note
+from howsure.metrics.crps import crps_quantiles, crps_samples
 from howsure.metrics.crps_closed import crps_normal
 from howsure.metrics.crps_numeric import crps_numeric
 from howsure.metrics.scores import pinball_loss
@@ -31,7 +31,6 @@ def test_crps_of_quantiles_is_the_trapezoid_and_tends_to_the_crps() -> None:
     near = crps_quantiles(Y, np.tile(stats.norm.ppf(fine), (40, 1)), fine)
     exact = crps_normal(Y, np.zeros(40), np.ones(40))
     np.testing.assert_allclose(near, exact, rtol=2e-3)
-    assert truncation_note(levels) == "truncated: integrated over levels 0.1 to 0.9 only"
 
 
 @pytest.mark.parametrize("fair", [True, False])
@@ -80,7 +79,6 @@ def test_samples_far_from_the_origin_keep_their_digits() -> None:
         (lambda: crps_quantiles([1], [[1]], [0.5]), "at least 2 levels"),
         (lambda: crps_samples([1], [[1]], fair=True), "at least 2 columns"),
         (lambda: crps_samples([1], [[np.inf, 1]]), "samples must hold finite"),
-        (lambda: truncation_note([0.5, 0.1]), "levels must rise"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:

@@ -7,12 +7,6 @@ import math
 import numpy as np
 
 
-def dominated(x, y, weights):
-    """Mass of the rows below in both, by comparing every pair."""
-    below = (x[None, :] < x[:, None]) & (y[None, :] < y[:, None])
-    return below @ weights
-
-
 def pair_signs(x, y):
     """+1, −1 or 0 for each pair of rows: concordant, discordant, tied."""
     return _signs(x) * _signs(y)

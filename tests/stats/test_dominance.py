@@ -10,8 +10,8 @@ from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
-from howsure.stats.dominance import dominated_mass, lowest, merge_ties, pair_masses, rank_values
-from oracles.association import dominated, pair_signs
+from howsure.stats.dominance import lowest, merge_ties, pair_masses, rank_values
+from oracles.association import pair_signs
 
 quick = examples(300)
 tied = st.one_of(st.integers(-2, 2).map(float), st.floats(-1e3, 1e3), st.just(np.inf))
@@ -32,15 +32,6 @@ def test_of_equal_values_the_earlier_rows_are_lowest(most):
     values = np.random.default_rng(3).integers(0, 4, 500).astype(np.float64)
     in_order = sorted(range(500), key=lambda row: (values[row], row))
     assert lowest(values, most).tolist() == in_order[:most]
-
-
-@quick
-@given(weighted_pairs())
-@pytest.mark.rate
-def test_dominated_mass_is_the_count_over_all_pairs(case):
-    x, y, weights = case
-    mass = np.ones(len(x)) if weights is None else weights
-    np.testing.assert_array_equal(dominated_mass(x, y, weights), dominated(x, y, mass))
 
 
 @pytest.mark.slow
@@ -64,8 +55,6 @@ def test_larger_tables_with_real_weights(n, decimals):
     if decimals is not None:
         x, y = x.round(decimals), y.round(decimals)
     weights = rng.gamma(1.0, size=n)
-    expected = dominated(x, y, weights)
-    np.testing.assert_allclose(dominated_mass(x, y, weights), expected, rtol=1e-12, atol=1e-10)
     signs = pair_signs(x, y)
     pairs = pair_masses(rank_values(x, weights), rank_values(y, weights), weights)
     np.testing.assert_allclose(pairs.concordant, (signs > 0) @ weights, rtol=1e-12, atol=1e-10)
@@ -101,8 +90,6 @@ def test_widths_that_rounding_parts_are_merged():
 def test_bad_input_is_named():
     with pytest.raises(InputError, match="values must hold no missing values"):
         rank_values([1.0, np.nan])
-    with pytest.raises(InputError, match="y must have 2 rows, got 3"):
-        dominated_mass([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(InputError, match="weights must not be negative"):
         check_multiplicities([1.0, -1.0], 2)
     assert check_multiplicities(None, 2) is None

@@ -31,12 +31,6 @@ from howsure.conformal.ranks import (
     rows_needed,
 )
 from howsure.conformal.regions import Range, region_ends, uncrossed
-from howsure.conformal.robust import (
-    DivergenceBall,
-    divergence_of,
-    robust_coverage,
-    worst_coverage,
-)
 from howsure.conformal.scores import Band, LowerEnd, Offset, Scaled, Score, UpperEnd
 from howsure.conformal.thresholds import (
     Threshold,
@@ -48,12 +42,6 @@ from howsure.conformal.thresholds import (
     held_scores,
     raise_too_large,
 )
-from howsure.conformal.weighted import (
-    CovariateShift,
-    Localized,
-    density_ratio,
-    weighted_thresholds,
-)
 from howsure.core.lazy import called_as
 
 __all__ = [
@@ -61,9 +49,6 @@ __all__ = [
     "Adaptation",
     "Band",
     "Calibration",
-    "CovariateShift",
-    "DivergenceBall",
-    "Localized",
     "LowerEnd",
     "Marginal",
     "Mondrian",
@@ -83,8 +68,6 @@ __all__ = [
     "conformal_rank",
     "conformal_threshold",
     "coverage_range",
-    "density_ratio",
-    "divergence_of",
     "held",
     "held_scores",
     "level_ranks",
@@ -93,11 +76,8 @@ __all__ = [
     "raise_too_large",
     "region_ends",
     "repetitions",
-    "robust_coverage",
     "rows_needed",
     "uncrossed",
-    "weighted_thresholds",
-    "worst_coverage",
 ]
 
 called_as(__name__, "howsure.report.conformal")

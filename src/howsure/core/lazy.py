@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 
@@ -14,12 +14,10 @@ def exporting(
     package: str,
     homes: Mapping[str, str],
     rooms: Callable[[], tuple[str, ...]] = tuple,
-    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the names of each module.
 
-    `rooms` gives submodules to be found too, `renamed` what names of the version before are called
-    now, here or by a path in another package. Type checkers need the names as imports besides.
+    `rooms` gives submodules to be found too. Type checkers need the names as imports besides.
     """
     home = {name: module for module, held in homes.items() for name in held.split()}
 
@@ -28,9 +26,6 @@ def exporting(
             return getattr(importlib.import_module(f"{package}.{home[name]}"), name)
         if not name.startswith("_") and name in rooms():
             return importlib.import_module(f"{package}.{name}")
-        if name in renamed:
-            path = renamed[name] if "." in renamed[name] else f"{package}.{renamed[name]}"
-            raise ImportError(f"{package}.{name} is {path} now")
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}",
             name=name,

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from howsure.figures.figure import Mark as Mark
     from howsure.figures.figure import Shades as Shades
     from howsure.figures.plotting import plot as plot
-    from howsure.figures.ranks import rank_figure as rank_figure
     from howsure.figures.vega import to_vega as to_vega
 
 _HOMES = {
     "build": "figures_of",
     "figure": "Axis Figure Layer LegendItem Mark Shades",
     "plotting": "plot",
-    "ranks": "rank_figure",
     "vega": "to_vega",
 }
 

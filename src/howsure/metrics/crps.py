@@ -18,7 +18,6 @@ from howsure.core.arrays import (
     FloatArray,
     as_matrix,
     as_vector,
-    check_levels,
     check_quantiles,
     row_blocks,
 )
@@ -56,8 +55,8 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
     """CRPS of each row from its quantiles alone, truncated at the outermost levels.
 
     2 ∫ pinball_τ(y, q_τ) dτ from the first to the last level, by the trapezoid over the given
-    levels. What lies beyond the outermost levels is unknown and left out (see
-    `truncation_note`), so values over other levels are not comparable. Lower is better, at least
+    levels. What lies beyond the outermost levels is unknown and left out, so values over other
+    levels are not comparable. Lower is better, at least
     0, in the units of y.
 
     Parameters
@@ -98,12 +97,6 @@ def trapezoid(levels: FloatArray) -> FloatArray:
         raise DegenerateError(f"levels must hold at least 2 levels for a CRPS, got {len(levels)}")
     gaps = np.diff(levels)
     return np.asarray(np.append(gaps, 0.0) + np.append(0.0, gaps))
-
-
-def truncation_note(levels: npt.ArrayLike) -> str:
-    """Say what `crps_quantiles` leaves out."""
-    grid = check_levels(levels)
-    return f"truncated: integrated over levels {grid[0]:g} to {grid[-1]:g} only"
 
 
 def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True) -> FloatArray:

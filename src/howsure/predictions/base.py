@@ -132,11 +132,6 @@ class Prediction(ABC):
         below, above = self.claimed_misses(y, coverage)
         return 1.0 - (below[:, 1] + above[:, 1])
 
-    def claimed_at_most(self, y: FloatArray, coverage: float) -> FloatArray:
-        """Probability that `interval` holds y, the most that is claimed, shape (n,)."""
-        below, above = self.claimed_misses(y, coverage)
-        return 1.0 - (below[:, 0] + above[:, 0])
-
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, shape (n, k)."""
         raise UnanswerableError(f"{self.kind} give no quantiles")

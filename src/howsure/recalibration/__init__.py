@@ -71,10 +71,4 @@ _HOMES = {
     "variance": "IsotonicVariance",
 }
 
-_RENAMED = {
-    "Learnt": "FittedParameter",
-    "Mend": "FittedRecalibration",
-    "load_mend": "load_recalibration",
-}
-
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, renamed=_RENAMED)
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -8,13 +8,11 @@ and the cost does not grow with weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
 from howsure.core.brief import brief_repr
@@ -29,8 +27,6 @@ _GROUPS = 2_000
 _CHUNK = 2_000_000
 _LARGEST = 1e150
 
-IntervalMethod = Literal["percentile", "bca"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
@@ -41,11 +37,7 @@ class Bootstrap:
     # difference of two columns is a replicate of the difference
     replicates: FloatArray
     units: int  # how many units were resampled
-    # shape (units, k): how each unit moves the numbers; BCa needs it
-    influence: FloatArray | None = None
     note: str = ""  # what limits the answer, in words
-    # shape (m,): how many units each row of `influence` stands for; one each if omitted
-    copies: FloatArray | None = None
 
     __repr__ = brief_repr
 
@@ -55,41 +47,15 @@ class Bootstrap:
             return np.full(len(self.estimate), np.nan)
         return np.asarray(self.replicates.std(axis=0, ddof=1))
 
-    def interval(
-        self, confidence: float = 0.95, method: IntervalMethod = "percentile"
-    ) -> tuple[FloatArray, FloatArray]:
-        """Confidence interval of each number."""
-        alpha = 1 - check_fraction(confidence, "confidence")
-        tails = np.broadcast_to([[alpha / 2], [1 - alpha / 2]], (2, len(self.estimate)))
-        if method == "bca":
-            tails = self._bca_tails(tails)
-        elif method != "percentile":
-            raise InputError(f"method must be 'percentile' or 'bca', got {method!r}")
+    def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Confidence interval of each number, by percentiles of the replicates."""
+        tail = (1.0 - check_fraction(confidence, "confidence")) / 2.0
         ends = np.full((2, len(self.estimate)), np.nan)
-        for column, tail in enumerate(tails.T):
-            draws = self.replicates[:, column]
-            if self.units > 1 and np.isfinite(draws).all() and np.isfinite(tail).all():
-                ends[:, column] = np.quantile(draws, tail, method="weibull")
+        finite = np.isfinite(self.replicates).all(axis=0)
+        if self.units > 1 and finite.any():
+            draws = self.replicates[:, finite]
+            ends[:, finite] = np.quantile(draws, [tail, 1.0 - tail], axis=0, method="weibull")
         return ends[0], ends[1]
-
-    def _bca_tails(self, tails: npt.NDArray[np.float64]) -> FloatArray:
-        """Percentiles corrected for bias z₀ and acceleration a (Efron 1987, eq. 2.3)."""
-        if self.influence is None:
-            raise InputError("method 'bca' needs the influence of each unit")
-        below = (self.replicates < self.estimate).mean(axis=0)
-        equal = (self.replicates == self.estimate).mean(axis=0)
-        rarest = 0.5 / len(self.replicates)
-        bias = special.ndtri(np.clip(below + equal / 2, rarest, 1 - rarest))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            unit = self.influence / np.abs(self.influence).max(axis=0)
-            copies = np.ones(len(unit)) if self.copies is None else self.copies
-            squares, cubes = copies @ np.square(unit), copies @ unit**3
-            skew = np.where(squares > 0, cubes / (6 * squares**1.5), 0.0)
-        shifted = bias + special.ndtri(tails)
-        stretch = 1 - skew * shifted
-        with np.errstate(divide="ignore"):
-            corrected = special.ndtr(bias + shifted / stretch)
-        return np.where(stretch > 0, corrected, np.nan)
 
 
 def bootstrap_means(
@@ -115,8 +81,6 @@ def bootstrap_means(
         raise UnanswerableError(f"scores that sum past {_LARGEST:g} are too large to resample")
     total = copies @ units
     estimate = total[:-1] / total[-1]
-    influence = (units[:, :-1] - estimate * units[:, -1:]) * (count / total[-1])
-    held = copies
     groups = at_most if count <= 2 * len(units) else min(at_most, _GROUPS)
     note, rest = "", None
     if len(units) > groups:
@@ -126,7 +90,7 @@ def bootstrap_means(
     if rest is not None:
         drawn += rng.standard_normal((replicates, len(rest))) @ rest
     means = drawn[:, :-1] / drawn[:, -1:]
-    return Bootstrap(estimate, means, int(count), influence, note, held)
+    return Bootstrap(estimate, means, int(count), note)
 
 
 def _grouped(
@@ -139,37 +103,6 @@ def _grouped(
     within = np.sqrt(copies)[:, None] * (units - means[member])
     root = np.asarray(np.linalg.qr(within, mode="r"))
     return means, mass.astype(np.float64), root
-
-
-def bootstrap_statistic(
-    function: Callable[[IntArray], npt.ArrayLike],
-    n: int,
-    rng: np.random.Generator,
-    replicates: int = 2000,
-    *,
-    keys: KeyArray | None = None,
-    influence: npt.ArrayLike | None = None,
-) -> Bootstrap:
-    """Bootstrap any statistic of rows."""
-    _check_count(n, "n", least=1)
-    _check_count(replicates, "replicates", least=2)
-    order = _canonical(n, keys)
-    estimate = np.atleast_1d(np.asarray(function(order), dtype=np.float64))
-    drawn = np.empty((replicates, len(estimate)))
-    for row in drawn:
-        row[:] = function(order[rng.integers(0, n, size=n)])
-    moved = None if influence is None else as_matrix(influence, "influence", length=n)
-    return Bootstrap(estimate, drawn, n, moved)
-
-
-def jackknife_influence(function: Callable[[IntArray], npt.ArrayLike], n: int) -> FloatArray:
-    """Influence of each row on a statistic, by leaving it out: (n − 1)(θ̄ − θ₋ᵢ)."""
-    _check_count(n, "n", least=2)
-    rows = np.arange(n)
-    left_out = np.array(
-        [np.atleast_1d(np.asarray(function(np.delete(rows, row)), dtype=float)) for row in rows]
-    )
-    return np.asarray((n - 1) * (left_out.mean(axis=0) - left_out))
 
 
 def subsample(keys: KeyArray, at_most: int, *, seed: int, name: str) -> IntArray:
@@ -222,14 +155,6 @@ def _codes(cluster: npt.ArrayLike, n: int) -> IntArray:
 
 def _sums_by(codes: IntArray, columns: FloatArray) -> FloatArray:
     return np.column_stack([np.bincount(codes, weights=column) for column in columns.T])
-
-
-def _canonical(n: int, keys: KeyArray | None) -> IntArray:
-    if keys is None:
-        return np.arange(n)
-    if keys.shape != (n,):
-        raise InputError(f"keys must have shape ({n},), got {keys.shape}")
-    return np.asarray(np.argsort(keys))
 
 
 def _check_count(value: int, name: str, *, least: int) -> None:

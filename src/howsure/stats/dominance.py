@@ -88,20 +88,6 @@ def merge_ties(values: npt.ArrayLike, noise: npt.ArrayLike) -> FloatArray:
     return merged
 
 
-def dominated_mass(
-    x: npt.ArrayLike, y: npt.ArrayLike, weights: FloatArray | None = None
-) -> FloatArray:
-    """Mass of the rows j with x_j < x_i and y_j < y_i, for every row i.
-
-    O(n log n): rows are laid out by x and split by the bits of their rank in y, the highest
-    first, as in a wavelet tree; at each bit, a row with a one dominates the earlier rows of its
-    node that have a zero.
-    """
-    x_ranked = rank_values(x, weights)
-    y_ranked = rank_values(as_vector(y, "y", length=len(x_ranked.codes), finite=False), weights)
-    return _strictly_below(x_ranked, y_ranked, weights)[0]
-
-
 def pair_masses(x: Ranked, y: Ranked, weights: FloatArray | None = None) -> PairMasses:
     """Mass of concordant and of discordant rows, for every row."""
     both_below, x_order, y_order = _strictly_below(x, y, weights)

@@ -17,7 +17,6 @@ from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, plot, to_vega
 from howsure.metrics.adaptivity import noise_floor
 from howsure.report.document import Document, Section
-from howsure_studies import adaptivity
 from howsure_studies.adaptivity import (
     INTERVAL_MEASURES,
     INTERVAL_METHODS,
@@ -460,19 +459,6 @@ def test_the_published_are_averages_of_the_tables() -> None:
 def test_bad_input_is_named(call, words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("published", "howsure_studies.engine.published"),
-        ("average_table", "howsure_studies.adaptivity.average_records"),
-        ("rank_counts", "howsure_studies.adaptivity.correlation_ranks"),
-    ],
-)
-def test_names_of_before_say_what_they_are_called_now(old: str, new: str) -> None:
-    with pytest.raises(ImportError, match=f"is {new} now"):
-        getattr(adaptivity, old)
 
 
 def curve(name: str, model: str, shift: float = 0.0) -> Curve:

@@ -14,7 +14,6 @@ from scipy import stats
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Record
 from howsure.core.rng import child
-from howsure.stats.standings import confidence_set, rank_intervals
 from howsure_studies.engine import (
     Standings,
     over_worlds,
@@ -23,6 +22,7 @@ from howsure_studies.engine import (
     standings_grid,
     study_of,
 )
+from howsure_studies.engine.confidence_sets import confidence_set, rank_intervals
 from howsure_studies.engine.page import with_standings
 from report.words import check_words
 

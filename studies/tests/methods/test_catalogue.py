@@ -15,12 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from extras import needs
-from howsure.conformal import CovariateShift, Localized, Mondrian, UniformBins
+from howsure.conformal import Mondrian, UniformBins
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure_studies.methods.bootstrap import NaiveBootstrap
 from howsure_studies.methods.catalogue import method_named, method_spec, methods
 from howsure_studies.methods.conformal.inductive import SplitConformal
 from howsure_studies.methods.conformal.quantile import Conformalized
+from howsure_studies.methods.conformal.weighted import CovariateShift, Localized
 from howsure_studies.methods.interface import Method
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.options import attribute, path_of, written

@@ -16,21 +16,23 @@ from sklearn.tree import DecisionTreeRegressor
 
 from generated import examples
 from howsure.conformal import (
-    CovariateShift,
-    Localized,
     Mondrian,
     UniformBins,
     conformal_rank,
     conformal_threshold,
-    density_ratio,
     pac_rank,
     rows_needed,
-    weighted_thresholds,
 )
 from howsure.core.rng import child
 from howsure_studies.methods.conformal.inductive import InductiveConformal, SplitConformal
 from howsure_studies.methods.conformal.normalized import NormalizedConformal
 from howsure_studies.methods.conformal.quantile import Conformalized
+from howsure_studies.methods.conformal.weighted import (
+    CovariateShift,
+    Localized,
+    density_ratio,
+    weighted_thresholds,
+)
 from howsure_studies.methods.linear import LinearT
 
 

@@ -15,16 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from howsure.conformal import (
-    CovariateShift,
-    Localized,
     Mondrian,
     Offset,
     UniformBins,
     conformal_threshold,
-    density_ratio,
     held_scores,
     region_ends,
-    weighted_thresholds,
 )
 from howsure.conformal.scores import Band
 from howsure.core.errors import InputError
@@ -33,6 +29,12 @@ from howsure.predictions import Intervals
 from howsure_studies.methods.conformal.inductive import SplitConformal
 from howsure_studies.methods.conformal.normalized import NormalizedConformal, ReconstructionLoss
 from howsure_studies.methods.conformal.quantile import Conformalized, conformalized_quantiles
+from howsure_studies.methods.conformal.weighted import (
+    CovariateShift,
+    Localized,
+    density_ratio,
+    weighted_thresholds,
+)
 from howsure_studies.methods.quantile_regression import linear_quantiles
 from howsure_studies.methods.regressors import PredictedSd
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from howsure.conformal import Localized, Mondrian, UniformBins
+from howsure.conformal import Mondrian, UniformBins
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -25,6 +25,7 @@ from howsure_studies.methods.catalogue import method_named
 from howsure_studies.methods.conformal.cross import CVPlus, JackknifeAfterBootstrap, JackknifePlus
 from howsure_studies.methods.conformal.normalized import NormalizedConformal
 from howsure_studies.methods.conformal.quantile import Conformalized
+from howsure_studies.methods.conformal.weighted import Localized
 from howsure_studies.methods.interface import (
     Beliefs,
     Method,

@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression, QuantileRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from extras import needs
-from howsure.conformal import CovariateShift, Mondrian, UniformBins, density_ratio
+from howsure.conformal import Mondrian, UniformBins
 from howsure.conformal.scores import Band
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.core.rng import child
@@ -24,6 +24,7 @@ from howsure_studies.methods.catalogue import method_named
 from howsure_studies.methods.conformal.clear import RATIOS, Clear, TwoParts, best_ratio
 from howsure_studies.methods.conformal.inductive import InductiveConformal, SplitConformal
 from howsure_studies.methods.conformal.predictive import ConformalPredictive
+from howsure_studies.methods.conformal.weighted import CovariateShift, density_ratio
 from howsure_studies.methods.tabpfn import TabPFN
 
 

@@ -17,13 +17,13 @@ from sklearn.linear_model import LinearRegression
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.inputs.models import located
-from howsure.metrics.pointwise import brier, cicf, cicp, picf, picp
 from howsure.predictions import Intervals, Prediction
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.quantile_regression import linear_quantiles
 from howsure_studies.methods.regressors import SplitConformal
 from howsure_studies.pointwise import PointwiseResult, Precision, joined, pointwise
+from howsure_studies.pointwise.formulas import brier, cicf, cicp, picf, picp
 from howsure_studies.tasks.worlds import (
     CutWorld,
     ForestWorld,

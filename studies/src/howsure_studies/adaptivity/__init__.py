@@ -49,10 +49,4 @@ _HOMES = {
     "validate_measures",
 }
 
-_RENAMED = {
-    "average_table": "average_records",
-    "published": "howsure_studies.engine.published",
-    "rank_counts": "correlation_ranks",
-}
-
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, renamed=_RENAMED)
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

@@ -26,7 +26,7 @@ from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
 from howsure.metrics.catalogue import catalogue
-from howsure.stats.ranks import RankComparison, compare_ranks
+from howsure_studies.engine.ranks import RankComparison, compare_ranks
 
 Numbers = Mapping[str, float | str]
 """By measure: its value, or the reason why there is none."""

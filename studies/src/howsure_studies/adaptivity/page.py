@@ -18,7 +18,6 @@ from howsure.core.formats import counted, listed
 from howsure.core.records import Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
-from howsure.figures.ranks import rank_figure
 from howsure.figures.text import distinct
 from howsure.report.document import Cell, Choice, Document, Grid, Section, Tone, VerdictLine
 from howsure.report.glossary import glossary
@@ -47,6 +46,7 @@ from howsure_studies.engine import (
     record_cell,
     study_document,
 )
+from howsure_studies.engine.critical_difference import rank_figure
 
 TITLES: Final[Mapping[str, str]] = {
     "t_cv": "T-CV",

@@ -23,8 +23,8 @@ from howsure.metrics.characteristic import (
 )
 from howsure.metrics.characteristic.significance import permutation_tests
 from howsure.stats.binomial import holm
-from howsure.stats.ranks import wilcoxon_holm
 from howsure_studies.characteristic.measures import Measuring
+from howsure_studies.engine.ranks import wilcoxon_holm
 
 TAIL: Final = 0.02
 """A curve is drawn to where all models miss no more than this."""

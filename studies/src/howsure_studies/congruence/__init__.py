@@ -37,10 +37,4 @@ _HOMES = {
     "worlds": "wave_task",
 }
 
-_RENAMED = {
-    "CongruenceTask": "howsure_studies.tasks.Task",
-    "Published": "howsure_studies.engine.Published",
-    "published_numbers": "howsure_studies.engine.published",
-}
-
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, renamed=_RENAMED)
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES)

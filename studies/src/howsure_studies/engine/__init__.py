@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from howsure_studies.engine.comparison import columns_of as columns_of
     from howsure_studies.engine.comparison import crossed_spread as crossed_spread
     from howsure_studies.engine.comparison import side_by_side as side_by_side
+    from howsure_studies.engine.critical_difference import rank_figure as rank_figure
     from howsure_studies.engine.entries import absolute as absolute
     from howsure_studies.engine.entries import check_options as check_options
     from howsure_studies.engine.entries import complete_numbers as complete_numbers
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from howsure_studies.engine.page import side_by_side_grids as side_by_side_grids
     from howsure_studies.engine.page import standings_grid as standings_grid
     from howsure_studies.engine.page import study_document as study_document
+    from howsure_studies.engine.ranks import compare_ranks as compare_ranks
     from howsure_studies.engine.standings import Standings as Standings
 
 __all__ = [
@@ -114,6 +116,7 @@ __all__ = [
     "choice_of",
     "columns_of",
     "combined",
+    "compare_ranks",
     "complete_numbers",
     "coverage_of",
     "crossed_spread",
@@ -141,6 +144,7 @@ __all__ = [
     "present",
     "provenance",
     "published",
+    "rank_figure",
     "record_cell",
     "records_table",
     "run",
@@ -179,6 +183,8 @@ _LATE = {
         "MISSING Show Shown beside_section estimate_cell interval_cell number_grid pivot "
         "record_cell share_of"
     ),
+    "critical_difference": "rank_figure",
+    "ranks": "compare_ranks",
     "standings": "Standings",
 }
 """What loads when it is asked for: it brings methods and reports, which take time."""

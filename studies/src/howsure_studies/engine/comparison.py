@@ -1,6 +1,6 @@
 """Statistics over methods and runs of any study: numbers side by side, and how sure means are.
 
-Ranks and critical differences of methods are in `howsure.stats.ranks`, their figure in
+Ranks and critical differences of methods are in `howsure_studies.engine.ranks`, their figure in
 `howsure.figures.rank_figure`.
 """
 

@@ -16,8 +16,12 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Table
 from howsure.core.rng import child
-from howsure.stats.ranks import method_ranks
-from howsure.stats.standings import confidence_set, difference_intervals, rank_intervals
+from howsure_studies.engine.confidence_sets import (
+    confidence_set,
+    difference_intervals,
+    rank_intervals,
+)
+from howsure_studies.engine.ranks import method_ranks
 
 Scale = Literal["ratio", "share", "rank"]
 """What a method scores on a world: a log ratio to the mean of all, a distance, or its rank."""

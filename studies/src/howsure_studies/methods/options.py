@@ -16,6 +16,7 @@ from howsure.core.errors import InputError
 from howsure.core.registry import Registry, check_known, imported, unknown
 
 _HERE = "howsure.conformal"
+_FITTING = "howsure_studies.methods.conformal"
 
 REGRESSORS: Final = Registry(
     "regressor",
@@ -44,16 +45,16 @@ PARTS: Final[Mapping[str, Registry]] = {
         {
             "marginal": f"{_HERE}:Marginal",
             "mondrian": f"{_HERE}:Mondrian",
-            "localized": f"{_HERE}:Localized",
-            "covariate_shift": f"{_HERE}:CovariateShift",
-            "divergence_ball": f"{_HERE}:DivergenceBall",
+            "localized": f"{_FITTING}.weighted:Localized",
+            "covariate_shift": f"{_FITTING}.weighted:CovariateShift",
+            "divergence_ball": f"{_FITTING}.robust:DivergenceBall",
         },
     ),
     "groups": Registry("groups", "howsure.groups", {"uniform_bins": f"{_HERE}:UniformBins"}),
     "feature": Registry(
         "feature",
         "howsure.features",
-        {"reconstruction_loss": "howsure_studies.methods.conformal.normalized:ReconstructionLoss"},
+        {"reconstruction_loss": f"{_FITTING}.normalized:ReconstructionLoss"},
     ),
     "ratio": Registry("ratio", "howsure.ratios"),
     "quantiles": REGRESSORS,
@@ -95,9 +96,9 @@ _MOVED: Final[Mapping[str, str]] = {
 # Where a class stood when it was first written down: it still is written so, that the addresses
 # of stored results stay, and both paths are read.
 _WRITTEN: Final = {now: then for then, now in _MOVED.items()}
-_FITTED = [f"methods.conformal.{name}" for name in ("cross", "inductive", "normalized", "quantile")]
+_STAYED = ("cross", "inductive", "normalized", "quantile", "robust", "weighted")
 _ROOMS: Final = (  # where modules stood when they were first written down, and stand; first wins
-    *((f"howsure.{each}", f"howsure_studies.{each}") for each in _FITTED),
+    *((f"howsure.methods.conformal.{each}", f"{_FITTING}.{each}") for each in _STAYED),
     ("howsure.methods.conformal", "howsure.conformal"),
     ("howsure.recalibration.wrapper", "howsure_studies.methods.recalibrated"),
     ("howsure.methods", "howsure_studies.methods"),

@@ -13,9 +13,9 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Record, Table
-from howsure.metrics.pointwise import Brier
 from howsure_studies.engine import singles
 from howsure_studies.pointwise.figures import OneRun, one_run
+from howsure_studies.pointwise.formulas import Brier
 from howsure_studies.pointwise.measures import (
     bins_for,
     curves,

@@ -17,8 +17,8 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.metrics.pointwise import CoverageBand, coverage_band
 from howsure.stats.binomial import clopper_pearson
+from howsure_studies.pointwise.formulas import CoverageBand, coverage_band
 from howsure_studies.pointwise.simulation import PointwiseResult, Which
 
 BINS: Final = 12

@@ -24,10 +24,16 @@ from howsure.core.convert import Positive, check_fields, check_whole, checked_co
 from howsure.core.errors import InputError, UnanswerableError, cut_text, kept_error
 from howsure.core.progress import report_progress
 from howsure.core.rng import child
-from howsure.metrics.pointwise import Brier, CoverageBand, brier, coverage_band, interval_mass
 from howsure.predictions import Prediction
 from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method
 from howsure_studies.methods.regressors import as_method
+from howsure_studies.pointwise.formulas import (
+    Brier,
+    CoverageBand,
+    brier,
+    coverage_band,
+    interval_mass,
+)
 from howsure_studies.tasks.worlds import Covariates, Draw, Truth, World, world_named
 
 Stage = Literal["fit", "predict", "intervals"]

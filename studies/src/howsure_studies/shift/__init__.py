@@ -5,7 +5,6 @@
 Gustafsson, Danelljan and Schön (TMLR 2023).
 """
 
-from howsure.core.lazy import exporting
 from howsure_studies.shift.attribution import ATTRIBUTED, SharedInputs, loss_terms
 from howsure_studies.shift.evaluate import (
     Answers,
@@ -91,10 +90,3 @@ __all__ = [
     "trade_figure",
     "two_ranks",
 ]
-
-_READER = dict.fromkeys(
-    ("published", "PUBLISHED_COVERAGES", "PUBLISHED_DATASETS", "PUBLISHED_METHODS"),
-    "howsure_studies.engine.published",
-)
-_RENAMED = {**_READER, "PublishedValue": "howsure_studies.engine.Published"}
-__getattr__ = exporting(__name__, {}, renamed=_RENAMED)[0]

@@ -16,10 +16,10 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Record, Table
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
-from howsure.figures.ranks import rank_figure
 from howsure.figures.text import distinct, headed, one_line
 from howsure.report.document import Choice, Option
 from howsure_studies.engine import choice_of
+from howsure_studies.engine.critical_difference import rank_figure
 from howsure_studies.shift.methods import is_baseline, key_of
 from howsure_studies.shift.results import (
     ShiftResult,

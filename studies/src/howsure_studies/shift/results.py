@@ -14,8 +14,8 @@ from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known
-from howsure.stats.ranks import PostHoc, RankComparison, compare_ranks
 from howsure_studies.engine import RunVariance, columns_of, crossed_spread
+from howsure_studies.engine.ranks import PostHoc, RankComparison, compare_ranks
 from howsure_studies.methods.selective import SHARE
 from howsure_studies.shift.attribution import (
     ATTRIBUTED,

@@ -46,4 +46,4 @@ __all__ = [
     "uci_names",
 ]
 
-__getattr__ = exporting(__name__, {"catalogue": "entries"}, renamed={"LearningTable": "Part"})[0]
+__getattr__ = exporting(__name__, {"catalogue": "entries"})[0]

@@ -13,7 +13,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
-from howsure.stats.standings import (
+from howsure_studies.engine.confidence_sets import (
     ConfidenceSet,
     MeanIntervals,
     RankIntervals,

@@ -47,7 +47,7 @@ def rank_figure(table: Table) -> Figure:
     table : Table
         Columns ``method`` and ``mean_rank``; it may hold ``shared_rank``,
         ``critical_difference`` and truth values ``clique_1``, …: what
-        `howsure.stats.ranks.RankComparison.table` gives.
+        `howsure_studies.engine.ranks.RankComparison.table` gives.
 
     Returns
     -------

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from howsure.conformal import (
+from howsure.conformal import RankChoice, conformal_threshold
+from howsure.conformal.adapting import Calibration
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure_studies.methods.conformal.robust import (
     DivergenceBall,
-    RankChoice,
-    conformal_threshold,
     divergence_of,
     robust_coverage,
     worst_coverage,
 )
-from howsure.conformal.adapting import Calibration
-from howsure.core.errors import InputError
-from howsure.core.rng import child
 
 DIVERGENCES = {
     "kl": lambda ratio: special.xlogy(ratio, ratio),

@@ -15,7 +15,7 @@ from scipy import stats
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.records import Direction
-from howsure.stats.ranks import (
+from howsure_studies.engine.ranks import (
     cliques,
     compare_ranks,
     critical_difference,

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.stats.standings import (
+from howsure_studies.engine.confidence_sets import (
     confidence_set,
     difference_intervals,
     mean_intervals,

@@ -60,36 +60,6 @@ def interval_mass(
     return np.asarray(cdf(upper) - cdf(lower))
 
 
-def normal_interval_mass(
-    lower: FloatArray, upper: FloatArray, mean: FloatArray, sd: FloatArray
-) -> FloatArray:
-    """Probability that a normal y falls in each interval.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of float, shape (S, n) or (n,)
-        Ends of the intervals, in the units of y.
-    mean, sd : ndarray of float, shape (n,)
-        The true mean and standard deviation at each point.
-
-    Returns
-    -------
-    ndarray of float
-        In the shape given, in [0, 1].
-
-    Notes
-    -----
-    Φ((u − f)/σ) − Φ((l − f)/σ). Source: Sluijterman, Cator and Heskes, equation 7.
-
-    Examples
-    --------
-    >>> one = np.array([1.0])
-    >>> normal_interval_mass(0 * one, 4 * one, mean=2 * one, sd=2 * one).round(3)
-    array([0.683])
-    """
-    return np.asarray(special.ndtr((upper - mean) / sd) - special.ndtr((lower - mean) / sd))
-
-
 def picf(
     lower: FloatArray, upper: FloatArray, cdf: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:

@@ -11,9 +11,10 @@ import pytest
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Table
-from howsure.figures import Figure, Layer, Mark, plot, rank_figure, to_vega
-from howsure.figures.ranks import CRITICAL, LEADERS, TIED
-from howsure.stats.ranks import RankComparison, compare_ranks
+from howsure.figures import Figure, Layer, Mark, plot, to_vega
+from howsure.figures.telling import told
+from howsure_studies.engine.critical_difference import CRITICAL, LEADERS, TIED, rank_figure
+from howsure_studies.engine.ranks import RankComparison, compare_ranks
 
 
 def comparison(method: str = "nemenyi", methods: int = 5) -> RankComparison:
@@ -193,3 +194,13 @@ def test_matplotlib_draws_every_name(figure: Figure) -> None:
 def test_a_table_without_ranks_is_refused(columns: dict[str, np.ndarray], match: str) -> None:
     with pytest.raises(InputError, match=match):
         rank_figure(Table(name="ranks", columns=columns))
+
+
+def test_ranks_are_told_from_the_best_on() -> None:
+    columns = {
+        "method": np.array(["b", "a"], dtype=object),
+        "mean_rank": np.array([1.8, 1.2]),
+        "clique_1": np.array([True, True]),
+    }
+    figure = rank_figure(Table(name="ranks", columns=columns))
+    assert told(figure) == "Mean ranks: a 1.2, b 1.8. Not significantly different: a, b."

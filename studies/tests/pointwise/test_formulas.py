@@ -14,17 +14,16 @@ from scipy import special, stats
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.pointwise import (
+from howsure.stats.binomial import clopper_pearson
+from howsure_studies.pointwise.formulas import (
     brier,
     cicf,
     cicp,
     coverage_band,
     interval_mass,
-    normal_interval_mass,
     picf,
     picp,
 )
-from howsure.stats.binomial import clopper_pearson
 
 SHARES = st.tuples(st.integers(1, 8), st.integers(1, 6)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.floats(0, 1))
@@ -50,17 +49,6 @@ def test_picf_in_closed_form_matches_brute_force(name: str) -> None:
     ends = zip(lower, upper, strict=True)
     brute = np.mean([((low <= y) & (y <= high)).mean(axis=0) for low, high in ends], axis=0)
     assert (np.abs(exact - brute) <= 3 * 0.5 / math.sqrt(draws)).all()
-
-
-def test_the_normal_form_is_the_general_one() -> None:
-    rng = np.random.default_rng(0)
-    lower = rng.normal(size=(4, 5))
-    upper = lower + rng.uniform(size=(4, 5))
-    mean, sd = rng.normal(size=5), rng.uniform(0.5, 2, size=5)
-    general = interval_mass(lower, upper, lambda y: stats.norm.cdf(y, mean, sd))
-    np.testing.assert_allclose(normal_interval_mass(lower, upper, mean, sd), general, atol=1e-14)
-    whole = normal_interval_mass(np.full(5, -np.inf), np.full(5, np.inf), mean, sd)
-    assert whole.tolist() == [1.0] * 5
 
 
 def test_shares_match_loops() -> None:
@@ -333,7 +321,7 @@ def test_two_models_of_which_the_likelier_covers_worse() -> None:
     mean = y.mean(axis=1)
 
     def seen(center: np.ndarray, sd: np.ndarray) -> tuple[float, float]:
-        mass = normal_interval_mass(center - sd, center + sd, np.array(100.0), np.array(5.0))
+        mass = interval_mass(center - sd, center + sd, stats.norm(100.0, 5.0).cdf)
         likelihood = -0.5 * np.log(2 * np.pi * sd**2) - (25 + (center - 100) ** 2) / (2 * sd**2)
         return float(mass.mean()), float(likelihood.mean())
 

@@ -14,11 +14,11 @@ from scipy import special
 
 from howsure.conformal.adapting import Adaptation, Calibration, OneForAll
 from howsure.conformal.thresholds import Threshold, check_few
-from howsure.conformal.weighted import Ratio, learnt_ratio
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.convert import Checked
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
+from howsure_studies.methods.conformal.weighted import Ratio, learnt_ratio
 
 Divergence = Literal["kl", "chi2", "tv"]
 
