@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from extras import absent, check_bare
-from howsure.core.faults import strict
+from howsure.core.errors import strict
 from howsure.verdict import nulls
 
 pytest_plugins = ["pace", "forms"]

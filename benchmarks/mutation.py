@@ -19,7 +19,7 @@ from howsure.core.rng import child
 from howsure.stats.binomial import clopper_pearson
 
 ROOT = Path(__file__).parents[1]
-FIRST = "howsure.stats.batches.*"
+FIRST = "howsure.stats.permutation.*"
 """What is run where there are no mutants yet, for mutmut makes them when it runs."""
 MISSED = {None: "not run", 0: "survived", 33: "reached by no test"}
 

@@ -30,7 +30,7 @@ from howsure.metrics.compare import standing
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.report.monitor import fit_monitor
-from howsure.report.monitored import monitored as report_of
+from howsure.report.monitor import monitored as report_of
 from howsure.verdict import QUESTIONS, examine
 from howsure.verdict.rows import row_faults
 

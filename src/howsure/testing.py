@@ -19,7 +19,16 @@ from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import Loaded
 from howsure.metrics.view import choose_coverages
-from howsure.report.check import CheckResult, check
+from howsure.report.check import (
+    CheckResult,
+    Rules,
+    check,
+    limit_of,
+    limits_of,
+    read_rules,
+    rules_from,
+    with_more,
+)
 from howsure.report.coercion import (
     OF_TABLES,
     ROWS,
@@ -29,7 +38,6 @@ from howsure.report.coercion import (
     named_labels,
     opened,
 )
-from howsure.report.limits import Rules, limit_of, limits_of, read_rules, rules_from, with_more
 from howsure.report.replicates import replicate_rng
 from howsure.verdict import TOLERANCE
 

@@ -47,7 +47,7 @@ TOPICS = {
     "adaptivity": (("adaptivity",), {"ease", "sets"}),
     # its monitor goes with it
     "congruence": (
-        ("congruence", "../report/congruence.py", "../report/monitor.py", "../report/monitored.py"),
+        ("congruence", "../report/congruence.py", "../report/monitor.py"),
         {"congruence"},
     ),
 }

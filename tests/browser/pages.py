@@ -121,8 +121,7 @@ def labels() -> Any:
 def monitor() -> Any:
     """New rows without y, judged by a table that has it."""
     from howsure.inputs import load, load_unlabelled
-    from howsure.report.monitor import fit_monitor
-    from howsure.report.monitored import monitored
+    from howsure.report.monitor import fit_monitor, monitored
 
     data = Power(800)
     spread = data.models["boosted trees"][1]

@@ -23,8 +23,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
-from howsure.report.check import judge, slack_of
-from howsure.report.limits import Limit
+from howsure.report.check import Limit, judge, slack_of
 from howsure.stats.estimate import skewed_ends, spread_of
 
 CONFIDENCES = (0.6, 0.9, 0.95, 0.99)

@@ -22,8 +22,7 @@ from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record
 from howsure.metrics.characteristic import characteristic_curve
-from howsure.report.check import judge
-from howsure.report.limits import Limit
+from howsure.report.check import Limit, judge
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from howsure.core.children import Child
 from howsure.core.errors import HowsureError
 from howsure.core.sizes import as_bytes
+from howsure.core.workers import Child
 
 
 @pytest.fixture

@@ -8,11 +8,14 @@ import pytest
 
 from howsure.core.errors import (
     DegenerateError,
+    FaultError,
     InputError,
     MissingDependencyError,
     UnanswerableError,
+    _strict,
+    attempt,
+    collected,
 )
-from howsure.core.faults import FaultError, _strict, attempt, collected
 
 
 def raising(error: Exception) -> Callable[[], str]:

@@ -88,7 +88,7 @@ def test_commands_in_a_line_run_too(folder: Path) -> None:
 
 
 def test_the_keys_of_the_table_are_those_of_a_file() -> None:
-    from howsure.report.limits import rules_from
+    from howsure.report.check import rules_from
 
     table = PAGE.split("| key | of |")[1].split("\n\n")[0]
     told = {

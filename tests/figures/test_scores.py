@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import howsure
-from howsure.core.errors import HowsureError, InputError
-from howsure.core.faults import strict
+from howsure.core.errors import HowsureError, InputError, strict
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child

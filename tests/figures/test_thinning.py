@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure.core.records import Curve
-from howsure.figures.thinning import POINTS_LIMIT, placed, shape_points, thinned
+from howsure.figures.build import POINTS_LIMIT, placed, shape_points, thinned
 
 GRID = np.linspace(0.0, 1.0, 4000)
 SHAPES = {

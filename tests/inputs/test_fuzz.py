@@ -28,8 +28,7 @@ from hypothesis import strategies as st
 
 from generated import TIMES, examples
 from howsure.cli.main import main
-from howsure.core.errors import HowsureError, InputError
-from howsure.core.faults import strict
+from howsure.core.errors import HowsureError, InputError, strict
 from howsure.core.rng import child
 from howsure.inputs import load
 from howsure.report.assess import assess

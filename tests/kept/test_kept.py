@@ -18,7 +18,7 @@ import howsure
 from damage import GONE, damaged, places
 from forms import faults
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.folders import SingleFile
+from howsure.core.files import SingleFile
 from howsure.recalibration import load_recalibration
 from howsure.report.improve import check_proof
 from howsure.streaming import State, loaded_state

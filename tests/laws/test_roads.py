@@ -20,8 +20,7 @@ from howsure.core.rng import child
 from howsure.inputs import load
 from howsure.metrics.finding import Finding
 from howsure.report.assessment import Assessment
-from howsure.report.check import check
-from howsure.report.limits import Rules
+from howsure.report.check import Rules, check
 from howsure.verdict import QUESTIONS
 
 pd = needs("pandas")

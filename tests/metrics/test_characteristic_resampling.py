@@ -17,8 +17,12 @@ from howsure.metrics.characteristic import (
     gain_of_perfect_model,
     permutation_test,
 )
-from howsure.metrics.characteristic.resampling import Sampler, gain_differences, units_of
-from howsure.metrics.characteristic.significance import permutation_tests
+from howsure.metrics.characteristic.resampling import (
+    Sampler,
+    gain_differences,
+    permutation_tests,
+    units_of,
+)
 
 LOW = AreaRequest(y_range=(0.0, 0.2))
 

@@ -27,7 +27,7 @@ from howsure.metrics.calibration.components import (
     scale_of,
     shift_of,
 )
-from howsure.metrics.calibration.responses import miss_imbalance, width_rank, width_response
+from howsure.metrics.calibration.findings import miss_imbalance, width_rank, width_response
 from howsure.metrics.calibration.shape import _outcomes
 from howsure.metrics.measure import evaluate
 from howsure.metrics.view import View

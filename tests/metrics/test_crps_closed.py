@@ -19,10 +19,12 @@ from howsure.metrics.crps_closed import (
     crps_laplace,
     crps_logistic,
     crps_lognormal,
+    crps_negative_binomial,
     crps_normal,
+    crps_poisson,
+    crps_support,
     crps_t,
 )
-from howsure.metrics.crps_counts import crps_negative_binomial, crps_poisson, crps_support
 from howsure.metrics.crps_numeric import crps_numeric
 from oracles import scores as oracle
 

@@ -19,8 +19,7 @@ from howsure.metrics.characteristic import AreaRequest, permutation_test
 from howsure.metrics.measure import evaluate
 from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet
-from howsure.report.check import check
-from howsure.report.limits import Rules, limit_of, rules_from
+from howsure.report.check import Rules, check, limit_of, rules_from
 
 PARTS = ("characteristic_partial_gain", "characteristic_left_gain")
 RANGES = [(0.0, 0.2), (0.0, 0.5), (0.1, 0.6), (0.5, 1.0), (0.0, 1.0)]

@@ -14,7 +14,7 @@ from scipy import stats
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.metrics.pit import pit_cells, pit_histogram, randomised_counts, randomised_pit
-from howsure.stats.ecdf_bands import uniformity_of_counts
+from howsure.stats.ecdf import uniformity_of_counts
 from metrics.statistics import CELLS, GRID, NAMES, ROWS, Rows, counts
 from oracles import scores as oracle
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure import assess
-from howsure.core.errors import HowsureError
-from howsure.core.faults import strict
+from howsure.core.errors import HowsureError, strict
 from howsure.metrics.conditional import forests
 from howsure.metrics.conditional import view as conditional
 from howsure.predictions import (

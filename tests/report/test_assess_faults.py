@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from howsure import assess
-from howsure.core.faults import _strict
+from howsure.core.errors import _strict
 from howsure.figures import build
 from howsure.inputs import Loaded
 from howsure.metrics import association, coverage, groups, measure
 from howsure.metrics.characteristic import view as characteristic
 from howsure.metrics.conditional import dependence, forests, width_correlation
 from howsure.metrics.conditional import view as conditional
-from howsure.metrics.conditional.forests import edge_of, tree_inputs
-from howsure.metrics.conditional.regions import tree_parts
+from howsure.metrics.conditional.forests import edge_of, tree_inputs, tree_parts
 from howsure.metrics.congruence import view as congruence
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
@@ -25,7 +24,7 @@ from howsure.report import congruence as report_congruence
 from howsure.report import grids, measured
 from howsure.report.assessment import Assessment
 from howsure.stats.kernels import RBF
-from howsure.stats.low_rank import landmark_factor
+from howsure.stats.solvers import landmark_factor
 from howsure.verdict import findings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]

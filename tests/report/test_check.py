@@ -13,8 +13,7 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.report.check import CheckResult, check
-from howsure.report.limits import Limit, Rules, limit_of
+from howsure.report.check import CheckResult, Limit, Rules, check, limit_of
 from howsure.verdict import QUESTIONS, examine
 
 

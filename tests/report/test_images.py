@@ -16,8 +16,7 @@ import howsure
 from extras import needs
 from howsure.core.records import Table
 from howsure.core.rng import child
-from howsure.report.galleries import galleries
-from howsure.report.images import SIDE, image_table, missing_images, thumbnail
+from howsure.report.images import SIDE, galleries, image_table, missing_images, thumbnail
 from howsure.report.questions import document_of
 
 pil = needs("PIL.Image")

@@ -10,7 +10,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.metrics.catalogue import catalogue
-from howsure.report.limits import Limit, Rules, limit_of, project_rules, read_rules, with_more
+from howsure.report.check import Limit, Rules, limit_of, project_rules, read_rules, with_more
 
 WHOLE = """
 confidence = 0.9

@@ -24,8 +24,7 @@ from howsure.metrics.congruence import rejection_at
 from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
-from howsure.report.monitor import fit_monitor
-from howsure.report.monitored import Monitored, monitored
+from howsure.report.monitor import Monitored, fit_monitor, monitored
 from howsure.report.page.figures import RAMP_SIGNS, block_of
 
 PUBLISHED = CongruenceOptions(bandwidth=1.0, regularization=0.1, draws=1)

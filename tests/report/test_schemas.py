@@ -32,9 +32,8 @@ from howsure.report import check as checking
 from howsure.report import improve as improving
 from howsure.report import plain
 from howsure.report.assess import assess_loaded
-from howsure.report.check import check
+from howsure.report.check import Rules, check, limit_of
 from howsure.report.document import Document, GlossaryEntry, Section, Tone
-from howsure.report.limits import Rules, limit_of
 from howsure.streaming import State
 from howsure.streaming import state as states
 from howsure.verdict import improvement

@@ -10,8 +10,8 @@ from scipy import signal, special
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
-from howsure.stats.batches import batch_starts
 from howsure.stats.changes import EDGE, MOST_BATCHES, Change, find_changes
+from howsure.stats.permutation import batch_starts
 
 
 def change(series: np.ndarray, times: np.ndarray | None = None, **options: object) -> Change:

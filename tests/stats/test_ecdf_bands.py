@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 from howsure.core.errors import InputError
-from howsure.stats import ecdf_bands
-from howsure.stats.ecdf import ecdf_on_grid
-from howsure.stats.ecdf_bands import pointwise_band, simultaneous_band, uniformity_test
+from howsure.stats import ecdf
+from howsure.stats.ecdf import ecdf_on_grid, pointwise_band, simultaneous_band, uniformity_test
 
 GRID = np.arange(1, 20) / 20
 
@@ -55,7 +54,7 @@ def test_band_of_two_points_has_the_exact_probability() -> None:
                 )
     assert 0.9 <= inside <= 0.96  # counts are whole, so it may hold more
     gamma = band.gamma
-    assert ecdf_bands._probability_inside(gamma, n, (0.3, 0.6)) == pytest.approx(inside, abs=1e-13)
+    assert ecdf._probability_inside(gamma, n, (0.3, 0.6)) == pytest.approx(inside, abs=1e-13)
 
 
 @pytest.mark.parametrize("n", [50, 500])
@@ -91,7 +90,7 @@ def test_probabilities_inside_are_those_of_walks(n: int) -> None:
                         step = mass * stats.binom.pmf(more, n - count, share)
                         grown[count + more] = grown.get(count + more, 0.0) + step
             reach, before = grown, point
-        ours = ecdf_bands._probability_inside(gamma, n, grid)
+        ours = ecdf._probability_inside(gamma, n, grid)
         assert ours == pytest.approx(sum(reach.values()), abs=1e-12)
 
 
@@ -99,8 +98,8 @@ def test_probabilities_inside_are_those_of_walks(n: int) -> None:
 def test_probabilities_of_large_samples_are_carried_on(n: int) -> None:
     grid = tuple((np.arange(1, 100) / 100).tolist())
     for gamma in (1e-6, 2.3e-3, 0.02):
-        exact = 1 - ecdf_bands._probability_on_path(gamma, n, grid)
-        ours = 1 - ecdf_bands._probability_inside(gamma, n, grid)
+        exact = 1 - ecdf._probability_on_path(gamma, n, grid)
+        ours = 1 - ecdf._probability_inside(gamma, n, grid)
         assert ours == pytest.approx(exact, rel=0.02)
 
 

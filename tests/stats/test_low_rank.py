@@ -9,7 +9,7 @@ from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial
-from howsure.stats.low_rank import dense_factor, landmark_factor, pivoted_cholesky
+from howsure.stats.solvers import dense_factor, landmark_factor, pivoted_cholesky
 
 quick = examples(40)
 

@@ -19,7 +19,6 @@ from howsure.stats.kernels import (
     normalize_rows,
     total_variance,
 )
-from howsure.stats.low_rank import landmark_factor, pivoted_cholesky
 from howsure.stats.namespace import (
     add_to_diagonal,
     as_rows,
@@ -32,6 +31,7 @@ from howsure.stats.namespace import (
     to_host,
     triangular_solve,
 )
+from howsure.stats.solvers import landmark_factor, pivoted_cholesky
 
 WITHOUT = """
 import sys

@@ -13,11 +13,15 @@ from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.stats.gram import GramOperator, cross_product
 from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial, total_variance
-from howsure.stats.low_rank import pivoted_cholesky
 from howsure.stats.namespace import as_rows
-from howsure.stats.nystrom import NystromSystem, kernel_system
-from howsure.stats.ridge import RidgeSystem
-from howsure.stats.solvers import NegativeCurvatureError, Preconditioner, SolverOptions, block_cg
+from howsure.stats.ridge import NystromSystem, RidgeSystem, kernel_system
+from howsure.stats.solvers import (
+    NegativeCurvatureError,
+    Preconditioner,
+    SolverOptions,
+    block_cg,
+    pivoted_cholesky,
+)
 
 quick = examples(25)
 KERNELS = [RBF(0.3), RBF(30.0), Laplacian(1.0), Polynomial()]

@@ -14,11 +14,10 @@ import pytest
 from scipy import special, stats
 
 from howsure import assess
-from howsure.core.faults import _strict
+from howsure.core.errors import _strict
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.calibration.findings import MEAN_ERROR
-from howsure.metrics.calibration.responses import ONE_WIDTH
+from howsure.metrics.calibration.findings import MEAN_ERROR, ONE_WIDTH
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.finding import Case, Draft
 from howsure.predictions import Distribution, EvalSet, Intervals

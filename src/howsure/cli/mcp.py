@@ -38,8 +38,8 @@ from howsure.inputs.roles import NAMES_OUTSIDE, ROLES
 from howsure.inputs.source import split_sheet
 from howsure.metrics.catalogue import catalogue
 from howsure.recalibration import METHODS
+from howsure.report.check import rules_from
 from howsure.report.improve import improve_table
-from howsure.report.limits import rules_from
 from howsure.report.plain import verdict_parts
 from howsure.report.recalibrate import Recalibration, served
 from howsure.report.short_forms import key_records

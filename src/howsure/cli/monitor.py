@@ -26,8 +26,7 @@ from howsure.inputs.tables import SAMPLE
 from howsure.inputs.unlabelled import load_bare
 from howsure.report.coercion import columns_of
 from howsure.report.grids import table_grid
-from howsure.report.monitor import Monitor, fit_monitor
-from howsure.report.monitored import Monitored, monitored
+from howsure.report.monitor import Monitor, Monitored, fit_monitor, monitored
 
 if TYPE_CHECKING:
     from howsure.metrics.congruence.view import CongruenceOptions

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from howsure.figures.figure import LegendItem as LegendItem
     from howsure.figures.figure import Mark as Mark
     from howsure.figures.figure import Shades as Shades
-    from howsure.figures.plotting import plot as plot
+    from howsure.figures.mpl import plot as plot
     from howsure.figures.vega import to_vega as to_vega
 
 _HOMES = {
     "build": "figures_of",
     "figure": "Axis Figure Layer LegendItem Mark Shades",
-    "plotting": "plot",
+    "mpl": "plot",
     "vega": "to_vega",
 }
 

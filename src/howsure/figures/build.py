@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
-from howsure.core.errors import InputError
-from howsure.core.faults import attempt
-from howsure.core.formats import listed
+from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.errors import InputError, attempt
+from howsure.core.formats import level, listed
 from howsure.core.layouts import Layout
 from howsure.core.records import Curve, Table
-from howsure.figures.figure import Axis, Figure, Layer, Mark
+from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.groups import groups_figure
 from howsure.figures.intervals import interval_figures
 from howsure.figures.layouts import (
@@ -28,19 +31,10 @@ from howsure.figures.layouts import (
 from howsure.figures.maps import map_figures
 from howsure.figures.marks import mark_layers
 from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.parts import (
-    BANDS_LIMIT,
-    band_layers,
-    companion_layers,
-    data_layers,
-    reference_layers,
-    zone_layers,
-)
 from howsure.figures.scores import parts_figures, skill_figures
 from howsure.figures.tables import figure_of_table
 from howsure.figures.telling import told
 from howsure.figures.text import distinct, headed, one_line
-from howsure.figures.thinning import placed, thinned
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
 """Words in an x label that make a time axis, with the seconds in one unit of x."""
@@ -340,3 +334,256 @@ def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) 
         named = dict.fromkeys([*([layout.reference] if own else []), *crowd])
         told.append(f"Dotted: {', '.join(named)}.")
     return [" ".join(told)] if told else []
+
+
+# ---- the layers of a curve's figure: the curve, its band, what it is judged against --------------
+
+BANDS_LIMIT = 3
+"""The most bands that can be told apart where they lie over each other."""
+
+
+def data_layers(
+    curve: Curve, label: str, colour: int, layout: Layout, *, alone: bool
+) -> list[Layer]:
+    """The curve itself, with its intervals where it is made of points."""
+    mark = Mark.STEP if curve.step and layout.mark is not Mark.BARS else layout.mark
+    whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
+    if mark is Mark.BARS:
+        left, right = _bar_ends(curve.x)
+        middle, tops = (left + right) / 2, curve.y[: len(left)]
+        if not alone:
+            edges, outline = np.append(left, right[-1]), np.append(tops, tops[-1])
+            return [replace(whole, mark=Mark.STEP, x=edges, y=outline)]
+        return [replace(whole, x=middle, y=tops, lower=left, upper=right)]
+    titles = distinct(map(headed, curve.hover), 40)
+    whole = replace(whole, hover=dict(zip(titles, curve.hover.values(), strict=True)))
+    if layout.band_about == "reference" or curve.lower is None or curve.upper is None:
+        return [whole]
+    whole = replace(whole, lower=curve.lower, upper=curve.upper)
+    if mark is Mark.POINTS:
+        return [replace(whole, mark=Mark.INTERVALS), whole]
+    return [whole]
+
+
+def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends of the bars: x holds their centres, or (where it begins at 0) their edges."""
+    if len(x) > 1 and x[0] == 0.0:
+        edges = x if x[-1] >= 1.0 else np.append(x, 1.0)
+    elif len(x) > 1:
+        middle = (x[1:] + x[:-1]) / 2
+        edges = np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+        edges = np.where(np.abs(edges) < 1e-12, 0.0, edges)
+    else:
+        edges = np.array([0.0, 1.0])
+    return edges[:-1], edges[1:]
+
+
+def band_layers(
+    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
+) -> list[Layer]:
+    """The bands; one neutral band where it surrounds the reference and all curves share it."""
+    bands: list[tuple[FloatArray, FloatArray, FloatArray, str, int]] = []
+    for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
+        if curve.lower is None or curve.upper is None or layout.mark is Mark.POINTS:
+            continue
+        keep = np.isfinite(curve.lower) & np.isfinite(curve.upper)
+        bands.append((curve.x[keep], curve.lower[keep], curve.upper[keep], label, place))
+    if len(bands) > BANDS_LIMIT and not _same([band[:3] for band in bands]):
+        return []
+    about_reference = layout.band_about == "reference"
+    shared = about_reference and _same([band[:3] for band in bands])
+    layers = []
+    for x, lower, upper, label, place in bands[:1] if shared else bands:
+        words = one_line(curves[place].band, 120) or layout.band
+        if layout.mark is Mark.BARS and len(x):
+            left, right = _bar_ends(x)
+            x = np.append(left, right[-1])
+            lower, upper = (np.append(end, end[-1])[: len(x)] for end in (lower, upper))
+        layers.append(
+            Layer(
+                mark=Mark.BAND,
+                x=x,
+                lower=lower,
+                upper=upper,
+                series=words if shared or len(curves) == 1 else f"{words} · {label}",
+                colour=REFERENCE if shared else colours[place],
+                listed=shared or len(curves) == 1,
+            )
+        )
+    return layers
+
+
+def reference_layers(
+    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
+) -> list[Layer]:
+    """What the curves are judged against; one neutral line where all share it."""
+    judged = [
+        (curve.x, curve.reference, label, place)
+        for place, (curve, label) in enumerate(zip(curves, labels, strict=True))
+        if curve.reference is not None
+    ]
+    shared = _same([(x[[0, -1]], reference[[0, -1]]) for x, reference, _, _ in judged])
+    stepped = all(curve.step for curve in curves) and layout.mark is not Mark.BARS
+    layers = []
+    for x, reference, label, place in judged[:1] if shared else judged:
+        if layout.mark is Mark.BARS:
+            x, reference = np.array([0.0, 1.0]), reference[[0, -1]]
+        layers.append(
+            Layer(
+                mark=Mark.STEP if stepped else Mark.LINE,
+                x=x,
+                y=reference,
+                series=layout.reference if shared else f"{layout.reference} · {label}",
+                colour=REFERENCE if shared else colours[place],
+                faint=not shared,
+                listed=shared,
+            )
+        )
+    return layers
+
+
+def companion_layers(
+    curves: Sequence[Curve],
+    labels: Sequence[str],
+    layout: Layout,
+    colours: Sequence[int],
+    others: Mapping[str, Sequence[Curve]],
+) -> list[Layer]:
+    """Curves that stand behind those of their model and group."""
+    alone = len(curves) == 1
+    layers = []
+    for name, companion in layout.companions.items():
+        if not (alone or companion.crowd):
+            continue
+        for curve, label, colour in zip(curves, labels, colours, strict=True):
+            for other in others.get(name, ()):
+                if (other.model, other.group) != (curve.model, curve.group):
+                    continue
+                layers.append(
+                    Layer(
+                        mark=Mark.STEP if other.step else Mark.LINE,
+                        x=other.x,
+                        y=other.y,
+                        series=companion.words if alone else f"{companion.words} · {label}",
+                        colour=REFERENCE if alone else colour,
+                        faint=not (alone and companion.dashed),
+                        listed=alone,
+                    )
+                )
+    return layers
+
+
+def zone_layers(
+    layout: Layout, y: Axis, families: Mapping[str, Sequence[Curve]] = MappingProxyType({})
+) -> list[Layer]:
+    """The range of y that a layout shades, where the figure has the layout's axis."""
+    if layout.zone is None or y.kind != layout.y.kind:
+        return []
+    zone = layout.zone
+    told = families.get(zone.curve)
+    low, high = np.sort(told[0].y[[0, -1]]).tolist() if told else zone.ends
+    ends = f"at most {level(high)}" if low == 0 else f"{level(low)} to {level(high)}"
+    return [
+        Layer(
+            mark=Mark.ZONE,
+            lower=np.array([low]),
+            upper=np.array([high]),
+            series=f"{zone.of} {ends}",
+            colour=REFERENCE,
+        )
+    ]
+
+
+def _same(parts: Sequence[tuple[FloatArray, ...]]) -> bool:
+    """Whether every curve brings the same arrays, so that one drawing stands for all."""
+    return all(
+        a.shape == b.shape and np.allclose(a, b)
+        for part in parts[1:]
+        for a, b in zip(part, parts[0], strict=True)
+    )
+
+
+# ---- a curve of any length as few points that keep its shape -------------------------------------
+
+POINTS_LIMIT = 120
+"""The most points drawn of one curve that has more than these."""
+_BASE = 40
+"""Of these, the points spread evenly, so that a reader finds one to point at everywhere."""
+_FIRST = 10_000
+"""Points looked at: so many that none in between shows."""
+_SEEN = 1e-3
+"""Share of the height below which a departure from the drawn line cannot be seen."""
+
+Places = npt.NDArray[np.int64]
+
+
+def placed(curve: Curve) -> Curve:
+    """The curve without points that have no place."""
+    return points_of(curve, np.flatnonzero(np.isfinite(curve.x) & np.isfinite(curve.y)))
+
+
+def thinned(curve: Curve) -> Curve:
+    """The curve with no more points than can be seen.
+
+    Steps so many that they are left out are drawn as the line through their corners.
+    """
+    if len(curve.x) <= POINTS_LIMIT:
+        return curve
+    curve = points_of(curve, sample_points(curve.x, _FIRST))
+    if curve.step:
+        count = len(curve.x)
+        right, left = np.repeat(np.arange(count), 2)[1:], np.repeat(np.arange(count), 2)[:-1]
+        hover = {name: part[right] for name, part in curve.hover.items()}
+        curve = replace(points_of(curve, left), x=curve.x[right], hover=hover, step=False)
+    parts = [part for part in (curve.y, curve.lower, curve.upper) if part is not None]
+    return points_of(curve, shape_points(curve.x, np.array(parts), POINTS_LIMIT))
+
+
+def shape_points(x: FloatArray, parts: FloatArray, limit: int) -> Places:
+    """Indices of at most `limit` points through which lines follow each of the parts, shape (p, n).
+
+    From points spread evenly on, the one that lies farthest from the lines is added, until none
+    can be seen beside them.
+    """
+    low, high = (bound(parts[np.isfinite(parts)]) for bound in (np.min, np.max))
+    scaled = np.where(np.isfinite(parts), parts - low, 0.0) / ((high - low) or 1.0)
+    spread = np.linspace(x[0], x[-1], _BASE)
+    start = np.unique(np.r_[0, np.searchsorted(x, spread[1:-1]), len(x) - 1]).astype(np.int64)
+    heap = [_farthest(x, scaled, a, b) for a, b in itertools.pairwise(start)]
+    heapq.heapify(heap)
+    chosen = set(start.tolist())
+    while len(chosen) < limit and heap and -heap[0][0] > _SEEN:
+        _, place, first, last = heapq.heappop(heap)
+        chosen.add(place)
+        heapq.heappush(heap, _farthest(x, scaled, first, place))
+        heapq.heappush(heap, _farthest(x, scaled, place, last))
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def _farthest(x: FloatArray, parts: FloatArray, a: int, b: int) -> tuple[float, int, int, int]:
+    """The departure (negative, for the heap) and place of the farthest point between two."""
+    if b - a < 2:
+        return 0.0, int(a), int(a), int(b)
+    width = x[b] - x[a]
+    share = (x[a + 1 : b] - x[a]) / width if width > 0 else np.zeros(b - a - 1)
+    line = parts[:, [a]] + share * (parts[:, [b]] - parts[:, [a]])
+    away = np.abs(parts[:, a + 1 : b] - line).max(axis=0)
+    place = int(np.argmax(away))
+    return -float(away[place]), int(a + 1 + place), int(a), int(b)
+
+
+def points_of(curve: Curve, index: Places | BoolArray) -> Curve:
+    """The curve at some of its points."""
+
+    def pick(part: FloatArray | None) -> FloatArray | None:
+        return None if part is None else part[index]
+
+    return replace(
+        curve,
+        x=curve.x[index],
+        y=curve.y[index],
+        lower=pick(curve.lower),
+        upper=pick(curve.upper),
+        reference=pick(curve.reference),
+        hover={name: part[index] for name, part in curve.hover.items()},
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.errors import InputError
 from howsure.core.optional import require
+from howsure.core.records import Curve, Table
+from howsure.figures.build import figures_of
 from howsure.figures.figure import Axis, Figure, Layer, Mark, Shades
 from howsure.figures.palette import LIGHT, MPL_SHAPES, dash_of
 
@@ -192,3 +196,54 @@ def _short(text: str) -> str:
 def _plain(text: str) -> str:
     """Text without the dollar signs and underscores that matplotlib would take as mathematics."""
     return text.replace("$", r"\$").lstrip("_")
+
+
+# ---- curves and tables drawn with matplotlib -----------------------------------------------------
+
+
+def plot(
+    item_or_items: Curve | Table | Figure | Iterable[Curve | Table], ax: Axes | None = None
+) -> Axes:
+    """Draw a curve, a table or several curves of one name with matplotlib.
+
+    Parameters
+    ----------
+    item_or_items : Curve, Table, Figure or iterable of Curve and Table
+        What to draw; together they must make one figure.
+    ax : matplotlib Axes, optional
+        Where to draw; new axes where absent.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    InputError
+        If the items make no figure, or more than one.
+    MissingDependencyError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> levels = np.linspace(0, 1, 5)
+    >>> axes = plot(Curve(name="calibration", x=levels, y=levels, reference=levels))
+    >>> axes.get_xlabel()
+    'Nominal level'
+    """
+    from howsure.figures.mpl import draw
+
+    if isinstance(item_or_items, Figure):
+        return draw(item_or_items, ax)
+    if isinstance(item_or_items, Curve | Table):
+        item_or_items = (item_or_items,)
+    items = tuple(item_or_items)
+    figures = figures_of(
+        [item for item in items if not isinstance(item, Table)],
+        [item for item in items if isinstance(item, Table)],
+    )
+    if len(figures) != 1:
+        names = ", ".join(f"{each.name} {each.label}".strip() for each in figures) or "none"
+        raise InputError(f"item_or_items must make one figure, got {len(figures)} ({names})")
+    return draw(figures[0], ax)

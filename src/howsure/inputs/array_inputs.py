@@ -15,11 +15,12 @@ from howsure.core.arrays import (
     as_numbers,
     as_vector,
     dimensions,
+    is_tensor,
     plain_array,
+    to_host,
 )
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
-from howsure.core.tensors import is_tensor, to_host
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
 _NORMAL: Final = "howsure.Distribution.normal(mean, sd)"

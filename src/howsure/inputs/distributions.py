@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, to_host
 from howsure.core.errors import InputError
-from howsure.core.tensors import to_host
 from howsure.inputs.array_inputs import PredictionInput
 from howsure.predictions import Distribution, Quantiles, Samples, mixture
 

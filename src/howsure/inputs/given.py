@@ -10,10 +10,16 @@ from typing import Any, Final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction, dimensions
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    as_vector,
+    check_fraction,
+    dimensions,
+    to_host,
+)
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
-from howsure.core.tensors import to_host
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
 from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing, beliefs_of

@@ -14,9 +14,9 @@ from howsure.core.arrays import BoolArray
 from howsure.core.errors import InputError
 from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.classes import moved, ordered
+from howsure.inputs.long import MOST_MODELS
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import listed, quoted
-from howsure.inputs.stacked import MOST_MODELS
 from howsure.inputs.values import Labels, absent
 
 Missing = Literal["error", "drop"]

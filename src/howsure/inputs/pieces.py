@@ -20,7 +20,7 @@ from howsure.inputs.building import Crossing
 from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_models
 from howsure.inputs.families import FEWEST_SERIES, KEYS
-from howsure.inputs.long import is_long
+from howsure.inputs.long import check_unstacked, is_long
 from howsure.inputs.manifest import Manifest, ReadFile
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import normal_form
@@ -31,7 +31,6 @@ from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.sources import BATCH_ROWS as BATCH_ROWS
 from howsure.inputs.sources import PIECE_ROWS, TablePieces, begin, planned
-from howsure.inputs.stacked import check_unstacked
 from howsure.inputs.tables import as_wide, read_told
 
 if TYPE_CHECKING:

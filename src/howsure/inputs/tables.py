@@ -19,7 +19,7 @@ from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
 from howsure.inputs.encoding import embedded
-from howsure.inputs.long import is_long, widened, without_long
+from howsure.inputs.long import check_unstacked, is_long, widened, without_long
 from howsure.inputs.manifest import Manifest
 from howsure.inputs.matching import Missing as Missing
 from howsure.inputs.matching import (
@@ -35,7 +35,6 @@ from howsure.inputs.matching import (
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns
 from howsure.inputs.source import Source, in_lines, listed, quoted
 from howsure.inputs.sources import sources
-from howsure.inputs.stacked import check_unstacked
 from howsure.predictions import EvalSet
 
 SAMPLE = "Sample"

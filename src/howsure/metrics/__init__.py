@@ -83,10 +83,10 @@ if TYPE_CHECKING:
     from howsure.metrics.crps_closed import crps_laplace as crps_laplace
     from howsure.metrics.crps_closed import crps_logistic as crps_logistic
     from howsure.metrics.crps_closed import crps_lognormal as crps_lognormal
+    from howsure.metrics.crps_closed import crps_negative_binomial as crps_negative_binomial
     from howsure.metrics.crps_closed import crps_normal as crps_normal
+    from howsure.metrics.crps_closed import crps_poisson as crps_poisson
     from howsure.metrics.crps_closed import crps_t as crps_t
-    from howsure.metrics.crps_counts import crps_negative_binomial as crps_negative_binomial
-    from howsure.metrics.crps_counts import crps_poisson as crps_poisson
     from howsure.metrics.decomposition import elementary_means as elementary_means
     from howsure.metrics.decomposition import elementary_quantiles as elementary_quantiles
     from howsure.metrics.decomposition import mean_decomposition as mean_decomposition
@@ -141,8 +141,8 @@ _HOMES = {
     "coverage": "covered deficit empirical_coverage excess mean_width median_width missed_above "
     "missed_below normalised_width width",
     "crps": "crps_quantiles crps_samples",
-    "crps_closed": "crps_gamma crps_laplace crps_logistic crps_lognormal crps_normal crps_t",
-    "crps_counts": "crps_negative_binomial crps_poisson",
+    "crps_closed": "crps_gamma crps_laplace crps_logistic crps_lognormal crps_negative_binomial "
+    "crps_normal crps_poisson crps_t",
     "decomposition": "elementary_means elementary_quantiles mean_decomposition "
     "quantile_decomposition",
     "dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",

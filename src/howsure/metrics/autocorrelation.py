@@ -27,8 +27,8 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.times import on_grid
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, legendre
-from howsure.stats.batches import batch_starts
 from howsure.stats.memory import memory_of
+from howsure.stats.permutation import batch_starts
 
 Kind = Literal["time", "clusters", "file"]
 LEVEL = 0.05

@@ -23,8 +23,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
-from howsure.metrics.crps_closed import crps_between
-from howsure.metrics.crps_counts import crps_support
+from howsure.metrics.crps_closed import crps_between, crps_support
 from howsure.metrics.crps_numeric import crps_lattice, crps_numeric
 from howsure.metrics.metric import (
     BY_UNIT,

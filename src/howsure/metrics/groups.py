@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import UnanswerableError
-from howsure.core.faults import attempt
+from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import listed
 from howsure.core.labels import Categories, joint
 from howsure.core.records import Notion, Record, Table

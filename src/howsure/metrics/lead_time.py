@@ -23,7 +23,7 @@ from howsure.core.formats import listed, percent
 from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.times import Chronology
-from howsure.metrics.decomposition.groups import skill_of_groups
+from howsure.metrics.decomposition.parts import skill_of_groups
 from howsure.metrics.finding import FROM_ALL, MARGIN, Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.finding import apart as apart_of
 from howsure.metrics.metric import SHARE, Metric, Question, Topic, itself, statistic

@@ -12,8 +12,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.brief import brief_repr
-from howsure.core.errors import UnanswerableError
-from howsure.core.faults import attempt
+from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.records import Curve, Record, Table
 from howsure.metrics.catalogue import catalogue, metric_named, topics
 from howsure.metrics.metric import RANGED, SLOW_ROWS, Beside, Form, Metric

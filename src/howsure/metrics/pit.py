@@ -22,8 +22,7 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
 from howsure.core.weights import check_multiplicities, merge_rows
-from howsure.stats.ecdf import check_pit, grid_dot, grid_sums
-from howsure.stats.ecdf_bands import pointwise_band
+from howsure.stats.ecdf import check_pit, grid_dot, grid_sums, pointwise_band
 
 Version = Literal["quantile", "interval"]
 

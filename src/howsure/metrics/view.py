@@ -14,8 +14,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, check_fraction
-from howsure.core.errors import UnanswerableError
-from howsure.core.faults import attempt
+from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.rng import row_keys
 from howsure.metrics.catalogue import arrays
 from howsure.metrics.miss_range import MISS_RANGE, MissRange

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
-from howsure.metrics.conditional.forests import edge_of, tree_inputs
-from howsure.metrics.conditional.regions import node_rules
+from howsure.metrics.conditional.forests import edge_of, node_rules, tree_inputs
 from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 from howsure.predictions import EvalSet
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod, check_factor, counts

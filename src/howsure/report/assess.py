@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from howsure._version import __version__
 from howsure.core.arrays import as_vector
-from howsure.core.errors import InputError
-from howsure.core.faults import attempt, collected
+from howsure.core.errors import InputError, attempt, collected
 from howsure.core.formats import listed
 from howsure.core.progress import Listener, report_progress, subscribe
 from howsure.core.records import Record, Table

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from howsure.core.faults import attempt
+from howsure.core.errors import attempt
 from howsure.metrics.congruence.laws import LAWS
 from howsure.metrics.congruence.view import (
     CongruenceOptions,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from abc import ABC, abstractmethod
@@ -16,10 +17,11 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.records import Curve, Record, Table
+from howsure.metrics.catalogue import catalogue
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
-    from howsure.report.galleries import Gallery
+    from howsure.report.images import Gallery
     from howsure.verdict import Advice, Finding, TrustAnswer
 
 Tone = Literal["good", "caution", "bad", "negligible", "undecided", "info"]
@@ -265,7 +267,7 @@ class Formed(ABC):
 
     def to_card(self) -> str:
         """A model card: Markdown with the key numbers as metadata that Hugging Face reads."""
-        from howsure.report.card import to_card
+        from howsure.report.plain import to_card
 
         return to_card(self.document())
 
@@ -322,3 +324,26 @@ class Document(Formed):
     def document(self) -> Document:
         """Itself: the report that every form is made of."""
         return self
+
+
+# ---- what each number on a page is, from the catalogue -------------------------------------------
+
+
+def glossary(records: Iterable[Record]) -> tuple[GlossaryEntry, ...]:
+    """Entries for the metrics that have a number, in the catalogue's order."""
+    named = {record.metric for record in records if not math.isnan(record.value)}
+    return tuple(
+        GlossaryEntry(
+            name=metric.name,
+            title=metric.title,
+            meaning=metric.meaning,
+            formula=metric.formula,
+            source=metric.source,
+            direction=metric.direction.value,
+            notion=metric.notion.value,
+            units=metric.units,
+            question=metric.question.value,
+        )
+        for metric in catalogue().values()
+        if metric.name in named
+    )

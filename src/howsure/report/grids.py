@@ -11,7 +11,7 @@ from itertools import starmap
 from typing import Final
 
 from howsure.core import formats
-from howsure.core.faults import attempt
+from howsure.core.errors import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.figures.tables import worst_first
 from howsure.figures.text import headed

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError
-from howsure.core.faults import attempt, collected
+from howsure.core.errors import InputError, attempt, collected
 from howsure.core.progress import report_progress
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread

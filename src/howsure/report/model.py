@@ -10,10 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened, to_host
 from howsure.core.errors import InputError, error_line
 from howsure.core.labels import as_labels
-from howsure.core.tensors import to_host
 from howsure.inputs.distributions import LEVELS, library_classes
 from howsure.inputs.given import PredictionInput, check_row_order, read_given
 from howsure.inputs.models import (

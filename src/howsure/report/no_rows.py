@@ -17,7 +17,7 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record, Table
-from howsure.figures.thinning import points_of
+from howsure.figures.build import points_of
 from howsure.inputs import Loaded, Unlabelled
 from howsure.metrics.finding import FEWEST_ROWS
 from howsure.predictions import EvalSet

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 from howsure.core import formats
-from howsure.core.faults import attempt, collected
+from howsure.core.errors import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.figures.layouts import layout_of
 from howsure.figures.text import abridged, headed
@@ -30,10 +30,10 @@ from howsure.report.document import (
     Option,
     Section,
     VerdictLine,
+    glossary,
     noted,
 )
-from howsure.report.galleries import Gallery, galleries
-from howsure.report.glossary import glossary
+from howsure.report.images import Gallery, galleries
 from howsure.report.overview import OVERVIEW
 from howsure.verdict import Advice, Finding, TrustAnswer
 from howsure.verdict.findings import questions

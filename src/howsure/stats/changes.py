@@ -19,8 +19,8 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
-from howsure.stats.batches import batch_starts
 from howsure.stats.memory import memory_of
+from howsure.stats.permutation import batch_starts
 from howsure.stats.sequential import FEWEST, p_value, sequential
 
 EDGE = 0.15

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from howsure.core.tensors import is_tensor
+from howsure.core.arrays import is_tensor
 from howsure.stats.namespace import Array, namespace
 
 _BLOCK = 1 << 15  # elements worked on at once: a quarter of a megabyte stays in the cache

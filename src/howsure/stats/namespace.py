@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import as_matrix, plain_array
+from howsure.core.arrays import as_matrix, is_tensor, placed, plain_array, plain_tensor, to_host
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.tensors import is_tensor, placed, plain_tensor, to_host
 
 Array = npt.NDArray[np.floating[Any]]  # or a tensor of such numbers
 

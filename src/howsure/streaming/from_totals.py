@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.faults import attempt
+from howsure.core.errors import attempt
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record
 from howsure.core.times import Chronology

@@ -11,8 +11,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
-from howsure.core.errors import UnanswerableError
-from howsure.core.faults import attempt
+from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import fixed, number, roughly
 from howsure.core.labels import Categories, joint
 from howsure.core.times import Chronology, less_means, slots

@@ -13,7 +13,7 @@ from howsure.metrics.groups import compare_groups
 from howsure.metrics.measure import evaluate
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.predictions import EvalSet, content_order
-from howsure.stats.resampling import Resampling
+from howsure.stats.permutation import Resampling
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import TOLERANCE, check_judging, judge
 from howsure.verdict.findings import measures, needs_null

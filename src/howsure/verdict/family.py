@@ -10,8 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from howsure.core.arrays import check_fraction
-from howsure.core.errors import InputError
-from howsure.core.faults import attempt
+from howsure.core.errors import InputError, attempt
 from howsure.core.records import Record
 from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.compare import Standing

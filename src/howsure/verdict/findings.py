@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
 
-from howsure.core.errors import UnanswerableError
-from howsure.core.faults import attempt
+from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.records import Record
 from howsure.metrics.autocorrelation import Dependence
 from howsure.metrics.catalogue import catalogue, every_topic

@@ -17,8 +17,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import UnanswerableError
-from howsure.core.faults import attempt
+from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.records import Record
 from howsure.core.rng import row_uniforms
 from howsure.metrics.autocorrelation import Dependence

@@ -24,7 +24,7 @@ import pyarrow as pa
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.convert import json_number, plain, read_json, restored
 from howsure.core.errors import InputError
-from howsure.core.folders import LocalFolder, NamedBytes, RemoteFolder, SingleFile
+from howsure.core.files import LocalFolder, NamedBytes, RemoteFolder, SingleFile
 from howsure.streaming.kept import stream_bytes, stream_table
 from howsure.watch.names import RowNames, row_keys
 from howsure.watch.promise import Promise

@@ -14,7 +14,7 @@ from typing import Final, final
 import pyarrow as pa
 
 from howsure.core.errors import InputError
-from howsure.core.folders import NamedBytes
+from howsure.core.files import NamedBytes
 from howsure.core.sizes import most_inflated
 
 FORM: Final = 3

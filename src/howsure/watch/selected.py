@@ -34,8 +34,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.formats import percent
-from howsure.metrics.conditional.forests import edge_of, tree_inputs
-from howsure.metrics.conditional.regions import node_rules
+from howsure.metrics.conditional.forests import edge_of, node_rules, tree_inputs
 from howsure.predictions import EvalSet
 from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree
 from howsure.watch.quantities import Watched, point_and_width

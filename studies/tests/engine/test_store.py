@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.folders import LocalFolder
+from howsure.core.files import LocalFolder
 from howsure.core.records import Table
 from howsure_studies.engine import (
     FORMAT,

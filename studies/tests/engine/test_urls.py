@@ -18,7 +18,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError, MissingDependencyError
-from howsure.core.folders import RemoteFolder
+from howsure.core.files import RemoteFolder
 from howsure.core.records import Table
 from howsure_studies.engine import (
     FORMAT,

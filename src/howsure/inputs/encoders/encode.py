@@ -15,10 +15,19 @@ from howsure.core.arrays import IntArray, plain_array, shortened
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import reported
 from howsure.core.registry import imported
-from howsure.inputs.encoders.embedder import Embedder, Function
 from howsure.inputs.encoders.hugging import open_hugging
-from howsure.inputs.encoders.items import KINDS, Anything, Items, Kind, Texts, as_items, as_list
-from howsure.inputs.encoders.loading import working
+from howsure.inputs.encoders.items import (
+    KINDS,
+    Anything,
+    Embedder,
+    Function,
+    Items,
+    Kind,
+    Texts,
+    as_items,
+    as_list,
+    working,
+)
 from howsure.inputs.encoders.openclip import open_clip_model
 from howsure.stats.gram import tiles
 

@@ -13,12 +13,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import device_named
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.tensors import device_named
-from howsure.inputs.encoders.embedder import Embedder
-from howsure.inputs.encoders.items import Kind, Pixels
-from howsure.inputs.encoders.loading import opening, quiet
+from howsure.inputs.encoders.items import Embedder, Kind, Pixels, opening, quiet
 from howsure.inputs.source import listed
 
 _UNSTATED = 10**9  # a tokenizer that does not know its longest text states an absurd length

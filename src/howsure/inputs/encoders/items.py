@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import IntArray, shortened
-from howsure.core.errors import InputError, message_of
+from howsure.core.errors import HowsureError, InputError, message_of
 from howsure.core.optional import require
 
 Kind = Literal["text", "image"]
@@ -282,3 +283,89 @@ def _scale(array: npt.NDArray[Any]) -> float | None:
             f"images of dtype {array.dtype} must lie between 0 and {top}, got {low:g} to {high:g}"
         )
     return None if kind in "iu" else 255.0
+
+
+# ---- safe loading of pretrained models: errors that name them, and no global state left changed --
+
+_FAILURES = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError),
+    *(ImportError, AssertionError),
+)
+
+
+@contextmanager
+def opening(name: str) -> Iterator[None]:
+    """Load a model: failures become `InputError`, and torch's random state stays as it was."""
+    torch = require("torch", extra="text")
+    broken = require("safetensors", extra="text").SafetensorError
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    except HowsureError:
+        raise
+    except (broken, *_FAILURES) as error:
+        raise InputError(f"encoder {name!r} cannot be loaded: {message_of(error)}") from error
+
+
+@contextmanager
+def working(name: str) -> Iterator[None]:
+    """Encode with a model: its failures become `InputError`."""
+    try:
+        yield
+    except HowsureError:
+        raise
+    except _FAILURES as error:
+        raise InputError(f"encoder {name!r} fails on these items: {message_of(error)}") from error
+
+
+@contextmanager
+def quiet(log: Any) -> Iterator[None]:
+    """Hold back the loading reports of `transformers`, and then let it speak as before."""
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
+
+
+# ---- what turns one batch of items into vectors --------------------------------------------------
+
+
+class Embedder(ABC):
+    """Turns batches into vectors.
+
+    Attributes
+    ----------
+    sorts : bool
+        Whether texts of like length should share a batch.
+    cut : int
+        Texts that were longer than the model reads, so far.
+    limit : int, optional
+        Tokens that the model reads of a text.
+    name : str
+        What it was named by; a function of the caller's has no name.
+    """
+
+    sorts = False
+    cut = 0
+    limit: int | None = None
+    name: str = ""
+
+    @abstractmethod
+    def embed(self, batch: list[Any]) -> npt.ArrayLike:
+        """Vectors of b items, shape (b, e)."""
+
+
+@final
+class Function(Embedder):
+    """A function of the caller's."""
+
+    def __init__(self, function: Callable[[list[Any]], npt.ArrayLike]) -> None:
+        self._function = function
+
+    def embed(self, batch: list[Any]) -> npt.ArrayLike:
+        return self._function(batch)

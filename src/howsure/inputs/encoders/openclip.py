@@ -8,12 +8,10 @@ from typing import Any, final
 
 import numpy.typing as npt
 
+from howsure.core.arrays import device_named
 from howsure.core.errors import InputError, MissingDependencyError, message_of
 from howsure.core.optional import require
-from howsure.core.tensors import device_named
-from howsure.inputs.encoders.embedder import Embedder
-from howsure.inputs.encoders.items import Kind
-from howsure.inputs.encoders.loading import opening
+from howsure.inputs.encoders.items import Embedder, Kind, opening
 from howsure.inputs.source import listed
 
 _SAFE = ".safetensors"

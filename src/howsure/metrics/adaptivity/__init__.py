@@ -5,10 +5,17 @@ mislead. Source: Jang and Lee 2025.
 """
 
 from howsure.metrics.adaptivity.association import rank_ss, satisfaction_rate, t_ss
-from howsure.metrics.adaptivity.coverage import escv, rank_cv, sscv, t_cv
-from howsure.metrics.adaptivity.floor import NoiseFloor, noise_floor
+from howsure.metrics.adaptivity.coverage import (
+    NoiseFloor,
+    escv,
+    noise_floor,
+    rank_cv,
+    set_deficit,
+    set_excess,
+    sscv,
+    t_cv,
+)
 from howsure.metrics.adaptivity.results import AdaptivityMeasure, CellTable
-from howsure.metrics.adaptivity.sets import set_deficit, set_excess
 from howsure.stats.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
@@ -20,6 +27,7 @@ from howsure.stats.cells import (
 )
 from howsure.stats.ease import REPEATS, ease, surrogate_ease
 from howsure.stats.label_ranks import class_numbers, label_rank
+from howsure.stats.permutation import Resampling
 from howsure.stats.perturbations import (
     Brightness,
     Contrast,
@@ -27,7 +35,6 @@ from howsure.stats.perturbations import (
     Perturbation,
     Saturation,
 )
-from howsure.stats.resampling import Resampling
 
 __all__ = [
     "RAPS_STRATA",

@@ -31,7 +31,7 @@ from howsure.stats.cells import (
     signed_r2,
 )
 from howsure.stats.estimate import Estimate
-from howsure.stats.resampling import Resampling
+from howsure.stats.permutation import Resampling
 
 _DEFAULT = Resampling()
 

@@ -17,7 +17,7 @@ from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
 from howsure.stats.bootstrap import resampled_counts
 from howsure.stats.cells import Cells
 from howsure.stats.estimate import Estimate
-from howsure.stats.resampling import Resampling
+from howsure.stats.permutation import Resampling
 
 _PERMUTED = 20_000
 _LEAST = 5.0  # rows of a cell: the share or mean of fewer may be anything

@@ -1,8 +1,9 @@
 """Calibration: how far observed shares lie from the probabilities that were stated."""
 
-from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
-from howsure.metrics.calibration.errors import (
+from howsure.metrics.calibration.curve import (
     Weighting,
+    calibration_curve,
+    calibration_curve_quantiles,
     calibration_error,
     calibration_error_quantiles,
     column_shares,

@@ -34,8 +34,8 @@ from howsure.metrics.calibration.components import (
     pooled_blocks,
     scale_of,
 )
-from howsure.metrics.calibration.findings import FINDINGS
-from howsure.metrics.calibration.responses import (
+from howsure.metrics.calibration.findings import (
+    FINDINGS,
     ONE_WIDTH,
     exchanged_response,
     miss_imbalance,

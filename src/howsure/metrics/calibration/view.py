@@ -29,13 +29,13 @@ from howsure.metrics.pit import pit_histogram, randomised_counts, randomised_pit
 from howsure.predictions import (
     Distribution,
 )
-from howsure.stats.ecdf_bands import uniformity_of_counts
+from howsure.stats.ecdf import uniformity_of_counts
 from howsure.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from howsure.metrics.measure import Evaluation
     from howsure.metrics.view import View
-from howsure.metrics.calibration.errors import (
+from howsure.metrics.calibration.curve import (
     calibration_error,
     calibration_error_quantiles,
     miscalibration_area,

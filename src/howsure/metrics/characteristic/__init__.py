@@ -3,16 +3,21 @@
 from howsure.metrics.characteristic.area import Area, AreaRequest, Gain
 from howsure.metrics.characteristic.bands import Bands, bands_from_quantiles, bands_from_sd
 from howsure.metrics.characteristic.curve import CharacteristicCurve, auucc, characteristic_curve
-from howsure.metrics.characteristic.operating import ConformalPromise, Cost, OperatingPoint
+from howsure.metrics.characteristic.operating import (
+    ConformalPromise,
+    Cost,
+    OperatingPoint,
+    ToolkitCurve,
+)
 from howsure.metrics.characteristic.reference import PerfectGain, gain_of_perfect_model
 from howsure.metrics.characteristic.resampling import (
     BootstrapCurve,
     Bootstrapped,
+    PermutationTest,
     bootstrap_curve,
     bootstrap_gain_difference,
+    permutation_test,
 )
-from howsure.metrics.characteristic.significance import PermutationTest, permutation_test
-from howsure.metrics.characteristic.toolkit import ToolkitCurve
 
 __all__ = [
     "Area",

@@ -12,8 +12,7 @@ import numpy as np
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import row_keys
 from howsure.metrics.characteristic import AreaRequest, CharacteristicCurve
-from howsure.metrics.characteristic.resampling import gain_differences
-from howsure.metrics.characteristic.significance import permutation_tests
+from howsure.metrics.characteristic.resampling import gain_differences, permutation_tests
 from howsure.metrics.miss_range import MISS_RANGE
 from howsure.stats.bootstrap import subsample
 

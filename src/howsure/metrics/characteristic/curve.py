@@ -38,10 +38,11 @@ from howsure.metrics.characteristic.bands import (
 from howsure.metrics.characteristic.operating import (
     Cost,
     OperatingPoint,
+    ToolkitCurve,
     cheapest,
     operating_point,
+    toolkit_curve,
 )
-from howsure.metrics.characteristic.toolkit import ToolkitCurve, toolkit_curve
 from howsure.metrics.characteristic.trace import AXES, Trace, axes_needed, find_kinks, trace
 
 Range = tuple[float, float]

@@ -9,20 +9,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.formats import fixed, number
 from howsure.core.layouts import UNIT, Axis, Companion, Layout, Zone
-from howsure.core.records import Curve, Direction, Notion, Table
+from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.metrics.characteristic import CharacteristicCurve, OperatingPoint
 from howsure.metrics.characteristic.area import AreaRequest, Reading, gain_of
 from howsure.metrics.characteristic.bands import Bands, YAxis, checked_bands
 from howsure.metrics.characteristic.comparison import compared
 from howsure.metrics.characteristic.curve import curve_of
-from howsure.metrics.characteristic.findings import FINDINGS
 from howsure.metrics.characteristic.operating import Cost
 from howsure.metrics.characteristic.sums import SUMS, of_bands, whole_area, whole_gain
 from howsure.metrics.characteristic.trace import axes_needed
+from howsure.metrics.finding import HALF_WIDTH, Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.metric import (
     BY_UNIT,
     POSITIVE,
@@ -31,7 +33,8 @@ from howsure.metrics.metric import (
     Topic,
     statistic,
 )
-from howsure.metrics.miss_range import MISS_RANGE, MissRange
+from howsure.metrics.miss_range import MISS_RANGE, MissRange, in_words
+from howsure.metrics.wording import small, span
 from howsure.predictions import Intervals
 from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic
 
@@ -387,6 +390,77 @@ _CURVE = Layout(
     zone=Zone(of="miss rate", ends=MISS_RANGE, curve="characteristic_part"),
     tail=0.01,
 )
+
+
+# ---- what is concluded of varying widths: what they gain over a constant band --------------------
+
+
+def _is_loss(record: Record) -> bool:
+    """Whether it is the partial gain, and one that a right model of few members may lose too."""
+    return record.metric == "characteristic_partial_gain" and record.value < 0
+
+
+def _trade(case: Case) -> Draft:
+    low, whole = case.get("characteristic_partial_gain"), case.get("characteristic_gain")
+    if not low.standard_error > 0:
+        raise UnanswerableError("every row has the same width")
+    p = float(special.stdtr(case.freedom, low.value / low.standard_error))
+    if _is_loss(low) and low.null_lower < low.null_upper:
+        spread = (low.null_upper - low.null_lower) / (2.0 * HALF_WIDTH)
+        p = max(p, float(special.ndtr((low.value - low.null) / spread)))
+    return Draft(
+        effect=low.value / 100.0,
+        lower=low.lower / 100.0,
+        upper=low.upper / 100.0,
+        p=p,
+        n=low.n,
+        good=low.lower > 0,
+        facts={"record": low, "whole": whole},
+    )
+
+
+def _trade_words(draft: Draft, finding: Finding) -> Words:
+    low, whole = draft.facts["record"], draft.facts["whole"]
+    start, end = map(float, str(low.options["miss_range"]).split(" to "))
+    where = f"at miscoverage {in_words((start, end))}"
+    more = f"Over all levels of miscoverage they are {_against(whole)}."
+    if finding.state == "undecided":
+        seen = f"Varying widths bring no provable gain over one constant width {where}"
+        return Words(f"{seen}: {fixed(low.value, 1)} %{span(low)}", more=more)
+    interval = span(low, times=math.copysign(1.0, low.value)) if low.value > -_PERCENT else ""
+    seen = f"Varying widths are {_against(low)} than one constant width {where}{interval}"
+    return Words(seen, "a constant width is better", "they help", more)
+
+
+def _against(gain: Record) -> str:
+    if gain.value <= -_PERCENT:
+        return f"worse by a factor of {number(1.0 - gain.value / _PERCENT, 2)}"
+    way = "better" if gain.value >= 0 else "worse"
+    return f"{small(abs(gain.value), 1)} % {way}"
+
+
+_PERCENT = 100.0
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="trade",
+        asked="Do varying widths help?",
+        label="Gain of widths",
+        unit="ratio − 1",
+        draft=_trade,
+        words=_trade_words,
+        tolerance=0.02,
+        margin=math.nan,
+        measures=("characteristic_partial_gain", "characteristic_gain"),
+        name="the trade-off of width and coverage",
+        needs="For widths: inputs that tell easy rows from hard ones.",
+        sought="gain",
+        reads_null=_is_loss,
+        healed="aimed",
+    ),
+)
+
 
 TOPIC = Topic(
     entries=_ENTRIES,

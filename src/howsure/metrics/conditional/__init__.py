@@ -7,11 +7,19 @@ from howsure.metrics.conditional.ert import (
     ert,
     excess_risk,
 )
+from howsure.metrics.conditional.forests import Region
 from howsure.metrics.conditional.groups import CoverageGap, coverage_gap
 from howsure.metrics.conditional.local_pit import LocalPit, local_pit
-from howsure.metrics.conditional.regions import Region
-from howsure.metrics.conditional.slab import Slab, WorstSlab, searched_slab, worst_slab
-from howsure.metrics.conditional.worst import RegionTest, WorstRegion, regions_differ, worst_region
+from howsure.metrics.conditional.slab import (
+    RegionTest,
+    Slab,
+    WorstRegion,
+    WorstSlab,
+    regions_differ,
+    searched_slab,
+    worst_region,
+    worst_slab,
+)
 
 __all__ = [
     "ERT",

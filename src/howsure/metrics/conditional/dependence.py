@@ -19,12 +19,12 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.conditional.regions import Region, region_of
+from howsure.metrics.conditional.forests import Region, region_of
 from howsure.metrics.conditional.rows import as_claimed, as_covered, content_order
 from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import RBF
-from howsure.stats.low_rank import landmark_factor
+from howsure.stats.solvers import landmark_factor
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -26,13 +26,15 @@ from howsure.core.rng import child
 from howsure.metrics.conditional.forests import (
     DRAWS,
     FEWEST_PER_FOLD,
+    Region,
     Smoother,
     chance_elsewhere,
     check_model,
     folds_of,
+    region_of,
     tree_inputs,
+    tree_parts,
 )
-from howsure.metrics.conditional.regions import Region, region_of, tree_parts
 from howsure.metrics.conditional.rows import Problem, as_claimed, as_covered, as_problem
 from howsure.stats.estimate import Estimate
 

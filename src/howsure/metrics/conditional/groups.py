@@ -18,7 +18,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.labels import Categories
 from howsure.core.rng import child
-from howsure.metrics.conditional.regions import Region
+from howsure.metrics.conditional.forests import Region
 from howsure.metrics.conditional.rows import as_claimed, as_covered
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm, worst_part
 from howsure.stats.estimate import Estimate

@@ -21,16 +21,17 @@ from howsure.core.rng import child
 from howsure.metrics.conditional.forests import (
     DRAWS,
     FEWEST_PER_FOLD,
+    Region,
     Smoother,
     check_model,
     folds_of,
+    region_of,
     shares_elsewhere,
     tree_inputs,
+    tree_parts,
 )
-from howsure.metrics.conditional.regions import Region, region_of, tree_parts
 from howsure.metrics.conditional.rows import as_names, content_order
-from howsure.stats.ecdf import check_pit
-from howsure.stats.ecdf_bands import uniformity_test
+from howsure.stats.ecdf import check_pit, uniformity_test
 from howsure.stats.estimate import Estimate
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))

@@ -16,8 +16,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
-from howsure.metrics.conditional.forests import tree_inputs
-from howsure.metrics.conditional.regions import tree_nodes
+from howsure.metrics.conditional.forests import tree_inputs, tree_nodes
 from howsure.metrics.conditional.rows import content_order
 from howsure.metrics.metric import Metric, Question, Topic, itself, statistic
 from howsure.stats.estimate import Estimate

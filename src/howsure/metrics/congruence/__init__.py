@@ -9,7 +9,7 @@ from howsure.metrics.congruence.beliefs import (
     Support,
 )
 from howsure.metrics.congruence.discrepancy import mcmd
-from howsure.metrics.congruence.null import NullReference, null_reference
+from howsure.metrics.congruence.null import MeanCCE, NullReference, mean_cce, null_reference
 from howsure.metrics.congruence.reference import CongruenceReference, cce
 from howsure.metrics.congruence.rejection import RejectionCurve, rejection_at, rejection_curve
 from howsure.metrics.congruence.results import (
@@ -20,7 +20,6 @@ from howsure.metrics.congruence.results import (
     require_comparable,
 )
 from howsure.metrics.congruence.skce import skce
-from howsure.metrics.congruence.uncertainty import MeanCCE, mean_cce
 from howsure.stats.solvers import SolverOptions
 
 __all__ = [

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import FloatArray, as_matrix, to_host
 from howsure.core.errors import DegenerateError, InputError
-from howsure.core.tensors import to_host
 from howsure.stats.kernels import (
     RBF,
     CustomKernel,

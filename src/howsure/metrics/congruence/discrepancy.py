@@ -17,7 +17,7 @@ from howsure.metrics.congruence.results import MCMD
 from howsure.metrics.congruence.smoothing import diagnose, largest_kernel, lengths, nystrom_error
 from howsure.stats.kernels import check_positive_definite, check_range
 from howsure.stats.namespace import same_rows
-from howsure.stats.nystrom import kernel_system
+from howsure.stats.ridge import kernel_system
 from howsure.stats.solvers import SolverOptions
 
 

@@ -23,8 +23,7 @@ from howsure.metrics.congruence.beliefs import Belief, Empirical
 from howsure.metrics.congruence.embedding import Atoms, expected_diagonal, expected_gram
 from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
-from howsure.stats.low_rank import coordinates, dense_factor, pivoted_cholesky
-from howsure.stats.solvers import SolverOptions
+from howsure.stats.solvers import SolverOptions, coordinates, dense_factor, pivoted_cholesky
 
 _CANDIDATES = 60_000  # atoms among which landmarks are sought at once
 _ATOMS = 65_536  # atoms whose features are held at once

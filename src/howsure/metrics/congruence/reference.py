@@ -25,8 +25,7 @@ from howsure.metrics.congruence.results import CCE
 from howsure.metrics.congruence.smoothing import diagnose, largest_kernel, lengths, nystrom_error
 from howsure.stats.kernels import Kernel, check_positive_definite, check_range
 from howsure.stats.namespace import Array, on_host
-from howsure.stats.nystrom import kernel_system
-from howsure.stats.ridge import KernelSystem, Solution
+from howsure.stats.ridge import KernelSystem, Solution, kernel_system
 from howsure.stats.solvers import SolverOptions
 
 

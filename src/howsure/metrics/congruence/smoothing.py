@@ -11,8 +11,7 @@ from howsure.core.errors import InputError
 from howsure.metrics.congruence.results import Diagnostics
 from howsure.stats.kernels import Kernel, check_range
 from howsure.stats.namespace import Array, on_host
-from howsure.stats.nystrom import NystromSystem
-from howsure.stats.ridge import KernelSystem, Solution
+from howsure.stats.ridge import KernelSystem, NystromSystem, Solution
 
 _NOTABLE = 1e-6  # squared length left out that a reader should know of
 _ROUNDED = 1e-3  # the same of an error of the solve

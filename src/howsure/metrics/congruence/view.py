@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.faults import attempt
+from howsure.core.errors import InputError, UnanswerableError, attempt
+from howsure.core.formats import number
 from howsure.core.layouts import UNIT, Axis, Companion, Layout
 from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Curve, Direction, Notion, Record, Table
@@ -38,7 +38,6 @@ from howsure.metrics.congruence.examples import (
     rejection_curves,
     tree_table,
 )
-from howsure.metrics.congruence.findings import FINDINGS
 from howsure.metrics.congruence.laws import (
     DRAWS,
     Mode,
@@ -49,6 +48,7 @@ from howsure.metrics.congruence.laws import (
 from howsure.metrics.congruence.null import Outcomes
 from howsure.metrics.congruence.skce import skce_of_part
 from howsure.metrics.congruence.smoothing import lengths
+from howsure.metrics.finding import HALF_WIDTH, Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.metric import (
     POSITIVE,
     Form,
@@ -58,6 +58,7 @@ from howsure.metrics.metric import (
     itself,
 )
 from howsure.metrics.recording import record_of
+from howsure.metrics.wording import small
 from howsure.predictions import EvalSet, Prediction, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Estimate
@@ -485,6 +486,54 @@ _ENTRIES = (
         ),
     ),
 )
+
+
+# ---- what is concluded of conditional congruence -------------------------------------------------
+
+
+def _congruence(case: Case) -> Draft:
+    record = case.get("mean_cce")
+    if not record.null > 0:
+        raise UnanswerableError("no correctly specified model could be simulated to compare with")
+    half = HALF_WIDTH * record.standard_error
+    return Draft(
+        effect=record.value / record.null - 1.0,
+        lower=(record.value - half) / record.null - 1.0,
+        upper=(record.value + half) / record.null - 1.0,
+        p=record.p,
+        n=record.n,
+        facts={"record": record},
+    )
+
+
+def _congruence_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    seen = (
+        f"Mean CCE is {number(record.value, 3)}; "
+        f"a correctly specified model has {number(record.null, 3)}"
+    )
+    ratio = small(record.value / record.null, 1)
+    clause = f"mean CCE is {ratio} times that of a correctly specified model"
+    return Words(seen, "at some inputs the predictive distribution is wrong", clause=clause)
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="congruence",
+        asked="Is the prediction right at every input?",
+        label="Congruence",
+        unit="ratio − 1",
+        draft=_congruence,
+        words=_congruence_words,
+        tolerance=0.02,
+        margin=math.nan,
+        measures=("mean_cce",),
+        healed="none",
+        reported=True,
+        times="a correct model's",
+    ),
+)
+
 
 TOPIC = Topic(
     entries=_ENTRIES,

@@ -1,8 +1,9 @@
 """MCB, DSC and UNC: what is lost to miscalibration, and what the forecast knows."""
 
-from howsure.metrics.decomposition.murphy import elementary_means, elementary_quantiles
 from howsure.metrics.decomposition.parts import (
     Decomposition,
+    elementary_means,
+    elementary_quantiles,
     mean_decomposition,
     quantile_decomposition,
 )

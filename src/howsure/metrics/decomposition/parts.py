@@ -15,10 +15,10 @@ part of the error.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,19 +28,26 @@ from howsure.core.arrays import (
     FloatArray,
     IntArray,
     as_vector,
+    check_fraction,
     check_quantiles,
     power_of_two,
 )
 from howsure.core.brief import brief_repr
-from howsure.core.errors import DegenerateError
+from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.formats import listed
 from howsure.core.labels import Categories
+from howsure.core.records import Table
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights, check_multiplicities
 from howsure.metrics.scores import pinball, weighted_pinball
-from howsure.metrics.skill import climatology_losses
+from howsure.metrics.skill import FEWEST, climatology_losses
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
 from howsure.stats.isotonic import Rising, fitted_together, isotonic_mean
+
+if TYPE_CHECKING:
+    from howsure.metrics.measure import Evaluation
+    from howsure.metrics.view import View
 
 FOLDS = 5
 INSIDE = 0.4
@@ -392,3 +399,222 @@ def _dense_ranks(values: FloatArray) -> FloatArray:
     ranks = np.empty(len(values))
     ranks[order] = np.append(0, np.cumsum(np.diff(values[order]) != 0.0))
     return ranks
+
+
+# ---- Murphy diagrams: the mean elementary score of a forecast at every threshold -----------------
+# Every score that a quantile, or a mean, is best for is a mixture over thresholds of elementary
+# ones (Ehm, Gneiting, Jordan and Krüger 2016). So a forecast that scores less at every threshold
+# is the better one whatever score is asked for, and where curves cross the score decides.
+
+
+def elementary_quantiles(
+    y: npt.ArrayLike,
+    quantile: npt.ArrayLike,
+    thresholds: npt.ArrayLike,
+    *,
+    level: float,
+    weights: npt.ArrayLike | None = None,
+) -> FloatArray:
+    """Mean elementary score of a quantile at thresholds; lower is better.
+
+    At θ a row scores 1 − τ where y ≤ θ < q, τ where q ≤ θ < y, else 0: what who acts where q > θ,
+    and should where y > θ, loses. Over all θ it integrates to the mean pinball loss.
+
+    Parameters
+    ----------
+    y, quantile : array-like of shape (n,)
+        What happened and its predicted quantile.
+    thresholds : array-like of shape (k,)
+        Where to score, in the units of y.
+    level : float
+        Level τ of the quantile, in (0, 1).
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    ndarray of float, shape (k,)
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Ehm, Gneiting, Jordan and Krüger (2016), Of quantiles and expectiles, JRSS B 78, equation 6.
+    O((n + k) log n).
+
+    Examples
+    --------
+    >>> elementary_quantiles([3.0], [1.0], [0.0, 2.0, 4.0], level=0.9)
+    array([0. , 0.9, 0. ])
+    """
+    truth, point, at, mass = _checked(y, quantile, "quantile", thresholds, weights)
+    share = check_fraction(level, "level")
+    cost = mass * np.where(truth < point, 1.0 - share, share)
+    low, high = np.minimum(truth, point), np.maximum(truth, point)
+    return np.maximum(_up_to(low, cost, at) - _up_to(high, cost, at), 0.0)
+
+
+def elementary_means(
+    y: npt.ArrayLike,
+    mean: npt.ArrayLike,
+    thresholds: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> FloatArray:
+    """Mean elementary score of a mean at thresholds; lower is better.
+
+    At θ a row scores 2 |y − θ| where θ lies between y and the mean, else 0. Over all θ it
+    integrates to the mean squared error.
+
+    Parameters
+    ----------
+    y, mean : array-like of shape (n,)
+        What happened and its predicted mean.
+    thresholds : array-like of shape (k,)
+        Where to score, in the units of y.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    ndarray of float, shape (k,)
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, lengths differ, or a value is missing.
+
+    Notes
+    -----
+    Source as in `elementary_quantiles`, equation 8 for the mean, times four.
+
+    Examples
+    --------
+    >>> elementary_means([3.0], [1.0], [0.0, 2.0, 4.0])
+    array([0., 2., 0.])
+    """
+    truth, point, at, mass = _checked(y, mean, "mean", thresholds, weights)
+    centre = float(np.median(truth))  # so that products keep their digits
+    truth, point, at = truth - centre, point - centre, at - centre
+    side = 2.0 * mass * np.where(truth < point, 1.0, -1.0)
+    low, high = np.minimum(truth, point), np.maximum(truth, point)
+    slope = _up_to(low, side, at) - _up_to(high, side, at)
+    moment = _up_to(low, side * truth, at) - _up_to(high, side * truth, at)
+    return np.maximum(slope * at - moment, 0.0)
+
+
+def _checked(
+    y: npt.ArrayLike,
+    point: npt.ArrayLike,
+    name: str,
+    thresholds: npt.ArrayLike,
+    weights: npt.ArrayLike | None,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Arguments, and weights that sum to 1."""
+    truth = as_vector(y, "y")
+    forecast = as_vector(point, name, length=len(truth))
+    counts = check_multiplicities(weights, len(truth))
+    mass = np.ones(len(truth)) if counts is None else counts
+    return truth, forecast, as_vector(thresholds, "thresholds", scalar=True), mass / mass.sum()
+
+
+def _up_to(places: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """Sums of values at places up to each threshold."""
+    order = np.argsort(places, kind="stable")
+    sums = np.append(0.0, np.cumsum(values[order]))
+    return np.asarray(sums[np.searchsorted(places[order], at, side="right")])
+
+
+# ---- what a forecast knows within each group: its skill against the y of the same group ----------
+
+MOST_GROUPS = 40
+_TITLES = {"crps_skill": "CRPS", "interval_skill": "interval score"}
+"""The measures of skill, the finest first, and the scores that they compare."""
+
+
+def skill_of_groups(
+    view: View, codes: IntArray, wanted: Iterable[int], coverage: float
+) -> tuple[str, FloatArray, FloatArray]:
+    """The measure, the skill of groups (NaN of others), and each row's influence on its own's."""
+    from howsure.metrics.measure import answering  # which reads the catalogue
+
+    name, form, arrays, keywords = answering(view, tuple(_TITLES), coverage)
+    weights = view.evalset.multiplicities
+    parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    value, influence = np.full(len(parts), np.nan), np.zeros(len(codes))
+    for group in wanted:
+        rows = parts[group]
+        held = [
+            array if need == "levels" else array[rows]
+            for need, array in zip(form.needs, arrays, strict=True)
+        ]
+        told = {} if weights is None else {"weights": weights[rows]}
+        found: Estimate = form.function(*held, **keywords, **form.options, **told)
+        value[group] = found.value
+        if found.influence is not None:
+            influence[rows] = found.influence
+    return name, value, influence
+
+
+def skill_by_group(evaluation: Evaluation) -> list[Table]:
+    """Skill of each group of at least 30 rows, with intervals that hold for all at once."""
+    from howsure.metrics.groups import Grouping, rows_in_groups  # which reads the catalogue
+
+    view, held = evaluation.view, evaluation.evalset
+    chosen: list[tuple[Grouping, FloatArray, IntArray]] = []
+    left_out: list[str] = []
+    count = 0
+    for name, column in held.groups.items():
+        grouping = Grouping(name, column.codes, tuple(map(str, column.labels.tolist())))
+        n = rows_in_groups(held, grouping)
+        large = np.flatnonzero(n >= max(FEWEST, held.fewest))
+        if count + len(large) > MOST_GROUPS:
+            left_out.append(name)
+        elif len(large):
+            chosen.append((grouping, n, large))
+            count += len(large)
+    lines: list[tuple[str, str, float, float, float, str, float]] = []
+    for grouping, n, large in chosen:
+        codes = grouping.codes
+        try:
+            score, value, influence = skill_of_groups(view, codes, large, view.headline)
+        except UnanswerableError:  # a record of the same question tells the reason
+            return []
+        spread = spread_of(influence, held.weights, held.units, codes, len(value))
+        low, high = skewed_ends(value, spread, 1.0 - (1.0 - view.confidence) / count)
+        lines += [
+            (
+                grouping.name,
+                grouping.labels[group],
+                value[group],
+                low[group],
+                min(high[group], 1.0),
+                _TITLES[score],
+                n[group],
+            )
+            for group in large.tolist()
+            if math.isfinite(low[group] + high[group])
+        ]
+    if not lines:
+        return []
+    heads = ("grouping", "group", "skill", "lower", "upper", "score", "n")
+    notes = [
+        f"Intervals are simultaneous over {count} groups (Bonferroni). The y of a group are known "
+        "only afterwards."
+    ]
+    if left_out:
+        notes.append(f"Left out, past {MOST_GROUPS} groups: {listed(left_out, most=3)}.")
+    return [
+        Table(
+            name="skill_by_group",
+            columns={
+                head: np.array(values)
+                for head, values in zip(heads, zip(*lines, strict=True), strict=True)
+            },
+            model=held.model,
+            notes=" ".join(notes),
+        )
+    ]

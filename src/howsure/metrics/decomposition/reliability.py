@@ -19,7 +19,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level as in_per_cent
 from howsure.core.records import Curve
 from howsure.core.rng import row_keys, row_uniforms
-from howsure.metrics.decomposition.murphy import elementary_means, elementary_quantiles
+from howsure.metrics.decomposition.parts import elementary_means, elementary_quantiles
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import quantile_statistic, weighted_mean
 from howsure.stats.isotonic import Rising, fitted_together, isotonic_mean

@@ -16,12 +16,12 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Direction, Table
-from howsure.metrics.decomposition.groups import skill_by_group
 from howsure.metrics.decomposition.parts import (
     Decomposition,
     ScoreParts,
     mean_parts,
     quantile_parts,
+    skill_by_group,
 )
 from howsure.metrics.decomposition.reliability import (
     OUTSIDE,

@@ -2,8 +2,8 @@
 
 from howsure.predictions.counts.base import CountLaw
 from howsure.predictions.counts.closed import NegativeBinomial, Poisson
-from howsure.predictions.counts.conway_maxwell import ConwayMaxwellPoisson
-from howsure.predictions.counts.double_poisson import (
+from howsure.predictions.counts.dispersed import (
+    ConwayMaxwellPoisson,
     DoublePoisson,
     Normalization,
     efron_constant,

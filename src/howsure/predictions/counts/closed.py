@@ -11,6 +11,7 @@ from scipy.special import betainc, betaincc, gammaincc
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.predictions.counts.base import BEYOND, CountLaw
+from howsure.predictions.counts.dispersed import REACH, first_guess, poisson_above, search
 from howsure.predictions.counts.formulas import (
     at_least_zero,
     at_whole,
@@ -19,8 +20,6 @@ from howsure.predictions.counts.formulas import (
     log_spread,
     positive,
 )
-from howsure.predictions.counts.panels import poisson_above
-from howsure.predictions.counts.search import REACH, first_guess, search
 
 _BLOCK = 1 << 14  # quantiles sought at once, which bounds memory
 _ROUNDS = 4  # of Newton's method for the ends

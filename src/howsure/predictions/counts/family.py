@@ -11,8 +11,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions.counts.base import CountLaw
 from howsure.predictions.counts.closed import NegativeBinomial, Poisson
-from howsure.predictions.counts.conway_maxwell import ConwayMaxwellPoisson
-from howsure.predictions.counts.double_poisson import DoublePoisson
+from howsure.predictions.counts.dispersed import ConwayMaxwellPoisson, DoublePoisson
 from howsure.predictions.laws import Law, Parameters
 
 _MAKERS: dict[str, tuple[Callable[..., CountLaw], tuple[str, ...], tuple[str, ...]]] = {

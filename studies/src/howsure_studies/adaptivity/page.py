@@ -19,8 +19,16 @@ from howsure.core.records import Record
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.figures.text import distinct
-from howsure.report.document import Cell, Choice, Document, Grid, Section, Tone, VerdictLine
-from howsure.report.glossary import glossary
+from howsure.report.document import (
+    Cell,
+    Choice,
+    Document,
+    Grid,
+    Section,
+    Tone,
+    VerdictLine,
+    glossary,
+)
 from howsure.report.grids import number_cell
 from howsure_studies.adaptivity.comparison import (
     RANKED,

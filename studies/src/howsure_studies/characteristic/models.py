@@ -13,10 +13,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, placed, to_host
 from howsure.core.convert import Bound, Checked, Count, Fraction, Natural, Positive
 from howsure.core.optional import require
-from howsure.core.tensors import placed, to_host
 from howsure.predictions import Distribution, Intervals, Quantiles
 from howsure_studies.methods.deep.batch import one_thread_each
 from howsure_studies.methods.deep.modules.network import torch_draws

@@ -14,8 +14,16 @@ from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed
 from howsure.core.records import Record
 from howsure.metrics.miss_range import in_words
-from howsure.report.document import Cell, Document, GlossaryEntry, Grid, Section, Tone, VerdictLine
-from howsure.report.glossary import glossary
+from howsure.report.document import (
+    Cell,
+    Document,
+    GlossaryEntry,
+    Grid,
+    Section,
+    Tone,
+    VerdictLine,
+    glossary,
+)
 from howsure.report.grids import number_cell, sort_key
 from howsure_studies.characteristic.figures import bands_figure, curves_figure, gains_figure
 from howsure_studies.characteristic.measures import AXES

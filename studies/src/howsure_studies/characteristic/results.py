@@ -21,7 +21,7 @@ from howsure.metrics.characteristic import (
     bootstrap_gain_difference,
     characteristic_curve,
 )
-from howsure.metrics.characteristic.significance import permutation_tests
+from howsure.metrics.characteristic.resampling import permutation_tests
 from howsure.stats.binomial import holm
 from howsure_studies.characteristic.measures import Measuring
 from howsure_studies.engine.ranks import wilcoxon_holm

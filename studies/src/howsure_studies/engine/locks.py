@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 from howsure.core.errors import InputError
-from howsure.core.folders import Folder, LocalFolder, refused
+from howsure.core.files import Folder, LocalFolder, refused
 
 if sys.platform == "win32":
     import msvcrt

@@ -35,7 +35,7 @@ import pyarrow as pa
 
 from howsure.core.arrays import shortened
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.folders import Folder, LocalFolder, RemoteFolder
+from howsure.core.files import Folder, LocalFolder, RemoteFolder
 from howsure.core.records import Table
 from howsure_studies.engine.locks import FileLocks, Locks, SystemLocks
 from howsure_studies.engine.tables import (

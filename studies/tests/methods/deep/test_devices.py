@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from extras import needs
+from howsure.core.arrays import device_named, placed, to_host
 from howsure.core.errors import InputError
-from howsure.core.tensors import device_named, placed, to_host
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.deep.batch import Chunk, Member, train
 from howsure_studies.methods.deep.heads import HEADS, Head, PairHead, SquaredError, head_named

@@ -17,11 +17,10 @@ from typing import Any, Final, TypeVar, final
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, placed, to_host
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
-from howsure.core.tensors import placed, to_host
 from howsure_studies.methods.deep.heads import Gaussian, Head, SquaredError
 from howsure_studies.methods.deep.mlp import BatchedMLP, Dropout
 from howsure_studies.methods.deep.training import (

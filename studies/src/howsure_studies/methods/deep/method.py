@@ -10,10 +10,9 @@ from typing import Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, shortened
+from howsure.core.arrays import Device, FloatArray, as_matrix, shortened
 from howsure.core.convert import Checked, Count, NonNegative, Positive
 from howsure.core.errors import InputError
-from howsure.core.tensors import Device
 from howsure.inputs.models import located
 from howsure.predictions import Distribution, Prediction, Quantiles, mixture
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train

@@ -22,11 +22,10 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, placed, to_host
 from howsure.core.convert import Checked, Fraction, Positive
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.tensors import placed, to_host
 from howsure_studies.methods.deep.training import Initial, Weights
 
 Tensor = Any

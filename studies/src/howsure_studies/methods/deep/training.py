@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import Device, FloatArray, device_named, placed
 from howsure.core.convert import (
     Bound,
     Checked,
@@ -27,7 +27,6 @@ from howsure.core.convert import (
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.optional import require
-from howsure.core.tensors import Device, device_named, placed
 from howsure_studies.methods.deep.heads import Head, Start
 from howsure_studies.methods.options import named
 

@@ -8,10 +8,10 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import Annotated, Any, Final, final
 
+from howsure.core.arrays import placed
 from howsure.core.convert import Count, Positive, checked, filled
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.tensors import placed
 from howsure_studies.methods.options import attribute, named
 
 Module = Any

@@ -9,11 +9,10 @@ from typing import Any, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import plain_array
+from howsure.core.arrays import placed, plain_array
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.tensors import placed
 from howsure_studies.methods.deep.training import Augment
 
 Tensor = Any

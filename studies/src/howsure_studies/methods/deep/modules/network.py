@@ -13,10 +13,9 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, placed, to_host
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.optional import require
-from howsure.core.tensors import placed, to_host
 from howsure.predictions import Prediction
 from howsure_studies.methods.deep.heads import Head, head_named, head_spec
 from howsure_studies.methods.deep.modules.backbones import Backbone, backbone_named, soften

@@ -13,13 +13,12 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray, as_vector, placed, to_host
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.optional import require
 from howsure.core.progress import report_progress
 from howsure.core.rng import child
-from howsure.core.tensors import placed, to_host
 from howsure_studies.methods.deep.heads import Head, head_named
 from howsure_studies.methods.deep.modules.backbones import Backbone, backbone_named, tighten
 from howsure_studies.methods.deep.modules.inputs import (
