@@ -286,18 +286,18 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         result = yield
     except (Exception, pytest.fail.Exception) as error:
-        _tell(pyfuncitem, replicated.broken(error))
+        _attach_outcome(pyfuncitem, replicated.broken(error))
         raise
     finally:
         pyfuncitem.obj = body
     outcome = replicated.outcome()
-    _tell(pyfuncitem, outcome)
+    _attach_outcome(pyfuncitem, outcome)
     if outcome.state == "fails":
         pytest.fail(outcome.sentence, pytrace=False)
     return result
 
 
-def _tell(item: pytest.Item, outcome: CoverageOutcome) -> None:
+def _attach_outcome(item: pytest.Item, outcome: CoverageOutcome) -> None:
     """Send what was found along with the test's report, whichever process makes it."""
     item.user_properties[:] = [each for each in item.user_properties if each[0] != _PROPERTY]
     item.user_properties.append((_PROPERTY, asdict(outcome)))

@@ -26,7 +26,7 @@ from howsure.recalibration import (
 from howsure.recalibration.base import POINT
 from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.isotonic import IsotonicRecalibrator
-from howsure.recalibration.serialization import TaughtScale, _known
+from howsure.recalibration.serialization import TaughtScale, _kept_classes
 
 WAYS = [(kind, name) for kind in KINDS for name in methods_of(kind)]
 
@@ -351,7 +351,7 @@ KEPT_BY_0_2_0 = [
 
 
 def test_files_say_what_they_said_whatever_classes_are_called(tmp_path: Path) -> None:
-    assert set(KEPT_BY_0_2_0) <= set(_known())
+    assert set(KEPT_BY_0_2_0) <= set(_kept_classes())
     load_recalibration(altered(tmp_path, lambda held: None))
     assert "kept.Mend" in next(tmp_path.glob("*.json")).read_text(encoding="utf-8")
 

@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs import write_table
 from howsure.watch import Watch
-from howsure.watch.report import _rest
+from howsure.watch.report import _describe_not_counted
 
 DAY = np.datetime64("2024-01-01", "D")
 ROWS = 40
@@ -444,4 +444,4 @@ def test_every_form_holds_what_is_seen(tmp_path: Path) -> None:
 )
 def test_what_is_left_out_is_said(counts: tuple[int, int, int, int], told: str) -> None:
     open_rows, waiting, late, undone = counts
-    assert _rest(waiting, open_rows, late, undone) == told
+    assert _describe_not_counted(waiting, open_rows, late, undone) == told

@@ -131,7 +131,7 @@ class Marginal(Adaptation):
 
     def learn(self, calibration: Calibration) -> OneForAll:
         """One finite-sample quantile a coverage."""
-        return OneForAll(_each(calibration, calibration.scores))
+        return OneForAll(_calibrate_each_coverage(calibration, calibration.scores))
 
 
 @final
@@ -207,7 +207,9 @@ class Mondrian(Adaptation):
         labels, places = np.unique(_labelled(rule, calibration.x), return_inverse=True)
         order = np.argsort(places, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(places))[:-1])
-        found = tuple(_each(calibration, calibration.scores[rows]) for rows in parts)
+        found = tuple(
+            _calibrate_each_coverage(calibration, calibration.scores[rows]) for rows in parts
+        )
         known = dict(zip(labels.tolist(), found, strict=True))
         return OneAGroup(rule, labels, known, calibration.choice.too_few)
 
@@ -307,7 +309,7 @@ class Binned:
         return np.searchsorted(self.edges, self.values(x), side="right")
 
 
-def _each(calibration: Calibration, scores: FloatArray) -> tuple[Threshold, ...]:
+def _calibrate_each_coverage(calibration: Calibration, scores: FloatArray) -> tuple[Threshold, ...]:
     """One threshold a coverage; `scores` are rows of the calibration."""
     choice = calibration.choice
     return tuple(

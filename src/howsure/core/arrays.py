@@ -194,13 +194,13 @@ def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None
 def shortened(value: object) -> str:
     """What came, for a message, in at most 60 characters on one line."""
     try:
-        text = _told(value)
+        text = _describe_value(value)
     except Exception:  # noqa: BLE001 - of any object; a whole number may have too many digits
         text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _told(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """A frame by its columns, arrays by their shapes, anything else as Python shows it."""
     if hasattr(type(value), "columns"):
         return f"a data frame of columns {', '.join(map(repr, value.columns))}"

@@ -242,7 +242,7 @@ def restored(told: Any, hint: Any, name: str) -> Any:
     ...
     howsure.core.errors.InputError: run.seed must be a whole number of at least 1, got 0
     """
-    kind = _given(hint)
+    kind = _only_kind(hint)
     origin, args = get_origin(kind), get_args(kind)
     if kind is float and isinstance(told, str | None):
         bare = len(_alternatives(hint)) == 1
@@ -435,7 +435,7 @@ def _is_mapping(origin: Any) -> bool:
     return inspect.isclass(origin) and issubclass(origin, Mapping)
 
 
-def _given(hint: Any) -> Any:
+def _only_kind(hint: Any) -> Any:
     """The one kind of a hint apart from None and rules; Any where there are several."""
     kinds = [kind for kind in _alternatives(hint) if kind is not types.NoneType]
     if len(kinds) != 1:
@@ -471,7 +471,7 @@ def _put(value: npt.NDArray[Any], place: str, arrays: Arrays) -> None:
 
 def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
     """What facts say of a value, `_NO` of an array, which is put in its place."""
-    kind = _given(hint)
+    kind = _only_kind(hint)
     origin, args = get_origin(kind), get_args(kind)
     if value is None or (hint is float and value != value):  # JSON knows no NaN
         return _NO if _is_array(kind) else None
@@ -514,7 +514,7 @@ def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
 
 
 def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
-    kind = _given(hint)
+    kind = _only_kind(hint)
     origin, args = get_origin(kind), get_args(kind)
     if _is_array(kind):
         return arrays[place] if len(_alternatives(hint)) == 1 else arrays.get(place)
@@ -524,7 +524,7 @@ def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[A
         values = {
             name: _unpack(told.get(name), hint, _under(place, name), arrays)
             for name, hint in field_hints(kind).items()
-            if name in told or _is_array(_given(hint))
+            if name in told or _is_array(_only_kind(hint))
         }
         return cast(Any, kind)(**values)
     if origin in (tuple, list):

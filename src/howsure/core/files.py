@@ -40,7 +40,7 @@ def remembered(name: str, make: Callable[[], str]) -> str:
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Lend a new file beside the wanted one, and put it in its place when the block ends well."""
     try:
-        with _beside(path) as (target, temporary):
+        with _temporary_for(path) as (target, temporary):
             if target.exists():
                 temporary.chmod(target.stat().st_mode & 0o7777)
             yield temporary
@@ -65,7 +65,7 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
                     f"outputs must be different files, got {str(other)!r} and {str(path)!r}"
                 )
         try:
-            with _beside(path):
+            with _temporary_for(path):
                 pass
         except OSError as error:
             raise _refused(path, error) from error
@@ -104,7 +104,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
 
 def create_whole(path: Path, data: bytes) -> bool:
     """Write a whole file where there is none; whether there was none."""
-    with _beside(path) as (target, temporary):
+    with _temporary_for(path) as (target, temporary):
         temporary.write_bytes(data)
         _flush(temporary)
         try:
@@ -120,7 +120,7 @@ def create_whole(path: Path, data: bytes) -> bool:
 
 
 @contextmanager
-def _beside(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
+def _temporary_for(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
     """The regular file, there or not, that a path leads to, and a new one beside it for a while."""
     try:
         target = Path(os.path.realpath(path))
@@ -405,7 +405,7 @@ class SingleFile:
         self.location = os.fspath(path)
 
     def read(self, name: str) -> bytes | None:
-        rows = self._asked("SELECT data FROM held WHERE name = ?", name)
+        rows = self._query("SELECT data FROM held WHERE name = ?", name)
         return bytes(rows[0][0]) if rows else None
 
     def write(self, name: str, data: bytes) -> None:
@@ -423,11 +423,11 @@ class SingleFile:
 
     def names(self, name: str = "") -> tuple[str, ...]:
         start = f"{name}/" if name else ""
-        found = [str(row[0]) for row in self._asked("SELECT name FROM held")]
+        found = [str(row[0]) for row in self._query("SELECT name FROM held")]
         inner = {each[len(start) :].partition("/")[0] for each in found if each.startswith(start)}
         return tuple(sorted(inner))
 
-    def _asked(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+    def _query(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         if not Path(self.location).exists():
             return []
         # not read-only: what a writer that died has begun must be taken back first

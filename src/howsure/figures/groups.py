@@ -80,7 +80,7 @@ def groups_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
     every, count = _worst_first(shown)
     if len(every) < count:
         notes.append(f"Shown: the {len(every)} worst of {count:,} groups.")
-    whole = _whole(shown, bool(every))
+    whole = _rows_of_all(shown, bool(every))
     rows = [*whole, *((name, None) for name in every)]
     if not rows:
         return None
@@ -160,7 +160,7 @@ def _worst_first(models: Mapping[str, _Model]) -> tuple[list[Name], int]:
     return sorted(chosen, key=lambda name: least[name]), len(short)
 
 
-def _whole(models: Mapping[str, _Model], grouped: bool) -> list[tuple[Name, float | None]]:
+def _rows_of_all(models: Mapping[str, _Model], grouped: bool) -> list[tuple[Name, float | None]]:
     """Rows for all rows: at the groups' coverage, or at each one where there are no groups."""
     levels = {level for model in models.values() for level in model.whole}
     if grouped:

@@ -435,10 +435,14 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
     parts += [(title, field, "number") for title, field in more if field in present]
     titles = distinct([title for title, _, _ in parts], 48)
     told = zip(titles, parts, strict=True)
-    return "{" + ", ".join(f"{json.dumps(t)}: {_told(f, k)}" for t, (_, f, k) in told) + "}"
+    return (
+        "{"
+        + ", ".join(f"{json.dumps(t)}: {_format_expression(f, k)}" for t, (_, f, k) in told)
+        + "}"
+    )
 
 
-def _told(field: str, kind: AxisKind) -> str:
+def _format_expression(field: str, kind: AxisKind) -> str:
     """A Vega expression that writes one field of a row, empty where it is missing."""
     value = f"(datum.datum ? datum.datum.{field} : datum.{field})"
     if kind == "category":

@@ -725,9 +725,9 @@ def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
         match = _PART.fullmatch(normal_form(name))
         if match is not None:
             columns.setdefault(match["stem"], {})[int(match["number"])] = name
-    for weights in _held(columns, "weight"):
-        for means in _held(columns, "loc"):
-            for sds in _held(columns, "scale"):
+    for weights in _columns_named_for(columns, "weight"):
+        for means in _columns_named_for(columns, "loc"):
+            for sds in _columns_named_for(columns, "scale"):
                 numbers = sorted(weights)
                 whole = numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
                 if len(numbers) > 1 and whole and weights.keys() == means.keys() == sds.keys():
@@ -740,7 +740,7 @@ def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
                     yield LawColumns("+".join(["norm"] * len(numbers)), parts)
 
 
-def _held(columns: dict[str, dict[int, str]], role: str) -> list[dict[int, str]]:
+def _columns_named_for(columns: dict[str, dict[int, str]], role: str) -> list[dict[int, str]]:
     return [columns[stem] for stem in _STEMS[role].split() if stem in columns]
 
 

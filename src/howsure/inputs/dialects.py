@@ -125,19 +125,19 @@ class DerivedTable(Source):
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
         own = {name: kind for name, kind in kinds.items() if name not in self._made}
-        table = self._kept(self._base.read(own)) if own else pa.table({})
+        table = self._take_rows(self._base.read(own)) if own else pa.table({})
         return self._with_made(table, list(kinds))
 
     def whole(self) -> pa.Table:
         """Every column."""
-        table = self._kept(self._base.whole())
+        table = self._take_rows(self._base.whole())
         return self._with_made(table, list(self.names))
 
     def line(self, row: int) -> int | str:
         """As in the table that it is made of."""
         return self._base.line(row if self._rows is None else int(self._rows[row]))
 
-    def _kept(self, table: pa.Table) -> pa.Table:
+    def _take_rows(self, table: pa.Table) -> pa.Table:
         return table if self._rows is None else table.take(pa.array(self._rows))
 
     def _with_made(self, table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -94,7 +94,7 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
     """A library's predictive distribution of n rows; None of anything else."""
     if "Distribution" in library_classes(value, "torch"):
         found = _of_torch(value, n)
-        return _given(found) if found is not None else _table_of_torch(value, n)
+        return _as_input(found) if found is not None else _table_of_torch(value, n)
     if "Distn" in library_classes(value, "ngboost"):
         return _of_ngboost(value, n)
     if "BaseDistribution" in (names := library_classes(value, "skpro")):
@@ -104,7 +104,7 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
     return None
 
 
-def _given(found: Distribution | Samples) -> PredictionInput:
+def _as_input(found: Distribution | Samples) -> PredictionInput:
     return PredictionInput(predictions=(found,))
 
 
@@ -222,14 +222,14 @@ def _of_ngboost(value: Any, n: int) -> PredictionInput:
             f"prediction of NGBoost's {type(value).__name__} has no counterpart here: give draws, "
             "howsure.Samples(prediction.sample(1000).T)"
         )
-    return _given(Distribution.from_scipy(frozen, n=n))
+    return _as_input(Distribution.from_scipy(frozen, n=n))
 
 
 def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
     """A distribution of SciPy's newer kind."""
     if names[0] in _SCIPY:
         found = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
-        return _given(found)
+        return _as_input(found)
     title = f"SciPy's {str(value).partition('(')[0]}"
     return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
 
@@ -237,7 +237,7 @@ def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
 def _of_skpro(value: Any, names: list[str], n: int) -> PredictionInput:
     found = _known_of_skpro(value, names[0], n)
     if found is not None:
-        return _given(found)
+        return _as_input(found)
 
     @cache
     def table() -> dict[float, Any]:  # skpro gives all levels at once

@@ -78,8 +78,10 @@ def posterior_table(value: Any, title: str) -> MappingTable:
         stem = "sample_" if len(shared) == 1 else f"{name}."
         width = len(str(draws.shape[1]))
         columns |= {f"{stem}{k:0{width}}": held for k, held in enumerate(draws.T, 1)}
-        notes.append(_told(predictive[name], draws))
-    for name, held in _beside(observed[shared[0]], groups.get("constant_data", {})).items():
+        notes.append(_describe_reshaping(predictive[name], draws))
+    for name, held in _columns_along_rows(
+        observed[shared[0]], groups.get("constant_data", {})
+    ).items():
         columns.setdefault(name, held)
     lengths = {str(name): observed[name].size for name in shared}
     if len(set(lengths.values())) > 1:
@@ -217,7 +219,7 @@ def _samples(array: Any, n: int) -> PredictionInput:
             f"{len(draws):,} rows"
         )
     return PredictionInput(
-        predictions=(Samples(as_matrix(draws, name)),), notes=(_told(array, draws),)
+        predictions=(Samples(as_matrix(draws, name)),), notes=(_describe_reshaping(array, draws),)
     )
 
 
@@ -225,7 +227,7 @@ def _shape(array: Any) -> str:
     return ", ".join(f"{dim} {length:,}" for dim, length in array.sizes.items())
 
 
-def _told(array: Any, draws: FloatArray) -> str:
+def _describe_reshaping(array: Any, draws: FloatArray) -> str:
     """How draws were turned."""
     name = "" if array.name is None else f" of {quoted(str(array.name))}"
     return (
@@ -234,7 +236,7 @@ def _told(array: Any, draws: FloatArray) -> str:
     )
 
 
-def _beside(y: Any, constant: Mapping[Any, Any]) -> dict[str, npt.NDArray[Any]]:
+def _columns_along_rows(y: Any, constant: Mapping[Any, Any]) -> dict[str, npt.NDArray[Any]]:
     """What is known of rows besides: coordinates of y, and constant data of its dimensions."""
     known = {str(name): held for name, held in y.coords.items()}
     known |= {str(name): constant[name] for name in constant}

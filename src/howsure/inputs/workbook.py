@@ -73,7 +73,7 @@ def sheet_table(
         rows = sheet.to_python(skip_empty_area=True)
         top = 1 if sheet.start is None else sheet.start[0] + 1
         merged = [first for first, last in sheet.merged_cell_ranges or () if last[1] > first[1]]
-        cells = re.findall(_UNCOMPUTED, parts.read(_part(parts, name)))
+        cells = re.findall(_UNCOMPUTED, parts.read(_sheet_file(parts, name)))
     except (*_BROKEN, calamine.CalamineError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
     place = f"{path}, sheet {quoted(name)}"
@@ -165,7 +165,7 @@ def _area(sheet: bytes) -> int:
     return (last - first + 1) * (max(places) - min(places) + 1) if places else 0
 
 
-def _part(parts: zipfile.ZipFile, name: str) -> str:
+def _sheet_file(parts: zipfile.ZipFile, name: str) -> str:
     """The file of a sheet within the workbook."""
     book = ElementTree.fromstring(parts.read("xl/workbook.xml"))
     links = ElementTree.fromstring(parts.read("xl/_rels/workbook.xml.rels"))

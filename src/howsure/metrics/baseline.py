@@ -221,7 +221,7 @@ def with_baselines(
             naive = _naive(first, baseline, ahead, season)
         except InputError as error:
             if asked:
-                raise InputError(f"{_said(baseline, lead, season)}: {error}") from error
+                raise InputError(f"{_describe_refusal(baseline, lead, season)}: {error}") from error
     rival = models.get(baseline)
     made: dict[bytes, list[BaselineForecast]] = {}  # models of the same levels share them
     sets = []
@@ -236,7 +236,7 @@ def with_baselines(
     return tuple(sets)
 
 
-def _said(baseline: str, lead: int | None, season: int | None) -> str:
+def _describe_refusal(baseline: str, lead: int | None, season: int | None) -> str:
     """What cannot be done of what was asked."""
     if baseline in NAIVE:
         return f"baseline {baseline!r} cannot be made"

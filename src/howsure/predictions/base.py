@@ -46,9 +46,9 @@ class Prediction(ABC):
         return getattr(cls, question) is not getattr(Prediction, question)
 
     def __repr__(self) -> str:
-        return within_lines(type(self).__name__, [f"n={self.n:,}", *self._told()])
+        return within_lines(type(self).__name__, [f"n={self.n:,}", *self._shown_fields()])
 
-    def _told(self) -> list[str]:
+    def _shown_fields(self) -> list[str]:
         """What to show of it besides its rows."""
         return [f"{name}: {brief(value)}" for name, value in self.numbers().items()]
 

@@ -107,7 +107,7 @@ class Intervals(Prediction):
         object.__setattr__(self, "coverages", values)
         object.__setattr__(self, "crossed_rows", int(crossed.sum()))
 
-    def _told(self) -> list[str]:
+    def _shown_fields(self) -> list[str]:
         return [f"coverage={listed_numbers(self.coverages) or 'unknown'}"]
 
     @property

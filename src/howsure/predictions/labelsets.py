@@ -124,7 +124,7 @@ class LabelSets(Prediction):
         object.__setattr__(made, "own", True)
         return made
 
-    def _told(self) -> list[str]:
+    def _shown_fields(self) -> list[str]:
         return [f"classes={self.members.shape[1]:,}", f"coverage={self.coverage:g}"]
 
     @property

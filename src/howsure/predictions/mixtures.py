@@ -78,12 +78,12 @@ class MixtureLaw(Law):
                 f"weights of {self.name} must be at least 0 and sum to 1, got {int(wrong.sum())} "
                 f"rows that do not (first at row {row}: {shown})"
             )
-        for part, own in zip(self.parts, self._own(parameters), strict=True):
+        for part, own in zip(self.parts, self._part_parameters(parameters), strict=True):
             part.check(own)
 
     def check_outcomes(self, y: FloatArray, parameters: Parameters) -> None:
         """Raise `InputError` where a y is none that a part speaks of."""
-        for part, own in zip(self.parts, self._own(parameters), strict=True):
+        for part, own in zip(self.parts, self._part_parameters(parameters), strict=True):
             part.check_outcomes(y, own)
 
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
@@ -91,7 +91,9 @@ class MixtureLaw(Law):
         weights = self._weights(parameters)
         total = sum(
             weight * part.cdf(y, own)
-            for weight, part, own in zip(weights, self.parts, self._own(parameters), strict=True)
+            for weight, part, own in zip(
+                weights, self.parts, self._part_parameters(parameters), strict=True
+            )
         )
         return np.asarray(np.minimum(total, 1.0))
 
@@ -101,7 +103,10 @@ class MixtureLaw(Law):
             terms = [
                 np.log(weight) + part.log_density(y, own)
                 for weight, part, own in zip(
-                    self._weights(parameters), self.parts, self._own(parameters), strict=True
+                    self._weights(parameters),
+                    self.parts,
+                    self._part_parameters(parameters),
+                    strict=True,
                 )
             ]
             return np.asarray(logsumexp(np.stack(np.broadcast_arrays(*terms)), axis=0))
@@ -111,7 +116,7 @@ class MixtureLaw(Law):
         ends = np.stack(
             [
                 part.quantile(level, own)
-                for part, own in zip(self.parts, self._own(parameters), strict=True)
+                for part, own in zip(self.parts, self._part_parameters(parameters), strict=True)
             ]
         )
         used = np.stack(np.broadcast_arrays(*self._weights(parameters), ends[0])[:-1]) > 0.0
@@ -152,19 +157,28 @@ class MixtureLaw(Law):
         level = rng.random((len(weights), size)) * total[:, -1:]
         chosen = (total[:, None, :] <= level[:, :, None]).sum(axis=2)
         drawn = np.empty((len(weights), size))
-        for number, (part, own) in enumerate(zip(self.parts, self._own(parameters), strict=True)):
+        for number, (part, own) in enumerate(
+            zip(self.parts, self._part_parameters(parameters), strict=True)
+        ):
             here = chosen == number
             drawn[here] = part.sample(rng, size, own)[here]
         return drawn
 
     def split(self, parameters: Parameters) -> list[tuple[Law, FloatArray, Parameters]]:
         """Each part's family, weights, shape (n,), and parameters under the part's own names."""
-        return list(zip(self.parts, self._weights(parameters), self._own(parameters), strict=True))
+        return list(
+            zip(
+                self.parts,
+                self._weights(parameters),
+                self._part_parameters(parameters),
+                strict=True,
+            )
+        )
 
     def _weights(self, parameters: Parameters) -> list[FloatArray]:
         return [parameters[f"weight_{number}"] for number in range(1, len(self.parts) + 1)]
 
-    def _own(self, parameters: Parameters) -> list[Parameters]:
+    def _part_parameters(self, parameters: Parameters) -> list[Parameters]:
         """Parameters of each part, under the part's names."""
         return [
             {name: parameters[f"{name}_{number}"] for name in part.parameters}
@@ -172,7 +186,7 @@ class MixtureLaw(Law):
         ]
 
     def _moments(self, parameters: Parameters) -> tuple[list[FloatArray], list[FloatArray]]:
-        pairs = list(zip(self.parts, self._own(parameters), strict=True))
+        pairs = list(zip(self.parts, self._part_parameters(parameters), strict=True))
         return [part.mean(own) for part, own in pairs], [part.sd(own) for part, own in pairs]
 
 

@@ -113,7 +113,7 @@ class Quantiles(Prediction):
         object.__setattr__(self, "crossed_rows", int(crossed.sum()))
         object.__setattr__(self, "bounds", bounds)
 
-    def _told(self) -> list[str]:
+    def _shown_fields(self) -> list[str]:
         return [f"levels={listed_numbers(self.levels.tolist())}"]
 
     @property

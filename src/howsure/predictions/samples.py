@@ -67,7 +67,7 @@ class Samples(Prediction):
         object.__setattr__(made, "sorted_samples", table)
         return made
 
-    def _told(self) -> list[str]:
+    def _shown_fields(self) -> list[str]:
         return [f"m={self.size:,}"]
 
     @property

@@ -594,7 +594,7 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     return min(near, key=loss)
 
 
-def _said(learnt: Sequence[FittedParameter]) -> str:
+def _describe_shift(learnt: Sequence[FittedParameter]) -> str:
     way = "up" if learnt[0].value > 0 else "down"
     unit = "" if learnt[0].name == "shift" else " of its spread"
     return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
@@ -608,7 +608,7 @@ METHODS: Final = (
         saves=(AffineLocationScale, PointLocation),
         label="shifted",
         words="shift every prediction",
-        says=_said,
+        says=_describe_shift,
         complexity=1,
         aims=SIDES,
     ),

@@ -181,7 +181,7 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
         notes.append(f"Left out, as they mean something else for {given}: {named}.")
         both = [each for each in (found[0], other) if each is not None]
         shared = shared_by_all(both, fair=False) if len(both) == 2 else None
-        if shared is None or _told(lines, shared.score, place):
+        if shared is None or _is_scored(lines, shared.score, place):
             continue
         more[shared.score] = tuple(_mean(each, shared.score) for each in found)
     for score, told in more.items():
@@ -198,7 +198,7 @@ def _mean(found: Evaluation | None, score: SharedScore) -> float:
     return weighted_mean(rows, found.evalset.multiplicities)
 
 
-def _told(lines: Sequence[Line], score: SharedScore, place: int) -> bool:
+def _is_scored(lines: Sequence[Line], score: SharedScore, place: int) -> bool:
     """Whether the score of both sides is there already."""
     return any(
         line.metric == score.metric

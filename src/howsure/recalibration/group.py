@@ -235,7 +235,7 @@ class ByGroup(RecalibrationMethod):
         return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
 
 
-def _told(
+def _guarantees_by_ease(
     calibration: EvalSet, parts: Sequence[Recalibrator], inner: DerivedIntervals
 ) -> Iterator[str]:
     """What holds in bins by ease."""
@@ -369,7 +369,7 @@ class ByEase(RecalibrationMethod):
                 for part, name in zip(parts, cells.names, strict=True)
                 for each in part.parameters
             ),
-            guarantee=" ".join(_told(calibration, parts, inner)),
+            guarantee=" ".join(_guarantees_by_ease(calibration, parts, inner)),
             notes=tuple(notes),
             cells=cells,
             parts=tuple(parts),

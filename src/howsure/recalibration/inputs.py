@@ -105,10 +105,10 @@ class Encoding:
                 turned = self._coordinates(evalset) if turned is None else turned
                 made[:, column] = turned[:, each.coordinate]
             elif each.label is None:
-                made[:, column] = _held(evalset, each)
+                made[:, column] = _read_feature(evalset, each)
             else:
                 if each.feature not in texts:
-                    texts[each.feature] = _held(evalset, each).astype(str)
+                    texts[each.feature] = _read_feature(evalset, each).astype(str)
                 made[:, column] = texts[each.feature] == each.label
         return made
 
@@ -116,7 +116,7 @@ class Encoding:
         """Notes on labels that the calibration rows did not hold."""
         notes = []
         for each in {each.feature: each for each in self.inputs if each.label is not None}.values():
-            held = _held(evalset, each).astype(str)
+            held = _read_feature(evalset, each).astype(str)
             strange = int((~np.isin(held, each.known)).sum())
             if strange:
                 said = (
@@ -149,7 +149,7 @@ def _columns(name: str, values: npt.NDArray[Any], mass: FloatArray) -> Iterator[
         yield Input(f"{name}={label}", name, label, known)
 
 
-def _held(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
+def _read_feature(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
     """A feature of the rows, of the type that calibration held."""
     held = evalset.features.get(wanted.feature)
     what = "numbers" if wanted.label is None else "labels"
@@ -336,7 +336,7 @@ class ByInputs(RecalibrationMethod):
             ),
             "the same rows show where to change and by how much. Conformal recalibration on "
             "further rows would give one",
-            *_found(mean, spread),
+            *_describe_trees(mean, spread),
             encoding=encoding.used(columns),
             mean=_renumbered(mean, columns),
             spread=_renumbered(spread, columns),
@@ -356,7 +356,7 @@ def _learnt(name: str, tree: Tree, leaves: IntArray, mass: FloatArray) -> Iterat
         )
 
 
-def _found(mean: Tree, spread: Tree) -> Iterator[str]:
+def _describe_trees(mean: Tree, spread: Tree) -> Iterator[str]:
     if len(mean.leaves) == len(spread.leaves) == 1:
         yield "No dependence on the inputs was found: all rows change alike."
         return

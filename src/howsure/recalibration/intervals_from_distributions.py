@@ -161,14 +161,14 @@ def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) ->
     return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=point)
 
 
-def _said(learnt: Sequence[FittedParameter]) -> str:
+def _describe_widening(learnt: Sequence[FittedParameter]) -> str:
     if not math.isfinite(learnt[0].value):
         return ""
     verb = "widen" if learnt[0].value > 0 else "narrow"
     return f"{verb} every interval by one constant at either end"
 
 
-def _made(name: str) -> Callable[[str, RecalibrationOptions], RecalibrationMethod]:
+def _method_maker(name: str) -> Callable[[str, RecalibrationOptions], RecalibrationMethod]:
     def make(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
         if kind in (Intervals.kind, POINT):
             return ConformalIntervals(name, kind, *options.threshold)
@@ -182,13 +182,13 @@ METHODS: Final = (
     MethodInfo(
         name="cqr",
         kinds=(Intervals.kind, *CENTRAL_KINDS),
-        make=_made("cqr"),
+        make=_method_maker("cqr"),
         saves=(IntervalRecalibrator, DerivedRecalibrator),
         leads=(Intervals.kind,),
         gives="intervals",
         label="by conformal offsets",
         words="move both ends of every interval",
-        says=_said,
+        says=_describe_widening,
         complexity=1,
         turn=2,
         aims=SIZE,
@@ -197,7 +197,7 @@ METHODS: Final = (
     MethodInfo(
         name="asymmetric",
         kinds=(Intervals.kind, POINT, *CENTRAL_KINDS),
-        make=_made("asymmetric"),
+        make=_method_maker("asymmetric"),
         saves=(IntervalRecalibrator, DerivedRecalibrator),
         leads=(Intervals.kind, POINT),
         gives="intervals",
@@ -211,7 +211,7 @@ METHODS: Final = (
     MethodInfo(
         name="ucc",
         kinds=CENTRAL_KINDS,
-        make=_made("ucc"),
+        make=_method_maker("ucc"),
         saves=(DerivedRecalibrator,),
         gives="intervals",
         label="by conformal factors",
@@ -220,7 +220,7 @@ METHODS: Final = (
         MethodInfo(
             name=name,
             kinds=kinds,
-            make=_made(name),
+            make=_method_maker(name),
             saves=(DerivedRecalibrator,),
             gives="intervals",
             compared=False,

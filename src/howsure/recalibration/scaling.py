@@ -122,7 +122,7 @@ class QuantileScaling(RecalibrationMethod):
         return rows.mover(AffineLocationScale, "scale", (rows.factor(),), PINBALL)
 
 
-def _made(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
+def _make_scaling(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
     if kind == Distribution.kind:
         return VarianceScaling()
     if kind == Samples.kind:
@@ -132,7 +132,7 @@ def _made(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
     return ConformalIntervals("scale", kind, *options.threshold)
 
 
-def _said(learnt: Sequence[FittedParameter]) -> str:
+def _describe_factor(learnt: Sequence[FittedParameter]) -> str:
     factor = learnt[0].value
     if len(learnt) > 1 or not math.isfinite(factor):
         return ""
@@ -145,12 +145,12 @@ METHODS: Final = (
         name="scale",
         aliases=("ucc",),
         kinds=FRAMED_KINDS,
-        make=_made,
+        make=_make_scaling,
         saves=(AffineLocationScale, IntervalRecalibrator),
         leads=SPREAD_KINDS,
         label="scaled",
         words="stretch every prediction",
-        says=_said,
+        says=_describe_factor,
         complexity=1,
         turn=1,
         aims=SIZE,

@@ -183,7 +183,7 @@ class FittedRecalibration(FittedMethods):
     def to_json(self) -> str:
         """It as the text that `save` writes."""
         content = {"format": FORMAT, "version": VERSION, "howsure": __version__}
-        return json.dumps({**content, "mend": _told(self)}, ensure_ascii=False, allow_nan=False)
+        return json.dumps({**content, "mend": _to_json(self)}, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FittedRecalibration:
@@ -211,7 +211,7 @@ class FittedRecalibration(FittedMethods):
     def _of(cls, content: Mapping[str, Any], source: str) -> FittedRecalibration:
         name = repr(source) if source else "the text"
         try:
-            found = _made(content.get("mend"))
+            found = _from_json(content.get("mend"))
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InputError(f"{name} is no kept recalibration: {error}") from error
         if not isinstance(found, FittedRecalibration):
@@ -310,12 +310,12 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     return found
 
 
-def _told(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """A value as JSON: tuples are lists, all else that JSON lacks is an object with one key."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in _KINDS:
             raise InputError(f"an array of {value.dtype} cannot be kept")
-        items = [_told(item) for item in value.ravel().tolist()]
+        items = [_to_json(item) for item in value.ravel().tolist()]
         return {"array": [value.dtype.str, list(value.shape), items]}
     if isinstance(value, np.generic):
         value = value.item()
@@ -324,12 +324,14 @@ def _told(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):
-        return [_told(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, Mapping):
-        return {"mapping": [[_told(key), _told(item)] for key, item in value.items()]}
+        return {"mapping": [[_to_json(key), _to_json(item)] for key, item in value.items()]}
     name = _name(type(value))
-    if _known().get(name) is type(value):
-        held = {each.name: _told(getattr(value, each.name)) for each in fields(value) if each.init}
+    if _kept_classes().get(name) is type(value):
+        held = {
+            each.name: _to_json(getattr(value, each.name)) for each in fields(value) if each.init
+        }
         held.pop("source", None)
         if not held.get("facts", True):  # which older versions do not know
             del held["facts"]
@@ -337,10 +339,10 @@ def _told(value: Any) -> Any:
     raise InputError(f"what is kept must be numbers, text and fitted methods, got {name}")
 
 
-def _made(told: Any) -> Any:
-    """The value that `_told` was given."""
+def _from_json(told: Any) -> Any:
+    """The value that `_to_json` was given."""
     if isinstance(told, list):
-        return tuple(_made(item) for item in told)
+        return tuple(_from_json(item) for item in told)
     if not isinstance(told, dict):
         return told
     ((name, held),) = told.items()
@@ -349,15 +351,15 @@ def _made(told: Any) -> Any:
             raise ValueError(f"a float must be inf, -inf or nan, got {shortened(held)}")
         return float(held)
     if name == "mapping":
-        return {_made(key): _made(item) for key, item in held}
+        return {_from_json(key): _from_json(item) for key, item in held}
     if name == "array":
         return _array(*held)
-    kind = _known().get(name)
+    kind = _kept_classes().get(name)
     if kind is None:
         raise ValueError(f"{shortened(name)} is no method of this howsure")
     if not isinstance(held, dict):
         raise ValueError(f"{name} is {shortened(held)}")
-    values = {key: _made(item) for key, item in held.items()}
+    values = {key: _from_json(item) for key, item in held.items()}
     hints = field_hints(kind)
     for key, value in values.items():
         if key not in hints:
@@ -372,11 +374,11 @@ def _array(dtype: Any, shape: Any, items: Any) -> Any:
     kind = np.dtype(dtype)
     if kind.kind not in _KINDS or kind.itemsize * len(items) > _MOST:
         raise ValueError(f"an array of {kind} cannot be kept")
-    return np.array([_made(item) for item in items], dtype=kind).reshape(shape)
+    return np.array([_from_json(item) for item in items], dtype=kind).reshape(shape)
 
 
 @cache
-def _known() -> dict[str, type[Any]]:
+def _kept_classes() -> dict[str, type[Any]]:
     """Every class that a kept recalibration may hold: fitted methods, and what they are made of."""
     found: dict[str, type[Any]] = {}
     waiting: list[Any] = [

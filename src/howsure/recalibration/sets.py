@@ -290,7 +290,12 @@ class ProbabilitySets(RecalibrationMethod):
         if groups is not None:
             edges = Binned.learnt(classes, x[choice.tuning], groups.bins).edges
             cells = EaseCuts(ease_column(rows), tuple(edges.tolist()))
-        return score, rows.take(np.flatnonzero(~choice.tuning)), cells, _told(choice, easy)
+        return (
+            score,
+            rows.take(np.flatnonzero(~choice.tuning)),
+            cells,
+            _describe_choice(choice, easy),
+        )
 
 
 @final
@@ -353,7 +358,7 @@ def _option(name: str, score: Score) -> FittedParameter | None:
     return None if value is None else FittedParameter(name=name, value=float(value))
 
 
-def _told(choice: TunedChoice, easy: bool) -> tuple[str, ...]:
+def _describe_choice(choice: TunedChoice, easy: bool) -> tuple[str, ...]:
     """What was chosen, by what and on which rows."""
     score, groups = choice.best
     found = [f"{formats.counted(groups.bins, 'bin')} by ease"] if groups is not None else []

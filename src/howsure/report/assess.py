@@ -376,7 +376,9 @@ def _assessed(
         measured = _measured(rows, settings)
         ranked = _compared(measured.models, settings)
         judged = _judged(measured, ranked, settings)
-    told = _told(rows, measured, ranked, judged, settings, {**facts, **rows.missing}, faults)
+    told = _build_assessment(
+        rows, measured, ranked, judged, settings, {**facts, **rows.missing}, faults
+    )
     return replace(told, command=command)
 
 
@@ -488,7 +490,7 @@ def _tested(model: Model, findings: Sequence[Finding], settings: Settings) -> Tr
     )
 
 
-def _told(
+def _build_assessment(
     rows: _Ordered,
     measured: _Measured,
     ranked: _Ranked,

@@ -173,11 +173,10 @@ class Assessment(Formed):
         told = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
         at = "" if coverage is None else f" at coverage {coverage:g}"
         of = f" of model {model!r}" if model else ""
-        raise InputError(
-            f"metric must be one that was assessed, got {told}{at}{of}{self._held(name, coverage)}"
-        )
+        elsewhere = self._elsewhere(name, coverage)
+        raise InputError(f"metric must be one that was assessed, got {told}{at}{of}{elsewhere}")
 
-    def _held(self, name: str, coverage: float | None) -> str:
+    def _elsewhere(self, name: str, coverage: float | None) -> str:
         """How a message goes on of a metric that was not assessed so: at what it was."""
         of = [record for record in self.records if record.metric == name]
         models = ", ".join(dict.fromkeys(repr(record.model) for record in of))

@@ -359,7 +359,7 @@ def _record_grid(
         records = [record for part in parts.values() for record in part]
     models = list(dict.fromkeys(record.model for record in records))
     if len(models) > 1:
-        return _beside(title, parts, entries, models, groups, notes)
+        return _models_grid(title, parts, entries, models, groups, notes)
     shown = _Shown(
         group=groups,
         perfect=any(_perfect(record) != Cell(text="") for record in records),
@@ -387,7 +387,7 @@ def _record_grid(
     return footnoted(grid)
 
 
-def _beside(
+def _models_grid(
     title: str,
     parts: Mapping[str, Sequence[Record]],
     entries: dict[str, GlossaryEntry],

@@ -100,7 +100,10 @@ class Improvement:
             f"{rows.teaching:,} rows teach, {rows.held_back:,} are held back to prove: split "
             f"{_SPLITS[rows.split]}."
         )
-        steps = [("good" if each.proof.accepted else "caution", _told(each)) for each in rows.steps]
+        steps = [
+            ("good" if each.proof.accepted else "caution", _describe_step(each))
+            for each in rows.steps
+        ]
         chance = (
             f"The chance that a step is confirmed though none helps is at most "
             f"{percent(ERROR_RATE)}, however many are tried."
@@ -296,7 +299,7 @@ def _bad(finding: Finding) -> bool:
     return finding.state == "bad"
 
 
-def _told(step: ImprovementStep) -> str:
+def _describe_step(step: ImprovementStep) -> str:
     """A step in words."""
     learnt = tuple(each for one in step.fitted for each in one.parameters)
     return words.proof(step.advice, learnt, step.proof)
@@ -316,5 +319,5 @@ def _step(step: ImprovementStep) -> dict[str, Any]:
             name: getattr(proof, name)
             for name in ("gain", "lower", "upper", "p", "heals", "leaves", "harms", "reason")
         },
-        "sentence": _told(step),
+        "sentence": _describe_step(step),
     }

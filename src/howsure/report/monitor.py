@@ -265,13 +265,13 @@ def fit_monitor(
         fitted = fitted_reference(part, mode, seed=seed, options=options)
     else:
         part = support_rows(reference, seed=seed, everything=everything)
-    seen = {} if encoder is None else _seen(part.features, encoder.dropped)
+    seen = {} if encoder is None else _known_labels(part.features, encoder.dropped)
     assert part.embedding is not None
     neighbours = fit_neighbours(part.embedding, _codes(seen, part.features, part.n))
     return Monitor(part, fitted, mode, encoder, neighbours, seen, seed, options)
 
 
-def _seen(
+def _known_labels(
     features: Mapping[str, npt.NDArray[Any]], dropped: Sequence[str]
 ) -> dict[str, dict[Any, int]]:
     """Codes of the labels of columns of labels, and of columns that vectors leave out."""
@@ -389,7 +389,7 @@ class Monitored:
 
     def columns(self, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
         """Scores beside the inputs, as columns of one table."""
-        return _beside(self.table, new)
+        return _add_inputs(self.table, new)
 
 
 @one_thread()
@@ -438,7 +438,7 @@ def monitored(
     return Monitored(table, of_many_rows(report) if no_rows else report)
 
 
-def _beside(table: Table, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
+def _add_inputs(table: Table, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
     columns = dict(table.columns)
     for name, value in {**new.features, **new.texts}.items():
         columns[name if name not in columns else f"{name} (input)"] = value
@@ -620,7 +620,7 @@ def _record(monitor: Monitor, judged: Judged) -> Record:
 def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> tuple[Table, ...]:
     """A map, the rows of the highest errors and their images, and the outermost rows."""
     inside = np.flatnonzero(~judged.outside)
-    columns = _beside(table, new)
+    columns = _add_inputs(table, new)
     made = [_map(monitor, new, judged, table)]
     if judged.null is not None:
         values = judged.null.point_observed

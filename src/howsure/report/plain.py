@@ -237,21 +237,21 @@ def to_card(document: Document) -> str:
     blocks = [
         "\n".join(["---", *_metadata(document), "---"]),
         f"# {escape(document.title)}",
-        *_part("Verdict", "\n".join(map(sentence, sentences(document)))),
+        *_section_blocks("Verdict", "\n".join(map(sentence, sentences(document)))),
     ]
     facts = document.facts.items()
     told = "\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts)
-    blocks += _part("What it was assessed on", told)
+    blocks += _section_blocks("What it was assessed on", told)
     numbers = key_numbers(document.records)
-    blocks += _part("Numbers", *(grid_blocks(numbers) if numbers.size else ()))
+    blocks += _section_blocks("Numbers", *(grid_blocks(numbers) if numbers.size else ()))
     for grid in grids.table_grids([t for t in document.tables if t.name == "not_judged"]):
-        blocks += _part("What was not asked", *grid_blocks(grid))
+        blocks += _section_blocks("What was not asked", *grid_blocks(grid))
     if document.command:
-        blocks += _part("How to repeat it", fenced(document.command))
+        blocks += _section_blocks("How to repeat it", fenced(document.command))
     return legible("\n\n".join(filter(None, blocks)), lines=True) + "\n"
 
 
-def _part(title: str, *blocks: str) -> Iterator[str]:
+def _section_blocks(title: str, *blocks: str) -> Iterator[str]:
     """A section under its heading, if there is anything in it."""
     if any(blocks):
         yield f"## {title}"

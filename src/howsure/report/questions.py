@@ -265,7 +265,7 @@ def state_grid(
     rows = [] if ranked is None else _scores(ranked, shown, anchors.get("Models", ""))
     parts = _sections_of_topics()
     asked = {finding.id: finding.question for finding in findings}
-    for name in sorted(asked, key=_place):
+    for name in sorted(asked, key=_position_of):
         if name == "comparison" or not any(name in held[model] for model in shown):
             continue
         place = next((part.label for part in parts if name in part.ids), "")
@@ -284,7 +284,7 @@ def state_grid(
     return Grid(title="", columns=columns, parts=(GridRows(rows=tuple(rows)),), notes=tuple(notes))
 
 
-def _place(name: str) -> int:
+def _position_of(name: str) -> int:
     names = list(questions())
     return names.index(name) if name in names else -1
 

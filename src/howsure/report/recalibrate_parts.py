@@ -108,7 +108,7 @@ def recalibrated_files(
     skipped = skipped_of(new)
     beside = (f"not read: {listed_skipped(skipped)}",) if skipped else ()
     if not fitted.by_rows:
-        whole = _whole(files, plan, first, columns, shared, csv_safe=csv_safe)
+        whole = _serve_first_file(files, plan, first, columns, shared, csv_safe=csv_safe)
         return replace(whole, notes=(*whole.notes, *beside))
     needs = {"by": fitted.by, "like": fitted.features, "vectors": fitted.embedding}
     serve = _Serve(
@@ -178,7 +178,7 @@ def _first(
     raise refused
 
 
-def _whole(
+def _serve_first_file(
     files: Sequence[NewFile],
     plan: Mapping[Path, Sequence[NewFile]],
     first: Recalibration,

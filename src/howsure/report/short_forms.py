@@ -128,7 +128,7 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     Of one model, its value stands beside the interval and what a perfect model shows. Of many,
     the `first` are shown, if they are said.
     """
-    whole = _whole(records)
+    whole = _answered_of_all(records)
     models, rows_of = key_records(records, first)
     several = len(models) != 1
     rows = []
@@ -153,7 +153,7 @@ def key_records(
     records: Sequence[Record], first: Sequence[str] = ()
 ) -> tuple[list[str], list[tuple[Record | None, ...]]]:
     """The models, and the key numbers: for each measure and coverage, a record of each model."""
-    whole = _whole(records)
+    whole = _answered_of_all(records)
     models = list(dict.fromkeys(record.model for record in whole))
     models = [name for name in first if name in models] or models
     known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
@@ -163,7 +163,7 @@ def key_records(
     return models, [row for row in rows if any(row)]
 
 
-def _whole(records: Sequence[Record]) -> list[Record]:
+def _answered_of_all(records: Sequence[Record]) -> list[Record]:
     """Answered, and of all rows."""
     return [r for r in records if not r.group and not math.isnan(r.value)]
 

@@ -268,11 +268,11 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     def _rows(self, X: Any, y: FloatArray | None) -> EvalSet:
         """What the fitted estimator predicts at X, beside y where it is known."""
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        said = self._asked(self.estimator_, X, n)
+        said = self._ask_estimator(self.estimator_, X, n)
         unread = np.zeros(n)
         return EvalSet.checked(unread if y is None else y, said.predictions[:1], point=said.point)
 
-    def _asked(self, fitted: Any, X: Any, n: int) -> PredictionInput:
+    def _ask_estimator(self, fitted: Any, X: Any, n: int) -> PredictionInput:
         """What one says; an error of its own comes as it is, as scikit-learn's users expect."""
         try:
             return asked(fitted, X, n, coverages=(self.coverage,), called="estimator")
@@ -298,7 +298,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         pieces: Pieces | None = None
         for train, test in folds:
             fitted = _fitted(self.estimator, _safe_indexing(X, train), y[train])
-            said = self._asked(fitted, _safe_indexing(X, test), len(test))
+            said = self._ask_estimator(fitted, _safe_indexing(X, test), len(test))
             places = np.searchsorted(tested, test)
             if said.point is not None:
                 point = np.empty(len(tested)) if point is None else point

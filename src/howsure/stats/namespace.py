@@ -58,7 +58,7 @@ def as_rows(
 ) -> Array:
     """Check a matrix of finite numbers, on its device, in 32 or 64 bits."""
     if beside is not None:
-        value = _beside(value, beside, name)
+        value = _to_device_of(value, beside, name)
         dtype = beside.dtype
     if is_tensor(value):
         array = _tensor_rows(value, name, dtype)
@@ -157,7 +157,7 @@ def _tensor_rows(value: Any, name: str, dtype: npt.DTypeLike | None) -> Array:
     return array
 
 
-def _beside(value: Any, other: Any, name: str) -> Any:
+def _to_device_of(value: Any, other: Any, name: str) -> Any:
     """Refuse a tensor on another device than the rows that it will be used with."""
     if not is_tensor(value) or value.device == other.device:
         return value

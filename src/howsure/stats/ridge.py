@@ -326,7 +326,7 @@ class RidgeSystem(KernelSystem):
                 apply,
                 whitened[:, block],
                 stop=allowed / math.sqrt(len(blocks)),
-                progress=partial(_tell, number, len(blocks)),
+                progress=partial(_report_share, number, len(blocks)),
             )
             if not converged:
                 raise _NotConvergedError(f"residual too large after {steps} iterations")
@@ -399,7 +399,7 @@ def _norm(matrix: Array) -> float:
     return float(namespace(matrix).linalg.matrix_norm(matrix))
 
 
-def _tell(number: int, blocks: int, share: float) -> None:
+def _report_share(number: int, blocks: int, share: float) -> None:
     """Say how far one block of right-hand sides is among all, in per cent."""
     report_progress("conjugate gradients", int(_PERCENT * (number + share)), _PERCENT * blocks)
 

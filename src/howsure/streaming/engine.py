@@ -65,10 +65,12 @@ def done_in_order(
         _Call(work, item, identity, f"piece {number:,} of {len(items):,} ({brief(item)})")
         for number, (item, identity) in enumerate(zip(items, identities, strict=True), start=1)
     ]
-    return _told(_done(pieces, jobs, scheduler, resume, stage), stage, sizes or [1] * len(items))
+    return _reporting_rows(
+        _done(pieces, jobs, scheduler, resume, stage), stage, sizes or [1] * len(items)
+    )
 
 
-def _told(
+def _reporting_rows(
     tables: Generator[pa.Table, None, None], stage: str, sizes: Sequence[int]
 ) -> Generator[pa.Table, None, None]:
     """Tables, telling how many rows are done."""
@@ -90,7 +92,7 @@ def _done(
         jobs = min(jobs or _cores(), len(pieces))
     if jobs is not None and jobs <= 1:
         for piece in pieces:
-            yield stream_table(_kept(piece, resume) or _keeping(piece, resume, _here(piece)))
+            yield stream_table(_kept_piece(piece, resume) or _keeping(piece, resume, _here(piece)))
         return
     crew: Crew = Processes(jobs) if jobs is not None else Cluster(scheduler)
     ahead = _AHEAD * crew.room if jobs is not None else max(_AHEAD * crew.room, _FEWEST)
@@ -110,7 +112,7 @@ def _in_order(
     for turn in range(len(pieces)):
         while True:
             while begun < min(turn + ahead, len(pieces)):
-                stream = _kept(pieces[begun], resume)
+                stream = _kept_piece(pieces[begun], resume)
                 if stream is None:
                     crew.submit(
                         begun, _alone if isinstance(crew, Processes) else _here, pieces[begun]
@@ -143,7 +145,7 @@ def _in_order(
         yield stream_table(stream_or_error)
 
 
-def _kept(piece: _Call, resume: Path | None) -> bytes | None:
+def _kept_piece(piece: _Call, resume: Path | None) -> bytes | None:
     """A piece as it is kept; None where it is to be done."""
     return None if resume is None or not piece.identity else kept(resume, piece.identity)
 

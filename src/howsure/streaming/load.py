@@ -181,7 +181,7 @@ def load_parts(
     if state is None and (not found.again or _rows_of(found) <= resources.rows):
         few, found = _begun(found, resources.rows)
         if few is not None:
-            return _whole(found, few)
+            return _load_all(found, few)
     if not found.again and resources.scheduler is not None:
         raise InputError(
             f"{found.title}: only this process can read it, so it cannot be given to a scheduler: "
@@ -301,7 +301,7 @@ def _begun(found: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Sc
     return batches, found
 
 
-def _whole(found: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
+def _load_all(found: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
     """All rows of a table in parts."""
     reading, gaps = found.reading, Counter[str]()
     batches = [batch for _, batch in read]

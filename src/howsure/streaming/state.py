@@ -150,7 +150,7 @@ class State:
         )
         columns = {name: pa.array(array.ravel()) for name, array in arrays.items()}
         for name in sample.table.column_names:
-            columns[_ROW + name] = _whole(sample.table[name])
+            columns[_ROW + name] = _one_chunk(sample.table[name])
         told = {
             "form": _FORM,
             _NAME: __version__,
@@ -178,12 +178,12 @@ class State:
         """
         with _damage(title):
             table.validate(full=True)
-            return cls._from_dict(table, _told(table, title))
+            return cls._from_dict(table, _read_facts(table, title))
 
     @classmethod
     def _from_dict(cls, table: pa.Table, told: Mapping[str, Any]) -> State:
         """The state of a table whose metadata is read."""
-        lists = {name: _whole(table[name]) for name in table.column_names}
+        lists = {name: _one_chunk(table[name]) for name in table.column_names}
         values = {name: each.values for name, each in lists.items()}
         arrays = {
             name: values[name].to_numpy(zero_copy_only=False).reshape(shape)
@@ -324,7 +324,7 @@ def _under_one_name(states: Sequence[State]) -> tuple[State, ...]:
     )
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
     held = column.combine_chunks()
     return held.chunk(0) if isinstance(held, pa.ChunkedArray) else held
@@ -355,7 +355,7 @@ def _metadata(table: pa.Table) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _told(table: pa.Table, title: str) -> dict[str, Any]:
+def _read_facts(table: pa.Table, title: str) -> dict[str, Any]:
     """What the schema's metadata says, checked."""
     told = _metadata(table)
     form = told.get("form")
@@ -390,7 +390,7 @@ def _hash_of(table: pa.Table, told: Mapping[str, Any]) -> str:
     made.update(json.dumps(held, sort_keys=True).encode())
     for name in table.column_names:
         made.update(name.encode())
-        _feed(made, _whole(table[name]))
+        _feed(made, _one_chunk(table[name]))
     return made.hexdigest()
 
 

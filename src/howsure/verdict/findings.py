@@ -111,7 +111,7 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
             silent[name] = "ignored, as asked"
             continue
         what = f"{name} in the verdict on {case.evalset.model}"
-        answer = attempt(what, partial(_asked, question, case), str)
+        answer = attempt(what, partial(_draft_finding, question, case), str)
         if isinstance(answer, Draft) and _is_of_few(answer, case.evalset.fewest):
             silent[name] = f"the part found has fewer than {case.evalset.fewest} rows"
         elif isinstance(answer, Draft):
@@ -126,7 +126,7 @@ def _is_of_few(draft: Draft, fewest: int) -> bool:
     return bool(draft.where) and float(draft.facts.get("rows", draft.n)) < fewest
 
 
-def _asked(question: FindingQuestion, case: Case) -> Draft | str:
+def _draft_finding(question: FindingQuestion, case: Case) -> Draft | str:
     try:
         return question.draft(case)
     except UnanswerableError as reason:

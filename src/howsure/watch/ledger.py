@@ -82,11 +82,11 @@ class LedgerEntry:
         """What `to_bytes` made."""
         table = stream_table(data)
         beside = read_json((table.schema.metadata or {})[b"howsure"])
-        told = [_whole(table[name].cast(kind)).to_pylist() for name, kind in _KEYS.items()]
+        told = [_without_gaps(table[name].cast(kind)).to_pylist() for name, kind in _KEYS.items()]
         names = [name for name in table.column_names if name.startswith("sum_")]
         sums = np.empty((len(table), len(names)))
         for place, name in enumerate(names):
-            sums[:, place] = _whole(table[name]).to_numpy() / _UNIT
+            sums[:, place] = _without_gaps(table[name]).to_numpy() / _UNIT
         counts = np.array(told[-2:])
         if not (np.isfinite(sums).all() and np.isfinite(counts).all() and (counts >= 0.0).all()):
             raise InputError("sums must be finite, and numbers of rows at least 0")
@@ -98,7 +98,7 @@ class LedgerEntry:
         return replace(entry, sums=made)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _without_gaps(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column in which nothing is missing."""
     if column.null_count:
         raise InputError("a cell is missing")
@@ -329,7 +329,8 @@ class Ledger:
                 with self._reading(name):
                     table = stream_table(data)
                     hashes, days = (
-                        _whole(table[each].cast(pa.int64())).to_numpy() for each in (HASH, DAY)
+                        _without_gaps(table[each].cast(pa.int64())).to_numpy()
+                        for each in (HASH, DAY)
                     )
                 yield name, table, ~came.holds(row_keys(hashes, days)) & (days > booked_to)
 

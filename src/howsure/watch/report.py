@@ -414,7 +414,7 @@ def report_of(
         told = f"{what} after {day}; no day since is booked yet."
     by_day = {day: restored(told, Expected, "expected") for day, told in state.expected.items()}
     open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
-    rest = _rest(waiting, open_rows, state.late, state.undone)
+    rest = _describe_not_counted(waiting, open_rows, state.late, state.undone)
     return replace(
         report,
         sentence=f"{told} {rest}".strip(),
@@ -498,7 +498,7 @@ def _of_days(
     if not groups:
         told = "Nothing is booked yet."
     elif kept:
-        told = f"{kept_words}: {_kept(promise, days, rows, counts[:, 0], shares)}"
+        told = f"{kept_words}: {_describe_kept_promise(promise, days, rows, counts[:, 0], shares)}"
     else:
         told = _broken(promise, int(days[alarms[0]]), broken)
     return WatchReport(
@@ -667,7 +667,7 @@ def _broken(promise: Promise, day: int, broken: list[Break]) -> str:
     return f"Broken on {when}: {broken[0].sentence}{more}"
 
 
-def _kept(
+def _describe_kept_promise(
     promise: Promise, days: IntArray, rows: int, counts: FloatArray, shares: FloatArray
 ) -> str:
     seen = f"{len(days):,} day{'s' * (len(days) != 1)}, {rows:,} row{'s' * (rows != 1)}"
@@ -710,7 +710,7 @@ def _means_of_fall(promise: Promise) -> list[float]:
     return [known[name] for name in promise.quantities]
 
 
-def _rest(waiting: int, open_rows: int, late: int, undone: int) -> str:
+def _describe_not_counted(waiting: int, open_rows: int, late: int, undone: int) -> str:
     """What is not in the evidence, a sentence each."""
     told = []
     if open_rows:

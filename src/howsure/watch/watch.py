@@ -208,7 +208,7 @@ class Watch:
             coverage=coverage,
             tolerance=tolerance,
             mature=mature,
-            columns=_said(loaded.roles),
+            columns=_reading_choices(loaded.roles),
             reading=reading,
             row_id=row_id or "",
             recurring=len(np.unique(hashes)) < len(hashes),
@@ -887,7 +887,7 @@ def _check_readable(loaded: Loaded) -> None:
         raise InputError("weights of the reference must be frequencies, got importance weights")
 
 
-def _said(roles: Roles) -> dict[str, Any]:
+def _reading_choices(roles: Roles) -> dict[str, Any]:
     """What columns are, as `howsure.load` is told, so that later tables are read alike."""
     held = {name: list(columns) for name, columns in roles.columns.items() if columns}
     made: dict[str, Any] = {

@@ -75,13 +75,13 @@ def canonical_rows(
 ) -> tuple[FloatArray, FloatArray]:
     """Rows sorted by content, equal ones made one, and how often each counts."""
     counts = check_multiplicities(weights, len(columns))
-    if counts is None or _whole(counts):
+    if counts is None or _counts_copies(counts):
         return merge_rows(columns, counts)
     order = np.lexsort(columns.T)
     return columns[order], counts[order]
 
 
-def _whole(counts: FloatArray) -> bool:
+def _counts_copies(counts: FloatArray) -> bool:
     """Whether counts are of copies, each a row of its own, and not shares of rows."""
     return bool((counts == np.floor(counts)).all() and counts.sum() <= MOST_COPIES)
 
@@ -96,7 +96,7 @@ def bootstrapped(
 ) -> FloatArray:
     """A statistic of multiplicities on resamples of the rows, shape (replicates,)."""
     rng = child(resampling.seed, "adaptivity", name, "bootstrap")
-    whole = _whole(counts)
+    whole = _counts_copies(counts)
     copies = counts if whole else np.ones(len(counts))
     drawn = (
         row if whole else row * counts
@@ -197,7 +197,7 @@ def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Gener
 
     Up to 20,000 copies (or two a row) are permuted; more are drawn from the normal limit of it.
     """
-    if not _whole(counts):
+    if not _counts_copies(counts):
         return rng.permutation(values)
     total = float(counts.sum())
     if total <= max(_PERMUTED, 2 * len(values)):

@@ -59,7 +59,7 @@ def _cdf_left(view: View, _: float) -> FloatArray:
     return _pit(view, "cdf_left")
 
 
-def _left(view: View, _: float) -> FloatArray | None:
+def _left_at_jumps(view: View, _: float) -> FloatArray | None:
     """P(Y < y), or None where it equals P(Y ≤ y)."""
     left = view.get("cdf_left")
     return None if left is view.get("cdf") else np.asarray(left)
@@ -268,7 +268,7 @@ TOPIC = Topic(
     arrays={
         "cdf": lambda view, _: _pit(view, "cdf"),
         "cdf_left": _cdf_left,
-        "left": _left,
+        "left": _left_at_jumps,
         "pit": _pit_random,
         "pit_counts": _pit_counts,
     },

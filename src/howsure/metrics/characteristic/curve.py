@@ -217,7 +217,7 @@ class CharacteristicCurve:
         >>> curve.partial_area(y_range=(0, 0.5), reading="left").value
         1.09375
         """
-        return self.area_by(self._part(y_range, x_range, reading, convention))
+        return self.area_by(self._area_request(y_range, x_range, reading, convention))
 
     def gain(self, convention: Convention = "exact") -> Gain:
         """How much smaller the area is than that of a constant band, in percent.
@@ -280,7 +280,7 @@ class CharacteristicCurve:
         >>> curve.partial_gain(y_range=(0, 0.5)).value
         37.5
         """
-        return self.gain_by(self._part(y_range, x_range, reading, convention))
+        return self.gain_by(self._area_request(y_range, x_range, reading, convention))
 
     def at(
         self,
@@ -521,7 +521,7 @@ class CharacteristicCurve:
     def _path(self) -> Path:
         return path_of(self.trace, self.x_axis, self.y_axis, "exact")
 
-    def _part(
+    def _area_request(
         self,
         y_range: Range | None,
         x_range: Range | None,

@@ -15,7 +15,9 @@ from howsure.stats.moments import Joint
 
 def of_bands(value: Value, bands: Bands, outside: IntArray) -> Estimate:
     """A statistic of bands at hand, of which some rows have their point outside."""
-    return of_rows(value, _columns(bands), beside=_beside(bands, outside), weights=bands.weights)
+    return of_rows(
+        value, _columns(bands), beside=_recentring_columns(bands, outside), weights=bands.weights
+    )
 
 
 def _columns(bands: Bands) -> tuple[FloatArray, ...]:
@@ -24,7 +26,7 @@ def _columns(bands: Bands) -> tuple[FloatArray, ...]:
     return half, bands.critical(), np.maximum(bands.error, 0.0), np.maximum(-bands.error, 0.0)
 
 
-def _beside(bands: Bands, outside: IntArray) -> tuple[FloatArray, ...]:
+def _recentring_columns(bands: Bands, outside: IntArray) -> tuple[FloatArray, ...]:
     width = bands.below + bands.above
     recentred = np.zeros(len(bands))
     recentred[outside] = 1.0
@@ -77,7 +79,7 @@ def _sums(value: Value) -> Sums:
     return Sums(
         lambda view, _: _columns(view.get("bands")),
         value,
-        beside=lambda view, _: _beside(view.get("bands"), view.get("recentred_rows")),
+        beside=lambda view, _: _recentring_columns(view.get("bands"), view.get("recentred_rows")),
     )
 
 

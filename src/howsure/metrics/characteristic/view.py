@@ -212,7 +212,7 @@ def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[C
             on = each.on(x="bandwidth", y_axis=y_axis)
             drawn = on.drawn(300, model=model, reference=False)
             made.append(replace(drawn, name=name + ending, notes=on.area().reason))
-    return [*made, *_part(curve, view.miss_range, model), *_isocost(curve, coverages, model)]
+    return [*made, *_part_curve(curve, view.miss_range, model), *_isocost(curve, coverages, model)]
 
 
 _DRAWN_AGAINST: dict[str, YAxis] = {
@@ -221,7 +221,7 @@ _DRAWN_AGAINST: dict[str, YAxis] = {
 }
 
 
-def _part(curve: CharacteristicCurve, part: MissRange, model: str) -> list[Curve]:
+def _part_curve(curve: CharacteristicCurve, part: MissRange, model: str) -> list[Curve]:
     """The part of the curve whose areas are told, where a range of miss rates was asked for."""
     if part == MISS_RANGE:
         return []

@@ -148,7 +148,7 @@ def ert(
     found = _learnt(classifier, problem, fold, replicates, seed, scores)
     parts = _parts(classifier, problem, found.x, level)
     squared, absolute, log = (
-        _beside(
+        _add_null(
             excess_risk(problem.covered, found.chance, problem.coverage, loss, level),
             found.drawn.get(loss),
             parts[0],
@@ -163,7 +163,7 @@ def ert(
         absolute=absolute,
         log=log,
         probability=given,
-        validity=_beside(validity, found.drawn.get("validity"), parts[0]),
+        validity=_add_null(validity, found.drawn.get("validity"), parts[0]),
         region=parts[0],
         parts=parts,
     )
@@ -247,7 +247,7 @@ def conditional_validity_index(
         return Estimate(math.nan, reason=fold, n=problem.n)
     scores = {"validity": partial(_gap, tolerance=tolerance)}
     found = _learnt(classifier, problem, fold, replicates, seed, scores)
-    return _beside(_validity(problem, found, tolerance, level), found.drawn.get("validity"))
+    return _add_null(_validity(problem, found, tolerance, level), found.drawn.get("validity"))
 
 
 def excess_risk(
@@ -489,7 +489,7 @@ def _validity(problem: Problem, found: _Learnt, tolerance: float, confidence: fl
     )
 
 
-def _beside(found: Estimate, drawn: FloatArray | None, worst: Region | None = None) -> Estimate:
+def _add_null(found: Estimate, drawn: FloatArray | None, worst: Region | None = None) -> Estimate:
     """An estimate with the worst part, and its simulated null where there is one."""
     if worst is not None:
         found = replace(found, details={**found.details, "where": worst.where})

@@ -91,7 +91,7 @@ def _columns(features: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[str, Fl
             yield f"{name}={label}", (value.astype(str) == label).astype(np.float64)
 
 
-def _part(view: View) -> View:
+def _independent_rows(view: View) -> View:
     """Independent rows, at most 5,000 unless all are asked for."""
     if view.evalset.weights is not None or view.evalset.cluster is not None:
         raise UnanswerableError(
@@ -117,20 +117,20 @@ def _options(part: View, coverage: float) -> dict[str, Any]:
 
 
 def _slab(view: View, coverage: float) -> WorstSlab:
-    part = _part(view)
+    part = _independent_rows(view)
     x, names = input_table(part.evalset)
     hits, options = _hits(part, coverage), _options(part, coverage)
     return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
 
 
 def _worst(view: View, coverage: float) -> WorstRegion:
-    part = _part(view)
+    part = _independent_rows(view)
     x, names = input_table(part.evalset)
     return worst_region(_hits(part, coverage), x, names=names, **_options(part, coverage))
 
 
 def _differ(view: View, coverage: float) -> RegionTest:
-    part = _part(view)
+    part = _independent_rows(view)
     x, names = input_table(part.evalset)
     hits, options = _hits(part, coverage), _options(part, coverage)
     try:
@@ -141,7 +141,7 @@ def _differ(view: View, coverage: float) -> RegionTest:
 
 
 def _ert(view: View, coverage: float) -> ERT:
-    part = _part(view)
+    part = _independent_rows(view)
     x, names = input_table(part.evalset)
     classifier = view.given.get("classifier")
     options = _options(part, coverage)
@@ -152,7 +152,7 @@ def _of_width(
     measure: Callable[..., DependenceTest],
 ) -> Callable[[View, float], DependenceTest]:
     def make(view: View, coverage: float) -> DependenceTest:
-        part = _part(view)
+        part = _independent_rows(view)
         hits = _hits(part, coverage)
         if part.source(("covered",), coverage) == LabelSets.kind:
             widths = part.get("set_sizes")
@@ -164,7 +164,7 @@ def _of_width(
 
 
 def _local(view: View, _: float) -> LocalPit:
-    part = _part(view)
+    part = _independent_rows(view)
     x, names = input_table(part.evalset)
     headline = view.headline
     return local_pit(
@@ -178,7 +178,7 @@ def _local(view: View, _: float) -> LocalPit:
 
 
 def _gaps(view: View, coverage: float) -> list[CoverageGap]:
-    part = _part(view)
+    part = _independent_rows(view)
     if not part.evalset.groups:
         raise UnanswerableError("the table has no groups")
     hits, options = _hits(part, coverage), _options(part, coverage)
@@ -197,7 +197,7 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
             region = None if region.where == regions[0][1].where else region
         if region is not None and (region.n or name != "local_pit"):
             if isinstance(found, WorstSlab) and found.slab is not None:
-                inputs, _ = input_table(_part(view).evalset)
+                inputs, _ = input_table(_independent_rows(view).evalset)
                 region = replace(region, where=found.slab.mostly(inputs))
             regions.append((name, region))
     regions.extend(

@@ -207,7 +207,7 @@ def _assessed(
     found = Estimate(
         null.observed,
         null=null.expected,
-        details={**score.options, "draws": float(score.draws), **_told(null)},
+        details={**score.options, "draws": float(score.draws), **_describe_null(null)},
         error=spread.data_sd,
         null_lower=null.range[0],
         null_upper=null.range[1],
@@ -356,7 +356,7 @@ def _drawn(law: Prediction, model: str, seed: int) -> Callable[[np.random.Genera
     return lambda _: next(source)
 
 
-def _told(null: NullReference) -> dict[str, str | float]:
+def _describe_null(null: NullReference) -> dict[str, str | float]:
     told: dict[str, str | float] = {"null_draws": float(len(null.replicates))}
     if null.stopped:
         told["null_stopped"] = "further draws would take more than 2 s"

@@ -80,7 +80,7 @@ def _decomposed(
         except UnanswerableError as error:
             estimates = [_without(each, str(error)) for each in estimates]
         else:
-            estimates = [_beside(*each) for each in zip(estimates, draws.T, strict=True)]
+            estimates = [_add_null(*each) for each in zip(estimates, draws.T, strict=True)]
             larger = int((draws[:, 0] >= found.miscalibration.value).sum())
             estimates[0] = replace(estimates[0], p=(1 + larger) / (1 + len(draws)))
     else:
@@ -96,7 +96,7 @@ def _without(estimate: Estimate, why: str) -> Estimate:
     return replace(estimate, details={**estimate.details, "no_null": why})
 
 
-def _beside(estimate: Estimate, draws: FloatArray) -> Estimate:
+def _add_null(estimate: Estimate, draws: FloatArray) -> Estimate:
     """With the mean and the 95 % range of what right forecasts show."""
     centre, count = float(draws.mean()), len(draws)
     reach = float(special.stdtrit(count - 1, 0.975)) * math.sqrt(1.0 + 1.0 / count)

@@ -63,8 +63,8 @@ def render(document: Document) -> str:
     """The report as one self-contained HTML page, which works offline."""
     counter = itertools.count()
     with collected() as faults:
-        opening = _part(document.opening, counter, first=True)
-        sections = [_part(section, counter) for section in document.sections]
+        opening = _draw_section(document.opening, counter, first=True)
+        sections = [_draw_section(section, counter) for section in document.sections]
     facts = [(str(name), str(fact)) for name, fact in noted(document.facts, faults).items()]
     figured = any(part.choices for part in (opening, *sections))
     library = _drawing_library() if figured else ""
@@ -104,7 +104,9 @@ def _numbering() -> Callable[[str], str]:
     return apart
 
 
-def _part(section: Section, counter: Iterator[int], *, first: bool = False) -> _DrawnSection:
+def _draw_section(
+    section: Section, counter: Iterator[int], *, first: bool = False
+) -> _DrawnSection:
     """A section as its template needs it: one table is shown where nothing else is, or first."""
     choices = tuple(_choice(choice, counter) for choice in section.choices)
     choices = tuple(choice for choice in choices if choice.options)
@@ -162,7 +164,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["whole"] = _whole
+    made.filters["whole"] = _keep_units_together
     return made
 
 
@@ -170,7 +172,7 @@ _BESIDE = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)")
 """Spaces between a number and its sign, where no line may end."""
 
 
-def _whole(text: str) -> str:
+def _keep_units_together(text: str) -> str:
     """A sentence whose numbers stay whole at the end of a line."""
     return _BESIDE.sub("\N{NO-BREAK SPACE}", text)
 
