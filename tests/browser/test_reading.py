@@ -12,7 +12,7 @@ import pytest
 from browser import pages
 from extras import absent, needs
 from figures import samples
-from howsure.figures.telling import told
+from howsure.figures.telling import describe_figure
 from howsure.report.document import Document
 
 Open = Callable[..., tuple[Any, Any]]
@@ -39,7 +39,7 @@ def test_a_drawn_figure_keeps_its_name(opened: Open, report: Document) -> None:
     figures = [f for part in parts for c in part.choices for o in c.options for f in o.figures]
     assert len(names) == len(figures) > 10
     for name, figure in zip(names, figures, strict=True):
-        assert name.startswith(f"{figure.title}. {told(figure)}")
+        assert name.startswith(f"{figure.title}. {describe_figure(figure)}")
     assert page.locator(".plot > :not([aria-hidden=true])").count() == 0
 
 

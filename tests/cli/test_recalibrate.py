@@ -231,7 +231,7 @@ def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
 def test_a_file_of_many_rows_is_served_part_by_part(
     served: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_table(open_table(served / "held.csv").whole(), served / "held.parquet")
+    write_table(open_table(served / "held.csv").read_all(), served / "held.parquet")
     for name in ("new.csv", "held.csv", "held.parquet"):
         whole = invoked(f"{name} --calibration held.csv -o one.csv --keep one.json")
         with monkeypatch.context() as patched:

@@ -13,14 +13,14 @@ from howsure.core.records import Curve, Table
 from howsure.figures import Axis, Figure, Layer, Mark, figures_of
 from howsure.figures.figure import REFERENCE
 from howsure.figures.layouts import companions, layouts
-from howsure.figures.telling import MOST_TOLD, told
+from howsure.figures.telling import MOST_TOLD, describe_figure
 
 NUMBER = re.compile(r"\d")
 
 
 def tells_a_number(figure: Figure) -> bool:
     """Whether what a figure says holds a number that its title does not bring, and ends."""
-    text = told(figure)
+    text = describe_figure(figure)
     return bool(NUMBER.search(text)) and "0 values" not in text and text.endswith(".")
 
 
@@ -37,7 +37,7 @@ def only(*items: Curve | Table) -> str:
         [item for item in items if isinstance(item, Curve)],
         [item for item in items if isinstance(item, Table)],
     )
-    return told(figure)
+    return describe_figure(figure)
 
 
 @pytest.mark.parametrize("name", [name for name in layouts() if name not in companions()])
@@ -64,7 +64,7 @@ def test_a_series_without_rows_is_passed_over() -> None:
     axis = Axis(kind="category", categories=("CP",))
     figure = Figure(name="new", question="New?", title="New", x=Axis(title="T-SS"), y=axis,
                     layers=(dots("none"), dots("seen", 0.25)))  # fmt: skip
-    assert told(figure) == "seen (1): T-SS 0.25 (CP)."
+    assert describe_figure(figure) == "seen (1): T-SS 0.25 (CP)."
 
 
 def test_a_line_is_told_where_it_lies_farthest_from_what_judges_it() -> None:
@@ -125,7 +125,7 @@ def test_rank_correlation_is_spearmans() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.integers(0, 6, (2, 50)).astype(float)
     points = Layer(mark=Mark.POINTS, x=x, y=y)
-    text = told(Figure(name="a", question="b", layers=(points,)))
+    text = describe_figure(Figure(name="a", question="b", layers=(points,)))
     assert text.endswith(f"rank correlation {spearmanr(x, y).statistic:.2f}.".replace("-", "−"))
 
 
@@ -148,7 +148,7 @@ def test_points_inside_bands_are_counted() -> None:
     band = Layer(mark=Mark.BAND, x=x, lower=x - 1, upper=x + 1, series="90 % band")
     dots = Layer(mark=Mark.POINTS, x=x, y=x + np.array([0, 0.5, 2, -0.9]), colour=REFERENCE)
     figure = Figure(name="a", question="b", layers=(band, dots))
-    assert told(figure) == "90 % band: 3 of 4 points inside (75 %)."
+    assert describe_figure(figure) == "90 % band: 3 of 4 points inside (75 %)."
 
 
 def test_times_are_dates_and_names_that_tell_their_number_tell_it_once() -> None:
@@ -156,6 +156,6 @@ def test_times_are_dates_and_names_that_tell_their_number_tell_it_once() -> None
     rule = Layer(mark=Mark.RULE, y=np.array([0.9]), series="nominal 90 %", colour=REFERENCE)
     axes = {"x": Axis(title="Time (UTC)", kind="time"), "y": Axis(title="Coverage", kind="percent")}
     figure = Figure(name="a", question="b", layers=(rule, line), **axes)  # type: ignore[arg-type]
-    assert told(figure) == (
+    assert describe_figure(figure) == (
         "Coverage 80 % at time (UTC) 1970-01-02 00:00, farthest from nominal 90 %; never above it."
     )

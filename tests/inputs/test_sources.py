@@ -54,7 +54,7 @@ def test_a_folder_is_read_as_one_table(ending: str, tmp_path: Path) -> None:
         for name in wanted.groups:
             assert found.groups[name].values().tolist() == wanted.groups[name].values().tolist()
         assert found.model == "parts"
-    assert open_table(folder).whole().num_rows == 60
+    assert open_table(folder).read_all().num_rows == 60
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
@@ -109,7 +109,7 @@ def test_parts_of_types_that_do_not_go_together_are_refused(tmp_path: Path) -> N
         load(folder)
     (folder / "notes.txt").write_text("none of these")
     (folder / "9.parquet").unlink()
-    assert open_table(folder).whole().num_rows == 60
+    assert open_table(folder).read_all().num_rows == 60
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.zst", ".parquet"])

@@ -98,7 +98,7 @@ def test_bare_text_is_quoted_where_it_must_be(tmp_path: Path, name: str) -> None
     cells = ["1.50", "007", 'say "a, b"', "two\nlines", "tab\tin", "", "\r"]
     table = pa.table({"a,b": cells, "n": [0.1 + 0.2, *[None] * 5, float("inf")]})
     write_table(table, tmp_path / name, bare=True)
-    again = open_table(tmp_path / name).whole()
+    again = open_table(tmp_path / name).read_all()
     assert again["a,b"].to_pylist() == cells
     assert again["n"].to_pylist() == ["0.30000000000000004", *[""] * 5, "inf"]
 
@@ -108,11 +108,11 @@ def test_beside_decimal_commas_semicolons_part_the_cells(tmp_path: Path) -> None
     for name, text in (("out.csv", '"a,b";c\n1,5;2\n'), ("out.tsv", '"a,b"\tc\n1,5\t2\n')):
         write_table(table, tmp_path / name, bare=True, decimal=",")
         assert (tmp_path / name).read_text(encoding="utf-8") == text
-        assert open_table(tmp_path / name, decimal=",").whole().equals(table)
+        assert open_table(tmp_path / name, decimal=",").read_all().equals(table)
 
 
 def test_numbers_that_are_text_are_no_formulas(tmp_path: Path) -> None:
     cells = ["-1.5", "+2", "-3e-5", "-1,5", "-a", "=1"]
     write_table(pa.table({"a": cells}), tmp_path / "out.csv", csv_safe=True)
-    found = open_table(tmp_path / "out.csv").whole()["a"].to_pylist()
+    found = open_table(tmp_path / "out.csv").read_all()["a"].to_pylist()
     assert found == [*cells[:4], "'-a", "'=1"]

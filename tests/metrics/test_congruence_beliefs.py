@@ -199,7 +199,7 @@ def test_masses_are_the_shares_of_the_atoms(name):
     np.testing.assert_allclose(
         masses @ atoms.mean, law.average(atoms.mean).mean(axis=0), atol=1e-12
     )
-    part = law.part(slice(2, 5))
+    part = law.take(slice(2, 5))
     np.testing.assert_allclose(
         part.average(part.atoms().mean), law.average(atoms.mean)[2:5], atol=1e-12
     )

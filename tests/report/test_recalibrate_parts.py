@@ -130,7 +130,7 @@ def test_every_form_of_file_is_read_and_written(name: str, out: str, tmp_path: P
     howsure.recalibrate(
         tmp_path / name, held, output=tmp_path / out, batch_rows=11, csv_safe=True, **asked
     )
-    same(*(open_table(tmp_path / each).whole() for each in (out, f"whole_{out}")))
+    same(*(open_table(tmp_path / each).read_all() for each in (out, f"whole_{out}")))
 
 
 def test_numbers_with_a_decimal_comma(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_numbers_with_a_decimal_comma(tmp_path: Path) -> None:
             decimal=",",
             batch_rows=10,
         )
-        same(*(open_table(tmp_path / each).whole() for each in (out, f"whole_{out}")))
+        same(*(open_table(tmp_path / each).read_all() for each in (out, f"whole_{out}")))
 
 
 def test_rows_that_miss_a_cell_stay_and_are_counted(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def test_label_sets_are_made_file_by_file(tmp_path: Path) -> None:
     whole = howsure.conformal(new, held, method="lac")
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
     done = howsure.conformal(files, held, method="lac", output=tmp_path / "sets", batch_rows=9)
-    made = pa.concat_tables(open_table(path).whole() for path in done.files)
+    made = pa.concat_tables(open_table(path).read_all() for path in done.files)
     assert made["set_90"].to_pylist() == whole.table["set_90"].to_pylist()
     assert made.column_names == whole.table.column_names
 

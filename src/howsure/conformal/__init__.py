@@ -38,9 +38,9 @@ from howsure.conformal.thresholds import (
     calibrate,
     check_few,
     conformal_threshold,
-    held,
     held_scores,
     raise_too_large,
+    raise_until_kept,
 )
 from howsure.core.lazy import called_as
 
@@ -68,12 +68,12 @@ __all__ = [
     "conformal_rank",
     "conformal_threshold",
     "coverage_range",
-    "held",
     "held_scores",
     "level_ranks",
     "order_statistics",
     "pac_rank",
     "raise_too_large",
+    "raise_until_kept",
     "region_ends",
     "repetitions",
     "rows_needed",

@@ -240,7 +240,7 @@ def raise_too_large() -> NoReturn:
     )
 
 
-def held(value: float, lost: Callable[[float], bool]) -> float:
+def raise_until_kept(value: float, lost: Callable[[float], bool]) -> float:
     """Raise a number by roundings, doubling, until nothing is lost.
 
     Subtracting and adding again may miss a value by its last bit; a threshold learnt from a row
@@ -248,7 +248,7 @@ def held(value: float, lost: Callable[[float], bool]) -> float:
 
     Examples
     --------
-    >>> held(1.0, lambda value: value < 1.0)
+    >>> raise_until_kept(1.0, lambda value: value < 1.0)
     1.0
     """
     step = float(np.spacing(max(abs(value), 1e-300)))

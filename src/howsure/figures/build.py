@@ -33,7 +33,7 @@ from howsure.figures.marks import mark_layers
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.scores import parts_figures, skill_figures
 from howsure.figures.tables import figure_of_table
-from howsure.figures.telling import told
+from howsure.figures.telling import describe_figure
 from howsure.figures.text import distinct, headed, one_line
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
@@ -192,7 +192,7 @@ def _figure_of_curves(
         notes=tuple(dict.fromkeys(notes)),
         square=layout.square,
     )
-    return replace(figure, finding=told(figure, layout))
+    return replace(figure, finding=describe_figure(figure, layout))
 
 
 def _notes_of(curves: Sequence[Curve]) -> list[str]:

@@ -18,7 +18,7 @@ _SAME = 1e-9
 """A departure from a reference, as a share of the range of y, that is none."""
 
 
-def told(figure: Figure, layout: Layout | None = None) -> str:
+def describe_figure(figure: Figure, layout: Layout | None = None) -> str:
     """What a figure shows: its own sentence, else one made of what is drawn.
 
     The layout of a curve says what judges it, and where it is read.

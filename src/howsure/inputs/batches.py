@@ -257,7 +257,7 @@ class ReadRows(Source):
         check_flat(self._table.schema, kinds, self.title)
         return self._table.select(list(kinds))
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column."""
         return self._table
 

@@ -128,9 +128,9 @@ class DerivedTable(Source):
         table = self._take_rows(self._base.read(own)) if own else pa.table({})
         return self._with_made(table, list(kinds))
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column."""
-        table = self._take_rows(self._base.whole())
+        table = self._take_rows(self._base.read_all())
         return self._with_made(table, list(self.names))
 
     def line(self, row: int) -> int | str:

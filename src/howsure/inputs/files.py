@@ -134,7 +134,7 @@ class ParquetTable(Source):
                 batch.validate(full=True)
                 yield pa.Table.from_batches([batch])
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column."""
         return self._columns([], None)
 
@@ -196,7 +196,7 @@ class ArrowTable(Source):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(kinds))
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column."""
         return self._table(self.names, {})
 

@@ -68,7 +68,7 @@ class FrameTable(Source):
         check_flat(table.schema, kinds, self.title)
         return table
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column."""
         return self._columns(self.names)
 
@@ -103,7 +103,7 @@ class MappingTable(Source):
         check_flat(table.schema, kinds, self.title)
         return table
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column; a matrix holds a list in each cell."""
         return self._columns(dict.fromkeys(self.names, "vector"))
 

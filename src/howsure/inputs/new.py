@@ -160,7 +160,7 @@ def load_new(
         labelled=y is not None,
         places=np.flatnonzero(kept),
         n=len(kept),
-        table=table.whole(),
+        table=table.read_all(),
         is_text=table.from_text,
         decimal=table.decimal,
         gaps=gaps,

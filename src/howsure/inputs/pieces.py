@@ -175,7 +175,7 @@ class _Head(Source):
             return begin(self._piece, kinds, self._first)
         return self._first.select(list(kinds))
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column as text, or as it is."""
         return self.read(dict.fromkeys(self.names, "key"))
 

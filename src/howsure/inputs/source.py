@@ -71,7 +71,7 @@ class Source(ABC):
         yield self.read(kinds)
 
     @abstractmethod
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column with its cells as they are; those of text files are text."""
 
     def line(self, row: int) -> int | str:

@@ -336,7 +336,7 @@ def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
             yield from _files(fspath(item), encoding, decimal)
         elif not is_frame(item) and is_lazy(item):  # a frame gives the needed columns alone
             table = PiecedTable(planned(item, encoding, decimal, PIECE_ROWS))
-            yield FrameTable(table.whole(), title)  # its rows may come once
+            yield FrameTable(table.read_all(), title)  # its rows may come once
         else:
             yield FrameTable(item, title)
 
@@ -400,7 +400,7 @@ class PiecedTable(Source):
                     yield with_numbers(table, kinds, self.decimal) if self.from_text else table
             self._rows.append(count)
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column."""
         kind: Kind = "text" if self.from_text else "key"
         return self.read(dict.fromkeys(self.names, kind))

@@ -176,13 +176,13 @@ def stream_of(source: Any, title: str = "the table") -> Stream:
     if _is_ray(source):
         return RayDataset(source, title)
     if known.is_pandas_dataframe(source):
-        return OneShotStream(iter([FrameTable(source, title).whole()]), title)
+        return OneShotStream(iter([FrameTable(source, title).read_all()]), title)
     if hasattr(source, "__arrow_c_stream__"):
         with refusals(title):
             reader = pa.RecordBatchReader.from_stream(source)
         return OneShotStream((pa.Table.from_batches([batch]) for batch in reader), title)
     if is_frame(source):
-        return OneShotStream(iter([FrameTable(source, title).whole()]), title)
+        return OneShotStream(iter([FrameTable(source, title).read_all()]), title)
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | dict):
         return OneShotStream(_converted(source, title), title)
     raise InputError(
@@ -201,7 +201,7 @@ def _converted(items: Iterable[Any], title: str) -> Iterator[pa.Table]:
             yield item
         elif is_frame(item):
             if len(item):
-                yield FrameTable(item, what).whole()
+                yield FrameTable(item, what).read_all()
         else:
             raise InputError(
                 f"{what} must be a record batch, a table or a data frame, got {type(item).__name__}"

@@ -135,7 +135,7 @@ class TextFile(Source):
             return next(islice(filled, row + 1, None), row + 2)
         return row + 2
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """Every column as text, an empty cell as an empty one."""
         return self.read(dict.fromkeys(self.names, "text"))
 

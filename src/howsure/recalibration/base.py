@@ -212,7 +212,7 @@ class Pieces:
         for name, table in prediction.numbers().items():
             self.tables[name][rows] = table
 
-    def whole(self) -> Prediction:
+    def join(self) -> Prediction:
         """Those of all rows."""
         first, tables = self.first, self.tables
         if isinstance(first, Distribution):

@@ -407,7 +407,7 @@ class GroupRecalibrator(Recalibrator):
         pieces = Pieces(made[0][1], evalset.n)
         for chosen, prediction in made:
             pieces.put(chosen, prediction)
-        return pieces.whole(), (*words, *_unseen_note(places, self.cells))
+        return pieces.join(), (*words, *_unseen_note(places, self.cells))
 
 
 @final

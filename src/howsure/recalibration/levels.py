@@ -14,8 +14,8 @@ from howsure.conformal import (
     TooFew,
     check_few,
     coverage_range,
-    held,
     level_ranks,
+    raise_until_kept,
 )
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
 from howsure.core.convert import checked
@@ -119,7 +119,7 @@ def hold_below(
     """Raise a threshold by roundings until each row that scores at most it lies below its end."""
     captured = np.flatnonzero(scores <= value)
     above = captured[y[captured] > end(captured, value)]
-    return held(value, lambda raised: bool((y[above] > end(above, raised)).any()))
+    return raise_until_kept(value, lambda raised: bool((y[above] > end(above, raised)).any()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

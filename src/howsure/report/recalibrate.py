@@ -109,7 +109,7 @@ class Recalibration:
     @property
     def table(self) -> pa.Table:
         """Every column of the new table, and the recalibrated predictions after them."""
-        return typed(self.whole(), self.rows.decimal) if self.rows.is_text else self.whole()
+        return typed(self.read_all(), self.rows.decimal) if self.rows.is_text else self.read_all()
 
     @property
     def served(self) -> int:
@@ -147,7 +147,7 @@ class Recalibration:
         from howsure.inputs.write import write_table
 
         as_text = self.rows.is_text and table_form(path)[0] in TEXT_ENDINGS
-        table = self.whole() if as_text else self.table
+        table = self.read_all() if as_text else self.table
         mark = self.rows.decimal if as_text else "."
         write_table(table, path, csv_safe=csv_safe, bare=as_text, decimal=mark)
 
@@ -165,7 +165,7 @@ class Recalibration:
     def _n(self) -> int:
         return self.rows.n
 
-    def whole(self) -> pa.Table:
+    def read_all(self) -> pa.Table:
         """The table with cells as they are, those of a text file as text."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -174,7 +174,7 @@ class Recalibration:
         if table is None:
             from howsure.inputs.frames import MappingTable
 
-            table = MappingTable(to_columns(self.rows.evalset)).whole()
+            table = MappingTable(to_columns(self.rows.evalset)).read_all()
         known = np.zeros(self._n, dtype=np.bool_)
         known[self.rows.places] = True
         new = self.predictions

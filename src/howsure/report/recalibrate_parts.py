@@ -323,18 +323,18 @@ class _Serve:
         made = Recalibration(
             rows=rows, evalset=done.evalset, fitted=self.fitted, prefix=self.prefix
         )
-        return made.whole(), account
+        return made.read_all(), account
 
     def _without(self, batch: NewBatch) -> pa.Table:
         """Rows of which none has a prediction, beside empty cells."""
-        table = batch.whole()
+        table = batch.read_all()
         for name, kind in self.added:
             table = table.append_column(name, pa.nulls(len(table), pa.type_for_alias(kind)))
         return table
 
 
 def _added(first: Recalibration) -> tuple[tuple[str, str], ...]:
-    fields = list(first.whole().schema)[-len(first.predictions) or None :]
+    fields = list(first.read_all().schema)[-len(first.predictions) or None :]
     return tuple((field.name, str(field.type)) for field in fields)
 
 
@@ -436,7 +436,7 @@ def _types(
     """The columns of text files that are numbers in all of them, the new ones among them."""
     report_progress("looking at columns of text")
     pieces = [piece for file in files for piece in file.pieces]
-    whole = (batch.whole() for piece in pieces for batch in reading.batches(piece))
+    whole = (batch.read_all() for piece in pieces for batch in reading.batches(piece))
     types = number_types(whole, reading.options["decimal"])
     width = len(pieces[0].names())
     for place, values in enumerate(first.predictions.values()):

@@ -296,13 +296,13 @@ def _picture(figure: Figure) -> str:
 
     from howsure.figures import plot
     from howsure.figures.palette import LIGHT
-    from howsure.figures.telling import told
+    from howsure.figures.telling import describe_figure
 
     canvas = Canvas(figsize=(6.0, 4.0), layout="constrained")
     plot(figure, ax=canvas.subplots())
     stream = io.StringIO()
     canvas.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-    named = f'<svg fill="currentColor" role="img" aria-label="{escape(told(figure))}"'
+    named = f'<svg fill="currentColor" role="img" aria-label="{escape(describe_figure(figure))}"'
     _, _, drawn = stream.getvalue().partition("<svg")
     text = named + drawn
     text = text.replace(f"stroke: {LIGHT.grid}", "stroke: currentColor; stroke-opacity: 0.15")

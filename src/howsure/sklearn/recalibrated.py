@@ -306,7 +306,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             for belief in said.predictions[:1]:
                 pieces = Pieces(belief, len(tested)) if pieces is None else pieces
                 pieces.put(places, belief)
-        beliefs = () if pieces is None else (pieces.whole(),)
+        beliefs = () if pieces is None else (pieces.join(),)
         return EvalSet.checked(y[tested], beliefs, point=point)
 
     def _chosen(self) -> str:

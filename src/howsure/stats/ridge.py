@@ -92,7 +92,7 @@ class KernelSystem(ABC):
                 f"got {kernel.describe()} of up to {self._peak:.3g}; scale x, or use float64"
             )
 
-    def beside(self, regularization: float) -> KernelSystem:
+    def with_regularization(self, regularization: float) -> KernelSystem:
         """The system of the same rows with another λ."""
         return type(self)(self.kernel, self.rows, regularization, self.options)
 
@@ -192,7 +192,7 @@ class RidgeSystem(KernelSystem):
             "regularization, or fewer rows, would help"
         ) from reason
 
-    def beside(self, regularization: float) -> KernelSystem:
+    def with_regularization(self, regularization: float) -> KernelSystem:
         other = RidgeSystem(self.kernel, self.rows, regularization, self.options)
         other.operator = self.operator  # with its matrix, once made
         return other

@@ -727,7 +727,7 @@ def _mended(
             held.put(rows, belief)
         if point is not None and part.point is not None:
             point[rows] = part.point
-    return replace(evalset, beliefs=tuple(each.whole() for each in beliefs), point=point)
+    return replace(evalset, beliefs=tuple(each.join() for each in beliefs), point=point)
 
 
 def _same_levels(one: Prediction, other: Prediction) -> bool:

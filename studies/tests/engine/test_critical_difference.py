@@ -12,7 +12,7 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.figures import Figure, Layer, Mark, plot, to_vega
-from howsure.figures.telling import told
+from howsure.figures.telling import describe_figure
 from howsure_studies.engine.critical_difference import CRITICAL, LEADERS, TIED, rank_figure
 from howsure_studies.engine.ranks import RankComparison, compare_ranks
 
@@ -203,4 +203,4 @@ def test_ranks_are_told_from_the_best_on() -> None:
         "clique_1": np.array([True, True]),
     }
     figure = rank_figure(Table(name="ranks", columns=columns))
-    assert told(figure) == "Mean ranks: a 1.2, b 1.8. Not significantly different: a, b."
+    assert describe_figure(figure) == "Mean ranks: a 1.2, b 1.8. Not significantly different: a, b."

@@ -59,7 +59,7 @@ class Belief(ABC):
         """Weighted sums by row of values (a, r) of the atoms, shape (n, r)."""
 
     @abstractmethod
-    def part(self, rows: slice) -> Belief:
+    def take(self, rows: slice) -> Belief:
         """The belief of some rows."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ class Normals(Belief):
     def average(self, values: FloatArray) -> FloatArray:
         return values
 
-    def part(self, rows: slice) -> Normals:
+    def take(self, rows: slice) -> Normals:
         return Normals(self.mean[rows], self.sd[rows])
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
@@ -186,7 +186,7 @@ class Mixtures(Belief):
     def average(self, values: FloatArray) -> FloatArray:
         return _weighted_rows(self.weights, values)
 
-    def part(self, rows: slice) -> Mixtures:
+    def take(self, rows: slice) -> Mixtures:
         return Mixtures(self.weights[rows], self.means[rows], self.sds[rows])
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
@@ -257,7 +257,7 @@ class Support(Belief):
             return averaged
         return _weighted_rows(self.probabilities, values)
 
-    def part(self, rows: slice) -> Support:
+    def take(self, rows: slice) -> Support:
         values = self.values if self._shared else self.values[rows]
         return Support(values, self.probabilities[rows])
 
@@ -278,7 +278,7 @@ class Sampled(Belief):
         object.__setattr__(self, "samples", _cube(samples))
 
     @abstractmethod
-    def part(self, rows: slice) -> Sampled: ...
+    def take(self, rows: slice) -> Sampled: ...
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -323,7 +323,7 @@ class Empirical(Sampled):
     [[0.5], [2.5]]
     """
 
-    def part(self, rows: slice) -> Empirical:
+    def take(self, rows: slice) -> Empirical:
         return Empirical(self.samples[rows])
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
@@ -362,7 +362,7 @@ class Draws(Sampled):
     def draws(self) -> int:
         return int(self.samples.shape[1])
 
-    def part(self, rows: slice) -> Draws:
+    def take(self, rows: slice) -> Draws:
         return Draws(self.samples[rows])
 
     def draw(self, rng: np.random.Generator) -> FloatArray:

@@ -134,7 +134,7 @@ def mcmd(
         targets, left_out = [difference], left / pair[0]
     else:
         systems.append(
-            systems[0].beside(pair[1])
+            systems[0].with_regularization(pair[1])
             if alike
             else kernel_system(inputs.kernel, rows2, pair[1], options)
         )

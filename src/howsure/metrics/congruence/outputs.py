@@ -49,7 +49,7 @@ class LandmarkMap:
         residual = np.empty(len(law))
         size = max(1, _ATOMS * len(law) // max(1, len(law.atoms())))
         for rows in reported(tiles(len(law), size), "outputs"):
-            part = law.part(rows)
+            part = law.take(rows)
             atoms = part.atoms()
             cross = expected_gram(self.kernel, self.landmarks, atoms)
             values: FloatArray = coordinates(self.triangle, cross).astype(np.float64, copy=False)
@@ -266,10 +266,10 @@ def law_gram(kernel: Kernel, left: Belief, right: Belief) -> FloatArray:
     """Inner products of the mean embeddings of every two rows, shape (n, m)."""
     out = np.empty((len(left), len(right)))
     for rows in reported(tiles(len(left), _rows_of(left)), "output kernel matrix"):
-        first = left.part(rows)
+        first = left.take(rows)
         atoms = first.atoms()
         for columns in tiles(len(right), _rows_of(right)):
-            second = right.part(columns)
+            second = right.take(columns)
             inner = expected_gram(kernel, atoms, second.atoms()).astype(np.float64, copy=False)
             out[rows, columns] = first.average(second.average(inner.T).T)
     return out
@@ -311,7 +311,7 @@ def _with_worst(
     worst = np.argsort(residual)[-_WORST:]
     atoms, masses = pair
     for row in np.sort(worst):
-        part = law.part(slice(row, row + 1))
+        part = law.take(slice(row, row + 1))
         atoms = atoms.join(part.atoms())
         masses = np.concatenate([masses, part.masses() / len(masses)])
     return atoms, masses

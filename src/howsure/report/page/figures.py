@@ -17,7 +17,7 @@ from howsure.core.arrays import FloatArray
 from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
-from howsure.figures.telling import told
+from howsure.figures.telling import describe_figure
 from howsure.report.document import Cell, Column, Grid, GridRows
 
 DATA_LIMIT = 41
@@ -90,7 +90,7 @@ def block_of(figure: Figure) -> Block:
             for item in items
         ),
         data=_data_grid(figure),
-        described=f"{named}. {told(figure)}{colour} The data follow as a table.",
+        described=f"{named}. {describe_figure(figure)}{colour} The data follow as a table.",
         ramp=None if figure.shades is None else _ramp(figure.shades),
     )
 
