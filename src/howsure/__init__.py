@@ -10,7 +10,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 from howsure._version import __version__
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
     from howsure.core.errors import HowsureError as HowsureError

@@ -101,13 +101,14 @@ def use_of(role: str) -> bool:
     return role not in ("weights_kind", "missing_value")
 
 
-@pytest.mark.parametrize("name", sorted({*ROWS, *OF_TABLES}))
+@pytest.mark.parametrize("name", sorted({*ROWS, "features", *OF_TABLES}))
 def test_a_keyword_beside_arrays_is_used_or_refused(name: str) -> None:
     before = opened(Y, PLAIN["a"])
     given = {
         "model": "mine",
         "weights_kind": "importance",
         "x": SPARE["number"],
+        "features": SPARE["number"],
         "crossing": "sort",
         "encode": {"side": str},
         "embedding": NUMBERS[:, :3],

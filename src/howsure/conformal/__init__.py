@@ -42,7 +42,7 @@ from howsure.conformal.thresholds import (
     raise_too_large,
     raise_until_kept,
 )
-from howsure.core.lazy import called_as
+from howsure.core.optional import called_as
 
 __all__ = [
     "DELTA",

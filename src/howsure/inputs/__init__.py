@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
-    from howsure.inputs.assigned import ColumnUse as ColumnUse
-    from howsure.inputs.assigned import LawColumns as LawColumns
-    from howsure.inputs.assigned import Roles as Roles
-    from howsure.inputs.assigned import parse_law as parse_law
     from howsure.inputs.columns import assign_roles as assign_roles
+    from howsure.inputs.names import ColumnUse as ColumnUse
+    from howsure.inputs.names import LawColumns as LawColumns
+    from howsure.inputs.names import Roles as Roles
+    from howsure.inputs.names import parse_law as parse_law
     from howsure.inputs.new import NewRows as NewRows
     from howsure.inputs.new import load_new as load_new
     from howsure.inputs.source import Source as Source
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from howsure.inputs.write import write_table as write_table
 
 _HOMES = {
-    "assigned": "ColumnUse LawColumns Roles parse_law",
+    "names": "ColumnUse LawColumns Roles parse_law",
     "columns": "assign_roles",
     "new": "NewRows load_new",
     "source": "Source",

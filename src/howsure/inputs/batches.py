@@ -15,12 +15,12 @@ from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import values
-from howsure.inputs.assigned import LawColumns, Roles
 from howsure.inputs.building import Crossing, build
 from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of
+from howsure.inputs.names import LawColumns, Roles
 from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.values import Labels

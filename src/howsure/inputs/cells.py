@@ -14,11 +14,10 @@ import pyarrow as pa
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.assigned import Roles
 from howsure.inputs.classes import MisfitError, read_classes
 from howsure.inputs.columns import two_readings
 from howsure.inputs.families import FEWEST_SERIES, KEYS
-from howsure.inputs.names import NAMELESS, normal_form
+from howsure.inputs.names import NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels

@@ -15,7 +15,6 @@ from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
 from howsure.inputs import classes
-from howsure.inputs.assigned import LawColumns, Roles, parse_encode, parse_law
 from howsure.inputs.dialects import (
     idle_columns,
     is_prophet,
@@ -28,10 +27,14 @@ from howsure.inputs.names import (
     NAMELESS,
     UNNAMED,
     IntervalEnd,
+    LawColumns,
+    Roles,
     bound,
     in_words,
     likely_ends,
     normal_form,
+    parse_encode,
+    parse_law,
     quantile_levels,
 )
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names

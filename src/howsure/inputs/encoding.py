@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureError, InputError
-from howsure.inputs.assigned import Roles
+from howsure.inputs.names import Roles
 from howsure.inputs.source import quoted
 
 Texts = npt.NDArray[Any]

@@ -21,7 +21,6 @@ from howsure.core.arrays import (
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
-from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing, beliefs_of
 from howsure.inputs.cells import read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
@@ -31,7 +30,7 @@ from howsure.inputs.families import KEYS
 from howsure.inputs.forecasts import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame, is_missing
 from howsure.inputs.matching import Missing
-from howsure.inputs.names import bound, likely_ends, normal_form, quantile_levels
+from howsure.inputs.names import Roles, bound, likely_ends, normal_form, quantile_levels
 from howsure.inputs.posterior import is_inference
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.assigned import Roles
 from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_roles
-from howsure.inputs.names import NAMELESS, normal_form
+from howsure.inputs.names import NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, LONG
 from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
 from howsure.inputs.values import Labels

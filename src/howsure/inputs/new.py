@@ -22,7 +22,6 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.weights import Weights
 from howsure.inputs.arrow import missing_of, words_of
-from howsure.inputs.assigned import Roles
 from howsure.inputs.batches import ReadRows, regrouped
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
@@ -31,6 +30,7 @@ from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.long import refuse_long, without_long
 from howsure.inputs.matching import Missing, gaps_of, kept_rows, split_models
+from howsure.inputs.names import Roles
 from howsure.inputs.parts import FilePiece
 from howsure.inputs.places import Place, is_folder, places
 from howsure.inputs.roles import ROLES, Columns, Kind

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.inputs import values
-from howsure.inputs.assigned import ColumnUse, Roles, explain_models
 from howsure.inputs.batches import Batch as Batch
 from howsure.inputs.batches import ReadPlan as ReadPlan
 from howsure.inputs.batches import forms_of, several_models
@@ -23,7 +22,7 @@ from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.long import check_unstacked, is_long
 from howsure.inputs.manifest import Manifest, ReadFile
 from howsure.inputs.matching import Missing
-from howsure.inputs.names import normal_form
+from howsure.inputs.names import ColumnUse, Roles, explain_models, normal_form
 from howsure.inputs.parts import Piece as Piece
 from howsure.inputs.parts import StreamPiece
 from howsure.inputs.places import Listing

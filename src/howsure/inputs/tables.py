@@ -13,7 +13,6 @@ import pyarrow as pa
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, subscribe
-from howsure.inputs.assigned import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.building import Crossing, build, crossing_notes
 from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
 from howsure.inputs.classes import MisfitError, without_classes
@@ -32,6 +31,7 @@ from howsure.inputs.matching import (
     left_out,
     split_models,
 )
+from howsure.inputs.names import ColumnUse, Roles, encoder_name, explain_models
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns
 from howsure.inputs.source import Source, in_lines, listed, quoted
 from howsure.inputs.sources import sources

@@ -14,12 +14,12 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs import values
-from howsure.inputs.assigned import Roles
 from howsure.inputs.building import build
 from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_roles
 from howsure.inputs.encoding import embedded
 from howsure.inputs.long import refuse_long
+from howsure.inputs.names import Roles
 from howsure.inputs.roles import ROLES, Columns, Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.sources import sources

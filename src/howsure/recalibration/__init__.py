@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
     from howsure.recalibration.affine import Multiply as Multiply

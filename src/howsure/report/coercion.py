@@ -16,14 +16,13 @@ from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.registry import check_known
 from howsure.inputs import Loaded, load
-from howsure.inputs.assigned import Roles, parse_encode
 from howsure.inputs.building import Crossing
 from howsure.inputs.classes import label_text
 from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
 from howsure.inputs.given import PredictionInput, check_row_order, complete_rows, read_given
 from howsure.inputs.matching import Missing, left_out
-from howsure.inputs.names import likely_ends
+from howsure.inputs.names import Roles, likely_ends, parse_encode
 from howsure.inputs.source import listed
 from howsure.inputs.streams import is_lazy
 from howsure.predictions import EvalSet, LabelSets
@@ -48,7 +47,6 @@ OF_TABLES: Final = {
     "law": "a frozen distribution of scipy.stats as the prediction",
     "softmax": "howsure.LabelSets as the prediction",
     "label_set": "howsure.LabelSets as the prediction",
-    "features": "x=",
     **dict.fromkeys(("quantile_level", "sample_id", "output_type", "boundary"), _BESIDE),
     **dict.fromkeys(("encoding", "decimal"), "numbers: these are of files of text"),
 }
@@ -85,19 +83,19 @@ def opened(
     if data is None:
         data, y = y, None
     for name in said:
-        check_known(name, (*ROWS, *OF_TABLES), "a keyword")
+        check_known(name, (*ROWS, "features", *OF_TABLES), "a keyword")
     named = {**dict.fromkeys((*ROWS, *OF_TABLES)), **said}
+    x, features = named.pop("x"), named.pop("features", None)
+    if x is not None and features is not None:
+        raise InputError("x and features both name the inputs: give one of them")
+    inputs = features if x is None else x
     if prediction is None and is_table(data):
         if levels is not None:
             raise InputError(
                 "levels are of bare arrays; those of a table's columns are in their names, or in "
                 "quantiles={level: column}"
             )
-        if named["x"] is not None and named["features"] is not None:
-            raise InputError("x and features both name the inputs: give one of them")
-        x = named.pop("x")
-        named |= {"features": named["features"] if x is None else x}
-        named |= {"coverage": list(coverage) or None}
+        named |= {"features": inputs, "coverage": list(coverage) or None}
         named |= {"y": y, "missing": missing}
         several = isinstance(data, (list, tuple)) and len(data) > 1
         if isinstance(data, Loaded) or several or common_rows:
@@ -124,7 +122,7 @@ def opened(
         )
     if named["weights_kind"] and named["weights"] is None:
         raise InputError("weights_kind says what weights mean, and there are none: give weights")
-    given = {"y": data, "prediction": prediction, **named}
+    given = {"y": data, "prediction": prediction, **named, "x": inputs}
     gaps: dict[str, int] = {}
     if missing is not None:
         given, gaps = complete_rows(given, missing)

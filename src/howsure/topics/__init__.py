@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
     from howsure.core.errors import UnanswerableError as UnanswerableError

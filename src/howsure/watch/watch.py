@@ -21,11 +21,11 @@ from howsure.core.errors import InputError, within
 from howsure.core.rng import row_hashes
 from howsure.core.text import CountedNote
 from howsure.inputs import Loaded, explain, load, values
-from howsure.inputs.assigned import Roles
 from howsure.inputs.building import Crossing
 from howsure.inputs.cells import marks_of as marks_of_missing
 from howsure.inputs.frames import FrameTable
 from howsure.inputs.matching import Missing
+from howsure.inputs.names import Roles
 from howsure.inputs.new import typed
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.source import Source, in_lines, listed, no_column, quoted, refusing

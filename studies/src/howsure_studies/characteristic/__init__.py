@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
     from howsure_studies.characteristic.figures import bands_figure as bands_figure

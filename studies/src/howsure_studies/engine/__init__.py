@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from howsure.core.convert import packed, unpacked
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 from howsure_studies.engine.executor import RunListener
 from howsure_studies.engine.papers import OwnNumber, Published, published
 from howsure_studies.engine.plan import Plan, load_plan, plan_file, plan_names, studies, toml_value

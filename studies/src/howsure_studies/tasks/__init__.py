@@ -10,7 +10,7 @@ rows must be split by, `read_learning_table` the rows of one's own. `howsure dat
 
 from typing import TYPE_CHECKING
 
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 from howsure_studies.tasks.files import DataNotFoundError, cache_folder, find_folder
 from howsure_studies.tasks.learning import read_learning_table
 from howsure_studies.tasks.regression import regression_names, regression_table

@@ -6,7 +6,7 @@ always predicting the distribution of y; ranks have intervals, and no method has
 
 from typing import TYPE_CHECKING
 
-from howsure.core.lazy import exporting
+from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
     from howsure_studies.which.cuts import Cut as Cut
