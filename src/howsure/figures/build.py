@@ -18,6 +18,7 @@ from howsure.core.errors import InputError, attempt
 from howsure.core.formats import level, listed
 from howsure.core.layouts import Layout
 from howsure.core.records import Curve, Table
+from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.groups import groups_figure
 from howsure.figures.intervals import interval_figures
@@ -34,7 +35,6 @@ from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.scores import parts_figures, skill_figures
 from howsure.figures.tables import figure_of_table
 from howsure.figures.telling import describe_figure
-from howsure.figures.text import distinct, headed, one_line
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
 """Words in an x label that make a time axis, with the seconds in one unit of x."""

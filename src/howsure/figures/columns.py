@@ -6,7 +6,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Table
-from howsure.figures.text import one_line
+from howsure.core.text import one_line
 
 
 def number(table: Table, name: str) -> FloatArray | None:

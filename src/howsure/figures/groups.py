@@ -9,10 +9,10 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.records import Table
+from howsure.core.text import distinct, one_line
 from howsure.figures.columns import number
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
 from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.text import distinct, one_line
 
 GROUPS_LIMIT = 12
 """The most groups, of one model; several have fewer, so that the figure fits a screen."""

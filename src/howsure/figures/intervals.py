@@ -11,9 +11,9 @@ import numpy.typing as npt
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Table
+from howsure.core.text import headed, one_line
 from howsure.figures.columns import number, of_model, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
-from howsure.figures.text import headed, one_line
 
 INSIDE, OUTSIDE = "y inside its interval", "y outside"
 _NEEDED = ("y", "point", "lower", "upper")

@@ -11,10 +11,10 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.records import Table
+from howsure.core.text import headed, one_line
 from howsure.figures.columns import number, of_model, texts
 from howsure.figures.figure import HIGHLIGHT, Axis, Figure, Layer, Mark, Shades
 from howsure.figures.palette import VEGA_SHAPES
-from howsure.figures.text import headed, one_line
 
 MAP_LIMIT = 300
 """The most points of one map, and of rows outside a reference besides."""

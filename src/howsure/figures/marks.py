@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from howsure.core.records import Table
+from howsure.core.text import distinct, one_line
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import Layer, Mark
 from howsure.figures.palette import SERIES_LIMIT, VEGA_SHAPES
-from howsure.figures.text import distinct, one_line
 
 POINTS = "operating points"
 """What named points are, where they are of too many kinds to be told apart."""

@@ -11,11 +11,11 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.formats import listed
 from howsure.core.records import Table
+from howsure.core.text import distinct, one_line
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
 from howsure.figures.layouts import layout_of
 from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.text import distinct, one_line
 
 _REFERENCE = "distribution of y"
 _BAR = 7.0

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.text import distinct
 from howsure.figures.figure import HIGHLIGHT, Axis, AxisKind, Figure, Layer, Mark, Shades
 from howsure.figures.palette import LIGHT, VEGA_SHAPES, Palette, dash_of
-from howsure.figures.text import distinct
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

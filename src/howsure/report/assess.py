@@ -19,9 +19,9 @@ from howsure.core.formats import listed
 from howsure.core.progress import Listener, report_progress, subscribe
 from howsure.core.records import Record, Table
 from howsure.core.registry import attribute_of
+from howsure.core.text import one_line
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
-from howsure.figures.text import one_line
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.matching import Missing

@@ -13,8 +13,8 @@ from typing import Final
 from howsure.core import formats
 from howsure.core.errors import attempt
 from howsure.core.records import Direction, Record, Table
+from howsure.core.text import headed
 from howsure.figures.tables import worst_first
-from howsure.figures.text import headed
 from howsure.metrics.catalogue import every_topic
 from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, GridRows, slug
 from howsure.report.overview import LEGEND, OVERVIEW

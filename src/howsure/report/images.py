@@ -18,7 +18,7 @@ from howsure.core import formats
 from howsure.core.errors import MissingDependencyError
 from howsure.core.optional import require
 from howsure.core.records import Table
-from howsure.figures.text import one_line
+from howsure.core.text import one_line
 from howsure.inputs.source import quoted
 
 SIDE = 112

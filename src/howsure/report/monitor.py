@@ -17,8 +17,8 @@ from howsure.core.errors import InputError
 from howsure.core.formats import number, p_words, percent
 from howsure.core.progress import part_of, reported
 from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.text import one_line
 from howsure.core.threads import one_thread
-from howsure.figures.text import one_line
 from howsure.inputs import Unlabelled
 from howsure.metrics.congruence import CongruenceReference, NullReference
 from howsure.metrics.congruence.examples import (

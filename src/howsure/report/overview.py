@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.records import Table
-from howsure.figures.text import headed
+from howsure.core.text import headed
 from howsure.report.document import TONES
 
 if TYPE_CHECKING:

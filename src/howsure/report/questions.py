@@ -13,8 +13,8 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.errors import attempt, collected
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import abridged, headed
 from howsure.figures.layouts import layout_of
-from howsure.figures.text import abridged, headed
 from howsure.metrics.catalogue import every_topic
 from howsure.metrics.metric import Topic
 from howsure.report import grids

@@ -17,7 +17,7 @@ from howsure.metrics.congruence.beliefs import (
     Normals,
     Support,
 )
-from howsure.metrics.congruence.lattice import PLACES, lattice_nodes, lattice_runs
+from howsure.metrics.congruence.embedding import PLACES, lattice_nodes, lattice_runs
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.mixtures import MixtureLaw
 
@@ -49,7 +49,7 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -
 
     Normal laws, their mixtures, samples and laws of counts embed exactly. Counts are listed up to
     100,000 in all. Wider laws, and mixtures of them, are summed by quadrature over runs of
-    counts (`howsure.metrics.congruence.lattice`): for an output kernel half as wide as y's
+    counts (`howsure.metrics.congruence.embedding`): for an output kernel half as wide as y's
     standard deviation or wider, embeddings are right to about 1e-11, or as the law's
     probabilities are. Those of every run are held against the law's own cdf: where they differ
     by 1e-5 in a row, as for a law with kinks or gaps, counts are listed up to four million, and

@@ -13,9 +13,9 @@ from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Table
+from howsure.core.text import distinct, one_line
 from howsure.figures.columns import number, of_model, texts
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
-from howsure.figures.text import distinct, one_line
 
 _CLIQUE = re.compile(r"clique_\d+")
 CRITICAL: Final = "critical difference"

@@ -13,8 +13,8 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import distinct
 from howsure.figures import Figure
-from howsure.figures.text import distinct
 from howsure.report.document import (
     Cell,
     Choice,
