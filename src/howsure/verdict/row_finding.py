@@ -24,7 +24,7 @@ def _draft(case: Case) -> Draft:
     return Draft(
         effect=faults[0].share,
         n=float(case.evalset.n),
-        caution=True,
+        good=all(each.facts.get("together", False) for each in faults),
         facts={"found": faults, "bad": any(each.bad for each in faults)},
     )
 
@@ -183,7 +183,7 @@ def _order(fault: RowFault) -> str:
     seen = f"y and predictions correlate by {there} if one is {how}"
     if where and lag:
         within = " within each series" if where == "series" else ""
-        seen += f" in the order of time{within}"
+        seen += f" in time{within}"
         remedy = "Check that both are of the same time, such as one time zone"
     else:
         remedy = "Bring both into one order, by a name that each row has"

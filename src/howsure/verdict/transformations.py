@@ -161,7 +161,8 @@ def _in_other_orders(rows: PredictedRows, teach: BoolArray) -> Iterator[Transfor
     Not where y rises with predictions as it should, as with those made of the value before.
     """
     slope, error = slope_of(rows.centre, rows.y)
-    if abs(slope - 1.0) <= 3.0 * error * math.sqrt(rows.tau):
+    sure = 2.0 if rows.stated else 3.0
+    if abs(slope - 1.0) <= sure * error * math.sqrt(rows.tau):
         return
     n = len(rows.y)
     here = np.arange(n)
@@ -170,7 +171,7 @@ def _in_other_orders(rows: PredictedRows, teach: BoolArray) -> Iterator[Transfor
         how = "series" if np.ptp(rows.series) else "time"
         same = np.array_equal(rows.timed, here)
         orders = [*([] if same else orders), (rows.timed, rows.series[rows.timed], how)]
-    y, centre = (_standardised(values) for values in (rows.y, rows.centre))
+    y, centre = ranks_of(rows.y), ranks_of(rows.centre)
     for order, series, how in orders:
 
         def taken(lag: int, order: IntArray = order, series: IntArray = series) -> IntArray:
@@ -184,7 +185,10 @@ def _in_other_orders(rows: PredictedRows, teach: BoolArray) -> Iterator[Transfor
 
         def agreement(source: IntArray, only: BoolArray | bool = True) -> float:
             known = (source >= 0) & only
-            return float(np.mean(y[known] * centre[source[known]])) if known.any() else -1.0
+            if known.sum() < n // 4:
+                return -1.0
+            with np.errstate(invalid="ignore", divide="ignore"):  # of equal values
+                return float(np.nan_to_num(np.corrcoef(y[known], centre[source[known]])[0, 1]))
 
         most = min(MOST_LAGS, n // 4)
         sources = {lag: taken(lag) for lag in range(-most, most + 1) if lag}
@@ -256,11 +260,6 @@ def slope_of(x: FloatArray, y: FloatArray) -> tuple[float, float]:
     x, y = x - x.mean(), y - y.mean()
     slope = float(x @ y / (x @ x))
     return slope, float(np.sqrt(((x * (y - slope * x)) ** 2).sum()) / (x @ x))
-
-
-def _standardised(values: FloatArray) -> FloatArray:
-    ranks = ranks_of(values)
-    return np.asarray((ranks - ranks.mean()) / ranks.std())
 
 
 def ranks_of(values: FloatArray) -> FloatArray:
