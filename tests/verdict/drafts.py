@@ -77,17 +77,18 @@ ROW_FAULTS = (
     *(
         row_fault("units", bad=bad, where=where, factor=factor, shift=0.0, multiply=not where)
         for bad in (True, False)
-        for where in ("plant=C", "")
+        for where in ("Where plant=C, predictions", "")
         for factor in (1_000.0, 1 / 25.4)
     ),
     *(
         row_fault("units", bad=True, where=where, factor=factor, shift=shift, multiply=False)
-        for where in ("plant=C", "")
+        for where in ("From row 500 on, predictions", "")
         for factor, shift in ((1.8, 32.0), (1 / 1.8, -160 / 9), (1.0, 273.15), (1.0, -273.15))
     ),
     row_fault("leakage", bad=True, size=0.1),
     row_fault("leakage", bad=True, same=0.7),
-    row_fault("target", column="price"),
+    row_fault("target", column="price", size=0.0),
+    row_fault("target", column="price", size=0.034),
     row_fault("marks", what="y", values=(-9999.0,)),
     row_fault("marks", what="prediction", values=(-9999.0, 1e20)),
     row_fault("clipped", ends=((0.0, False),)),
@@ -99,7 +100,16 @@ ROW_FAULTS = (
     row_fault("mean_and_sd"),
     row_fault("swapped"),
     row_fault("one_prediction", column="age", correlation=0.85),
-    *(row_fault("order", lag=lag, here=0.12, there=0.85) for lag in (0, 1, -7)),
+    *(
+        row_fault("order", lag=lag, how=how, here=0.12, there=0.85)
+        for lag, how in ((0, ""), (1, ""), (-7, "time"), (1, "series"))
+    ),
+    row_fault("exchanged", column="plant", pair=("B", "C")),
+    *(
+        row_fault("log", bad=True, of=of, base=base)
+        for of, base in (("predictions", "natural"), ("y", "decimal"))
+    ),
+    *(row_fault("multiple", factor=factor) for factor in (1.5, 0.667)),
 )
 """Each thing that rows are not."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -207,16 +208,15 @@ def test_a_group_that_fails_is_told_with_its_coverage() -> None:
     assert found.command == "howsure.recalibrate(new, calibration, method='group', by='site')"
 
 
-def test_what_harms_a_part_is_not_advised() -> None:
+def test_what_harms_a_part_is_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows together gain by a mend that makes right rows worse."""
     rng = child(0, "harm")
     n = 2_000
-    site = rng.choice(["left", "right"], n, p=[0.7, 0.3])
+    site = rng.choice(["left", "right"], n, p=[0.5, 0.5])
     mean, sd = 5.0 * rng.normal(size=n), np.ones(n)
     y = mean + np.where(site == "right", 3.0, 1.0) * rng.normal(size=n)
-    made = try_recalibrations(
-        EvalSet.checked(y, Distribution.normal(mean, sd), groups={"site": site})
-    )
+    held = EvalSet.checked(y, Distribution.normal(mean, sd), groups={"site": site})
+    made = try_recalibrations(held)
     scale = next(each for each in made.trials if each.method == "scale")
     assert scale.lower > 0  # of all rows
     assert scale.harms == "site=left"
@@ -224,6 +224,15 @@ def test_what_harms_a_part_is_not_advised() -> None:
     assert made.advice is not None
     assert (made.advice.method, made.advice.by) == ("group", ("site",))
     assert next(each for each in made.trials if each.accepted).harms == ""
+    monkeypatch.setattr(mends, "advised", lambda _: (METHODS["scale"],))
+    alone = try_recalibrations(held).advice
+    assert alone is not None
+    assert alone.method == ""
+    assert re.match(
+        r"Recalibration by scale would cut the CRPS by [\d.]+ %\. It was refused, because it would "
+        r"harm site=left\. For groups: ",
+        alone.sentence,
+    )
 
 
 def test_thirds_by_width_and_in_time_are_parts() -> None:

@@ -88,6 +88,46 @@ NORTH = "coverage is 67.9 % in region=north"
         ),
         (
             [
+                found("rows", "caution", "y is −9999 in 20 rows. If"),
+                found("coverage", "good", COVER),
+            ],
+            "partly",
+            f"Partly: {COVER}, but y is −9999 in 20 rows.",
+        ),
+        (
+            [
+                found("rows", "caution", "y is 12 and never above. Judge"),
+                found("coverage", "undecided", COVER, more_rows=900.0),
+            ],
+            "unknown",
+            "Cannot be told: y is 12 and never above.",
+        ),
+        (
+            [
+                found("rows", "caution", "y is −9999 in 20 rows. If"),
+                found("spread", "bad", "errors are 2 times their stated size"),
+                found("coverage", "bad", COVER),
+            ],
+            "no",
+            "No. The 90 % intervals cover 82.9 %; y is −9999 in 20 rows; errors are 2 times their "
+            "stated size.",
+        ),
+        (
+            [
+                found("rows", "negligible", "1,200 rows hold 300 different ones: y"),
+                found("coverage", "good", COVER),
+            ],
+            "yes",
+            f"Yes, as far as 1,200 rows can tell: {COVER}, though 1,200 rows hold 300 different "
+            "ones: y.",
+        ),
+        (
+            [found("rows", "caution", "y holds whole numbers")],
+            "unknown",
+            "Cannot be told: y holds whole numbers.",
+        ),
+        (
+            [
                 found("drift", "bad", "coverage fell from 91 % to 52 % around May", effect=-0.39),
                 found("coverage", "caution", COVER),
             ],

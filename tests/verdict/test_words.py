@@ -208,6 +208,11 @@ ROWS = {
     "prediction of each row.",
     "order": "y and predictions correlate by 0.85 if one is turned round, and by 0.12 as they "
     "stand. Bring both into one order, by a name that each row has.",
+    "exchanged": "Predictions of plant=B and plant=C look swapped: exchanged, they fit y. Check by "
+    "which plant they were joined to their rows.",
+    "log": "y looks like the logarithm of what was predicted. Give both on one scale.",
+    "multiple": "Predictions look divided by 1.5: y rises with them by that factor. If it is a "
+    "unit, give both in one; howsure recalibrate --method multiply learns it.",
 }
 
 
@@ -216,6 +221,17 @@ def test_what_rows_are_not_and_what_to_do() -> None:
     for each in drafts("rows", 1.0):
         seen.setdefault(each.facts["found"][0].name, sentence(finding(each, "caution"), each))
     assert seen == {"copies": EXACT["rows", "caution"], **ROWS}
+    said = [sentence(finding(each, "caution"), each) for each in drafts("rows", 1.0)]
+    assert (
+        "y and predictions correlate by 0.85 if one is moved by 1 row in time within each series, "
+        "and by 0.12 as they stand. Check that both are of the same time, such as one time zone."
+    ) in said
+    assert any(
+        each.startswith("The input price gives y to within 0.03 stated sd. If") for each in said
+    )
+    assert (
+        "What was predicted looks like the decimal logarithm of y. Give both on one scale." in said
+    )
 
 
 def test_whole_numbers_are_not_asked_for_unrounded() -> None:

@@ -60,7 +60,12 @@ class Distribution(Prediction):
         if not isinstance(family, Law):
             raise InputError(f"law must be a family of distributions or its name, got {law!r}")
         given = {
-            name: as_vector(value, f"{family.name} parameter {name}", scalar=True)
+            name: as_vector(
+                value,
+                f"{family.name} parameter {name}",
+                finite=name not in family.shapes,
+                scalar=True,
+            )
             for name, value in parameters.items()
         }
         unknown = sorted(set(given) - set(family.parameters))

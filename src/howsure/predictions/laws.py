@@ -29,6 +29,7 @@ class Law(ABC):
     name: str
     discrete: bool
     parameters: tuple[str, ...]
+    shapes: tuple[str, ...] = ()  # parameters that may be infinite, such as where a law ends
 
     @abstractmethod
     def check(self, parameters: Parameters) -> None:
@@ -182,7 +183,7 @@ class StudentLaw(Law):
 class ScipyLaw(Law):
     """A family of ``scipy.stats``, by its name or its object."""
 
-    __slots__ = ("discrete", "family", "name", "parameters")
+    __slots__ = ("discrete", "family", "name", "parameters", "shapes")
 
     def __init__(self, family: Any) -> None:
         from scipy import stats
@@ -200,8 +201,9 @@ class ScipyLaw(Law):
         self.family = family
         self.name = str(family.name)
         self.discrete = isinstance(family, stats.rv_discrete)
-        shapes = tuple(part.strip() for part in (family.shapes or "").split(",") if part.strip())
-        self.parameters = (*shapes, "loc") if self.discrete else (*shapes, "loc", "scale")
+        shapes = (part.strip() for part in (family.shapes or "").split(","))
+        self.shapes = tuple(filter(None, shapes))
+        self.parameters = (*self.shapes, "loc") if self.discrete else (*self.shapes, "loc", "scale")
 
     @property
     def searched(self) -> bool:
@@ -213,9 +215,17 @@ class ScipyLaw(Law):
 
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where SciPy finds a parameter outside its domain."""
-        shapes = [parameters[name] for name in self.parameters if name not in ("loc", "scale")]
+        shapes = [parameters[name] for name in self.shapes]
         legal = np.asarray(self.family._argcheck(*shapes)) & np.True_
         legal = np.broadcast_to(legal, next(iter(parameters.values())).shape).copy()
+        if not np.isfinite(shapes).all():  # many a family takes an infinite shape, and gives NaN
+            with np.errstate(all="ignore"):
+                try:
+                    median = self.quantile(np.full(len(legal), 0.5), parameters)
+                    most = 1.0 if self.discrete else 0.5 + 1e-6
+                    legal &= np.isfinite(median) & (self.cdf(median, parameters) <= most)
+                except ValueError:  # of a solver
+                    legal[:] = False
         if "scale" in parameters:
             legal &= parameters["scale"] > 0
         if self.discrete:  # it must live on whole numbers

@@ -48,7 +48,7 @@ class MixtureLaw(Law):
     ('weight_1', 'loc_1', 'scale_1', 'weight_2', 'loc_2', 'scale_2')
     """
 
-    __slots__ = ("discrete", "name", "parameters", "parts")
+    __slots__ = ("discrete", "name", "parameters", "parts", "shapes")
 
     def __init__(self, parts: Sequence[Law]) -> None:
         if len(parts) < 2:
@@ -63,6 +63,9 @@ class MixtureLaw(Law):
             f"{name}_{number}"
             for number, part in enumerate(parts, 1)
             for name in ("weight", *part.parameters)
+        )
+        self.shapes = tuple(
+            f"{name}_{number}" for number, part in enumerate(parts, 1) for name in part.shapes
         )
 
     def check(self, parameters: Parameters) -> None:

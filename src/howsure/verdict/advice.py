@@ -801,12 +801,14 @@ def _concluded(
     """With the sentence of the advice and its command, or with what the bad need instead."""
     advice = trials.advice
     if advice is None:
-        if not red:
+        harmful = _harmful(trials)
+        if not red and harmful is None:
             return trials
-        refused = [each.reason for each in trials.trials if each.reason]
-        if not reason and refused and len(refused) == len(trials.trials):
-            reason = refused[0]
-        said = words.nothing_helps(red, _nearest(trials, bench), reason)
+        reasons = [each.reason for each in trials.trials if each.reason]
+        if not reason and reasons and len(reasons) == len(trials.trials):
+            reason = reasons[0]
+        nearest = None if harmful is not None else _nearest(trials, bench)
+        said = words.nothing_helps(red, nearest, harmful, trials.score, reason)
         return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
     rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
     method = METHODS[advice.method].make(bench.kind, RecalibrationOptions(by=advice.by))
@@ -814,6 +816,13 @@ def _concluded(
     step = words.step(advice, fitted.parameters, trials.lifted)
     said, command = f"Best next step: {step}", words.command(prefix, advice)
     return replace(trials, advice=replace(advice, sentence=said, command=command), step=step)
+
+
+def _harmful(trials: Trials) -> RecalibrationTrial | None:
+    """The way of the largest proven gain that was refused for what it does to a part of the rows."""
+    level = PROVEN / max(len(trials.trials), 1)
+    proven = [each for each in trials.trials if each.harms and each.p < level and each.gain > 0]
+    return max(proven, key=lambda each: each.gain, default=None)
 
 
 def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:

@@ -37,9 +37,10 @@ class TrustAnswer:
     ----------
     reply : {"yes", "partly", "no", "unknown"}
         ``no``: coverage is proven to be off, or of predictions without intervals anything else.
-        ``partly``: something is wrong, but coverage over all rows is not proven to be; or nothing
-        is, and the forecast knows no more than the distribution of y. ``yes``: nothing is, and
-        coverage is right within the margin. ``unknown``: the rows do not tell.
+        ``partly``: something is wrong, with rows or predictions, but coverage over all rows is not
+        proven to be; or nothing is, and the forecast knows no more than the distribution of y.
+        ``yes``: nothing is, and coverage is right within the margin. ``unknown``: the rows do not
+        tell, as too few or not what they seem.
     sentence : str
         The answer in words; of several models, also which to use.
     model : str
@@ -111,24 +112,29 @@ def answer(
 def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply, str]:
     """The reply of one model, and what it rests on."""
     coverage = next((each for each in findings if each.id == "coverage"), None)
+    about_rows = [each for each in findings if each.id == "rows"]
+    doubted = [each for each in about_rows if each.state == "caution"]  # whatever the model is
     bad = [each for each in findings if each.state == "bad" and each is not coverage]
     ends = next((each for each in findings if each.id == "ends"), None)
-    faults = "; ".join(_first(each.clause) for each in bad[:_MOST])
+    named = [*doubted, *bad]
+    faults = "; ".join(_first(each.clause) for each in named[:_MOST])
     if coverage is None:
         if bad:
             return "no", faults
-        return "unknown", reason or "the predictions state no uncertainty"
+        return "unknown", faults or reason or "the predictions state no uncertainty"
     if ends is not None and ends.state == "bad":
         return "no", ends.clause
     if coverage.state == "bad":
-        return "no", f"{coverage.clause}; {faults}" if bad else coverage.clause
+        return "no", f"{coverage.clause}; {faults}" if named else coverage.clause
     if bad and coverage.state == "caution":  # of which a fault is the cause
         if bad[0].id == "rows":
             return "unknown", faults
         if any(each.id == "drift" and each.effect < 0 for each in bad):
             return "no", faults
-    if bad:
+    if bad or (doubted and coverage.state in _HOLDS):
         return "partly", f"{coverage.clause}, but {faults}"
+    if doubted:  # more rows of this kind would not settle it
+        return "unknown", faults
     idle = next(filter(_is_idle, findings), None)
     if coverage.state in _HOLDS and ends is not None:
         return "partly", f"{coverage.clause}, but {ends.clause}"
@@ -137,8 +143,9 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
         told = "calibrated" if all(rest) else coverage.clause
         return "partly", f"{told}, but {idle.clause}"
     if coverage.state in _HOLDS:
-        perhaps = [each.clause for each in findings if _doubtful(each)]
-        return "yes", coverage.clause + (f", though perhaps {perhaps[0]}" if perhaps else "")
+        though = [f", though {_first(each.clause)}" for each in about_rows]
+        though += [f", though perhaps {each.clause}" for each in findings if _doubtful(each)]
+        return "yes", coverage.clause + "".join(though[:1])
     if coverage.more_rows == math.inf:
         return "unknown", f"{coverage.clause}, and more rows would not settle it"
     few = f"{_counted(rows)} {'is' if rows == 1 else 'are'} too few"

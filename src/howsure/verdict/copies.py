@@ -14,7 +14,6 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.labels import Categories
 from howsure.core.rng import KeyArray, row_hashes
 from howsure.predictions import EvalSet, LabelSets
-from howsure.predictions.base import Rows
 
 OTHERS = ""
 """Findings that a fault does not name."""
@@ -92,7 +91,7 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
     distinct = int(codes.max()) + 1
     if not any(_measured(values, distinct) for values in (first.y, *said)):
         return None
-    if n - distinct < fewest or not _beyond_chance(first.y, beside, codes, centre_of(first)):
+    if n - distinct < fewest or not _beyond_chance(first.y, beside, codes, _centre_of(first)):
         return None
     units = codes if first.cluster is None else first.cluster.codes
     named = len(np.unique(units)) < distinct
@@ -128,17 +127,15 @@ def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
     return columns or [np.zeros(first.n)]
 
 
-def centre_of(held: EvalSet, rows: Rows | None = None) -> FloatArray:
+def _centre_of(held: EvalSet) -> FloatArray:
     """A number of each row by which rows of like predictions are neighbours."""
-    chosen = np.arange(held.n) if rows is None else rows
     if held.point is not None:
-        return held.point[chosen]
+        return held.point
     for belief in held.beliefs:
         for numbers in belief.numbers().values():
-            values = numbers[chosen]
-            if np.isfinite(values).all():
-                return np.asarray(np.mean(values.reshape(len(values), -1), axis=1))
-    return np.zeros(len(held.y[chosen]))
+            if np.isfinite(numbers).all():
+                return np.asarray(np.mean(numbers.reshape(held.n, -1), axis=1))
+    return np.zeros(held.n)
 
 
 def _codes(keys: KeyArray) -> IntArray:

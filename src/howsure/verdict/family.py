@@ -184,7 +184,7 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"
     if draft.id in FIRST:
-        state = "bad" if draft.facts["bad"] else "caution"
+        state = "bad" if draft.facts["bad"] else "negligible" if draft.good else "caution"
     elif draft.id in NEVER_BAD:
         state = "good" if draft.good else "caution" if draft.caution else "undecided"
     elif proven and draft.where and draft.facts.get("rows", draft.n) < FEWEST_ROWS:

@@ -24,7 +24,7 @@ def _draft(case: Case) -> Draft:
     return Draft(
         effect=faults[0].share,
         n=float(case.evalset.n),
-        caution=True,
+        good=all(each.facts.get("together", False) for each in faults),
         facts={"found": faults, "bad": any(each.bad for each in faults)},
     )
 
@@ -59,8 +59,7 @@ def _variance(fault: RowFault) -> str:
 
 def _units(fault: RowFault) -> str:
     factor, shift = float(fault.facts["factor"]), float(fault.facts["shift"])
-    where = str(fault.facts["where"])
-    who = f"Where {where}, predictions" if where else "Predictions"
+    who = str(fault.facts["where"]) or "Predictions"
     look = "look" if fault.bad else "may be"
     if shift and factor == 1.0:
         kelvin = "degrees Celsius, and y in kelvin" if shift > 0 else "kelvin, and y in Celsius"
@@ -88,10 +87,15 @@ def _leakage(fault: RowFault) -> str:
 
 
 def _target(fault: RowFault) -> str:
+    size = float(fault.facts["size"])
+    near = f"gives y to within {small(size, 2)} stated sd" if size > _SAME else "is y itself"
     return (
-        f"The input {fault.facts['column']} is y itself. If the model was given it, it knew the "
+        f"The input {fault.facts['column']} {near}. If the model was given it, it knew the "
         "answer; if not, leave it out of the inputs."
     )
+
+
+_SAME = 1e-6  # stated sd by which numbers differ that were written with fewer digits
 
 
 def _marks(fault: RowFault) -> str:
@@ -173,12 +177,45 @@ def _one_prediction(fault: RowFault) -> str:
 
 
 def _order(fault: RowFault) -> str:
-    lag = int(fault.facts["lag"])
+    lag, where = int(fault.facts["lag"]), str(fault.facts["how"])
     here, there = (fixed(float(fault.facts[name]), 2) for name in ("here", "there"))
     how = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "turned round"
+    seen = f"y and predictions correlate by {there} if one is {how}"
+    if where and lag:
+        within = " within each series" if where == "series" else ""
+        seen += f" in time{within}"
+        remedy = "Check that both are of the same time, such as one time zone"
+    else:
+        remedy = "Bring both into one order, by a name that each row has"
+    return f"{seen}, and by {here} as they stand. {remedy}."
+
+
+def _exchanged(fault: RowFault) -> str:
+    column, (one, other) = str(fault.facts["column"]), fault.facts["pair"]
     return (
-        f"y and predictions correlate by {there} if one is {how}, and by {here} as they stand. "
-        "Bring both into one order, by a name that each row has."
+        f"Predictions of {column}={one} and {column}={other} look swapped: exchanged, they fit y. "
+        f"Check by which {column} they were joined to their rows."
+    )
+
+
+def _log(fault: RowFault) -> str:
+    base = "decimal " if fault.facts["base"] == "decimal" else ""
+    one, other = "y", "what was predicted"
+    if fault.facts["of"] == "y":
+        one, other = "What was predicted", "y"
+    return f"{one} looks like the {base}logarithm of {other}. Give both on one scale."
+
+
+def _multiple(fault: RowFault) -> str:
+    factor = float(fault.facts["factor"])
+    how = (
+        f"divided by {number(factor, 3)}"
+        if factor > 1
+        else f"multiplied by {number(1.0 / factor, 3)}"
+    )
+    return (
+        f"Predictions look {how}: y rises with them by that factor. If it is a unit, give both in "
+        "one; howsure recalibrate --method multiply learns it."
     )
 
 
@@ -197,6 +234,9 @@ _FAULTS: Mapping[str, Callable[[RowFault], str]] = {
     "swapped": _swapped,
     "one_prediction": _one_prediction,
     "order": _order,
+    "exchanged": _exchanged,
+    "log": _log,
+    "multiple": _multiple,
 }
 """Each thing that rows are not, with what to do."""
 

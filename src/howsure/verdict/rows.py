@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.inputs.columns import CENSORED, EVENTS
@@ -23,7 +23,14 @@ from howsure.inputs.names import in_words
 from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest
-from howsure.verdict.copies import OTHERS, SURE, Copies, RowFault, centre_of, copies, step_of
+from howsure.verdict.copies import OTHERS, SURE, Copies, RowFault, copies, step_of
+from howsure.verdict.transformations import (
+    BEYOND,
+    PredictedRows,
+    find_transformation,
+    ranks_of,
+    slope_of,
+)
 
 MOST_ROWS = 20_000
 
@@ -42,8 +49,10 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
             far = _seen(evalset.take(order[:: math.ceil(tau)]), None)
         told = [check(far) for check in _OF_SIZES] if far is not None else []
         told += [check(seen) for check in _OF_ROWS] if seen is not None else []
-        told.append(other_order(evalset))
         found += [each for each in told if each is not None]
+        held = _rows_in_order(evalset, tau)
+        transformed = None if held is None else find_transformation(held)
+        found += [] if transformed is None else [transformed]
     for first, others in _INSTEAD.items():
         if any(each.name == first for each in found):
             found = [each for each in found if each.name not in others]
@@ -53,13 +62,18 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
 _MOST_TOLD = 3
 _INSTEAD: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "units": frozenset(("variance", "swapped", "leakage")),
-        "variance": frozenset(("leakage", "rounded")),
-        "mean_and_sd": frozenset(("variance", "leakage", "swapped", "clipped_predictions")),
-        "leakage": frozenset(("clipped", "rounded", "swapped")),
-        "marks": frozenset(("clipped", "clipped_predictions", "swapped")),
+        "exchanged": frozenset(("units", "variance", "swapped", "clipped_predictions")),
+        "order": frozenset(("units", "variance", "swapped", "clipped_predictions")),
+        "log": frozenset(("units", "variance", "swapped")),
+        "units": frozenset(("variance", "swapped", "leakage", "multiple")),
+        "variance": frozenset(("leakage", "rounded", "multiple")),
+        "mean_and_sd": frozenset(
+            ("variance", "leakage", "swapped", "clipped_predictions", "multiple")
+        ),
+        "leakage": frozenset(("clipped", "rounded", "swapped", "multiple")),
+        "marks": frozenset(("clipped", "clipped_predictions", "swapped", "multiple")),
         "censored": frozenset(("swapped",)),
-        "order": frozenset(("swapped", "clipped_predictions")),
+        "swapped": frozenset(("multiple",)),
     }
 )
 """What a fault looks like besides, and is not."""
@@ -168,7 +182,8 @@ def variance(seen: _Seen) -> RowFault | None:
     if _FAR_OFF[0] <= stated <= _FAR_OFF[1] or (size > 0).sum() < _FEWEST:
         return None
     varies = logs.std() > _ONE_WIDTH
-    slope, off = _slope(logs[size > 0], np.log(size[size > 0])) if varies else (math.nan, math.nan)
+    some = size > 0
+    slope, off = slope_of(logs[some], np.log(size[some])) if varies else (math.nan, math.nan)
     for read, power in _POWERS:
         ratio = size / np.exp(power * logs)
         mean = float(ratio.mean())
@@ -213,6 +228,7 @@ def _can_be_multiplied(seen: _Seen) -> bool:
 
 _FACTORS = (1e6, 1e3, 100.0, 10.0, 60.0, 3600.0, 25.4, 12.0, 3.28084, 2.54, 2.20462, 1.8, 1.609344)
 _SHIFTED = ((1.8, 32.0), (1 / 1.8, -32.0 / 1.8), (1.0, 273.15), (1.0, -273.15))
+_CONVERSIONS = (*((f, 0.0) for k in _FACTORS for f in (k, 1 / k)), *_SHIFTED)
 _FEWEST_OF_GROUP = 5
 _MOST_GROUPS = 100
 _CLOSE = 0.03
@@ -221,7 +237,9 @@ _BETTER = 0.9
 
 
 def units(seen: _Seen) -> RowFault | None:
-    """Predictions of all rows, or of one group, that are off by a factor between units."""
+    """Predictions that are off by a factor between units: of all rows, of one group, or on one
+    side of a row.
+    """
     everywhere = np.ones(seen.n, dtype=np.bool_)
     found = _unit_of(seen, everywhere)
     if found is not None:
@@ -231,10 +249,39 @@ def units(seen: _Seen) -> RowFault | None:
             continue
         for code, label in enumerate(column.labels):
             rows = np.asarray(column.codes == code)
-            found = _unit_of(seen, rows, f"{name}={label}")
+            found = _unit_of(seen, rows, f"Where {name}={label}, predictions")
             if found is not None:
                 return found
-    return None
+    return _unit_since(seen)
+
+
+def _unit_since(seen: _Seen) -> RowFault | None:
+    """A unit that changes at a row, found on every other row and proven on the rest and on all."""
+    names = np.arange(seen.n) if seen.evalset.rows is None else seen.evalset.rows
+    if seen.n < 2 * _FEWEST or names.dtype.kind not in "iuf":
+        return None
+    order = np.argsort(names, kind="stable")
+    y, centre = (values[order][::2] for values in (seen.y, seen.centre))
+    best, at, after = 0.0, 0, True
+    for factor, shift in _CONVERSIONS:
+        better = np.sign(np.abs(y - centre) - np.abs(y - factor * centre - shift))
+        upto = np.r_[0.0, np.cumsum(better)]
+        for sums, side in ((upto[-1] - upto, True), (upto, False)):
+            place = int(np.argmax(sums))
+            if sums[place] > best:
+                best, at, after = float(sums[place]), 2 * place, side
+    inside = np.zeros(seen.n, dtype=np.bool_)
+    inside[order[at:] if after else order[:at]] = True
+    proves = np.zeros(seen.n, dtype=np.bool_)
+    proves[order[1::2]] = True
+    if not _FEWEST <= inside.sum() <= seen.n - _FEWEST:
+        return None
+    name = f"{names[order[min(at, seen.n - 1)]]:g}"
+    where = f"From row {name} on, predictions" if after else f"Before row {name}, predictions"
+    proof = _unit_of(seen, inside & proves, where)
+    found = None if proof is None else _unit_of(seen, inside, where)
+    same = found is not None and proof is not None and found.facts == proof.facts
+    return found if same else None
 
 
 def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
@@ -246,7 +293,7 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (y / centre)[large & (centre != 0)]
     best: tuple[float, float, float, bool] | None = None
-    for factor, shift in (*((f, 0.0) for k in _FACTORS for f in (k, 1 / k)), *_SHIFTED):
+    for factor, shift in _CONVERSIONS:
         left = np.abs(y - factor * centre - shift)
         if np.median(left) > 0.5 * np.median(off) or (left < off).mean() < _BETTER:
             continue
@@ -329,14 +376,17 @@ def leakage(seen: _Seen) -> RowFault | None:
         if middle < _TENTH and (size < 1.0).mean() > _WITHIN:
             return _too_good(seen, 1.0, {"size": middle / 0.6745})
     for name, values in seen.evalset.features.items():
-        if values.dtype.kind in "biuf" and _is_line(values.astype(np.float64), seen.y):
+        if values.dtype.kind not in "biuf":
+            continue
+        size = _line_misses(values.astype(np.float64), seen)
+        if size < _TENTH:
             explained = dict.fromkeys(("region", "ease", "congruence", "width"), math.inf)
             return RowFault(
                 name="target",
                 rows=float(seen.n),
                 share=1.0,
                 explains=explained,
-                facts={"column": name},
+                facts={"column": name, "size": size},
             )
     return None
 
@@ -352,14 +402,21 @@ def _too_good(seen: _Seen, share: float, facts: Mapping[str, float]) -> RowFault
     )
 
 
-def _is_line(values: FloatArray, y: FloatArray) -> bool:
-    """Whether y is these values but for their unit."""
-    return any(
-        np.ptp(each) > 0
-        and np.ptp(values) > 0
-        and abs(float(np.corrcoef(values, each)[0, 1])) > 1.0 - 1e-12
-        for each in (y, *([np.log(y)] if (y > 0).all() else []))
-    )
+def _line_misses(values: FloatArray, seen: _Seen) -> float:
+    """By how much y, or its logarithm, misses a line in these values, in stated sizes of errors.
+
+    The line is learnt on every other row, and its errors are those of the rest.
+    """
+    teach = np.arange(seen.n) % 2 == 0
+    if np.ptp(values[teach]) == 0:
+        return math.inf
+    stated = np.median(seen.spread) if seen.stated else _ROUNDING * np.ptp(seen.y)
+    errors = []
+    for y, scale in ((seen.y, 1.0), *([(np.log(seen.y), seen.y)] if (seen.y > 0).all() else [])):
+        slope, _ = slope_of(values[teach], y[teach])
+        off = y - y[teach].mean() - slope * (values - values[teach].mean())
+        errors.append(float(np.median(np.abs(scale * off)[~teach])))
+    return min(errors) / (0.6745 * float(stated))
 
 
 # ---- marks of missing values ---------------------------------------------------------------------
@@ -566,11 +623,13 @@ def swapped(seen: _Seen) -> RowFault | None:
             return _swap(seen, "mean_and_sd", EVERYTHING)
     if np.ptp(y) == 0 or np.ptp(centre) == 0:
         return None
+    if seen.stated and (np.abs(y - centre) > spread).mean() > BEYOND[1]:
+        return None  # swapped, errors are of one size
     both = np.cov(y, centre)
     r2 = float(both[0, 1] ** 2 / (both[0, 0] * both[1, 1]))
     if not 0.1 < r2 < 0.9 or not seen.continuous or both[0, 1] <= 0:
         return None
-    ahead, back = _slope(centre, y), _slope(y, centre)
+    ahead, back = slope_of(centre, y), slope_of(y, centre)
     if ahead[0] - 1.0 < -_SWAPPED * ahead[1] and abs(back[0] - 1.0) < 3.0 * back[1] < 0.2:
         return _swap(seen, "swapped", {})
     return None
@@ -578,19 +637,6 @@ def swapped(seen: _Seen) -> RowFault | None:
 
 def _swap(seen: _Seen, name: str, explains: Mapping[str, float]) -> RowFault:
     return RowFault(name=name, rows=float(seen.n), share=1.0, explains=explains)
-
-
-def _slope(x: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """The slope of y on x, and its error whatever the law of errors."""
-    x, y = x - x.mean(), y - y.mean()
-    slope = float(x @ y / (x @ x))
-    return slope, float(np.sqrt(((x * (y - slope * x)) ** 2).sum()) / (x @ x))
-
-
-def _ranks(values: FloatArray) -> FloatArray:
-    """Ranks; equal values share the mean of theirs."""
-    _, codes, times = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(times) - (times - 1) / 2.0)[codes.ravel()])
 
 
 # ---- constant predictions ------------------------------------------------------------------------
@@ -602,9 +648,9 @@ def one_prediction(seen: _Seen) -> RowFault | None:
         return None
     if np.isfinite(seen.spread).all() and np.ptp(seen.spread) > 0:
         return None
-    ranks = _ranks(seen.y)
+    ranks = ranks_of(seen.y)
     known = {
-        name: abs(float(np.corrcoef(_ranks(values), ranks)[0, 1]))
+        name: abs(float(np.corrcoef(ranks_of(values), ranks)[0, 1]))
         for name, values in seen.evalset.features.items()
         if values.dtype.kind in "biuf" and np.ptp(values) > 0
     }
@@ -619,51 +665,36 @@ def one_prediction(seen: _Seen) -> RowFault | None:
     )
 
 
-# ---- other orders --------------------------------------------------------------------------------
-
-_MOST_LAGS = 100
+# ---- other orders, logarithms, multiples ---------------------------------------------------------
 
 
-def other_order(evalset: EvalSet) -> RowFault | None:
-    """y, or predictions, moved by some rows or turned round, in the order of the file."""
-    if evalset.n < 2 * _FEWEST:
-        return None
+def _rows_in_order(evalset: EvalSet, tau: float) -> PredictedRows | None:
+    """Rows in the order of the file, or of their numbers; None where predictions have no middle."""
     order = np.arange(min(evalset.n, MOST_ROWS))
-    if evalset.rows is not None:
-        if evalset.rows.dtype.kind not in "iuf":
-            return None
+    ordered = evalset.rows is None or evalset.rows.dtype.kind in "iuf"
+    if evalset.rows is not None and ordered:
         order = lowest(evalset.rows, MOST_ROWS)
-    y, centre = evalset.y[order], centre_of(evalset, order)
-    if np.ptp(y) == 0 or np.ptp(centre) == 0:
+    seen = _seen(evalset.take(order), None)
+    if seen is None:
         return None
-    y, centre = _ranks(y), _ranks(centre)
-    y, centre = (y - y.mean()) / y.std(), (centre - centre.mean()) / centre.std()
-    n = len(y)
-    here = float(y @ centre) / n
-    if abs(here) > 0.3:
-        return None
-    most = min(_MOST_LAGS, n // 4)
-    found = {lag: float(y[lag:] @ centre[: n - lag]) / (n - lag) for lag in range(1, most + 1)}
-    found |= {-lag: float(y[: n - lag] @ centre[lag:]) / (n - lag) for lag in range(1, most + 1)}
-    found[0] = float(y @ centre[::-1]) / n
-    lag = max(found, key=lambda each: found[each])
-    if found[lag] < 0.6 or found[lag] - abs(here) < _SWAPPED / math.sqrt(n):
-        return None
-    if lag < 0 and _is_past(evalset, order, lag):
-        return None
-    return RowFault(
-        name="order",
-        rows=float(evalset.n),
-        share=1.0,
-        explains=EVERYTHING,
-        facts={"lag": lag, "here": here, "there": found[lag]},
+    timed, series = None, np.zeros(seen.n, dtype=np.int64)
+    if seen.evalset.time is not None:
+        times = Categories.checked(seen.evalset.time, "time").codes
+        series = series if seen.evalset.series is None else seen.evalset.series.codes
+        timed = np.lexsort((times, series))
+        again = (np.diff(times[timed]) == 0) & (np.diff(series[timed]) == 0)
+        timed = None if again.any() else timed
+    return PredictedRows(
+        y=seen.y,
+        centre=seen.centre,
+        spread=seen.spread if seen.stated else np.ones(seen.n),
+        stated=seen.stated,
+        ordered=ordered,
+        timed=timed,
+        series=series,
+        groups=seen.evalset.groups,
+        tau=tau,
     )
-
-
-def _is_past(evalset: EvalSet, order: IntArray, lag: int) -> bool:
-    """Whether predictions are made of an earlier y, as those of a weak memory are."""
-    y, centre = evalset.y[order], centre_of(evalset, order)
-    return abs(float(np.corrcoef(y[:lag], centre[-lag:])[0, 1])) > 0.99
 
 
 _OF_SIZES = (variance, units, leakage)

@@ -158,11 +158,20 @@ def _named(ids: Sequence[str]) -> str:
 
 
 def nothing_helps(
-    red: Sequence[Finding], nearest: tuple[str, float, int] | None, reason: str
+    red: Sequence[Finding],
+    nearest: tuple[str, float, int] | None,
+    refused: RecalibrationTrial | None,
+    score: str,
+    reason: str,
 ) -> str:
     """That nothing that was tried helps, and what the bad findings need instead."""
     if reason:
         told = f"No next step was found: {reason}."
+    elif refused is not None:
+        told = (
+            f"Recalibration by {refused.method} would cut the {score} by {percent(refused.gain)}. "
+            f"It was refused, because it would harm {refused.harms}."
+        )
     else:
         told = "Nothing that was tried helps beyond chance."
     if nearest is not None:
