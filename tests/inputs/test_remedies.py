@@ -294,10 +294,6 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
         lambda: read(Y, MEAN, lower="a"),
         {"(lower, upper) as the prediction": lambda: read(Y, (LOW, UP), coverage=0.9)},
     ),
-    "features beside arrays": (
-        lambda: read(Y, MEAN, features=SD),
-        {"x=": lambda: read(Y, MEAN, x=SD)},
-    ),
     "levels of a table": (
         lambda: read(frame(a=LOW, b=UP), levels=[0.1, 0.9]),
         {
@@ -718,7 +714,7 @@ def test_what_an_error_proposes_works(name: str) -> None:
 
 _FILES = (
     *("inputs/array_inputs", "inputs/columns", "inputs/given", "report/coercion", "inputs/long"),
-    *("inputs/stacked", "inputs/matching", "inputs/dialects", "inputs/classes", "inputs/families"),
+    *("inputs/matching", "inputs/dialects", "inputs/classes", "inputs/families"),
 )
 _PROPOSES = re.compile(
     r"\b(pass|give|leave \w+ out|call it|goes? in as|would (use|say)|drop|name them|compares)\b"

@@ -17,7 +17,6 @@ from howsure.metrics.adaptivity import (
     Resampling,
     StratumCells,
     escv,
-    floor,
     label_rank,
     noise_floor,
     rank_cv,
@@ -161,7 +160,7 @@ def test_the_floor_of_large_cells_is_that_of_binomial_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     exact = noise_floor([40_000, 90_000], 0.9, observed=0.002)
-    monkeypatch.setattr(floor, "_EXACT", 1000)
+    monkeypatch.setattr("howsure.metrics.adaptivity.coverage._EXACT", 1000)
     limit = noise_floor([40_000, 90_000], 0.9, observed=0.002)
     for name in ("mean", "median", "upper"):
         assert getattr(limit, name) == pytest.approx(getattr(exact, name), abs=1 / 40_000)

@@ -80,12 +80,9 @@ def test_scoringrules_adds_the_median_itself() -> None:
     the forecast together leaves ours alone but moves theirs.
     """
     lower, upper, alpha = np.array([[-1.0, -2.0]]), np.array([[2.0, 3.0]]), np.array([0.5, 0.1])
+    score = needs("scoringrules").weighted_interval_score
     theirs = [
-        float(
-            needs("scoringrules").weighted_interval_score(
-                np.array([shift]), np.array([0.5 + shift]), lower + shift, upper + shift, alpha
-            )
-        )
+        float(score([shift], [0.5 + shift], lower + shift, upper + shift, alpha, backend="numpy"))
         for shift in (0.0, 10.0)
     ]
     ours = [

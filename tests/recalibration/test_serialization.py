@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import howsure
 from damage import damaged, places
 from howsure.core.errors import HowsureError, InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
@@ -354,16 +353,3 @@ def test_files_say_what_they_said_whatever_classes_are_called(tmp_path: Path) ->
     assert set(KEPT_BY_0_2_0) <= set(_kept_classes())
     load_recalibration(altered(tmp_path, lambda held: None))
     assert "kept.Mend" in next(tmp_path.glob("*.json")).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("Mend", "FittedRecalibration"),
-        ("load_mend", "load_recalibration"),
-        ("Learnt", "FittedParameter"),
-    ],
-)
-def test_a_name_of_the_version_before_names_the_new_one(old: str, new: str) -> None:
-    with pytest.raises(ImportError, match=rf"howsure\.recalibration\.{old} is .*\.{new} now$"):
-        getattr(howsure.recalibration, old)

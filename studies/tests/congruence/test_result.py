@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from typing import Any
@@ -251,12 +250,6 @@ def test_published_numbers_are_whole() -> None:
     assert one.value == 0.209
     with pytest.raises(InputError, match="table must be one of"):
         published("congruence", table="table 9")
-
-
-@pytest.mark.parametrize("name", ["Published", "published_numbers"])
-def test_names_of_before_say_what_they_are_now(name: str) -> None:
-    with pytest.raises(ImportError, match=r"is howsure_studies\.engine\."):
-        getattr(importlib.import_module("howsure_studies.congruence"), name)
 
 
 def test_variations_of_a_comparison() -> None:
