@@ -16,8 +16,6 @@ from howsure.core.progress import subscribe
 from howsure.core.records import Direction
 from howsure.core.rng import child
 from howsure.metrics.adaptivity import (
-    Brightness,
-    Contrast,
     EaseCells,
     GaussianNoise,
     Resampling,
@@ -60,6 +58,7 @@ from howsure_studies.adaptivity.comparison import (
     random_split,
     slope_floor,
 )
+from howsure_studies.adaptivity.image_jitter import Brightness, Contrast
 from howsure_studies.adaptivity.intervals import CONTROL, interval_numbers
 from howsure_studies.adaptivity.label_sets import TRUE_MEASURES, first_sets, label_numbers
 

@@ -29,11 +29,8 @@ from howsure.stats.ease import REPEATS, ease, surrogate_ease
 from howsure.stats.label_ranks import class_numbers, label_rank
 from howsure.stats.permutation import Resampling
 from howsure.stats.perturbations import (
-    Brightness,
-    Contrast,
     GaussianNoise,
     Perturbation,
-    Saturation,
 )
 
 __all__ = [
@@ -41,15 +38,12 @@ __all__ = [
     "REPEATS",
     "TORCHCP_STRATA",
     "AdaptivityMeasure",
-    "Brightness",
     "CellTable",
-    "Contrast",
     "EaseCells",
     "GaussianNoise",
     "NoiseFloor",
     "Perturbation",
     "Resampling",
-    "Saturation",
     "Strata",
     "StratumCells",
     "class_numbers",

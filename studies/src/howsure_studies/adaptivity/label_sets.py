@@ -29,12 +29,9 @@ from howsure.metrics.adaptivity import (
     RAPS_STRATA,
     REPEATS,
     TORCHCP_STRATA,
-    Brightness,
-    Contrast,
     EaseCells,
     GaussianNoise,
     Perturbation,
-    Saturation,
     StratumCells,
     class_numbers,
     label_rank,
@@ -61,6 +58,7 @@ from howsure_studies.adaptivity.comparison import (
     eases_of,
     random_split,
 )
+from howsure_studies.adaptivity.image_jitter import Brightness, Contrast, Saturation
 from howsure_studies.methods.options import attribute, made, options_of, thing
 
 SCORES: Final = ("LAC", "APS", "RAPS", "SAPS")
