@@ -806,6 +806,28 @@ def times_over(times: int) -> World:
     return changed(lambda _rng, y, *_: {"take": np.repeat(np.arange(len(y) // times), times)})
 
 
+def exchanged_sites() -> World:
+    """Sites of different levels, and the predictions of two of them exchanged."""
+
+    def how(_rng: Any, y: Any, mean: Any, _sd: Any, sites: Any) -> dict[str, Any]:
+        names, codes = np.unique(sites, return_inverse=True)
+        level = 5.0 * np.arange(len(names))
+        other = np.r_[0, 2, 1, np.arange(3, len(names))]
+        return {"y": y + level[codes], "mean": mean + level[other[codes]]}
+
+    return changed(how)
+
+
+def moved_in_series(rng: np.random.Generator, n: int) -> EvalSet:
+    """Four series of which the level is predicted, with y of the time before."""
+    noise = rng.normal(size=(4, n // 4))
+    level = signal.lfilter([1.0], [1.0, -0.9], noise, axis=1)
+    y = np.roll(level + 0.3 * rng.normal(size=level.shape), 1, axis=1)
+    prediction = Distribution.normal(level.ravel(), np.full(level.size, 0.3))
+    time, series = np.tile(np.arange(n // 4), 4), np.repeat(np.arange(4), n // 4)
+    return EvalSet.checked(y.ravel(), prediction, time=time, series=series)
+
+
 PLANTED: tuple[Planted, ...] = (
     Planted("each row twice", times_over(2), "copies"),
     Planted("each row five times", times_over(5), "copies"),
@@ -865,6 +887,26 @@ PLANTED: tuple[Planted, ...] = (
     ),
     Planted("y moved by a row", changed(lambda _r, y, *_: {"y": np.roll(y, 1)}), "order"),
     Planted("y turned round", changed(lambda _r, y, *_: {"y": y[::-1]}), "order"),
+    Planted("y moved by a step in each of 4 series, AR(.9)", moved_in_series, "order"),
+    Planted("predictions of two sites exchanged", exchanged_sites(), "exchanged"),
+    Planted(
+        "y in Fahrenheit from a row on",
+        changed(lambda _r, y, *_: {"y": np.where(np.arange(len(y)) < len(y) / 2, y, 1.8 * y + 32)}),
+        "units",
+    ),
+    Planted(
+        "the logarithm of y",
+        changed(lambda _r, y, *_: {"y": np.log(np.maximum(y, 0.1))}),
+        "log",
+    ),
+    Planted("predictions by 1.5", in_other_units(1 / 1.5), "multiple"),
+    Planted(
+        "an input that nearly is y",
+        changed(
+            lambda rng, y, _m, sd, _s: {"x": {"late": y + 0.02 * sd * rng.normal(size=len(y))}}
+        ),
+        "target",
+    ),
 )
 """Each thing that rows may be."""
 ALL_RIGHT = "all correctly specified models above"

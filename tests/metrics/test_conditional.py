@@ -31,7 +31,7 @@ from howsure.metrics.conditional import (
 )
 from howsure.metrics.conditional.dependence import median_gap
 from howsure.metrics.conditional.forests import Smoother
-from howsure.metrics.conditional.groups import _mean_deviation
+from howsure.metrics.conditional.groups import _added_by_chance, _mean_deviation
 from howsure.metrics.conditional.rows import content_order
 from howsure.metrics.conditional.slab import _search
 from oracles.conditional import dense_hsic, lowest_slab, mean_deviation, permuted_mean
@@ -175,6 +175,30 @@ def test_slabs_across_inputs_are_told_by_their_strongest() -> None:
 
 
 # Coverage gap
+
+
+def test_chance_adds_to_a_gap_as_by_integration() -> None:
+    """A group whose gap was seen as d + e counts as one whose gap is d."""
+    error = np.array([0.02, 0.05, 0.1])
+    for gap in (0.0, 0.03, 0.4):
+        z = np.linspace(-12.0, 12.0, 200_001)
+        added = [
+            (np.abs(gap + e * z) * stats.norm.pdf(z)).sum() * 1.2e-4 - gap for e in error.tolist()
+        ]
+        np.testing.assert_allclose(_added_by_chance(gap + error, error), added, atol=1e-7)
+
+
+def test_the_interval_of_a_gap_contains_that_of_right_and_wrong_models() -> None:
+    """Without what chance adds, that of 20 right groups never did."""
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(20), 50)
+    for chances in (np.full(20, 0.9), np.repeat([0.8, 0.98], 10)):
+        inside = 0
+        for _ in range(100):
+            hit = rng.random(1_000) < chances[groups]
+            found = coverage_gap(hit, groups, coverage=0.9, replicates=9).raw
+            inside += found.lower <= np.abs(chances - 0.9).mean() <= found.upper
+        assert inside >= 90
 
 
 @given(st.integers(1, 60), st.floats(0.02, 0.98))

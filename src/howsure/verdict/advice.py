@@ -819,7 +819,7 @@ def _concluded(
 
 
 def _harmful(trials: Trials) -> RecalibrationTrial | None:
-    """The way of the largest proven gain that was refused for what it does to a part of the rows."""
+    """The way of the largest proven gain that was refused for harming a part of the rows."""
     level = PROVEN / max(len(trials.trials), 1)
     proven = [each for each in trials.trials if each.harms and each.p < level and each.gain > 0]
     return max(proven, key=lambda each: each.gain, default=None)

@@ -328,13 +328,9 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
 
 def _rises_by(y: FloatArray, centre: FloatArray, factor: float) -> bool:
     """Whether y rises with predictions by this factor: one that is but biased does not."""
-    off = centre - centre.mean()
-    square = float(off @ off)
-    if not square > 0.0:
+    if np.ptp(centre) == 0:
         return False
-    slope = float(off @ y) / square
-    rest = y - y.mean() - slope * off
-    error = math.sqrt(float(np.square(rest * off).sum())) / square
+    slope, error = slope_of(centre, y)
     return abs(slope - factor) <= 3.0 * error and slope > 3.0 * error
 
 
@@ -378,15 +374,15 @@ def leakage(seen: _Seen) -> RowFault | None:
     for name, values in seen.evalset.features.items():
         if values.dtype.kind not in "biuf":
             continue
-        size = _line_misses(values.astype(np.float64), seen)
-        if size < _TENTH:
+        missed = _line_misses(values.astype(np.float64), seen)
+        if missed < _TENTH:
             explained = dict.fromkeys(("region", "ease", "congruence", "width"), math.inf)
             return RowFault(
                 name="target",
                 rows=float(seen.n),
                 share=1.0,
                 explains=explained,
-                facts={"column": name, "size": size},
+                facts={"column": name, "size": missed},
             )
     return None
 
@@ -410,13 +406,13 @@ def _line_misses(values: FloatArray, seen: _Seen) -> float:
     teach = np.arange(seen.n) % 2 == 0
     if np.ptp(values[teach]) == 0:
         return math.inf
-    stated = np.median(seen.spread) if seen.stated else _ROUNDING * np.ptp(seen.y)
+    stated = float(np.median(seen.spread) if seen.stated else _ROUNDING * np.ptp(seen.y))
     errors = []
     for y, scale in ((seen.y, 1.0), *([(np.log(seen.y), seen.y)] if (seen.y > 0).all() else [])):
         slope, _ = slope_of(values[teach], y[teach])
         off = y - y[teach].mean() - slope * (values - values[teach].mean())
         errors.append(float(np.median(np.abs(scale * off)[~teach])))
-    return min(errors) / (0.6745 * float(stated))
+    return min(errors) / (0.6745 * stated)
 
 
 # ---- marks of missing values ---------------------------------------------------------------------

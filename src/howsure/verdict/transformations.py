@@ -95,9 +95,12 @@ def find_transformation(rows: PredictedRows) -> RowFault | None:
 
 
 def _explains(rows: PredictedRows, each: Transformed) -> bool:
-    """Whether errors have not their stated size as predictions stand, and then have no more."""
+    """Whether errors have not their stated size as predictions stand, and then have no more.
+
+    Of bare points nothing tells a multiple or a logarithm from predictions that only scatter.
+    """
     if not rows.stated:
-        return True
+        return each.name in ("order", "exchanged")
     inside = np.isfinite(each.centre)
     before, after = (
         float((np.abs(rows.y - centre) > spread)[inside].mean())
@@ -202,11 +205,13 @@ def _in_other_orders(rows: PredictedRows, teach: BoolArray) -> Iterator[Transfor
             np.where(each >= 0, rows.centre[each], np.nan)
             for each in (source, *(one for one in near if not np.array_equal(one, here)))
         ]
-        there = agreement(source)
+        now, there = agreement(here), agreement(source)
         moved, _ = slope_of(centres[0][source >= 0], rows.y[source >= 0])
-        past = not rows.stated and lag < 0 and there > 0.99  # each is the y before
-        if abs(moved - 1.0) < abs(slope - 1.0) and not past:
-            facts = {"lag": lag, "how": how, "here": agreement(here), "there": there}
+        past = lag < 0 and (now > 0.3 or there > 0.99)  # points made of the y before, perhaps
+        if not rows.stated and (past or there < 0.6):
+            continue
+        if abs(moved - 1.0) < abs(slope - 1.0):
+            facts = {"lag": lag, "how": how, "here": now, "there": there}
             spread = np.where(source >= 0, rows.spread[source], np.nan)
             yield Transformed("order", facts, centres[0], spread, tuple(centres[1:]))
 

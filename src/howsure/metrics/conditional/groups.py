@@ -34,7 +34,8 @@ class CoverageGap:
     Attributes
     ----------
     raw : Estimate
-        Raw gap. Its error is by the delta method, too large near 0; the null and its upper end
+        Raw gap. Its error is by the delta method, too large near 0, and its interval reaches down
+        by what chance may add to the gaps of groups near their claim; the null and its upper end
         are the mean (exact where all rows claim the same) and the 95 % quantile (simulated) of a
         right model with groups of
         these sizes, and p is the share of simulated right models with a gap as large.
@@ -158,13 +159,14 @@ def coverage_gap(
         math.sqrt(float((variance * factor).sum())) / len(sizes) for factor in (1.0, slope**2)
     ]
     details = {"column": name, "where": region.where}
+    by_chance = float(_added_by_chance(seen - nominal, np.sqrt(noise)).mean())
     return CoverageGap(
         raw=Estimate(
             float(raw[0]),
             null=float((drawn[0] if free else _mean_deviation(sizes, claimed[0])).mean()),
             details=details,
             error=errors[0],
-            lower=max(float(raw[0]) - reach * errors[0], 0.0),
+            lower=max(float(raw[0]) - by_chance - reach * errors[0], 0.0),
             upper=min(float(raw[0]) + reach * errors[0], 1.0),
             null_upper=float(np.quantile(drawn[0], 0.95)),
             p=_tail(drawn[0], float(raw[0])),
@@ -245,6 +247,15 @@ def _drawn(
 
 def _tail(drawn: FloatArray, value: float) -> float:
     return float((1 + np.count_nonzero(drawn >= value - _CLOSE)) / (1 + len(drawn)))
+
+
+def _added_by_chance(off: FloatArray, error: FloatArray) -> FloatArray:
+    """E|d + e Z| − |d| of normal Z, at most, where d is an error nearer to 0 than what was seen."""
+    if not error.all():  # a claim of 0 or 1
+        error = np.maximum(error, 1e-300)
+    near = np.maximum(np.abs(off) / error - 1.0, 0.0)
+    density = np.exp(-0.5 * near * near) / math.sqrt(2.0 * math.pi)
+    return np.asarray(2.0 * error * (density - near * special.ndtr(-near)))
 
 
 def _mean_deviation(sizes: IntArray, share: float) -> FloatArray:
