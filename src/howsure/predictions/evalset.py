@@ -211,6 +211,11 @@ class EvalSet:
         return len(self.y)
 
     @property
+    def mass(self) -> FloatArray:
+        """The weight of each row; ones where there are none."""
+        return np.ones(self.n) if self.weights is None else self.weights.values
+
+    @property
     def multiplicities(self) -> FloatArray | None:
         """Weights that sum to the rows that count: frequencies, or shares of Kish's n."""
         if self.weights is None:
@@ -225,6 +230,11 @@ class EvalSet:
         if self.chronology is not None:
             return self.chronology
         return None if self.cluster is None else self.cluster.codes
+
+    @property
+    def independent(self) -> bool:
+        """Whether rows are independent, so that shares are binomial."""
+        return self.units is None and (self.weights is None or self.weights.kind == "frequency")
 
     @property
     def independent_n(self) -> int:

@@ -1,0 +1,410 @@
+"""How far groups stray from all rows, in a signal whose variance is known if all is right.
+
+Of hits less what is expected of them, and of components of the PIT, with which bias and spread of
+each group are told apart from those of all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.rng import row_keys, row_uniforms
+from howsure.core.times import less_means
+from howsure.metrics.calibration.components import legendre, scale_of, shift_of
+from howsure.metrics.finding import LEVEL
+from howsure.predictions import EvalSet
+from howsure.stats.estimate import Estimate, spread_of
+from howsure.stats.spells import Spells, spells_of
+
+if TYPE_CHECKING:
+    from howsure.metrics.calibration.shape import Placed
+    from howsure.metrics.groups import Grouping
+    from howsure.metrics.view import View
+
+FEWEST_UNITS = 5
+"""Clusters (or rows that count, of importance weights) without which a group is not tested."""
+ERRORS = "groups_differ_in_errors"
+"""The measure of `errors_differ`."""
+_MOST_NAMED = 4
+_SKEWNESS = (0.0, 2.0 * math.sqrt(5.0) / 7.0)
+"""Of φ_1 and φ_2 under a right continuous model."""
+
+
+class GroupScores(NamedTuple):
+    """How clearly the groups of all groupings stray, one number each, those not tested too."""
+
+    t: FloatArray  # surplus of each, in its errors
+    own: FloatArray  # two-sided p-value of its rows; infinite where it is not tested
+    p: FloatArray  # the same where its spells, too, must say so
+    spells: IntArray  # stretches of consecutive times; 0 where these need say nothing
+    tested: BoolArray
+    few: int  # groups of too few units
+    what: str  # units, in words
+
+
+def group_scores(
+    evalset: EvalSet,
+    divided: Sequence[Grouping],
+    off: FloatArray,
+    noise: FloatArray,
+    *,
+    units: FloatArray | None = None,
+    hidden: FloatArray | None = None,
+    skewness: float | None = None,
+) -> GroupScores:
+    """Student's t of each group's surplus of a signal, whose mean over all rows is 0.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        The rows.
+    divided : sequence of Grouping
+        Ways to divide them.
+    off, noise : ndarray of float, shape (n,)
+        The signal, and its variance if all is right.
+    units : ndarray of float, shape (k,), optional
+        Effective rows of each group, where rows follow each other in time.
+    hidden : ndarray of float, shape (n,), optional
+        A signal whose memory the other hides.
+    skewness : float, optional
+        Of the signal if all is right; independent rows are then judged by its three moments.
+    """
+    spells = [spells_in(evalset, grouping, off, noise) for grouping in divided]
+    counts, p_spells = (np.concatenate(part) for part in zip(*spells, strict=True))
+    what = "rows" if evalset.cluster is None else "clusters"
+    if evalset.chronology is not None and units is not None:
+        what = "effective rows"
+        t, own = _scores_in_time(evalset, divided, off, noise, units, p_spells, hidden)
+    else:
+        found = [_robust_scores(evalset, grouping, off, noise) for grouping in divided]
+        t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
+        own = _two_sided(t, degrees)
+        if skewness is not None and evalset.independent:
+            own = _by_three_moments(t, skewness * _skewness_left(evalset, divided))
+    tested = (units >= FEWEST_UNITS) & np.isfinite(t)
+    own = np.where(tested, own, np.inf)
+    return GroupScores(
+        t, own, np.fmax(own, p_spells), counts, tested, int((units < FEWEST_UNITS).sum()), what
+    )
+
+
+def _two_sided(t: FloatArray, degrees: npt.ArrayLike) -> FloatArray:
+    """P-values of Student's t."""
+    return np.asarray(2.0 * special.stdtr(np.maximum(degrees, 1.0), -np.abs(t)))
+
+
+def _by_three_moments(t: FloatArray, skewness: FloatArray) -> FloatArray:
+    """Twice the tail beyond t of a law of variance 1: gamma's on its long side, else the normal."""
+    size = np.maximum(np.abs(skewness), 1e-6)
+    k = 4.0 / np.square(size)
+    far = special.gammaincc(k, k + np.sqrt(k) * np.abs(t))
+    longer = (t * skewness > 0.0) & (size > 1e-3)
+    return np.asarray(np.minimum(2.0 * np.where(longer, far, special.ndtr(-np.abs(t))), 1.0))
+
+
+def _skewness_left(evalset: EvalSet, divided: Sequence[Grouping]) -> FloatArray:
+    """By what the skewness of a row is multiplied in the surplus of each group."""
+    mass = evalset.mass
+    held = np.concatenate([np.bincount(g.codes, mass, len(g.labels)) for g in divided])
+    share = held / mass.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((1.0 - 2.0 * share) / np.sqrt(held * (1.0 - share)))
+
+
+def _robust_scores(
+    evalset: EvalSet, grouping: Grouping, off: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Student's t of each group's surplus over what is expected, its clusters and degrees.
+
+    What is expected was fitted to the mean of all rows, so a group's share of the variance, a, of
+    any surplus is taken back: inside it each row counts 1 − a, outside −a, both about their mean.
+    The error is at least that of independent rows, and of independent clusters where rows of each
+    are copies: few clusters that agree by luck have none.
+    """
+    size, rows = len(grouping.labels), len(off)
+    mass = evalset.mass
+    square = mass
+    if evalset.weights is not None and evalset.weights.kind == "importance":
+        mass = mass / mass.max()
+        square = np.square(mass)
+    cluster = np.arange(rows) if evalset.cluster is None else evalset.cluster.codes
+
+    def inside(values: FloatArray) -> FloatArray:
+        sums = np.bincount(grouping.codes, weights=values, minlength=size)
+        return sums.astype(np.float64, copy=False)
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total, held = float(mass.sum()), inside(mass)
+        surplus = inside(mass * off)
+        share = inside(mass * noise) / float((mass * noise).sum())
+        here, rest = surplus / held, -surplus / (total - held)
+        joint = grouping.codes * (int(cluster.max()) + 1) + cluster
+        pairs, place = np.unique(joint, return_inverse=True)
+        g, k = np.divmod(pairs, int(cluster.max()) + 1)
+        sums, sizes = np.bincount(place, mass * off), np.bincount(place, mass)
+        every, most = np.bincount(cluster, mass * off), np.bincount(cluster, mass)
+        outside = every[k] - sums - rest[g] * (most[k] - sizes)
+        touching = (1 - share[g]) * (sums - here[g] * sizes) - share[g] * outside
+        alone = share[g] * (every[k] - rest[g] * most[k])
+        moved = np.bincount(g, np.square(touching) - np.square(alone), minlength=size)
+        variance = moved + np.square(share) * (
+            float(every @ every)
+            - 2 * rest * float(every @ most)
+            + np.square(rest) * float(most @ most)
+        )
+        units = np.bincount(g, minlength=size).astype(np.float64)
+        if evalset.cluster is None:
+            units = np.square(held) / inside(np.square(mass))
+        variance = variance * units / (units - 1)
+        plain = inside(square * noise)
+        if evalset.cluster is not None and _are_copies(cluster, off, noise):
+            among = np.bincount(place, mass * noise) / sizes
+            plain = np.bincount(g, np.square(sizes) * among, minlength=size).astype(np.float64)
+        floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
+        return surplus / np.sqrt(np.maximum(variance, floor)), units, units - 1.0
+
+
+def _scores_in_time(
+    evalset: EvalSet,
+    divided: Sequence[Grouping],
+    off: FloatArray,
+    noise: FloatArray,
+    units: FloatArray,
+    p_spells: FloatArray,
+    hidden: FloatArray | None,
+) -> tuple[FloatArray, FloatArray]:
+    """The same of rows that follow each other in time, and its p-values: what rows add to a surplus
+    is a series.
+
+    No memory makes a surplus clearer than independent rows would. So those that chance explains
+    even then keep their t and p-value of independent rows, and memory is sought of the others, the
+    clearest first, until one is clearer than any that is left could be.
+    """
+    mass = evalset.mass
+    square = mass if evalset.weights is None or evalset.weights.kind == "frequency" else mass**2
+    plain, noise = square * noise, mass * noise
+    places, shares, ratios = [], [], []
+    for grouping in divided:
+        size = len(grouping.labels)
+        inside = partial(np.bincount, grouping.codes, minlength=size)
+        own, share = inside(plain), inside(noise) / noise.sum()
+        floor = np.sqrt(np.square(1.0 - share) * own + np.square(share) * (plain.sum() - own))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = inside(mass * off) / floor
+        places += [(grouping.codes, group) for group in range(size)]
+        shares.append(share)
+        ratios.append(np.where(inside() == len(off), np.nan, ratio))
+    t, share = np.concatenate(ratios), np.concatenate(shares)
+    p = _two_sided(t, math.inf)
+    tested, clearest = (units >= FEWEST_UNITS) & np.isfinite(t), math.inf
+    known = np.flatnonzero(tested)
+    for place in known[np.argsort(p[known], kind="stable")]:
+        if p[place] > clearest or p[place] * len(known) >= 1.0:
+            break
+        codes, group = places[place]
+        inflated, degrees = _inflated(evalset, codes == group, share[place], off, plain, hidden)
+        t[place] /= inflated
+        p[place] = float(_two_sided(t[place], degrees))
+        clearest = min(clearest, float(np.fmax(p[place], p_spells[place])))
+    return t, p
+
+
+def _inflated(
+    evalset: EvalSet,
+    inside: BoolArray,
+    share: float,
+    off: FloatArray,
+    plain: FloatArray,
+    hidden: FloatArray | None,
+) -> tuple[float, float]:
+    """How many times the error of independent rows that of a group's surplus is, at least 1, and
+    its degrees of freedom; NaN where memory is not known.
+    """
+    times = evalset.chronology
+    assert times is not None
+    mass = evalset.mass
+    factor = mass * (inside - share)
+
+    def added(values: FloatArray) -> FloatArray:
+        means = [np.average(values[each], weights=mass[each]) for each in (inside, ~inside)]
+        return factor * (values - np.where(inside, *means))
+
+    signal = None if hidden is None else added(hidden)
+    found = spread_of(added(off), None, times.hiding(signal))
+    floor = math.sqrt(float(np.square(inside - share) @ plain))
+    return max(len(off) * float(found.error[0]) / floor, 1.0), float(found.degrees[0])
+
+
+def spells_in(evalset: EvalSet, grouping: Grouping, off: FloatArray, noise: FloatArray) -> Spells:
+    """What visits to each group say of it, where rows follow each other in time."""
+    size, times = len(grouping.labels), evalset.chronology
+    if times is None:
+        return Spells(np.zeros(size, dtype=np.int64), np.full(size, np.nan))
+    mass = evalset.mass
+    least = float(np.average(noise, weights=mass))
+    if evalset.weights is not None and evalset.weights.kind != "frequency":
+        least *= float(mass @ mass / mass.sum())
+    return spells_of(off, mass, times.times, grouping.codes, size, least)
+
+
+def _are_copies(cluster: IntArray, *columns: FloatArray) -> bool:
+    """Whether all rows of each cluster are alike, and some cluster has several."""
+    _, first, codes = np.unique(cluster, return_index=True, return_inverse=True)
+    alike = (np.array_equal(values[first][codes.ravel()], values) for values in columns)
+    return len(first) < len(cluster) and all(alike)
+
+
+# ---- bias and spread -----------------------------------------------------------------------------
+
+
+def p_value(value: float, details: dict[str, Any], reason: str = "") -> Estimate:
+    """A p-value, beside those of right models."""
+    return Estimate(
+        value, p=value, null=0.5, null_lower=0.05, null_upper=1.0, reason=reason, details=details
+    )
+
+
+def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float = 0.95) -> Estimate:
+    """Is some group off otherwise than all rows, by the mean of φ_1 (bias) or of φ_2 (spread)?
+
+    The smallest p-value over groups and both components counts as often as there are such. The
+    group that it names is moved until it is as the others are, and what then still stands out is
+    named too: one wrong group makes all others look wrong the other way.
+
+    Details tell of each that is named (keys end with ``_2`` from the second on): ``where``, the
+    ``signal``, the group's shift in predicted sds or the multiple of the stated spread (``size``)
+    and its ``rows``; of the first also the size of all rows (``overall``), and its ``deviation``
+    from the mean component of all rows, with ends of an interval for all groups at once.
+    """
+    evalset, moved = view.evalset, _Moved(view)
+    labels = [label for grouping in divided for label in grouping.labels]
+    places = [(grouping, code) for grouping in divided for code in range(len(grouping.labels))]
+    ones, tests, steps, value, left_out = np.ones(evalset.n), 0, 1, math.nan, ""
+    units: FloatArray | None = None
+    told: dict[str, str | float] = {}
+    named: list[tuple[int, int]] = []
+    while len(named) < _MOST_NAMED:
+        rows = moved.components()
+        if not named:
+            units = _effective(evalset, divided, rows[0])
+        means = np.average(rows, axis=1, weights=evalset.mass)
+        found = [
+            group_scores(evalset, divided, row - mean, ones, units=units, skewness=skewness)
+            for row, mean, skewness in zip(rows, means, moved.skewness, strict=False)
+        ]
+        p = np.stack([each.p for each in found])
+        for place in named:
+            p[place] = np.inf
+        order, group = (int(k) for k in np.unravel_index(np.argmin(p), p.shape))
+        (grouping, code), end = places[group], f"_{len(named) + 1}" if named else ""
+        inside = np.asarray(grouping.codes == code)
+        if not named:
+            tests = int(sum(each.tested.sum() for each in found))
+            if not tests:
+                raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {found[0].what}")
+            best, left_out = found[order], _left_out(found[0])
+            value, t = min(1.0, float(p[order, group]) * tests), float(best.t[group])
+            steps = _STEPS if value < LEVEL else 1  # of what is not proven its size is rough
+            off = float(np.average(rows[order][inside], weights=evalset.mass[inside]))
+            off -= float(means[order])
+            half = -float(special.ndtri((1.0 - confidence) / 2.0 / tests)) * abs(off / t)
+            told = {"statistic": abs(t), "deviation": off, "lower": off - half, "upper": off + half}
+            if best.spells[group]:
+                own = min(1.0, float(best.own[group]) * tests)
+                told |= {"spells": float(best.spells[group]), "p_here": own}
+        elif not p[order, group] * tests < LEVEL:
+            break
+        told |= {
+            f"where{end}": labels[group],
+            f"signal{end}": SIGNALS[order],
+            f"size{end}": moved.size(order, inside, steps),
+            f"rows{end}": float(evalset.mass[inside].sum()),
+        }
+        if not named:
+            told["overall"] = moved.size(order, np.ones(evalset.n, dtype=np.bool_), steps)
+        if not value < LEVEL:
+            break
+        named.append((order, group))
+        moved.move(order, inside)
+    return p_value(value, told, left_out)
+
+
+def _left_out(found: GroupScores) -> str:
+    """How many groups are too small to be tested, in words."""
+    told = f"groups of fewer than {FEWEST_UNITS} {found.what} are left out: {found.few}"
+    return told if found.few else ""
+
+
+SIGNALS = ("bias", "spread")
+"""What the components tell of."""
+_SIZES = (shift_of, scale_of)
+_STEPS = 3  # Newton's, to a size; that of normal errors is near already, but for few members
+
+
+class _Moved:
+    """Rows whose y may be shifted and scaled against their prediction, and their components."""
+
+    def __init__(self, view: View) -> None:
+        self.placed: Placed = view.get("placed")
+        self.mass = view.evalset.mass
+        self.shift, self.scale = np.zeros(len(self.mass)), np.ones(len(self.mass))
+        self.draws: FloatArray | None = None
+        self.skewness: Sequence[float] = _SKEWNESS
+        if self.placed.jumps:
+            self.draws = row_uniforms(view.seed, "pit", row_keys(*self.placed.place(0.0, 1.0)))
+        elif self.placed.table is not None and self.placed.cells is not None:
+            self.skewness = (self.placed.table[:2] ** 3 @ self.placed.cells).tolist()
+
+    def components(self) -> FloatArray:
+        """φ_1 and φ_2 of each row; where y meets a jump, of a draw within."""
+        place = self.placed.place(self.shift, self.scale)
+        if self.draws is None:
+            return self.placed.polynomials(place)[:2]
+        low, high = place
+        return legendre(low + self.draws * (high - low))[:2]
+
+    def size(self, order: int, part: BoolArray, steps: int = _STEPS) -> float:
+        """The shift, or the scale, without which a part's mean component would vanish."""
+        before, found = (self.shift, self.scale), (0.0, 1.0)[order]
+        for _ in range(steps):
+            row = self.components()[order]
+            step = _SIZES[order](float(np.average(row[part], weights=self.mass[part])))
+            found = found + step if order == 0 else found * step
+            self._by(order, part, step)
+        self.shift, self.scale = before
+        return found
+
+    def move(self, order: int, part: BoolArray) -> None:
+        """Move a part until it is as all other rows are."""
+        own, others = self.size(order, part), self.size(order, ~part)
+        self._by(order, part, own - others if order == 0 else own / others)
+
+    def _by(self, order: int, part: BoolArray, step: float) -> None:
+        if order == 0:
+            self.shift = self.shift + part * step * self.scale
+        else:
+            self.scale = self.scale * np.where(part, step, 1.0)
+
+
+def _effective(
+    evalset: EvalSet, divided: Sequence[Grouping], rows: FloatArray
+) -> FloatArray | None:
+    """Effective rows of each group, where rows follow each other in time."""
+    if evalset.chronology is None:
+        return None
+    units = []
+    for grouping in divided:
+        size = len(grouping.labels)
+        off = less_means(rows, grouping.codes, evalset.mass)
+        spread = spread_of(off, evalset.weights, evalset.chronology, grouping.codes, size)
+        units.append(spread.units)
+    return np.concatenate(units)
