@@ -70,6 +70,8 @@ class EvalSet:
         each row may be shown.
     baselines : tuple of BaselineForecast
         Other forecasts of these rows, beside which skill is told.
+    without_y : EvalSet, optional
+        Further rows that were predicted and have no y, which is NaN there.
     """
 
     y: FloatArray
@@ -91,6 +93,7 @@ class EvalSet:
     chronology: Chronology | None = None
     fewest: int = 1
     baselines: tuple[BaselineForecast, ...] = ()
+    without_y: EvalSet | None = None
 
     @classmethod
     def checked(
@@ -266,6 +269,7 @@ class EvalSet:
             chronology=None if self.chronology is None else self.chronology.take(rows),
             fewest=self.fewest,
             baselines=tuple(each.take(rows) for each in self.baselines),
+            without_y=self.without_y,
         )
 
     def row_names(self) -> Labels:
