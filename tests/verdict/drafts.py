@@ -99,6 +99,18 @@ ROW_FAULTS = (
     row_fault("mean_and_sd"),
     row_fault("swapped"),
     row_fault("one_prediction", column="age", correlation=0.85),
+    row_fault("without_y", n=120.0, apart={}, between=(0.683, 0.925)),
+    *(
+        row_fault("without_y", n=120.0, apart=apart)
+        for apart in (
+            {"where": "site=B", "shares": [0.58, 0.03]},
+            *(
+                {"what": what, "ends": False, "times": times, "above": 0.78, "outer": True}
+                for what, times in (("predicted sd", 1.8), ("interval", 0.73), ("age", 1.1))
+            ),
+            {"what": "age", "ends": True, "times": 1.0, "above": 0.5, "outer": False},
+        )
+    ),
     *(row_fault("order", lag=lag, here=0.12, there=0.85) for lag in (0, 1, -7)),
 )
 """Each thing that rows are not."""
@@ -173,6 +185,12 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             chosen |= {"claimed": False, "overall": 0.88}
             apart = {**chosen, "overall": 0.9}
             claim = {"claimed": 0.9}
+            off = {"errors": True, "rows": 400.0}
+            bias = {**off, "signal": "bias", "size": 0.4 * sign, "overall": 0.1}
+            other = {"where_2": "season=summer", "signal_2": "bias", "size_2": -0.48 * sign}
+            wide = {**off, "signal": "spread", "size": 1.25, "overall": 1.06}
+            more = {"where_2": "season=summer", "signal_2": "spread", "size_2": 0.8}
+            third = {"where_3": "region=north", "signal_3": "bias", "size_3": 0.2}
             worst = record("worst_group_shortfall", 0.1, group="season=winter", options=claim)
             return [
                 draft(effect, where="season=winter", worst=worst, **chosen),
@@ -180,6 +198,16 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(effect, where="season=winter", worst=None, **chosen),
                 draft(effect, where="season=winter", worst=worst, **apart),
                 draft(effect, where="season=winter", worst=worst, **least),
+                *(
+                    draft(effect, where="season=winter", worst=worst, **told)
+                    for told in (
+                        bias,
+                        {**bias, **other, "overall": 0.01},
+                        wide,
+                        {**wide, **more, **third},
+                        {**bias, "spells": 3.0, "p_here": 0.001},
+                    )
+                ),
             ]
         case "region":
             low = ("coverage", record("worst_region", 0.86, options={"where": "wind > 7.2"}))

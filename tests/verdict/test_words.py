@@ -182,6 +182,8 @@ def test_every_finding_has_an_exact_text() -> None:
 
 
 ROWS = {
+    "without_y": "30 of 120 rows have no y; nothing that was stated sets them apart. Over all rows "
+    "coverage is between 68 and 93 %.",
     "variance": "Errors are 20.51 times their stated size and go with its square root: this looks "
     "like a variance. Read that column with --variance, or give its square root.",
     "units": "Where plant=C, predictions look divided by 1,000. Give y and predictions in one "
@@ -216,6 +218,34 @@ def test_what_rows_are_not_and_what_to_do() -> None:
     for each in drafts("rows", 1.0):
         seen.setdefault(each.facts["found"][0].name, sentence(finding(each, "caution"), each))
     assert seen == {"copies": EXACT["rows", "caution"], **ROWS}
+
+
+def test_what_sets_rows_without_y_apart() -> None:
+    drawn = [each for each in drafts("rows", 1.0) if each.facts["found"][0].name == "without_y"]
+    said = [sentence(finding(each, "caution"), each) for each in drawn[1:]]
+    assert [each.removeprefix("30 of 120 rows have no y") for each in said] == [
+        ": 58 % of those in site=B, 3 % of the others.",
+        "; their predicted sd is 1.8 times that of the rest.",
+        "; their interval is 0.73 times as wide as that of the rest.",
+        "; their age is above that of 78 % of the rest.",
+        "; their age is less often extreme than that of the rest.",
+    ]
+
+
+def test_groups_that_differ_in_bias_or_spread() -> None:
+    winter = "In season=winter"
+    short = "season=winter is at least 8 points short of its claim."
+    assert told("groups", "bad", 1.0)[5:9] == [
+        f"{winter} predictions are 0.40 predicted standard deviations too low on average, 0.10 "
+        f"overall: groups differ in bias. {short}",
+        f"{winter} predictions are 0.40 predicted standard deviations too low on average, in "
+        f"season=summer 0.48 too high: groups differ in bias. They cancel overall. {short}",
+        f"{winter} errors are 1.25 times their stated size, 1.06 overall: groups differ in spread. "
+        f"{short}",
+        f"{winter} errors are 1.25 times their stated size, 1.06 overall, in season=summer 0.80 "
+        f"times: groups differ in spread. 1 more difference stands out. {short}",
+    ]
+    assert "too high on average, 0.10 too low overall" in told("groups", "bad", -1.0)[5]
 
 
 def test_whole_numbers_are_not_asked_for_unrounded() -> None:

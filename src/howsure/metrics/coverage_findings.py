@@ -260,7 +260,7 @@ def _one_sided_words(draft: Draft, _: Finding) -> Words:
 def _groups(case: Case) -> Draft:
     """By coverage, bias and spread: two tests, of which the clearer tells.
 
-    A spread that coverage shows too is told by it.
+    What is not clear by itself, and a spread that coverage shows too, is told by coverage.
     """
     try:
         errors = case.get(ERRORS)
@@ -272,7 +272,8 @@ def _groups(case: Case) -> Draft:
         return _by_errors(case, errors)
     p = min(2.0 * min(errors.p, covered.p), 1.0)
     shown = 2.0 * covered.p < LEVEL and errors.options["signal"] == "spread"
-    if errors.p >= covered.p or shown:
+    clear = 2.0 * min(errors.p, float(errors.options.get("p_here", 1.0))) < LEVEL
+    if errors.p >= covered.p or shown or not clear:
         return replace(covered, p=p)
     return replace(_by_errors(case, errors), p=p, good=covered.good)
 
@@ -330,7 +331,7 @@ def _by_coverage(case: Case) -> Draft:
 def _in_groups(draft: Draft, finding: Finding) -> Words:
     """The groups whose bias or spread differs from that of all rows, the clearest first."""
     facts, seen, more = draft.facts, "", []
-    ends = [end for end in ("", "_2", "_3", "_4") if f"where{end}" in facts]
+    ends = ["", *(end for end in ("_2", "_3", "_4") if f"where{end}" in facts)]
     alike = [end for end in ends if facts[f"signal{end}"] == facts["signal"]]
     sizes = [float(facts[f"size{end}"]) for end in alike]
     overall = float(facts["overall"])
@@ -352,7 +353,8 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
         seen += f", in {facts[f'where{alike[1]}']} {told[1]}"
     others = len(ends) - min(len(alike), 2)
     if others:
-        more.append("1 more stands out." if others == 1 else f"{others} more stand out.")
+        verb = "difference stands" if others == 1 else "differences stand"
+        more.append(f"{others} more {verb} out.")
     worst = facts.get("worst")
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > _SMALL:
         more.append(f"{worst.group} is at least {points(worst.lower)} short of its claim.")

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, InputError, UnanswerableError
 from howsure.core.progress import report_progress
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
@@ -435,9 +435,6 @@ class _Bench:
         if isinstance(told, str):
             raise InputError(told)
         drop = rows - told
-        width = [
-            float(np.average(_unit(each), weights=counts(each))) for each in (self.evalset, after)
-        ]
         return _Made(
             fit.candidate,
             fit.by,
@@ -445,7 +442,7 @@ class _Bench:
             self._gain(drop, rows),
             self._healed(after),
             self._covered(after),
-            width[1] < (1.0 - _EQUAL) * width[0],
+            self._width(after) < (1.0 - _EQUAL) * self._width(self.evalset),
         )
 
     def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[RecalibrationTrial]:
@@ -458,7 +455,9 @@ class _Bench:
         own = [_tested(drops[k][worst], self.evalset.take(worst))[1] for k in divided]
         proven = holm(np.array([*(p for _, p in tests), *own])) < PROVEN
         parts = list(self._parts(unit))
-        narrowing = any(each.narrows for each in made) and not self._may_narrow()
+        narrowing = any(each.narrows for each in made) and not may_narrow(
+            self.evalset, self._headline
+        )
         sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
         tried = []
         for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
@@ -489,9 +488,19 @@ class _Bench:
             )
         return tried
 
-    def _may_narrow(self) -> bool:
-        coverage = headline_coverage(choose_coverages(self.evalset, self.coverages))
-        return may_narrow(self.evalset, coverage)
+    @property
+    def _headline(self) -> float:
+        return headline_coverage(choose_coverages(self.evalset, self.coverages))
+
+    def _width(self, evalset: EvalSet) -> float:
+        """Mean width of finite intervals; 0 where none has two ends."""
+        try:
+            lower, upper = View(evalset).get("ends", self._headline)
+        except UnanswerableError:
+            return 0.0
+        width, mass = upper - lower, counts(evalset)
+        finite = np.isfinite(width)
+        return float(np.average(width[finite], weights=mass[finite])) if finite.any() else 0.0
 
     def _advice(self, trial: RecalibrationTrial, score: str) -> Advice:
         names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
@@ -503,8 +512,7 @@ class _Bench:
         worst = self._worst_rows()
         if not worst.any():
             return math.nan
-        coverage = headline_coverage(choose_coverages(self.evalset, self.coverages))
-        covered = View(evalset).get("covered", coverage)[worst]
+        covered = View(evalset).get("covered", self._headline)[worst]
         return float(np.average(covered, weights=counts(self.evalset)[worst]))
 
     def _lifted(self, after: float) -> tuple[str, float, float] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, optimize, special
+from scipy import fft, special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
@@ -20,6 +20,7 @@ from howsure.core.rng import child, row_hashes
 from howsure.metrics.finding import LEVEL, Case
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
+from howsure.stats.estimate import spread_of
 from howsure.verdict.copies import RowFault
 
 NAME = "without_y"
@@ -82,7 +83,7 @@ def _what_is_apart(held: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
             continue
         for label in np.unique(values)[:_MOST_LABELS].tolist():
             inside = values[rows] == label
-            if _FEWEST <= inside.sum() < len(rows):
+            if max(_FEWEST, held.fewest) <= inside.sum() < len(rows):
                 named.append((name, label))
                 columns.append(_centred(inside.astype(np.float64)))
     if not columns:
@@ -182,56 +183,35 @@ def _largest(columns: FloatArray, gone: BoolArray, *, turned: bool) -> tuple[int
 
 # ---- whether predictions may be narrowed ---------------------------------------------------------
 
-_CLEAR = 3.0
-"""Log odds that are clear."""
-_STEEPNESS = (0.5, 1.0, 2.0, 4.0, 8.0, 30.0)
-_LARGEST_SHARES = (1.0, 0.75, 0.5)
-"""Of rows with large errors that lack y."""
-_GRID = 2_000
+_CENTRAL = (0.25, 0.5, 0.75)
+"""Coverages at which too wide predictions show, beside the headline."""
+_SURE = 0.01
+"""Of right predictions, whatever labels are missing, this share at most may be narrowed."""
 
 
 def may_narrow(evalset: EvalSet, coverage: float) -> bool:
-    """Whether rows without y allow narrower predictions.
+    """Whether predictions are too wide, whatever the y of rows without it are.
 
-    Light tails and intervals that cover too often are what labels leave that are missing by the
-    size of the error. So narrowing needs that the law of the errors speaks against such a lack, or
-    that all rows would be covered too often were all without y missed.
+    Light tails and intervals that cover too often are what is left where labels are missing by the
+    size of the error. So some interval must hold y in more rows than it claims even if all rows
+    without y are missed: that no lack explains, as it only takes hits away.
     """
     rest = evalset.without_y
     if rest is None:
         return True
-    view, known, lacking = View(evalset), _count(evalset), _count(rest)
-    n = known + lacking
-    hits = known * float(np.average(view.get("covered", coverage), weights=evalset.multiplicities))
-    surely = float(special.betaincinv(hits, n - hits + 1.0, LEVEL)) > coverage if hits else False
-    try:
-        odds = _by_size(view.get("pit"), lacking / n)
-    except UnanswerableError:
-        return surely
-    return odds < -_CLEAR or (surely and odds < _CLEAR)
-
-
-def _by_size(pit: FloatArray, lacking: float) -> float:
-    """Log odds that rows lack y by the size of their error, not that stated spreads are too large.
-
-    Errors are normal in their scores. Lack rises with size as a logistic curve, of the steepness
-    and the height that fit best, and comes up as often as it does.
-    """
-    size = np.abs(special.ndtri(np.clip(pit, 1e-12, 1.0 - 1e-12)))
-    wide = float(size @ size - len(size) * (1.0 + math.log(float(np.mean(size * size))))) / 2.0
-    grid = special.ndtri((1.0 + (np.arange(_GRID) + 0.5) / _GRID) / 2.0)
-    best = -math.inf
-    for steep in _STEEPNESS:
-        for most in _LARGEST_SHARES:
-            if most <= lacking:
-                continue
-            middle = optimize.brentq(
-                lambda at, s=steep, m=most: (
-                    m * float(special.expit(s * (grid - at)).mean()) - lacking
-                ),
-                -10.0 - 20.0 / steep,
-                60.0,
-            )
-            left = 1.0 - most * special.expit(steep * (size - middle))
-            best = max(best, float(np.log(np.maximum(left, 1e-12) / (1.0 - lacking)).sum()))
-    return best - wide
+    view, share = View(evalset), _count(evalset) / (_count(evalset) + _count(rest))
+    weights, tested = evalset.weights, dict.fromkeys((coverage, *_CENTRAL))
+    n = evalset.n if weights is None else weights.effective_n
+    for claim in tested:
+        try:
+            hits = np.asarray(view.get("covered", claim), dtype=np.float64)
+        except UnanswerableError:
+            continue
+        mean = float(np.average(hits, weights=evalset.multiplicities))
+        spread = spread_of(hits - mean, weights, evalset.units)
+        plain = math.sqrt(claim * (1.0 - claim) * share / n)
+        error = max(share * float(np.nan_to_num(spread.error[0], nan=math.inf)), plain)
+        t = (share * mean - claim) / error
+        if special.stdtr(max(float(spread.degrees[0]), 1.0), -t) * len(tested) < _SURE:
+            return True
+    return False
