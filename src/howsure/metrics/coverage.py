@@ -672,26 +672,6 @@ _ENTRIES = (
         ),
     ),
     Metric(
-        name="groups_differ_in_errors",
-        title="Do groups differ in bias or spread?",
-        synonyms=("bias by group", "spread by group"),
-        question=Question.CALIBRATION,
-        meaning="P-value of the test that no group is biased, or spread, otherwise than all rows.",
-        formula="min over groups and φ_1, φ_2 of p of |Σ(φ − mean φ)| / sd, times their number",
-        source="Bonferroni over groups and both components",
-        direction=Direction.NONE,
-        units="p-value",
-        forms=(),
-        beside="groups",
-        standard_normal=math.nan,
-        notion=Notion.GROUP,
-        bounds=SHARE,
-        beware=(
-            "A p-value is no size: with many rows a difference without consequence is "
-            "significant. Groups must be chosen before y is seen."
-        ),
-    ),
-    Metric(
         name="worst_group_shortfall",
         title="Shortfall of the worst group",
         synonyms=("worst group", "worst group coverage"),

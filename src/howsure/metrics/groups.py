@@ -222,7 +222,7 @@ def compare_groups(
         )
         record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
         records.append(replace(record, **named))
-    if evalset.beliefs:
+    if evalset.beliefs and ERRORS in entries:
         found = attempt(
             f"{ERRORS} of {evalset.model}",
             partial(errors_differ, evaluation.view, divided, confidence=confidence),
