@@ -158,7 +158,7 @@ def page(metric: Metric) -> str:
         if weighted(metric)
         else "It needs rows without weights, and has no value where there are some."
     )
-    of_rows = "whether y is covered" if metric.per_coverage else "the PIT"
+    of_rows = "the PIT" if metric.question is Question.CALIBRATION else "whether y is covered"
     lines = [
         f"# {metric.title}",
         "",
