@@ -248,9 +248,9 @@ class EvalSet:
 
     def take(self, rows: Rows) -> Self:
         """The rows chosen by an index or a mask, with all that belongs to them."""
-        names = self.rows if self.rows is not None else np.arange(self.n)
+        names, y = self.row_names(), self.y[rows]
         return type(self)(
-            y=self.y[rows],
+            y=y,
             beliefs=tuple(belief.take(rows) for belief in self.beliefs),
             point=None if self.point is None else self.point[rows],
             uncertainty=None if self.uncertainty is None else self.uncertainty[rows],
@@ -269,8 +269,17 @@ class EvalSet:
             chronology=None if self.chronology is None else self.chronology.take(rows),
             fewest=self.fewest,
             baselines=tuple(each.take(rows) for each in self.baselines),
-            without_y=self.without_y,
+            without_y=self._without_y_of(len(y)),
         )
+
+    def _without_y_of(self, rows: int) -> EvalSet | None:
+        """As large a share of the rows without y as so many are of all others."""
+        rest = self.without_y
+        if rest is None or rows >= self.n:
+            return rest
+        order = np.argsort(row_hashes(rest.y, *_beliefs(rest)), kind="stable")
+        few = round(rest.n * rows / self.n)
+        return rest.take(order[:few]) if few else None
 
     def row_names(self) -> Labels:
         """Names of the rows."""
