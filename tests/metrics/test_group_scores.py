@@ -71,7 +71,7 @@ def differ(held: EvalSet) -> Estimate:
 
 def named(found: Estimate) -> dict[str, float]:
     """The groups that are named, each with its size."""
-    ends = [end for end in ("", "_2", "_3", "_4") if f"where{end}" in found.details]
+    ends = [end for end in ("", "_2") if f"where{end}" in found.details]
     return {str(found.details[f"where{end}"]): float(found.details[f"size{end}"]) for end in ends}
 
 

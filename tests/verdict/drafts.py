@@ -190,7 +190,6 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             other = {"where_2": "season=summer", "signal_2": "bias", "size_2": -0.48 * sign}
             wide = {**off, "signal": "spread", "size": 1.25, "overall": 1.06}
             more = {"where_2": "season=summer", "signal_2": "spread", "size_2": 0.8}
-            third = {"where_3": "region=north", "signal_3": "bias", "size_3": 0.2}
             worst = record("worst_group_shortfall", 0.1, group="season=winter", options=claim)
             return [
                 draft(effect, where="season=winter", worst=worst, **chosen),
@@ -204,7 +203,7 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                         bias,
                         {**bias, **other, "overall": 0.01},
                         wide,
-                        {**wide, **more, **third},
+                        {**wide, **more},
                         {**bias, "spells": 3.0, "p_here": 0.001},
                     )
                 ),

@@ -269,16 +269,16 @@ def _groups(case: Case) -> Draft:
     try:
         covered = _by_coverage(case)
     except UnanswerableError:
-        return _by_errors(case, errors)
+        return _by_errors(errors)
     p = min(2.0 * min(errors.p, covered.p), 1.0)
     shown = 2.0 * covered.p < LEVEL and errors.options["signal"] == "spread"
     clear = 2.0 * min(errors.p, float(errors.options.get("p_here", 1.0))) < LEVEL
     if errors.p >= covered.p or shown or not clear:
         return replace(covered, p=p)
-    return replace(_by_errors(case, errors), p=p, good=covered.good)
+    return replace(_by_errors(errors), p=p, good=covered.good)
 
 
-def _by_errors(case: Case, test: Record) -> Draft:
+def _by_errors(test: Record) -> Draft:
     told = test.options
     moved = MOVED[str(told["signal"])]
     effect, *ends = (moved * float(told[name]) for name in ("deviation", "lower", "upper"))
@@ -289,11 +289,7 @@ def _by_errors(case: Case, test: Record) -> Draft:
         p=test.p,
         where=str(told["where"]),
         n=test.n,
-        facts={
-            **told,
-            "errors": True,
-            "worst": case.records.get("worst_group_shortfall"),
-        },
+        facts={**told, "errors": True},
     )
 
 
@@ -329,53 +325,39 @@ def _by_coverage(case: Case) -> Draft:
 
 
 def _in_groups(draft: Draft, finding: Finding) -> Words:
-    """The groups whose bias or spread differs from that of all rows, the clearest first."""
-    facts, seen, more = draft.facts, "", []
-    ends = ["", *(end for end in ("_2", "_3", "_4") if f"where{end}" in facts)]
-    alike = [end for end in ends if facts[f"signal{end}"] == facts["signal"]]
-    sizes = [float(facts[f"size{end}"]) for end in alike]
-    overall = float(facts["overall"])
+    """The group whose bias or spread differs most clearly, and the next if it is of that kind."""
+    facts, more = draft.facts, ""
+    size, overall = float(facts["size"]), float(facts["overall"])
+    other = float(facts["size_2"]) if facts.get("signal_2") == facts["signal"] else None
     if facts["signal"] == "bias":
-        cancel = min(sizes) < 0.0 < max(sizes) and abs(overall) < _CANCELLED * max(map(abs, sizes))
-        told = [f"{_far(sizes[0], SDS + ' ')} on average", *map(_far, sizes[1:])]
-        if cancel:
-            more = ["They cancel overall."]
+        seen = f"predictions are {_far(size, f'{SDS} ')} on average"
+        beside = "" if other is None else _far(other)
+        if other is not None and other * size < 0.0 and abs(overall) < _CANCELLED * abs(size):
+            more = "They cancel overall."
         else:
-            way = "" if overall * sizes[0] > 0.0 else f" {_way(overall)}"
-            told[0] += f", {small(abs(overall), 2, trim=False)}{way} overall"
-        seen = f"predictions are {told[0]}"
+            far = _far(overall)
+            seen += f", {far if overall * size < 0.0 else far.split()[0]} overall"
     else:
-        told = [f"{small(size, 2, trim=False)} times" for size in sizes]
-        seen = f"errors are {told[0]} their stated size, {small(overall, 2, trim=False)} overall"
+        times, whole, next_to = (
+            "" if each is None else f"{small(each, 2, trim=False)} times"
+            for each in (size, overall, other)
+        )
+        seen, beside = f"errors are {times} their stated size, {whole} overall", next_to
     clause = f"in {draft.where} {seen}"
-    seen = f"In {draft.where} {seen}"
-    if len(alike) > 1:
-        seen += f", in {facts[f'where{alike[1]}']} {told[1]}"
-    others = len(ends) - min(len(alike), 2)
-    if others:
-        verb = "difference stands" if others == 1 else "differences stand"
-        more.append(f"{others} more {verb} out.")
-    worst = facts.get("worst")
-    if finding.state == "bad" and isinstance(worst, Record) and worst.lower > _SMALL:
-        more.append(f"{worst.group} is at least {points(worst.lower)} short of its claim.")
+    if beside:
+        seen += f", in {facts['where_2']} {beside}"
     fault = f"groups differ in {facts['signal']}"
-    return Words(seen, fault, _well(), " ".join(more), _limit_of_spells(draft, finding), clause)
+    limit = _limit_of_spells(draft, finding)
+    return Words(f"In {draft.where} {seen}", fault, _well(), more, limit, clause)
 
 
-_SMALL = 0.01
-"""Share by which a group falls short of its claim that is not worth a word beside its bias."""
 _CANCELLED = 0.25
 """Bias of all rows beside that of a group, below which groups cancel."""
 
 
 def _far(shift: float, unit: str = "") -> str:
     """By how many predicted sds predictions are off, and which way."""
-    size = small(abs(shift), 2, trim=False)
-    return f"{size} {unit}{_way(shift)}"
-
-
-def _way(shift: float) -> str:
-    return "too low" if shift > 0 else "too high"
+    return f"{small(abs(shift), 2, trim=False)} {unit}too {'low' if shift > 0 else 'high'}"
 
 
 def _well() -> str:

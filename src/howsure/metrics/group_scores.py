@@ -34,7 +34,6 @@ FEWEST_UNITS = 5
 """Clusters (or rows that count, of importance weights) without which a group is not tested."""
 ERRORS = "groups_differ_in_errors"
 """The measure of `errors_differ`."""
-_MOST_NAMED = 4
 _SKEWNESS = (0.0, 2.0 * math.sqrt(5.0) / 7.0)
 """Of φ_1 and φ_2 under a right continuous model."""
 
@@ -277,71 +276,68 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
     """Is some group off otherwise than all rows, by the mean of φ_1 (bias) or of φ_2 (spread)?
 
     The smallest p-value over groups and both components counts as often as there are such. The
-    group that it names is moved until it is as the others are, and what then still stands out is
-    named too: one wrong group makes all others look wrong the other way.
+    group that it names is moved until it is as the others are, and what then stands out most is
+    named too, if it does: one wrong group makes all others look wrong the other way.
 
-    Details tell of each that is named (keys end with ``_2`` from the second on): ``where``, the
-    ``signal``, the group's shift in predicted sds or the multiple of the stated spread (``size``)
-    and its ``rows``; of the first also the size of all rows (``overall``), and its ``deviation``
-    from the mean component of all rows, with ends of an interval for all groups at once.
+    Details tell of both (keys of the second end with ``_2``): ``where``, the
+    ``signal``, the group's shift in predicted sds or the multiple of the stated spread (``size``);
+    of the first also its ``rows``, the size of all rows (``overall``), and its ``deviation`` from
+    the mean component of all rows, with ends of an interval for all groups at once.
     """
     evalset, moved = view.evalset, _Moved(view)
     labels = [label for grouping in divided for label in grouping.labels]
-    places = [(grouping, code) for grouping in divided for code in range(len(grouping.labels))]
-    ones, tests, steps, value, left_out = np.ones(evalset.n), 0, 1, math.nan, ""
-    units: FloatArray | None = None
-    told: dict[str, str | float] = {}
-    named: list[tuple[int, int]] = []
-    while len(named) < _MOST_NAMED:
+    places = [(grouping.codes, k) for grouping in divided for k in range(len(grouping.labels))]
+    noise, units = np.ones(evalset.n), _effective(evalset, divided, moved.components()[0])
+
+    def rows_of(group: int) -> BoolArray:
+        codes, code = places[group]
+        return np.asarray(codes == code)
+
+    def clearest(but: tuple[int, int] | None = None) -> tuple[list[GroupScores], int, int]:
         rows = moved.components()
-        if not named:
-            units = _effective(evalset, divided, rows[0])
         means = np.average(rows, axis=1, weights=evalset.mass)
         found = [
-            group_scores(evalset, divided, row - mean, ones, units=units, skewness=skewness)
+            group_scores(evalset, divided, row - mean, noise, units=units, skewness=skewness)
             for row, mean, skewness in zip(rows, means, moved.skewness, strict=False)
         ]
         p = np.stack([each.p for each in found])
-        for place in named:
-            p[place] = np.inf
-        order, group = (int(k) for k in np.unravel_index(np.argmin(p), p.shape))
-        (grouping, code), end = places[group], f"_{len(named) + 1}" if named else ""
-        inside = np.asarray(grouping.codes == code)
-        if not named:
-            tests = int(sum(each.tested.sum() for each in found))
-            if not tests:
-                raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {found[0].what}")
-            best, left_out = found[order], _left_out(found[0])
-            value, t = min(1.0, float(p[order, group]) * tests), float(best.t[group])
-            steps = _STEPS if value < LEVEL else 1  # of what is not proven its size is rough
-            off = float(np.average(rows[order][inside], weights=evalset.mass[inside]))
-            off -= float(means[order])
-            half = -float(special.ndtri((1.0 - confidence) / 2.0 / tests)) * abs(off / t)
-            told = {"statistic": abs(t), "deviation": off, "lower": off - half, "upper": off + half}
-            if best.spells[group]:
-                own = min(1.0, float(best.own[group]) * tests)
-                told |= {"spells": float(best.spells[group]), "p_here": own}
-        elif not p[order, group] * tests < LEVEL:
-            break
-        told |= {
-            f"where{end}": labels[group],
-            f"signal{end}": SIGNALS[order],
-            f"size{end}": moved.size(order, inside, steps),
-            f"rows{end}": float(evalset.mass[inside].sum()),
-        }
-        if not named:
-            told["overall"] = moved.size(order, np.ones(evalset.n, dtype=np.bool_), steps)
-        if not value < LEVEL:
-            break
-        named.append((order, group))
+        if but is not None:
+            p[but] = np.inf
+        order, group = np.unravel_index(np.argmin(p), p.shape)
+        return found, int(order), int(group)
+
+    found, order, group = clearest()
+    tests = int(sum(each.tested.sum() for each in found))
+    if not tests:
+        raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {found[0].what}")
+    best, inside, row = found[order], rows_of(group), moved.components()[order]
+    value, t = min(1.0, float(best.p[group]) * tests), float(best.t[group])
+    steps = _STEPS if value < LEVEL else 1  # of what is not proven the size is rough
+    off = float(np.average(row[inside], weights=evalset.mass[inside]))
+    off -= float(np.average(row, weights=evalset.mass))
+    half = -float(special.ndtri((1.0 - confidence) / 2.0 / tests)) * abs(off / t)
+    told = {
+        "statistic": abs(t),
+        "deviation": off,
+        "lower": off - half,
+        "upper": off + half,
+        "where": labels[group],
+        "signal": SIGNALS[order],
+        "size": moved.size(order, inside, steps),
+        "overall": moved.size(order, np.ones(evalset.n, dtype=np.bool_), steps),
+        "rows": float(evalset.mass[inside].sum()),
+    }
+    if best.spells[group]:
+        own = min(1.0, float(best.own[group]) * tests)
+        told |= {"spells": float(best.spells[group]), "p_here": own}
+    if value < LEVEL:
         moved.move(order, inside)
-    return p_value(value, told, left_out)
-
-
-def _left_out(found: GroupScores) -> str:
-    """How many groups are too small to be tested, in words."""
-    told = f"groups of fewer than {FEWEST_UNITS} {found.what} are left out: {found.few}"
-    return told if found.few else ""
+        left, order, group = clearest((order, group))
+        if left[order].p[group] * tests < LEVEL:
+            size = moved.size(order, rows_of(group))
+            told |= {"where_2": labels[group], "signal_2": SIGNALS[order], "size_2": size}
+    few = f"groups of fewer than {FEWEST_UNITS} {best.what} are left out: {best.few}"
+    return p_value(value, told, few if best.few else "")
 
 
 SIGNALS = ("bias", "spread")
