@@ -271,9 +271,14 @@ def _groups(case: Case) -> Draft:
     except UnanswerableError:
         return _by_errors(errors)
     p = min(2.0 * min(errors.p, covered.p), 1.0)
-    shown = 2.0 * covered.p < LEVEL and errors.options["signal"] == "spread"
-    clear = 2.0 * min(errors.p, float(errors.options.get("p_here", 1.0))) < LEVEL
-    if errors.p >= covered.p or shown or not clear:
+    by_rows = [
+        2.0 * min(each.p, float(facts.get("p_here", 1.0))) < LEVEL
+        for each, facts in ((errors, errors.options), (covered, covered.facts))
+    ]
+    told_by_coverage = by_rows[1] and (
+        errors.p >= covered.p or errors.options["signal"] == "spread"
+    )
+    if told_by_coverage or not by_rows[0]:
         return replace(covered, p=p)
     return replace(_by_errors(errors), p=p, good=covered.good)
 
