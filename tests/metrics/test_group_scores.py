@@ -115,6 +115,16 @@ def test_a_fault_of_all_rows_is_none_of_groups(wrong: dict[str, dict[str, float]
     assert differ(table("all", 2_000, **wrong)).p > 0.05
 
 
+def test_sizes_are_found_where_all_rows_fall_into_one_cell() -> None:
+    """Errors of 1.1 stated sds, all beyond the 75 % quantile, and of .6 sds, all within."""
+    sign = np.where(np.arange(80) % 4 < 2, 1.0, -1.0)
+    place = np.where(np.arange(80) % 2, "DE", "FR")
+    table = Quantiles(LEVELS, np.tile(stats.norm.ppf(LEVELS), (80, 1)))
+    y = sign * np.where(place == "DE", 1.1, 0.6)
+    sizes = named(differ(EvalSet.checked(y, table, groups={"place": place})))
+    assert sizes == {"place=FR": pytest.approx(0.6 / stats.norm.ppf(0.75), abs=0.01)}
+
+
 def test_counts_are_judged_at_a_draw_within_their_jump() -> None:
     rng = child(0, "groups in errors", "counts")
     rate = np.exp(rng.uniform(-2.0, 2.0, 3_000))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.core.errors import UnanswerableError
-from howsure.core.formats import listed, percent
+from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Record
 from howsure.core.times import Chronology
 from howsure.metrics.calibration.components import MOVED
@@ -335,25 +335,25 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
     size, overall = float(facts["size"]), float(facts["overall"])
     other = float(facts["size_2"]) if facts.get("signal_2") == facts["signal"] else None
     if facts["signal"] == "bias":
-        seen = f"predictions are {_far(size, f'{SDS} ')} on average"
-        beside = "" if other is None else _far(other)
+        clause = f"in {draft.where} predictions are {_far(size, f'{SDS} ')}"
+        seen, beside = f"{clause} on average", "" if other is None else _far(other)
         if other is not None and other * size < 0.0 and abs(overall) < _CANCELLED * abs(size):
             more = "They cancel overall."
         else:
-            far = _far(overall)
-            seen += f", {far if overall * size < 0.0 else far.split()[0]} overall"
+            way = f" {_far(overall).partition(' ')[2]}" if overall * size < 0.0 else ""
+            seen += f", {fixed(abs(overall), 2)}{way} overall"
     else:
-        times, whole, next_to = (
+        times, whole, beside = (
             "" if each is None else f"{small(each, 2, trim=False)} times"
             for each in (size, overall, other)
         )
-        seen, beside = f"errors are {times} their stated size, {whole} overall", next_to
-    clause = f"in {draft.where} {seen}"
+        clause = f"in {draft.where} errors are {times} their stated size"
+        seen = f"{clause}, {whole} overall"
     if beside:
         seen += f", in {facts['where_2']} {beside}"
     fault = f"groups differ in {facts['signal']}"
     limit = _limit_of_spells(draft, finding)
-    return Words(f"In {draft.where} {seen}", fault, _well(), more, limit, clause)
+    return Words(f"I{seen[1:]}", fault, _well(), more, limit, clause)
 
 
 _CANCELLED = 0.25
@@ -450,7 +450,7 @@ FINDINGS = (
         words=_groups_words,
         measures=("groups_differ", ERRORS, "worst_group_shortfall"),
         section="Groups",
-        name="the balance between groups",
+        name="coverage in groups",
         cause="how groups differ",
         needs="For groups: more rows of {where}, or a model that uses this column.",
         measured=False,  # its effect may be of probabilities, its sentence of bias

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import optimize, special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
@@ -312,7 +312,7 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {found[0].what}")
     best, inside, row = found[order], rows_of(group), moved.components()[order]
     value, t = min(1.0, float(best.p[group]) * tests), float(best.t[group])
-    steps = _STEPS if value < LEVEL else 1  # of what is not proven the size is rough
+    roughly = not value < LEVEL
     off = float(np.average(row[inside], weights=evalset.mass[inside]))
     off -= float(np.average(row, weights=evalset.mass))
     half = -float(special.ndtri((1.0 - confidence) / 2.0 / tests)) * abs(off / t)
@@ -323,8 +323,8 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
         "upper": off + half,
         "where": labels[group],
         "signal": SIGNALS[order],
-        "size": moved.size(order, inside, steps),
-        "overall": moved.size(order, np.ones(evalset.n, dtype=np.bool_), steps),
+        "size": moved.size(order, inside, roughly=roughly),
+        "overall": moved.size(order, np.ones(evalset.n, dtype=np.bool_), roughly=roughly),
         "rows": float(evalset.mass[inside].sum()),
     }
     if best.spells[group]:
@@ -342,8 +342,7 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
 
 SIGNALS = ("bias", "spread")
 """What the components tell of."""
-_SIZES = (shift_of, scale_of)
-_STEPS = 3  # Newton's, to a size; that of normal errors is near already, but for few members
+_REACH, _FARTHEST, _NEAR = 0.05, 10.0, 1e-3  # of a shift in sds, or of a log scale
 
 
 class _Moved:
@@ -368,27 +367,39 @@ class _Moved:
         low, high = place
         return legendre(low + self.draws * (high - low))[:2]
 
-    def size(self, order: int, part: BoolArray, steps: int = _STEPS) -> float:
-        """The shift, or the scale, without which a part's mean component would vanish."""
-        before, found = (self.shift, self.scale), (0.0, 1.0)[order]
-        for _ in range(steps):
-            row = self.components()[order]
-            step = _SIZES[order](float(np.average(row[part], weights=self.mass[part])))
-            found = found + step if order == 0 else found * step
-            self._by(order, part, step)
+    def size(self, order: int, part: BoolArray, *, roughly: bool = False) -> float:
+        """The shift, or the scale, without which a part's mean component would vanish.
+
+        Roughly, that of normal errors; few members blur it, and cells make steps of the mean.
+        """
+        weights, before = self.mass[part], (self.shift, self.scale)
+
+        def left(move: float) -> float:
+            self.shift, self.scale = before
+            self._by(order, part, move)
+            return float(np.average(self.components()[order][part], weights=weights))
+
+        now = left(0.0)
+        guess = shift_of(now) if order == 0 else math.log(scale_of(now))
+        reach = _REACH
+        while not roughly and reach < _FARTHEST and left(guess - reach) * left(guess + reach) > 0:
+            reach *= 4.0
+        if not roughly and reach < _FARTHEST:
+            guess = float(optimize.brentq(left, guess - reach, guess + reach, xtol=_NEAR))
         self.shift, self.scale = before
-        return found
+        return guess if order == 0 else math.exp(guess)
 
     def move(self, order: int, part: BoolArray) -> None:
         """Move a part until it is as all other rows are."""
         own, others = self.size(order, part), self.size(order, ~part)
-        self._by(order, part, own - others if order == 0 else own / others)
+        self._by(order, part, own - others if order == 0 else math.log(own / others))
 
-    def _by(self, order: int, part: BoolArray, step: float) -> None:
+    def _by(self, order: int, part: BoolArray, move: float) -> None:
+        """Shift a part by so many sds, or scale it by the exponential."""
         if order == 0:
-            self.shift = self.shift + part * step * self.scale
+            self.shift = self.shift + part * move * self.scale
         else:
-            self.scale = self.scale * np.where(part, step, 1.0)
+            self.scale = self.scale * np.where(part, math.exp(move), 1.0)
 
 
 def _effective(
