@@ -27,12 +27,14 @@ from scipy import optimize, signal, special, stats
 from howsure.inputs import load, load_unlabelled
 from howsure.metrics.baseline import with_baselines
 from howsure.metrics.compare import standing
+from howsure.metrics.finding import Case
 from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.report.monitor import fit_monitor
 from howsure.report.monitor import monitored as report_of
 from howsure.verdict import QUESTIONS, examine
 from howsure.verdict.rows import row_faults
+from howsure.verdict.without_y import may_narrow, without_y
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
 MARKED = re.compile(
@@ -454,6 +456,38 @@ def overlapping(
     return world
 
 
+def in_sites(
+    shift: dict[str, float] | None = None,
+    scale: dict[str, float] | None = None,
+    *,
+    kind: str = "normal",
+    sites: int = 4,
+    noise: Noise | None = None,
+) -> World:
+    """Errors of some of these sites shifted, in sds, or scaled; by chance or by whole clusters."""
+
+    def world(rng: np.random.Generator, n: int) -> EvalSet:
+        drawn = rows(rng, n)
+        z, known_of = (rng.normal(size=n), {}) if noise is None else noise(rng, n)
+        unit = np.asarray(known_of.get("cluster", np.arange(n)))
+        names = np.array([chr(65 + k) if k < 26 else f"S{k}" for k in range(sites)])
+        site = rng.choice(names, n)[unit]
+        moved = np.array([(shift or {}).get(each, 0.0) for each in site])
+        times = np.array([(scale or {}).get(each, 1.0) for each in site])
+        y = drawn.mean + drawn.sd * (z * times + moved)
+        prediction: Any = Distribution.normal(drawn.mean, drawn.sd)
+        if kind == "samples":
+            spread = drawn.sd[:, None] * rng.normal(size=(n, 10))
+            prediction = Samples(drawn.mean[:, None] + spread)
+        elif kind == "quantiles":
+            at = drawn.sd[:, None] * stats.norm.ppf(FIVE)
+            prediction = Quantiles(FIVE, drawn.mean[:, None] + at)
+        groups = {"site": site, "sex": drawn.groups["sex"]}
+        return EvalSet.checked(y, prediction, groups=groups, **known_of)
+
+    return world
+
+
 HOURS = np.datetime64("2022-01-01T00") + np.arange(17_520).astype("timedelta64[h]")
 
 
@@ -520,6 +554,8 @@ REMEMBERED: tuple[tuple[str, Noise, str, tuple[int, ...]], ...] = (
 KINDS = ("normal", "samples", "quantiles", "intervals")
 
 BOTH = ("groups", "features")
+SITES = (400, 1_600, 5_000)
+"""Numbers of rows of which some sites are wrong."""
 
 
 @dataclass(frozen=True)
@@ -727,6 +763,35 @@ CELLS: tuple[Cell, ...] = (
         overlapping(24, stated=lambda lead: 1.0 - 0.4 * lead),
         ("lead_time",),
         sizes=(2_400, 9_600),
+    ),
+    Cell("4 sites", in_sites(), sizes=(100, 400, 1_600)),
+    Cell("40 sites", in_sites(sites=40), sizes=(400, 1_600)),
+    *(
+        Cell(f"4 sites, {name}", in_sites(kind=kind, noise=noise), sizes=(400, 1_600))
+        for name, kind, noise in (
+            ("10 members", "samples", None),
+            ("5 quantiles", "quantiles", None),
+            ("AR(.8) in time", "normal", autoregressive(0.8)),
+            ("of whole clusters of 20", "normal", alike(20)),
+        )
+    ),
+    *(
+        Cell(f"{name} in {where}, {kind}", in_sites(*wrong, kind=kind), ("groups",), sizes=SITES)
+        for name, where, wrong in (
+            ("bias of .4 sd", "one of 4 sites", ({"B": 0.4},)),
+            ("biases of ± .4 sd", "two of 4 sites", ({"B": 0.4, "C": -0.4},)),
+            ("sd × .8", "one of 4 sites", ({}, {"B": 1.25})),
+        )
+        for kind in ("normal", "samples", "quantiles")
+    ),
+    *(
+        Cell(
+            f"biases of ± .8 sd in two of 4 sites, {name}",
+            in_sites({"B": 0.8, "C": -0.8}, noise=noise),
+            ("groups",),
+            sizes=(400, 1_600),
+        )
+        for name, noise in (("AR(.8)", autoregressive(0.8)), ("clusters of 20", alike(20)))
     ),
 )
 
@@ -954,6 +1019,76 @@ def suspected_lines(found: dict[int, list[list[str]]]) -> list[str]:
             f"| {listed} | {len(told):,} |"
         )
     return lines
+
+
+Gone = Callable[[np.random.Generator, Rows, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Rows of which some have no y, with how many times too large their sds are stated.
+
+    `gone` is given a generator, the rows and their errors in sds.
+    """
+
+    name: str
+    gone: Gone
+    times: float = 1.0
+
+    @property
+    def apart(self) -> bool:
+        """Whether what was stated of rows without y is otherwise."""
+        return self.name.startswith("those of") or "site" in self.name
+
+
+def largest(values: np.ndarray, part: float) -> np.ndarray:
+    """The rows of the largest values."""
+    return values > np.quantile(values, 1.0 - part)
+
+
+def logistic(errors: np.ndarray) -> np.ndarray:
+    """A chance that rises with the size of an error."""
+    return special.expit(3.0 * (np.abs(errors) - 1.5))
+
+
+LACKING = (
+    Lacking("a quarter at random", lambda rng, d, z: rng.random(len(z)) < 0.25),
+    Lacking("those of the widest quarter", lambda rng, d, z: largest(d.sd, 0.25)),
+    Lacking("those of the widest 5 %", lambda rng, d, z: largest(d.sd, 0.05)),
+    Lacking(
+        "a fifth in one site, a tenth elsewhere",
+        lambda rng, d, z: rng.random(len(z)) < np.where(d.groups["site"] == "B", 0.2, 0.1),
+    ),
+    Lacking("the quarter with the largest errors", lambda rng, d, z: largest(np.abs(z), 0.25)),
+    Lacking("more of larger errors", lambda rng, d, z: rng.random(len(z)) < logistic(z)),
+    Lacking("2 % at random, sd × 1.25", lambda rng, d, z: rng.random(len(z)) < 0.02, 1.25),
+    Lacking("a quarter at random, sd × 1.25", lambda rng, d, z: rng.random(len(z)) < 0.25, 1.25),
+    Lacking("a quarter at random, sd × 1.6", lambda rng, d, z: rng.random(len(z)) < 0.25, 1.6),
+)
+"""Which rows have no y."""
+LACKING_SIZES = (400, 1_600)
+
+
+def without_labels(task: tuple[int, int, int]) -> tuple[int, int, tuple[bool, bool]]:
+    """Whether rows of one table without y are said to be apart, and the others may be narrowed."""
+    place, n, number = task
+    rng = np.random.default_rng([4_000 + place, n, number])
+    drawn, errors, what = rows(rng, n), rng.normal(size=n), LACKING[place]
+    gone = what.gone(rng, drawn, errors)
+    y = np.where(gone, np.nan, drawn.mean + drawn.sd * errors)
+    table = {"y": y, "mean": drawn.mean, "sd": what.times * drawn.sd, **drawn.groups}
+    (held,) = load(table, missing="drop", groups="site,sex").evalsets
+    fault = without_y(Case(held, {}, 0.9))
+    return place, n, (fault is not None and bool(fault.facts["apart"]), may_narrow(held, 0.9))
+
+
+def lacking_lines(found: dict[tuple[int, int], list[tuple[bool, bool]]]) -> list[str]:
+    """How often rows without y are apart, and narrowing is allowed: a line for each kind and n."""
+    return [
+        f"| {LACKING[place].name} | {n:,} | {share(sum(a for a, _ in told), len(told))} "
+        f"| {share(sum(b for _, b in told), len(told))} | {len(told)} |"
+        for (place, n), told in found.items()
+    ]
 
 
 Drawn = tuple[np.ndarray, list[Any]]
@@ -1251,6 +1386,28 @@ ROWS_PLANTED = Section(
     [(each.name, f"{n:,}") for each in PLANTED for n in each.sizes],
     lambda cells: cells[1] != "100" and float(cells[2]) < 95.0,
 )
+
+
+def wrong_of_labels(cells: list[str]) -> bool:
+    """Whether rows without y are too often said to be apart, or too seldom, or narrowed."""
+    what = next(each for each in LACKING if each.name == cells[0])
+    narrowed = what.times == 1.0 and beyond(cells[3], 0.01, cells[4])
+    if not what.apart:
+        return narrowed or beyond(cells[2], 0.05, cells[4])
+    return narrowed or (cells[1] == "1,600" and float(cells[2]) < 95.0)
+
+
+LABELS = Section(
+    "Rows without y",
+    "*Apart* are tables in which what was stated of rows without y is said to differ: the bar is "
+    "5 % where it does not, and 95 % at n = 1,600 where it does. *Narrowed* are those in which a "
+    "recalibration may narrow intervals: where stated sds are right, the bar is 1 %.",
+    "| rows without y | n | apart, % | narrowed, % | tables |",
+    [(each.name, f"{n:,}") for each in LACKING for n in LACKING_SIZES],
+    wrong_of_labels,
+)
+
+
 WATCHED = [(law, width, n) for law in INPUTS for width in (1, 2, 3) for n in (300, 1_000)]
 MONITOR = Section(
     "The monitor",
@@ -1349,6 +1506,13 @@ def main() -> None:
         for n in each.sizes
         for number in range(max(chosen.tables // 3, 10))
     ]
+    lacking_tasks = [
+        (place, n, number)
+        for place, each in enumerate(LACKING)
+        if asked(f"without y: {each.name}")
+        for n in LACKING_SIZES
+        for number in range(chosen.tables)
+    ]
     suspected_tasks = [
         (place, n, number)
         for n in ROW_SIZES
@@ -1358,6 +1522,7 @@ def main() -> None:
     ]
     of_rows: dict[tuple[int, int], list[tuple[bool, list[str]]]] = {}
     said: dict[int, list[list[str]]] = {}
+    lacking: dict[tuple[int, int], list[tuple[bool, bool]]] = {}
     found: dict[tuple[int, int], list[dict[str, str]]] = {}
     raced: dict[tuple[int, int], list[np.ndarray]] = {}
     seen: dict[tuple[str, int, int], list[dict[str, np.ndarray]]] = {}
@@ -1370,6 +1535,8 @@ def main() -> None:
             used += seconds
         for place, n, named, bad in pool.map(planted, planted_tasks, chunksize=5):
             of_rows.setdefault((place, n), []).append((named, bad))
+        for place, n, told in pool.map(without_labels, lacking_tasks, chunksize=20):
+            lacking.setdefault((place, n), []).append(told)
         for n, names in pool.map(suspected, suspected_tasks, chunksize=20):
             said.setdefault(n, []).append(names)
         for place, n, kept in pool.map(race, raced_tasks, chunksize=10):
@@ -1389,6 +1556,7 @@ def main() -> None:
         *FAULTS.text(fault_lines(found), before),
         *ROWS_PLANTED.text(planted_lines(of_rows), before),
         *ROWS_RIGHT.text(suspected_lines(said), before),
+        *LABELS.text(lacking_lines(lacking), before),
         *BEST.text(races(raced), before),
         *MONITOR.text(monitored(seen), before),
         *unseen(),

@@ -158,6 +158,7 @@ def page(metric: Metric) -> str:
         if weighted(metric)
         else "It needs rows without weights, and has no value where there are some."
     )
+    of_rows = "the PIT" if metric.question is Question.CALIBRATION else "whether y is covered"
     lines = [
         f"# {metric.title}",
         "",
@@ -172,7 +173,7 @@ def page(metric: Metric) -> str:
         f"| notion it tests | {metric.notion.value} |",
         f"| value of a perfect model | {_target(metric)} |",
         f"| computed at each coverage | {'yes' if metric.per_coverage else 'no'} |",
-        f"| computed from | {read or 'whether y is covered, and groups'} |",
+        f"| computed from | {read or f'{of_rows}, and groups'} |",
         f"| source | {metric.source} |",
         *([f"| also called | {_cell(', '.join(metric.synonyms))} |"] if metric.synonyms else []),
         *([f"| on arrays | {', '.join(functions)} |"] if functions else []),

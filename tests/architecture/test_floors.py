@@ -53,7 +53,7 @@ OPTIONAL = {
 FORMULA_FLOORS = {"core", "stats"}
 BESIDE_TOPICS = {
     *("interval_rows", "finding"),
-    *("view", "measure", "recording", "groups", "compare", "shared"),
+    *("view", "measure", "recording", "groups", "group_scores", "compare", "shared"),
     *("assess", "laws", "examples", "skce"),  # which take predictions
 }
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -110,6 +110,18 @@ ROW_FAULTS = (
         for of, base in (("predictions", "natural"), ("y", "decimal"))
     ),
     *(row_fault("multiple", factor=factor) for factor in (1.5, 0.667)),
+    row_fault("without_y", n=120.0, apart={}, between=(0.683, 0.925)),
+    *(
+        row_fault("without_y", n=120.0, apart=apart)
+        for apart in (
+            {"where": "site=B", "shares": [0.58, 0.03]},
+            *(
+                {"what": what, "ends": False, "times": times, "above": 0.78, "outer": True}
+                for what, times in (("predicted sd", 1.8), ("interval", 0.73), ("age", 1.1))
+            ),
+            {"what": "age", "ends": True, "times": 1.0, "above": 0.5, "outer": False},
+        )
+    ),
 )
 """Each thing that rows are not."""
 
@@ -183,6 +195,11 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             chosen |= {"claimed": False, "overall": 0.88}
             apart = {**chosen, "overall": 0.9}
             claim = {"claimed": 0.9}
+            off = {"errors": True, "rows": 400.0}
+            bias = {**off, "signal": "bias", "size": 0.4 * sign, "overall": 0.1}
+            other = {"where_2": "season=summer", "signal_2": "bias", "size_2": -0.48 * sign}
+            wide = {**off, "signal": "spread", "size": 1.25, "overall": 1.06}
+            more = {"where_2": "season=summer", "signal_2": "spread", "size_2": 0.8}
             worst = record("worst_group_shortfall", 0.1, group="season=winter", options=claim)
             return [
                 draft(effect, where="season=winter", worst=worst, **chosen),
@@ -190,6 +207,16 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
                 draft(effect, where="season=winter", worst=None, **chosen),
                 draft(effect, where="season=winter", worst=worst, **apart),
                 draft(effect, where="season=winter", worst=worst, **least),
+                *(
+                    draft(effect, where="season=winter", worst=worst, **told)
+                    for told in (
+                        bias,
+                        {**bias, **other, "overall": 0.01},
+                        wide,
+                        {**wide, **more},
+                        {**bias, "spells": 3.0, "p_here": 0.001},
+                    )
+                ),
             ]
         case "region":
             low = ("coverage", record("worst_region", 0.86, options={"where": "wind > 7.2"}))

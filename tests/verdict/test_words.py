@@ -182,6 +182,8 @@ def test_every_finding_has_an_exact_text() -> None:
 
 
 ROWS = {
+    "without_y": "30 of 120 rows have no y; nothing that was stated sets them apart. Over all rows "
+    "coverage is between 68 and 93 %.",
     "variance": "Errors are 20.51 times their stated size and go with its square root: this looks "
     "like a variance. Read that column with --variance, or give its square root.",
     "units": "Where plant=C, predictions look divided by 1,000. Give y and predictions in one "
@@ -232,6 +234,33 @@ def test_what_rows_are_not_and_what_to_do() -> None:
     assert (
         "What was predicted looks like the decimal logarithm of y. Give both on one scale." in said
     )
+
+
+def test_what_sets_rows_without_y_apart() -> None:
+    drawn = [each for each in drafts("rows", 1.0) if each.facts["found"][0].name == "without_y"]
+    said = [sentence(finding(each, "caution"), each) for each in drawn[1:]]
+    assert [each.removeprefix("30 of 120 rows have no y") for each in said] == [
+        ": 58 % of those in site=B, 3 % of the others.",
+        "; their predicted sd is 1.8 times that of the rest.",
+        "; their interval is 0.73 times as wide as that of the rest.",
+        "; their age is above that of 78 % of the rest.",
+        "; their age is less often extreme than that of the rest.",
+    ]
+
+
+def test_groups_that_differ_in_bias_or_spread() -> None:
+    winter = "In season=winter"
+    assert told("groups", "bad", 1.0)[5:9] == [
+        f"{winter} predictions are 0.40 predicted standard deviations too low on average, 0.10 "
+        "overall: groups differ in bias.",
+        f"{winter} predictions are 0.40 predicted standard deviations too low on average, in "
+        "season=summer 0.48 too high: groups differ in bias. They cancel overall.",
+        f"{winter} errors are 1.25 times their stated size, 1.06 times overall: groups differ in "
+        "spread.",
+        f"{winter} errors are 1.25 times their stated size, 1.06 times overall, in season=summer "
+        "0.80 times: groups differ in spread.",
+    ]
+    assert "too high on average, 0.10 too low overall" in told("groups", "bad", -1.0)[5]
 
 
 def test_whole_numbers_are_not_asked_for_unrounded() -> None:

@@ -15,11 +15,11 @@ from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import values
-from howsure.inputs.building import Crossing, build
+from howsure.inputs.building import Crossing, build, without_y
 from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
-from howsure.inputs.matching import Missing, gaps_of
+from howsure.inputs.matching import Missing, gaps_of, lacking_y
 from howsure.inputs.names import LawColumns, Roles
 from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
@@ -39,6 +39,7 @@ class Batch:
     evalsets: tuple[EvalSet, ...]
     rows: int  # rows read, dropped ones included
     table: pa.Table  # the rows of the sets as they were read
+    bare: pa.Table | None = None  # those that lack y alone
     dropped: int = 0  # rows left out because a cell was missing
     # for each column, in how many rows its cell was missing
     dropped_by: Mapping[str, int] = field(default_factory=dict)
@@ -99,8 +100,19 @@ class ReadPlan:
             return None
         return np.datetime_data(np.dtype(form.kind))[0]
 
-    def batch(self, table: pa.Table, title: str, first_row: int, *, from_text: bool) -> Batch:
-        """The evaluation sets of some rows, the first of which has this number in its file."""
+    def batch(
+        self,
+        table: pa.Table,
+        title: str,
+        first_row: int,
+        *,
+        from_text: bool,
+        told: bool = False,
+    ) -> Batch:
+        """The evaluation sets of some rows, the first of which has this number in its file.
+
+        And what was `told` of rows that lack y alone.
+        """
         table = self._in_one_zone(table, title)
         source = ReadRows(table, title, from_text=from_text, decimal=self.decimal)
         n = table.num_rows
@@ -110,6 +122,8 @@ class ReadPlan:
             if gone and self.missing == "error":
                 gaps_of(parts, self.missing)
         places = np.arange(n)
+        lacking = lacking_y(parts)
+        every, bare = parts, table.filter(pa.array(lacking)) if lacking.any() else None
         if gone:
             places = np.flatnonzero(~np.logical_or.reduce(list(gone.values())))
             parts = [part.take(places) for part in parts]
@@ -117,11 +131,14 @@ class ReadPlan:
         idle = len(places) == 0 or (weights is not None and not weights.any())
         with counted(first_row, places, lines=from_text):
             made = () if idle else self._built(parts, first_row + places)
+        if made and told:
+            others = without_y(every, lacking, int(places[0]))
+            made = tuple(replace(m, without_y=rest) for m, rest in zip(made, others, strict=True))
         counts = {name: int(held.sum()) for name, held in gone.items()}
         if made and made[0].n < len(places):  # rows of weight 0 are in no set
             places = places[weights > 0]
         kept = table if len(places) == n else table.take(pa.array(places))
-        return Batch(made, n, kept, n - len(places), counts)
+        return Batch(made, n, kept, bare, n - len(places), counts)
 
     def to_dict(self) -> dict[str, Any]:
         """It as plain values; tables that are read alike say the same."""

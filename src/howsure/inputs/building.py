@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.inputs.cells import ParsedColumns
@@ -74,6 +75,30 @@ def build(
             where = f"; rows of the model {quoted(part.model)}" if len(parts) > 1 else ""
             raise InputError(f"{part.title}: {error}{where}") from error
     return tuple(made)
+
+
+def without_y(
+    parts: Sequence[ParsedColumns], lacking: BoolArray, known: int
+) -> tuple[EvalSet | None, ...]:
+    """What each model predicted of the rows that lack y; None where there are none.
+
+    They are read as if they had the y of a row where it is `known`. Predictions that are impossible
+    are those of no row.
+    """
+    if not lacking.any():
+        return (None,) * len(parts)
+    filled = []
+    for part in parts:
+        rows, columns = part.take(lacking), {}
+        for (kind, name), column in part.columns.items():
+            if name in part.roles["y"]:
+                columns[kind, name] = column.take(np.full(rows.n, known))
+        filled.append(replace(rows, columns={**rows.columns, **columns}))
+    try:
+        made = build(filled, crossing="sort")
+    except InputError:
+        return (None,) * len(parts)
+    return tuple(replace(each, y=np.full(each.n, np.nan)) for each in made)
 
 
 def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:

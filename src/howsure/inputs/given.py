@@ -136,8 +136,11 @@ def _same_labels_moved(own: Any, other: Any) -> bool:
 
 def complete_rows(
     given: Mapping[str, Any], missing: Missing
-) -> tuple[dict[str, Any], dict[str, int]]:
+) -> tuple[dict[str, Any], dict[str, int], dict[str, Any]]:
     """Arrays by name without the rows where one of them is missing, and in how many each was.
+
+    And those of the rows that lack y alone, as if they had the y of another row; none where there
+    are none.
 
     ``y`` gives the number of rows. Arrays may lie in tuples, lists, mappings and frames, and have
     their rows along any axis; one number for all rows and texts stay as they are.
@@ -148,10 +151,21 @@ def complete_rows(
     wanted = given.items() if missing == "drop" else ()
     gone = {name: rows for name, value in wanted if (rows := _missing_rows(value, n)).any()}
     if not gone:
-        return given, {}
-    kept = ~np.logical_or.reduce(list(gone.values()))
-    counts = {name: int(rows.sum()) for name, rows in gone.items()}
-    return {name: _rows_of(value, kept, name) for name, value in given.items()}, counts
+        return given, {}, {}
+    nothing = np.zeros(n, dtype=np.bool_)
+    lacking = gone.pop("y", nothing)
+    counts = {"y": int(lacking.sum())} if lacking.any() else {}
+    counts |= {name: int(rows.sum()) for name, rows in gone.items()}
+    others = np.logical_or.reduce([nothing, *gone.values()])
+
+    def at(rows: BoolArray) -> dict[str, Any]:
+        return {name: _rows_of(value, rows, name) for name, value in given.items()}
+
+    kept, rest = at(~others & ~lacking), {}
+    if len(kept["y"]) and (lacking & ~others).any():
+        rest = at(lacking & ~others)
+        rest["y"] = np.repeat(np.asarray(kept["y"])[:1], len(rest["y"]))
+    return kept, counts, rest
 
 
 def _missing_rows(value: Any, n: int) -> BoolArray:

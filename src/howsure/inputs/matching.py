@@ -115,6 +115,16 @@ def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> npt.ND
     return kept
 
 
+def lacking_y(parts: Sequence[ParsedColumns]) -> BoolArray:
+    """The aligned rows that miss y, and in no model anything else."""
+    lacking, others = np.zeros((2, parts[0].n), dtype=np.bool_)
+    for part in parts:
+        for name, gone in part.missing().items():
+            which = lacking if name in part.roles["y"] else others
+            which |= gone
+    return lacking & ~others
+
+
 _TOLERANCE: Final = 1e-6
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from typing import Any, Unpack
 
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, subscribe
-from howsure.inputs.building import Crossing, build, crossing_notes
+from howsure.inputs.building import Crossing, build, crossing_notes, without_y
 from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
@@ -28,6 +29,7 @@ from howsure.inputs.matching import (
     in_common,
     in_one_order,
     kept_rows,
+    lacking_y,
     left_out,
     split_models,
 )
@@ -235,12 +237,14 @@ def _loaded(
     parts = in_one_order(parts)
     kept = kept_rows(parts, gaps)
     check_same_rows(parts, kept)
+    others = without_y(parts, lacking_y(parts), int(np.argmax(kept)))
     parts = parts if kept.all() else [part.take(kept) for part in parts]
     first, roles = parts[0], tables[0].roles
     texts = {**first.of("encode"), **first.of("image")}
     with subscribe(progress):
         vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
     made = build(parts, crossing=crossing, embedding=vectors)
+    made = tuple(replace(held, without_y=rest) for held, rest in zip(made, others, strict=True))
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     notes += told_of_marks(read)
     if columns.get("weights_kind") and not roles["weights"]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from howsure.core.errors import UnanswerableError
-from howsure.core.formats import listed, percent
+from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Record
 from howsure.core.times import Chronology
+from howsure.metrics.calibration.components import MOVED
 from howsure.metrics.finding import (
     FROM_ALL,
     LEVEL,
@@ -25,7 +27,8 @@ from howsure.metrics.finding import (
     since_change,
     student_p,
 )
-from howsure.metrics.wording import points, share_with_span
+from howsure.metrics.group_scores import ERRORS
+from howsure.metrics.wording import SDS, points, share_with_span, small
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 
@@ -60,7 +63,9 @@ def _coverage_at(case: Case) -> Draft:
 
     if least < cover.value < most:
         p = 1.0
-    elif case.exact:  # past the most: y strictly inside more often than the least claims
+    elif (
+        case.evalset.independent
+    ):  # past the most: y strictly inside more often than the least claims
         hits = cover.value - (most - least if cover.value >= most else 0.0)
         p = float(binomial_test(round(hits * cover.n), cover.n, least))
     elif case.evalset.chronology is not None:
@@ -253,6 +258,47 @@ def _one_sided_words(draft: Draft, _: Finding) -> Words:
 
 
 def _groups(case: Case) -> Draft:
+    """By coverage, bias and spread: two tests, of which the clearer tells.
+
+    What is not clear by itself, and a spread that coverage shows too, is told by coverage.
+    """
+    try:
+        errors = case.get(ERRORS)
+    except UnanswerableError:
+        return _by_coverage(case)
+    try:
+        covered = _by_coverage(case)
+    except UnanswerableError:
+        return _by_errors(errors)
+    p = min(2.0 * min(errors.p, covered.p), 1.0)
+    by_rows = [
+        2.0 * min(each.p, float(facts.get("p_here", 1.0))) < LEVEL
+        for each, facts in ((errors, errors.options), (covered, covered.facts))
+    ]
+    told_by_coverage = by_rows[1] and (
+        errors.p >= covered.p or errors.options["signal"] == "spread"
+    )
+    if told_by_coverage or not by_rows[0]:
+        return replace(covered, p=p)
+    return replace(_by_errors(errors), p=p, good=covered.good)
+
+
+def _by_errors(test: Record) -> Draft:
+    told = test.options
+    moved = MOVED[str(told["signal"])]
+    effect, *ends = (moved * float(told[name]) for name in ("deviation", "lower", "upper"))
+    return Draft(
+        effect=effect,
+        lower=ends[0],
+        upper=ends[1],
+        p=test.p,
+        where=str(told["where"]),
+        n=test.n,
+        facts={**told, "errors": True},
+    )
+
+
+def _by_coverage(case: Case) -> Draft:
     worst = case.records.get("worst_group_shortfall")
     shared = {"worst": worst, "sets": case.of_sets}
     try:
@@ -283,15 +329,68 @@ def _groups(case: Case) -> Draft:
     )
 
 
+def _in_groups(draft: Draft, finding: Finding) -> Words:
+    """The group whose bias or spread differs most clearly, and the next if it is of that kind."""
+    facts, more = draft.facts, ""
+    size, overall = float(facts["size"]), float(facts["overall"])
+    other = float(facts["size_2"]) if facts.get("signal_2") == facts["signal"] else None
+    if facts["signal"] == "bias":
+        clause = f"in {draft.where} predictions are {_far(size, f'{SDS} ')}"
+        seen, beside = f"{clause} on average", "" if other is None else _far(other)
+        if other is not None and other * size < 0.0 and abs(overall) < _CANCELLED * abs(size):
+            more = "They cancel overall."
+        else:
+            way = f" {_far(overall).partition(' ')[2]}" if overall * size < 0.0 else ""
+            seen += f", {fixed(abs(overall), 2)}{way} overall"
+    else:
+        times, whole, beside = (
+            "" if each is None else f"{small(each, 2, trim=False)} times"
+            for each in (size, overall, other)
+        )
+        clause = f"in {draft.where} errors are {times} their stated size"
+        seen = f"{clause}, {whole} overall"
+    if beside:
+        seen += f", in {facts['where_2']} {beside}"
+    fault = f"groups differ in {facts['signal']}"
+    limit = _limit_of_spells(draft, finding)
+    return Words(f"I{seen[1:]}", fault, _well(), more, limit, clause)
+
+
+_CANCELLED = 0.25
+"""Bias of all rows beside that of a group, below which groups cancel."""
+
+
+def _far(shift: float, unit: str = "") -> str:
+    """By how many predicted sds predictions are off, and which way."""
+    return f"{small(abs(shift), 2, trim=False)} {unit}too {'low' if shift > 0 else 'high'}"
+
+
+def _well() -> str:
+    return f"no group differs by more than {points(MARGIN)}"
+
+
+def _limit_of_spells(draft: Draft, finding: Finding) -> str:
+    """That so few spells show nothing in general, where rows alone would."""
+    count = int(draft.facts.get("spells", 0))
+    if float(draft.facts.get("p_here", 1.0)) < LEVEL <= finding.p:
+        return f"{_spells(count)} cannot show whether {draft.where} is so in general."
+    return ""
+
+
+def _spells(count: int) -> str:
+    return "1 spell" if count == 1 else f"{count:,} spells"
+
+
 def _groups_words(draft: Draft, finding: Finding) -> Words:
     facts, where = draft.facts, draft.where
-    spells, limit = int(facts.get("spells", 0)), ""
-    stretches = "1 spell" if spells == 1 else f"{spells:,} spells"
+    if facts.get("errors"):
+        return _in_groups(draft, finding)
+    spells = int(facts.get("spells", 0))
     cover, expected = percent(float(facts["value"])), percent(float(facts["expected"]))
     what, clause = "Sets" if facts["sets"] else "Intervals", f"coverage is {cover} in {where}"
     seen = (
         f"{what} cover {cover} of {float(facts['rows']):,.0f} rows"
-        f"{f' in {stretches}' if spells else ''} in {where}, "
+        f"{f' in {_spells(spells)}' if spells else ''} in {where}, "
     )
     worst, more = facts.get("worst"), ""
     if draft.effect > 0 and isinstance(worst, Record) and worst.group not in ("", where):
@@ -304,16 +403,14 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
         seen += f"{expected} overall"
     else:
         seen += f"where {expected} is {FROM_ALL}"
-    if float(facts.get("p_here", 1.0)) < LEVEL <= finding.p:
-        limit = f"{stretches} cannot show whether {where} is so in general."
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
         more = f"{who} is at least {points(worst.lower)} short of its claim."
     margin = points(MARGIN)
     if facts["claimed"]:
         return Words(seen, "it falls short", f"no group falls {margin} short", more, clause=clause)
-    well = f"no group differs by more than {margin}"
-    return Words(seen, "groups differ in coverage", well, more, limit, clause)
+    limit = _limit_of_spells(draft, finding)
+    return Words(seen, "groups differ in coverage", _well(), more, limit, clause)
 
 
 FINDINGS = (
@@ -347,15 +444,16 @@ FINDINGS = (
     ),
     FindingQuestion(
         id="groups",
-        asked="Do groups differ in coverage?",
+        asked="Do groups differ in coverage, bias or spread?",
         label="Groups",
         draft=_groups,
         words=_groups_words,
-        measures=("groups_differ", "worst_group_shortfall"),
+        measures=("groups_differ", ERRORS, "worst_group_shortfall"),
         section="Groups",
         name="coverage in groups",
         cause="how groups differ",
         needs="For groups: more rows of {where}, or a model that uses this column.",
+        measured=False,  # its effect may be of probabilities, its sentence of bias
         healed="aimed",
     ),
 )

@@ -263,12 +263,6 @@ class Case:
         return np.asarray(View(self.evalset).get(name, self.coverage), dtype=np.float64)
 
     @property
-    def exact(self) -> bool:
-        """Whether rows are independent, so that shares are binomial."""
-        weights = self.evalset.weights
-        return self.evalset.units is None and (weights is None or weights.kind == "frequency")
-
-    @property
     def freedom(self) -> float:
         """Degrees of freedom of an error of all rows."""
         dependence = self.dependence

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import listed
@@ -28,6 +28,14 @@ from howsure.core.rng import child
 from howsure.core.times import Chronology
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.finding import LEVEL, Parts
+from howsure.metrics.group_scores import (
+    ERRORS,
+    FEWEST_UNITS,
+    errors_differ,
+    group_scores,
+    p_value,
+    spells_in,
+)
 from howsure.metrics.measure import Evaluation, evaluate, unknown
 from howsure.metrics.metric import Metric
 from howsure.metrics.recording import of_its_rows, record_of
@@ -35,13 +43,10 @@ from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
 from howsure.stats.estimate import Estimate, Spread, like_rows, share_ends, skewed_ends, spread_of
 from howsure.stats.permutation import groups_differ
-from howsure.stats.spells import Spells, spells_of
 
 MOST_LABELS = 1_000
 STATISTIC_ROWS = 50_000
 STATISTIC_GROUPS = 100
-FEWEST_UNITS = 5
-"""Clusters (or rows that count, of importance weights) without which a group is not tested."""
 MOST_DRAWS = 9_999
 _WORLDS = 199
 _CHUNK = 2_000_000
@@ -216,6 +221,13 @@ def compare_groups(
         )
         record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
         records.append(replace(record, **named))
+    if evalset.beliefs and ERRORS in entries:
+        found = attempt(
+            f"{ERRORS} of {evalset.model}",
+            partial(errors_differ, evaluation.view, divided, confidence=confidence),
+            unknown,
+        )
+        records.append(record_of(entries[ERRORS], found, evalset))
     return GroupReport(tuple(records), shown, notes)
 
 
@@ -242,11 +254,6 @@ def rows_in_groups(evalset: EvalSet, grouping: Grouping) -> FloatArray:
         return total
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.square(total) / _counts(evalset, grouping, evalset.weights.values))
-
-
-def _exact(evalset: EvalSet) -> bool:
-    frequency = evalset.weights is None or evalset.weights.kind == "frequency"
-    return frequency and evalset.units is None
 
 
 def _means(
@@ -324,7 +331,7 @@ def group_means(
     rows, total = scores.astype(np.float64, copy=False), _counts(evalset, grouping)
     with np.errstate(invalid="ignore", divide="ignore"):
         value, n = _counts(evalset, grouping, rows) / total, rows_in_groups(evalset, grouping)
-        if share and _exact(evalset):
+        if share and evalset.independent:
             return GroupMeans(metric, total, value, n, None)
         spread = _spread(evalset, grouping, rows - value[grouping.codes], share=share)
     return GroupMeans(metric, total, value, n, spread)
@@ -421,7 +428,7 @@ def _coverage_table(
     columns = {key: np.concatenate(part) for key, part in parts.items()}
     columns["nominal"] = np.full(len(columns["n"]), coverage)
     raw = np.full(len(columns["n"]), np.nan)
-    if _exact(evalset) and not math.isnan(coverage):
+    if evalset.independent and not math.isnan(coverage):
         hits = np.round(columns["empirical_coverage"] * columns["n"])
         raw = np.asarray(binomial_test(hits, columns["n"], columns["claimed"]))
     columns["p_value"] = raw
@@ -487,13 +494,6 @@ def difference(
     return _difference(evaluation, divided, means, coverage, confidence, seed)
 
 
-def _p_value(value: float, details: dict[str, Any], reason: str = "") -> Estimate:
-    """A p-value, beside those of right models."""
-    return Estimate(
-        value, p=value, null=0.5, null_lower=0.05, null_upper=1.0, reason=reason, details=details
-    )
-
-
 def _difference(
     evaluation: Evaluation,
     divided: Sequence[Grouping],
@@ -508,7 +508,7 @@ def _difference(
     assert scores is not None
     expected = evaluation.view.get("expected_coverage", coverage)
     level = 1.0 - (1.0 - confidence) / sum(len(grouping.labels) for grouping in divided)
-    if not _exact(evalset):
+    if not evalset.independent:
         return _robust_difference(evalset, divided, means(), scores - expected, expected, level)
     cells = _cells(divided)
     free = bool((expected != expected[0]).any())
@@ -536,7 +536,7 @@ def _difference(
         "permutations": float(tested.resamples),
         **_parts(evalset, divided, means(), expected, level).named(first + tested.group)[1],
     }
-    return _p_value(tested.p_value, details)
+    return p_value(tested.p_value, details)
 
 
 def _parts(
@@ -564,185 +564,29 @@ def _robust_difference(
     level: float,
 ) -> Estimate:
     """The same of weighted or clustered rows: Student's t of each group, Bonferroni over all."""
-    spells = [_spells(evalset, grouping, off, expected) for grouping in divided]
-    counts, p_spells = (np.concatenate(part) for part in zip(*spells, strict=True))
+    units, hidden = None, None
     if evalset.chronology is not None:
-        units = np.concatenate(
-            [_independent(evalset, *each) for each in zip(divided, means, strict=True)]
-        )
-        t, own = _scores_in_time(evalset, divided, off, expected, units, p_spells)
-    else:
-        found = [_robust_scores(evalset, grouping, off, expected) for grouping in divided]
-        t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
-        own = _two_sided(t, degrees)
-    tested = (units >= FEWEST_UNITS) & np.isfinite(t)
-    what = "rows" if evalset.cluster is None else "clusters"
-    if evalset.chronology is not None:
-        what = "effective rows"
+        pairs = zip(divided, means, strict=True)
+        units = np.concatenate([_independent(evalset, *each) for each in pairs])
+        hidden = evalset.chronology.size
+    noise = expected * (1.0 - expected)
+    found = group_scores(evalset, divided, off, noise, units=units, hidden=hidden)
+    tested, what, few, p = found.tested, found.what, found.few, found.p
     if not tested.any():
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
-    own = np.where(tested, own, np.inf)
-    p = np.fmax(own, p_spells)
-    farthest = int(np.lexsort((own, p))[0])
+    farthest = int(np.lexsort((found.own, p))[0])
     value = min(1.0, float(p[farthest] * tested.sum()))
     named, apart = _parts(evalset, divided, means, expected, level).named(
         farthest, tested & (p * tested.sum() < LEVEL)
     )
-    here = min(1.0, float(own[named] * tested.sum()))
-    few = int((units < FEWEST_UNITS).sum())
+    here, spells = min(1.0, float(found.own[named] * tested.sum())), float(found.spells[named])
     details = {
-        "statistic": float(abs(t[farthest])),
-        **({"spells": float(counts[named]), "p_here": here} if counts[named] else {}),
+        "statistic": float(abs(found.t[farthest])),
+        **({"spells": spells, "p_here": here} if spells else {}),
         **apart,
     }
     left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
-    return _p_value(value, details, left_out)
-
-
-def _two_sided(t: FloatArray, degrees: npt.ArrayLike) -> FloatArray:
-    """P-values of Student's t."""
-    from scipy import special
-
-    return np.asarray(2.0 * special.stdtr(np.maximum(degrees, 1.0), -np.abs(t)))
-
-
-def _robust_scores(
-    evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Student's t of each group's surplus over what is expected, its clusters and degrees.
-
-    The chances were fitted to the mean of all rows, so a group's share of the variance, a, of any
-    surplus is taken back: inside it each row counts 1 − a, outside −a, both about their mean.
-    The error is at least that of independent rows, and of independent clusters where rows of each
-    are copies: few clusters that agree by luck have none.
-    """
-    size, rows = len(grouping.labels), len(off)
-    mass = np.ones(rows) if evalset.weights is None else evalset.weights.values
-    square = mass
-    if evalset.weights is not None and evalset.weights.kind == "importance":
-        mass = mass / mass.max()
-        square = np.square(mass)
-    noise = expected * (1 - expected)
-    cluster = np.arange(rows) if evalset.cluster is None else evalset.cluster.codes
-
-    def inside(values: FloatArray) -> FloatArray:
-        sums = np.bincount(grouping.codes, weights=values, minlength=size)
-        return sums.astype(np.float64, copy=False)
-
-    with np.errstate(invalid="ignore", divide="ignore"):
-        total, held = float(mass.sum()), inside(mass)
-        surplus = inside(mass * off)
-        share = inside(mass * noise) / float((mass * noise).sum())
-        here, rest = surplus / held, -surplus / (total - held)
-        joint = grouping.codes * (int(cluster.max()) + 1) + cluster
-        pairs, place = np.unique(joint, return_inverse=True)
-        g, k = np.divmod(pairs, int(cluster.max()) + 1)
-        sums, sizes = np.bincount(place, mass * off), np.bincount(place, mass)
-        every, most = np.bincount(cluster, mass * off), np.bincount(cluster, mass)
-        outside = every[k] - sums - rest[g] * (most[k] - sizes)
-        touching = (1 - share[g]) * (sums - here[g] * sizes) - share[g] * outside
-        alone = share[g] * (every[k] - rest[g] * most[k])
-        moved = np.bincount(g, np.square(touching) - np.square(alone), minlength=size)
-        variance = moved + np.square(share) * (
-            float(every @ every)
-            - 2 * rest * float(every @ most)
-            + np.square(rest) * float(most @ most)
-        )
-        units = np.bincount(g, minlength=size).astype(np.float64)
-        if evalset.cluster is None:
-            units = np.square(held) / inside(np.square(mass))
-        variance = variance * units / (units - 1)
-        plain = inside(square * noise)
-        if evalset.cluster is not None and _are_copies(cluster, off, expected):
-            among = np.bincount(place, mass * noise) / sizes
-            plain = np.bincount(g, np.square(sizes) * among, minlength=size).astype(np.float64)
-        floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
-        return surplus / np.sqrt(np.maximum(variance, floor)), units, units - 1.0
-
-
-def _scores_in_time(
-    evalset: EvalSet,
-    divided: Sequence[Grouping],
-    off: FloatArray,
-    expected: FloatArray,
-    units: FloatArray,
-    p_spells: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """The same of rows that follow each other in time, and its p-values: what rows add to a surplus
-    is a series.
-
-    No memory makes a surplus clearer than independent rows would. So those that chance explains
-    even then keep their t and p-value of independent rows, and memory is sought of the others, the
-    clearest first, until one is clearer than any that is left could be.
-    """
-    mass = np.ones(len(off)) if evalset.weights is None else evalset.weights.values
-    noise = mass * expected * (1.0 - expected)
-    square = mass if evalset.weights is None or evalset.weights.kind == "frequency" else mass**2
-    plain = square * expected * (1.0 - expected)
-    places, shares, ratios = [], [], []
-    for grouping in divided:
-        size = len(grouping.labels)
-        inside = partial(np.bincount, grouping.codes, minlength=size)
-        own, share = inside(plain), inside(noise) / noise.sum()
-        floor = np.sqrt(np.square(1.0 - share) * own + np.square(share) * (plain.sum() - own))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = inside(mass * off) / floor
-        places += [(grouping.codes, group) for group in range(size)]
-        shares.append(share)
-        ratios.append(np.where(inside() == len(off), np.nan, ratio))
-    t, share = np.concatenate(ratios), np.concatenate(shares)
-    p = _two_sided(t, math.inf)
-    tested, clearest = (units >= FEWEST_UNITS) & np.isfinite(t), math.inf
-    known = np.flatnonzero(tested)
-    for place in known[np.argsort(p[known], kind="stable")]:
-        if p[place] > clearest or p[place] * len(known) >= 1.0:
-            break
-        codes, group = places[place]
-        inflated, degrees = _inflated(evalset, codes == group, share[place], off, plain)
-        t[place] /= inflated
-        p[place] = float(_two_sided(t[place], degrees))
-        clearest = min(clearest, float(np.fmax(p[place], p_spells[place])))
-    return t, p
-
-
-def _inflated(
-    evalset: EvalSet, inside: BoolArray, share: float, off: FloatArray, plain: FloatArray
-) -> tuple[float, float]:
-    """How many times the error of independent rows that of a group's surplus is, at least 1, and
-    its degrees of freedom; NaN where memory is not known.
-    """
-    times = evalset.chronology
-    assert times is not None
-    mass = np.ones(len(off)) if evalset.weights is None else evalset.weights.values
-    factor = mass * (inside - share)
-
-    def added(values: FloatArray) -> FloatArray:
-        means = [np.average(values[each], weights=mass[each]) for each in (inside, ~inside)]
-        return factor * (values - np.where(inside, *means))
-
-    hidden = None if times.size is None else added(times.size)
-    found = spread_of(added(off), None, times.hiding(hidden))
-    floor = math.sqrt(float(np.square(inside - share) @ plain))
-    return max(len(off) * float(found.error[0]) / floor, 1.0), float(found.degrees[0])
-
-
-def _spells(evalset: EvalSet, grouping: Grouping, off: FloatArray, expected: FloatArray) -> Spells:
-    """What visits to each group say of it, where rows follow each other in time."""
-    size, times = len(grouping.labels), evalset.chronology
-    if times is None:
-        return Spells(np.zeros(size, dtype=np.int64), np.full(size, np.nan))
-    mass = np.ones(len(off)) if evalset.weights is None else evalset.weights.values
-    least = float(np.average(expected * (1.0 - expected), weights=mass))
-    if evalset.weights is not None and evalset.weights.kind != "frequency":
-        least *= float(mass @ mass / mass.sum())
-    return spells_of(off, mass, times.times, grouping.codes, size, least)
-
-
-def _are_copies(cluster: IntArray, *columns: FloatArray) -> bool:
-    """Whether all rows of each cluster are alike, and some cluster has several."""
-    _, first, codes = np.unique(cluster, return_index=True, return_inverse=True)
-    alike = (np.array_equal(values[first][codes.ravel()], values) for values in columns)
-    return len(first) < len(cluster) and all(alike)
+    return p_value(value, details, left_out)
 
 
 def _cells(divided: Sequence[Grouping]) -> IntArray:
@@ -776,7 +620,8 @@ def _shortfall(
     parts = []
     for grouping, each in zip(divided, means(), strict=True):
         due = _claimed(evaluation, grouping, each.total, coverage)
-        visits = _spells(evalset, grouping, scores - due[grouping.codes], due[grouping.codes])
+        expected = due[grouping.codes]
+        visits = spells_in(evalset, grouping, scores - expected, expected * (1.0 - expected))
         units = _independent(evalset, grouping, each)
         parts.append((each.value, each.error, *each.ends(level), each.n, due, units, *visits))
     cover, error, low, high, size, claimed, units, spells, p_spells = map(
@@ -784,7 +629,7 @@ def _shortfall(
     )
     least = claimed - high
     judged = np.isfinite(cover)
-    if not _exact(evalset):
+    if not evalset.independent:
         judged &= units >= FEWEST_UNITS
     if not judged.any():
         raise UnanswerableError(f"no group of at least {FEWEST_UNITS} clusters")
@@ -793,7 +638,7 @@ def _shortfall(
     worst = int(np.argmax(np.where(judged, rank, -np.inf)))
     raw = np.full(len(cover), np.nan)
     rows, hits = size[judged], np.round(cover[judged] * size[judged])
-    if not _exact(evalset):
+    if not evalset.independent:
         rows = like_rows(cover, error, size, units, level)[judged]
         hits = np.clip(cover[judged], 0.0, 1.0) * rows
     here = binomial_test(hits, rows, claimed[judged])

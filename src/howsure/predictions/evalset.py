@@ -70,6 +70,8 @@ class EvalSet:
         each row may be shown.
     baselines : tuple of BaselineForecast
         Other forecasts of these rows, beside which skill is told.
+    without_y : EvalSet, optional
+        Further rows that were predicted and have no y, which is NaN there.
     """
 
     y: FloatArray
@@ -91,6 +93,7 @@ class EvalSet:
     chronology: Chronology | None = None
     fewest: int = 1
     baselines: tuple[BaselineForecast, ...] = ()
+    without_y: EvalSet | None = None
 
     @classmethod
     def checked(
@@ -211,6 +214,11 @@ class EvalSet:
         return len(self.y)
 
     @property
+    def mass(self) -> FloatArray:
+        """The weight of each row; ones where there are none."""
+        return np.ones(self.n) if self.weights is None else self.weights.values
+
+    @property
     def multiplicities(self) -> FloatArray | None:
         """Weights that sum to the rows that count: frequencies, or shares of Kish's n."""
         if self.weights is None:
@@ -227,6 +235,11 @@ class EvalSet:
         return None if self.cluster is None else self.cluster.codes
 
     @property
+    def independent(self) -> bool:
+        """Whether rows are independent, so that shares are binomial."""
+        return self.units is None and (self.weights is None or self.weights.kind == "frequency")
+
+    @property
     def independent_n(self) -> int:
         """Rows that count, for bands that assume independent ones."""
         if self.cluster is not None:
@@ -235,9 +248,9 @@ class EvalSet:
 
     def take(self, rows: Rows) -> Self:
         """The rows chosen by an index or a mask, with all that belongs to them."""
-        names = self.rows if self.rows is not None else np.arange(self.n)
+        names, y = self.row_names(), self.y[rows]
         return type(self)(
-            y=self.y[rows],
+            y=y,
             beliefs=tuple(belief.take(rows) for belief in self.beliefs),
             point=None if self.point is None else self.point[rows],
             uncertainty=None if self.uncertainty is None else self.uncertainty[rows],
@@ -256,7 +269,17 @@ class EvalSet:
             chronology=None if self.chronology is None else self.chronology.take(rows),
             fewest=self.fewest,
             baselines=tuple(each.take(rows) for each in self.baselines),
+            without_y=self._without_y_of(len(y)),
         )
+
+    def _without_y_of(self, rows: int) -> EvalSet | None:
+        """As large a share of the rows without y as so many are of all others."""
+        rest = self.without_y
+        if rest is None or rows >= self.n:
+            return rest
+        order = np.argsort(row_hashes(rest.y, *_beliefs(rest)), kind="stable")
+        few = round(rest.n * rows / self.n)
+        return rest.take(order[:few]) if few else None
 
     def row_names(self) -> Labels:
         """Names of the rows."""

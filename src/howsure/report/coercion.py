@@ -124,14 +124,31 @@ def opened(
         raise InputError("weights_kind says what weights mean, and there are none: give weights")
     given = {"y": data, "prediction": prediction, **named, "x": inputs}
     gaps: dict[str, int] = {}
+    rest: dict[str, Any] = {}
     if missing is not None:
-        given, gaps = complete_rows(given, missing)
+        given, gaps, rest = complete_rows(given, missing)
     given["weights_kind"] = given["weights_kind"] or "frequency"
     given["crossing"] = given["crossing"] or "error"
     loaded = _from_arrays(coverage=coverage, levels=levels, **given)
+    if rest:
+        loaded = _with_rest(loaded, {**given, **rest}, coverage=coverage, levels=levels)
     dropped = len(data) - loaded.evalsets[0].n if gaps else 0
     notes = [left_out(dropped, gaps)] if dropped else []
     return replace(loaded, dropped=dropped, dropped_by=gaps, notes=(*notes, *loaded.notes))
+
+
+def _with_rest(loaded: Loaded, rest: Mapping[str, Any], **said: Any) -> Loaded:
+    """With what was predicted of rows that lack y alone; impossible predictions are of no row."""
+    plain = {**rest, "crossing": "sort", "encode": None, "image": None, "embedding": None}
+    try:
+        others = _from_arrays(**said, **plain).evalsets
+    except InputError:
+        return loaded
+    made = (
+        replace(held, without_y=replace(other, y=np.full(other.n, np.nan)))
+        for held, other in zip(loaded.evalsets, others, strict=True)
+    )
+    return replace(loaded, evalsets=tuple(made))
 
 
 def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:

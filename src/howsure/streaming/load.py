@@ -236,14 +236,15 @@ def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalS
     """The evaluation sets of chosen rows, which are called by their places."""
     row, file = place_names(reading)
     names = [name for name in table.column_names if name not in (row, file)]
-    made = reading.batch(table.select(names), "the table", 0, from_text=from_text).evalsets
+    rows = table.select(names)
+    made = reading.batch(rows, "the table", 0, from_text=from_text, told=True).evalsets
     if row not in table.column_names:
         return made
-    rows: npt.NDArray[Any] = table[row].to_numpy()
+    called: npt.NDArray[Any] = table[row].to_numpy()
     if file in table.column_names:
-        told = zip(table[file].to_pylist(), rows.tolist(), strict=True)
-        rows = np.array([f"{name}:{number}" for name, number in told], dtype=object)
-    return tuple(replace(held, rows=rows) for held in made)
+        told = zip(table[file].to_pylist(), called.tolist(), strict=True)
+        called = np.array([f"{name}:{number}" for name, number in told], dtype=object)
+    return tuple(replace(held, rows=called) for held in made)
 
 
 def _rows_of(found: Scan) -> float:
@@ -315,7 +316,8 @@ def _load_all(found: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
     ]
     if not held:
         raise InputError(f"{found.title}: a row without missing cells is needed, got none")
-    table = together(held)
+    bare = (written_out(b.bare).replace_schema_metadata() for b in batches if b.bare is not None)
+    table = together([*held, *bare])
     return Loaded(
         evalsets=_sets(reading, table, from_text=found.pieces[0].from_text),
         explanation=found.explanation,

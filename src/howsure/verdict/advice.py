@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, InputError, UnanswerableError
 from howsure.core.progress import report_progress
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
@@ -54,6 +54,7 @@ from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
 from howsure.verdict.findings import headline_coverage, questions
+from howsure.verdict.without_y import may_narrow
 
 MOST_ROWS = 20_000
 FOLDS = 5
@@ -76,6 +77,7 @@ _HARM = 0.005
 """Share of a part's score that a recalibration may add to it."""
 _BY_WIDTH = ("the narrowest third", "the third of middle width", "the widest third")
 _IN_TIME = ("the first third in time", "the second third in time", "the last third in time")
+_WITHOUT_Y = "rows without y"
 _MOST_PARTS = 50
 """Groups of a column past which it makes no parts."""
 _FLOOR = 0.1
@@ -102,7 +104,8 @@ class RecalibrationTrial:
         Ids of the findings that were bad and are no longer shown to be, and that still are.
     harms : str
         The part of the rows, a group or a third by width or time, whose score it provably raises by
-        most; empty where there is none.
+        most; or those without y, where it narrows predictions though these may lack y as their
+        errors are large. Empty where there is none.
     accepted : bool
         Whether its gain is proven among all that were tried, or it heals what it aims at; and it
         harms no part.
@@ -439,6 +442,7 @@ class _Bench:
             self._gain(drop, rows),
             self._healed(after),
             self._covered(after),
+            self._width(after) < (1.0 - _EQUAL) * self._width(self.evalset),
         )
 
     def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[RecalibrationTrial]:
@@ -451,6 +455,9 @@ class _Bench:
         own = [_tested(drops[k][worst], self.evalset.take(worst))[1] for k in divided]
         proven = holm(np.array([*(p for _, p in tests), *own])) < PROVEN
         parts = list(self._parts(unit))
+        narrowing = any(each.narrows for each in made) and not may_narrow(
+            self.evalset, self._headline
+        )
         sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
         tried = []
         for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
@@ -461,6 +468,7 @@ class _Bench:
             cured = clear and aimed <= set(heals) and not spoiled
             proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
             harms = _harmed(each.drop, rows, unit, parts)
+            harms = harms or (_WITHOUT_Y if narrowing and each.narrows else "")
             healed_by_any = (name for name in self.red if questions()[name].healed == "any")
             mendable = (*each.candidate.aims, *healed_by_any)
             tried.append(
@@ -480,6 +488,20 @@ class _Bench:
             )
         return tried
 
+    @property
+    def _headline(self) -> float:
+        return headline_coverage(choose_coverages(self.evalset, self.coverages))
+
+    def _width(self, evalset: EvalSet) -> float:
+        """Mean width of finite intervals; 0 where none has two ends."""
+        try:
+            lower, upper = View(evalset).get("ends", self._headline)
+        except UnanswerableError:
+            return 0.0
+        width, mass = upper - lower, counts(evalset)
+        finite = np.isfinite(width)
+        return float(np.average(width[finite], weights=mass[finite])) if finite.any() else 0.0
+
     def _advice(self, trial: RecalibrationTrial, score: str) -> Advice:
         names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
         told = {name: getattr(trial, name) for name in names}
@@ -490,8 +512,7 @@ class _Bench:
         worst = self._worst_rows()
         if not worst.any():
             return math.nan
-        coverage = headline_coverage(choose_coverages(self.evalset, self.coverages))
-        covered = View(evalset).get("covered", coverage)[worst]
+        covered = View(evalset).get("covered", self._headline)[worst]
         return float(np.average(covered, weights=counts(self.evalset)[worst]))
 
     def _lifted(self, after: float) -> tuple[str, float, float] | None:
@@ -615,7 +636,8 @@ class _Fit(NamedTuple):
 
 class _Made(NamedTuple):
     """A way: how far each row's score falls, and the share by which the mean score does, with its
-    interval; what it heals, leaves and spoils; and the coverage then of the group that fails.
+    interval; what it heals, leaves and spoils; the coverage then of the group that fails; and
+    whether predictions are narrower on average.
     """
 
     candidate: MethodInfo
@@ -624,6 +646,7 @@ class _Made(NamedTuple):
     gain: tuple[float, float, float]
     healed: tuple[tuple[str, ...], tuple[str, ...], bool]
     covered: float
+    narrows: bool
 
 
 class _PartOfRows(NamedTuple):

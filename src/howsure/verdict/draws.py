@@ -148,7 +148,7 @@ def copula_of(view: View, known: Dependence | str) -> Copula | None:
     if serial and not known.batches:
         return None
     columns = [held.y, *(each for belief in held.beliefs for each in belief.numbers().values())]
-    mass = np.ones(held.n) if held.weights is None else held.weights.values
+    mass = held.mass
     if serial and held.time is not None:
         place = Categories.checked(held.time, "time").codes
     elif held.cluster is not None:

@@ -744,7 +744,7 @@ def _codes(
     whole: EvalSet, part: Subsample, grouping: Grouping
 ) -> tuple[tuple[str, ...], IntArray, FloatArray]:
     """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
-    weights = np.ones(whole.n) if whole.weights is None else whole.weights.values
+    weights = whole.mass
     add = partial(np.bincount, grouping.codes, minlength=len(grouping.labels))
     n = np.asarray(add(weights=weights), dtype=np.float64)
     if whole.weights is not None and whole.weights.kind == "importance":

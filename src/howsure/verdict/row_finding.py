@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, listed, minus, number, percent
@@ -11,11 +12,14 @@ from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.wording import small
 from howsure.verdict.copies import RowFault
 from howsure.verdict.rows import row_faults
+from howsure.verdict.without_y import NAME, WIDTHS, without_y
 
 
 def _draft(case: Case) -> Draft:
     known = case.dependence
     faults = row_faults(case.evalset, 1.0 if isinstance(known, str) else known.tau)
+    lacking = without_y(case)
+    faults = faults if lacking is None else (lacking, *faults)
     fewest = case.evalset.fewest
     if fewest > 1:  # a mark of few rows is a value of single ones
         faults = tuple(each for each in faults if each.rows >= fewest)
@@ -32,6 +36,31 @@ def _draft(case: Case) -> Draft:
 def _words(draft: Draft, _: Finding) -> Words:
     said = " ".join(_FAULTS[each.name](each) for each in draft.facts["found"])
     return Words(said.removesuffix("."))
+
+
+def _without_y(fault: RowFault) -> str:
+    apart: Mapping[str, Any] = fault.facts["apart"]
+    verb = "has" if fault.rows == 1 else "have"
+    seen = f"{fault.rows:,.0f} of {fault.facts['n']:,.0f} rows {verb} no y"
+    if "where" in apart:
+        here, others = (percent(share, 0) for share in apart["shares"])
+        seen += f": {here} of those in {apart['where']}, {others} of the others"
+    elif apart and apart["ends"]:
+        how = "more often extreme" if apart["outer"] else "less often extreme"
+        seen += f"; their {apart['what']} is {how} than that of the rest"
+    elif apart and apart["what"] in WIDTHS:
+        times = small(apart["times"], 2 if apart["times"] < 1.0 else 1)
+        wide = " as wide as" if apart["what"] == WIDTHS[1] else ""
+        seen += f"; their {apart['what']} is {times} times{wide} that of the rest"
+    elif apart:
+        seen += f"; their {apart['what']} is above that of {percent(apart['above'], 0)} of the rest"
+    elif fault.rows > 1:
+        seen += "; nothing that was stated sets them apart"
+    if "between" not in fault.facts:
+        return f"{seen}."
+    low, high = fault.facts["between"]
+    ends = f"{math.floor(100.0 * low):.0f} and {math.ceil(100.0 * high):.0f} %"
+    return f"{seen}. Over all rows coverage is between {ends}."
 
 
 def _copies(fault: RowFault) -> str:
@@ -220,6 +249,7 @@ def _multiple(fault: RowFault) -> str:
 
 
 _FAULTS: Mapping[str, Callable[[RowFault], str]] = {
+    NAME: _without_y,
     "copies": _copies,
     "variance": _variance,
     "units": _units,

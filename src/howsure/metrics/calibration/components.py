@@ -48,7 +48,9 @@ _DRAWS = 9_999
 REACH = float(special.ndtri(0.975))
 """Half the width of a 95 % interval, in standard errors."""
 
-Place = Callable[[float, float], npt.NDArray[Any]]
+Move = float | FloatArray
+"""Of all rows, or of each."""
+Place = Callable[[Move, Move], npt.NDArray[Any]]
 Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
 
 
@@ -470,10 +472,11 @@ def pooled_blocks(ordered: FloatArray) -> FloatArray:
 
 
 def cell_of(
-    edges: FloatArray, y: FloatArray, centre: FloatArray, unit: FloatArray, b: float, k: float
+    edges: FloatArray, y: FloatArray, centre: FloatArray, unit: FloatArray, b: Move, k: Move
 ) -> IntArray:
     """How many members or quantiles lie below y, once it is shifted and scaled."""
-    moved = y if (b, k) == (0.0, 1.0) else centre + (y - centre - b * unit) / k
+    still = np.equal(b, 0.0) & np.equal(k, 1.0)  # where ties must stay
+    moved = np.where(still, y, centre + (y - centre - b * unit) / k)
     return np.asarray((edges < moved[:, None]).sum(axis=1))
 
 

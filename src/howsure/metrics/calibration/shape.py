@@ -21,6 +21,7 @@ from howsure.metrics.calibration.components import (
     REACH,
     STEP,
     Components,
+    Move,
     Place,
     Polynomials,
     Right,
@@ -63,7 +64,7 @@ _ROUNDING = 1e-9
 
 def _components(view: View, _: float) -> Components:
     part = view.part(FIT_ROWS)
-    found: _Placed = view.get("placed")
+    found: Placed = view.get("placed")
     evalset = view.evalset
     return pit_components(
         found.place,
@@ -78,7 +79,7 @@ def _components(view: View, _: float) -> Components:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class Placed:
     """Where y lies in its prediction, and the polynomials of such places."""
 
     place: Place
@@ -91,7 +92,7 @@ class _Placed:
     """Of some rows the members with y, and φ_2 of each in rising order, were it y."""
 
 
-def _placed(view: View, whole: _Placed | None = None) -> _Placed:
+def _placed(view: View, whole: Placed | None = None) -> Placed:
     """By the prediction that knows most; of a part of the rows in the way of the `whole`."""
     y = view.evalset.y
     distribution, samples = view.held(Distribution), view.held(Samples)
@@ -99,24 +100,24 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
         view.told("components", distribution.kind)
         if distribution.discrete:
             ends = np.stack([view.get("cdf_left"), view.get("cdf")])
-            return _Placed(by_normal_scores(ends), over_jumps, jumps=True, by_scores=True)
+            return Placed(by_normal_scores(ends), over_jumps, jumps=True, by_scores=True)
         levels = special.ndtr([-1.0, 0.0, 1.0])  # one at a time, for columns of three are slow
         low, middle, high = (distribution.quantile(level)[:, 0] for level in levels)
         unit = (high - low) / 2.0
 
-        def moved(b: float, k: float) -> FloatArray:
+        def moved(b: Move, k: Move) -> FloatArray:
             return distribution.cdf(middle + (y - middle - b * unit) / k)
 
         if _steep(moved, legendre, len(y), STEP) if whole is None else whole.by_scores:
-            return _Placed(by_normal_scores(view.get("cdf")), legendre, by_scores=True)
-        return _Placed(moved, legendre)
+            return Placed(by_normal_scores(view.get("cdf")), legendre, by_scores=True)
+        return Placed(moved, legendre)
     if samples is not None and samples.size > 1:
         view.told("components", samples.kind)
         members, size = samples.sorted_samples, samples.size
         cells = np.full(size + 1, 1.0 / (size + 1))
         table = cell_polynomials(cells)
         centre, unit = samples.point(), samples.sd()
-        plain = _Placed(
+        plain = Placed(
             partial(cell_of, members, y, centre, unit), lambda at: table[:, at], cells, table
         )
         by_scores = (
@@ -134,7 +135,7 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
                 second = means(pooled_blocks(values).reshape(2, -1))[1]
                 return values, second.reshape(values.shape)
 
-            return _Placed(place, means, cells, table, jumps=True, by_scores=True, exchange=pooled)
+            return Placed(place, means, cells, table, jumps=True, by_scores=True, exchange=pooled)
 
         def together(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
             moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
@@ -158,7 +159,7 @@ def _placed(view: View, whole: _Placed | None = None) -> _Placed:
     centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
     unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
     place = partial(cell_of, values, y, centre, unit)
-    return _Placed(place, lambda at: table[:, at], cells, table)
+    return Placed(place, lambda at: table[:, at], cells, table)
 
 
 def _steep(place: Place, polynomials: Polynomials, n: int, step: float) -> bool:
@@ -182,7 +183,7 @@ def _tied(edges: FloatArray, y: FloatArray) -> bool:
     return bool(np.mean((edges == y[:, None]).any(axis=1)) > MOST_TIES)
 
 
-def _right(view: View, found: _Placed) -> Right | None:
+def _right(view: View, found: Placed) -> Right | None:
     """The polynomials under a right model; None where these are orthonormal and continuous."""
     if not found.jumps:
         if found.cells is None or found.table is None:
@@ -227,7 +228,7 @@ def _response(view: View, coverage: float) -> Estimate:
         return Estimate(math.nan, reason=str(error), details={ONE_WIDTH: "yes"})
     judge = partial(width_response, weights=evalset.weights, cluster=evalset.units)
     try:
-        found: _Placed = view.get("placed")
+        found: Placed = view.get("placed")
         fitted: Components = view.get("components")
     except UnanswerableError:
         nominal = view.get("coverage", coverage)

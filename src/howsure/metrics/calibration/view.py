@@ -12,7 +12,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
 from howsure.core.layouts import UNIT, Axis, Layout, Mark
-from howsure.core.records import Curve, Direction
+from howsure.core.records import Curve, Direction, Notion
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
 from howsure.metrics.metric import (
@@ -259,6 +259,26 @@ _ENTRIES = (
         beware=(
             "A p-value is no size: with many rows small departures are proven. Importance "
             "weights are refused."
+        ),
+    ),
+    Metric(
+        name="groups_differ_in_errors",
+        title="Do groups differ in bias or spread?",
+        synonyms=("bias by group", "spread by group"),
+        question=Question.CALIBRATION,
+        meaning="P-value of the test that no group is biased, or spread, otherwise than all rows.",
+        formula="min over groups and φ_1, φ_2 of p of |Σ(φ − mean φ)| / sd, times their number",
+        source="Bonferroni over groups and both components",
+        direction=Direction.NONE,
+        units="p-value",
+        forms=(),
+        beside="groups",
+        standard_normal=math.nan,
+        notion=Notion.GROUP,
+        bounds=SHARE,
+        beware=(
+            "A p-value is no size: with many rows a difference without consequence is "
+            "significant. Groups must be chosen before y is seen."
         ),
     ),
 )

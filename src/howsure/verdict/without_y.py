@@ -1,0 +1,217 @@
+"""Rows that were predicted and have no y: how many, whether they look like the rest, what follows.
+
+Labels that are missing by what was stated of rows show in it. Labels that are missing by the size
+of the error leave no trace there: what is left looks like light tails and too wide intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft, special
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.rng import child, row_hashes
+from howsure.metrics.finding import LEVEL, Case
+from howsure.metrics.view import View
+from howsure.predictions import EvalSet
+from howsure.stats.estimate import spread_of
+from howsure.verdict.copies import RowFault
+
+NAME = "without_y"
+"""Of the check."""
+_DRAWS, _AT_ONCE = 999, 2_000_000
+_FEWEST = 5
+"""Rows with y, without it, or of a group, without which nothing sets them apart."""
+_MOST_ROWS, _MOST_LABELS = 20_000, 100
+_SMALLEST_TURN = 20
+"""Part of all rows by which those without y are turned round in time, at least."""
+_LEAST_SD = 0.05
+"""Of a sum over rows without y, in those of as many independent rows."""
+
+
+def without_y(case: Case) -> RowFault | None:
+    """How many rows have no y, what sets them apart, and between what coverage of all rows is."""
+    held, rest = case.evalset, case.evalset.without_y
+    if rest is None:
+        return None
+    known, lacking = _count(held), _count(rest)
+    facts: dict[str, Any] = {"n": known + lacking, "apart": _what_is_apart(held, rest)}
+    facts["together"] = not facts["apart"]
+    try:
+        hits = known * float(np.average(case.array("covered"), weights=held.multiplicities))
+    except UnanswerableError:
+        pass
+    else:
+        facts["between"] = (hits / facts["n"], (hits + lacking) / facts["n"])
+    return RowFault(name=NAME, rows=lacking, share=lacking / facts["n"], facts=facts)
+
+
+def _count(held: EvalSet) -> float:
+    """Rows, each as often as its frequency says."""
+    frequent = held.weights is not None and held.weights.kind == "frequency"
+    return float(held.mass.sum()) if frequent else float(held.n)
+
+
+def _what_is_apart(held: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
+    """The number or group by which rows without y differ most from the rest; nothing by chance.
+
+    The largest |z| over ranks and ends of stated numbers, and over groups. Which rows lack y is
+    permuted; where each has its own time it comes in spells, and is turned round.
+    """
+    if min(held.n, rest.n) < _FEWEST:
+        return {}
+    stated, others = _stated(held), _stated(rest)
+    joined = {name: np.concatenate([stated[name], others[name]]) for name in stated}
+    gone = np.r_[np.zeros(held.n, dtype=np.bool_), np.ones(rest.n, dtype=np.bool_)]
+    rows = _chosen(gone, joined)
+    when = _times(held, rest)
+    if when is not None:
+        rows = rows[np.argsort(when[rows], kind="stable")]
+    named: list[tuple[str, Any]] = []
+    columns: list[FloatArray] = []
+    for name, values in joined.items():
+        if values.dtype.kind == "f":
+            ranks = _centred(_mid_ranks(values[rows]))
+            named += [(name, False), (name, True)]  # higher or lower; at both ends or between
+            columns += [ranks, _centred(np.square(ranks))]
+            continue
+        for label in np.unique(values)[:_MOST_LABELS].tolist():
+            inside = values[rows] == label
+            if max(_FEWEST, held.fewest) <= inside.sum() < len(rows):
+                named.append((name, label))
+                columns.append(_centred(inside.astype(np.float64)))
+    if not columns:
+        return {}
+    place, p = _largest(np.array(columns), gone[rows], turned=when is not None)
+    if p >= LEVEL:
+        return {}
+    name, which = named[place]
+    values = joined[name]
+    if values.dtype.kind != "f":
+        inside = values == which
+        shares = [float(gone[part].mean()) for part in (inside, ~inside)]
+        return {"where": f"{name}={which}", "shares": shares}
+    ranks = _mid_ranks(values)
+    few = int(gone.sum())
+    return {
+        "what": name,
+        "ends": which,
+        "times": float(np.median(values[gone]) / np.median(values[~gone])),
+        "above": float(ranks[gone].mean() - few / 2.0) / (len(gone) - few),
+        "outer": float(np.abs(ranks - len(ranks) / 2.0)[gone].mean() / (len(ranks) / 4.0)) > 1.0,
+    }
+
+
+def _stated(held: EvalSet) -> dict[str, npt.NDArray[Any]]:
+    """What is known of rows without their y: numbers, and labels as text."""
+    view, found = View(held), {}
+    for name in ("uncertainty", "set_sizes", "point"):
+        try:
+            values = np.asarray(view.get(name), dtype=np.float64)
+        except UnanswerableError:
+            continue
+        found[_CALLED.get(name) or _CALLED[view.source([name])]] = values
+    for name, values in held.features.items():
+        if values.dtype.kind in "biuf":
+            found[name] = values.astype(np.float64)
+    if held.horizon is not None:
+        found["horizon"] = held.horizon
+    return found | {name: column.values().astype(str) for name, column in held.groups.items()}
+
+
+WIDTHS = ("predicted sd", "interval")
+"""What says how unsure a model is."""
+_CALLED = {"point": "prediction", "set_sizes": "set of labels", "sd": WIDTHS[0], "width": WIDTHS[1]}
+
+
+def _chosen(gone: BoolArray, joined: Mapping[str, npt.NDArray[Any]]) -> IntArray:
+    """At most so many rows, by what they hold."""
+    numbers = [values for values in joined.values() if values.dtype.kind == "f"]
+    return np.argsort(row_hashes(gone, *numbers), kind="stable")[:_MOST_ROWS]
+
+
+def _times(held: EvalSet, rest: EvalSet) -> IntArray | None:
+    """The rank of each row's time, where hardly two have one."""
+    if held.time is None or rest.time is None:
+        return None
+    times, place = np.unique(np.concatenate([held.time, rest.time]), return_inverse=True)
+    return place if len(times) > _OWN * len(place) else None
+
+
+_OWN = 0.9
+
+
+def _mid_ranks(values: FloatArray) -> FloatArray:
+    """Ranks from ½; equal values share the mean of theirs."""
+    _, codes, times = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(times) - times / 2.0)[codes.ravel()])
+
+
+def _centred(values: FloatArray) -> FloatArray:
+    """With mean 0 and variance 1; 0 of what is constant."""
+    off = values - values.mean()
+    return np.asarray(off / max(float(off.std()), 1e-300))
+
+
+def _largest(columns: FloatArray, gone: BoolArray, *, turned: bool) -> tuple[int, float]:
+    """The column of shape (k, n) whose sum over some rows is farthest from 0, and its p-value."""
+    n = len(gone)
+    if turned:  # every turn but the smallest, at once
+        spectrum = fft.rfft(columns) * np.conj(fft.rfft(gone.astype(np.float64)))
+        least = n // _SMALLEST_TURN
+        drawn = fft.irfft(spectrum, n)[:, least : n - least]
+    else:
+        rng, step = child(0, NAME), max(1, _AT_ONCE // n)
+        parts = [
+            columns @ rng.permuted(np.tile(gone, (min(step, _DRAWS - start), 1)), axis=1).T
+            for start in range(0, _DRAWS, step)
+        ]
+        drawn = np.concatenate(parts, axis=1)
+    sd = np.sqrt(np.square(drawn).mean(axis=1))
+    sd = np.maximum(sd, _LEAST_SD * math.sqrt(float(gone.sum())))
+    z, reached = np.abs(columns @ gone) / sd, (np.abs(drawn) / sd[:, None]).max(axis=0)
+    place = int(np.argmax(z))
+    beyond = np.count_nonzero(reached >= z[place] * (1.0 - 1e-9))
+    return place, float((1 + beyond) / (1 + len(reached)))
+
+
+# ---- whether predictions may be narrowed ---------------------------------------------------------
+
+_CENTRAL = (0.25, 0.5, 0.75)
+"""Coverages at which too wide predictions show, beside the headline."""
+_SURE = 0.01
+"""Of right predictions, whatever labels are missing, this share at most may be narrowed."""
+
+
+def may_narrow(evalset: EvalSet, coverage: float) -> bool:
+    """Whether predictions are too wide, whatever the y of rows without it are.
+
+    Light tails and intervals that cover too often are what is left where labels are missing by the
+    size of the error. So some interval must hold y in more rows than it claims even if all rows
+    without y are missed: that no lack explains, as it only takes hits away.
+    """
+    rest = evalset.without_y
+    if rest is None:
+        return True
+    view, share = View(evalset), _count(evalset) / (_count(evalset) + _count(rest))
+    weights, tested = evalset.weights, dict.fromkeys((coverage, *_CENTRAL))
+    n = evalset.n if weights is None else weights.effective_n
+    for claim in tested:
+        try:
+            hits = np.asarray(view.get("covered", claim), dtype=np.float64)
+        except UnanswerableError:
+            continue
+        mean = float(np.average(hits, weights=evalset.multiplicities))
+        spread = spread_of(hits - mean, weights, evalset.units)
+        plain = math.sqrt(claim * (1.0 - claim) * share / n)
+        error = max(share * float(np.nan_to_num(spread.error[0], nan=math.inf)), plain)
+        t = (share * mean - claim) / error
+        if special.stdtr(max(float(spread.degrees[0]), 1.0), -t) * len(tested) < _SURE:
+            return True
+    return False

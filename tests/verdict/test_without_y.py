@@ -1,0 +1,225 @@
+"""Rows that were predicted and have no y: told first, and no reason to narrow."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from scipy import stats
+
+import howsure
+from howsure.core.rng import child
+from howsure.inputs import load
+from howsure.metrics.finding import Case
+from howsure.predictions import Distribution, EvalSet
+from howsure.verdict import examine
+from howsure.verdict.advice import try_recalibrations
+from howsure.verdict.without_y import _largest, may_narrow, without_y
+
+N = 400
+
+
+def frame(name: str, n: int = N, *, times: float = 1.0) -> pd.DataFrame:
+    """A right model, but for stated sds that are so many times too large."""
+    rng = child(0, "rows without y", name, n)
+    mean, sd = rng.normal(size=n), np.exp(0.5 * rng.normal(size=n))
+    return pd.DataFrame(
+        {
+            "y": mean + sd * rng.normal(size=n),
+            "mean": mean,
+            "sd": times * sd,
+            "site": rng.choice(list("ABC"), n),
+            "age": rng.uniform(20, 80, n),
+        }
+    )
+
+
+def lacking(table: pd.DataFrame, gone: npt.ArrayLike) -> pd.DataFrame:
+    return table.assign(y=table["y"].where(~np.asarray(gone)))
+
+
+def read(table: pd.DataFrame, **said: Any) -> EvalSet:
+    return load(table, missing="drop", groups="site", features="age", **said).evalsets[0]
+
+
+def said_of(held: EvalSet) -> str:
+    (first, *_), _ = examine(held)
+    assert (first.id, first.state) == ("rows", "caution")
+    return first.sentence
+
+
+def widest(table: pd.DataFrame, few: int) -> npt.NDArray[np.bool_]:
+    return np.asarray(table["sd"].rank() > len(table) - few)
+
+
+def by_size(table: pd.DataFrame, share: float) -> npt.NDArray[np.bool_]:
+    z = np.abs(table["y"] - table["mean"]) / table["sd"]
+    return np.asarray(z.rank() > (1.0 - share) * len(table))
+
+
+def test_all_doors_say_how_many_rows_have_no_y(tmp_path: Path) -> None:
+    table = frame("doors")
+    table = lacking(table, widest(table, 100))
+    whole = table.dropna()
+    hits = int((np.abs(whole["y"] - whole["mean"]) <= stats.norm.ppf(0.95) * whole["sd"]).sum())
+    ratio = table["sd"][table["y"].isna()].median() / whole["sd"].median()
+    told = (
+        f"100 of 400 rows have no y; their predicted sd is {ratio:.1f} times that of the rest. "
+        f"Over all rows coverage is between {math.floor(hits / 4)} and "
+        f"{math.ceil((hits + 100) / 4)} %."
+    )
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    table.to_parquet(tmp_path / "rows.parquet")
+    named = {"groups": "site", "x": "age", "missing": "drop", "trials": False}
+    doors = [
+        *(howsure.assess(each, **named) for each in (table, *sorted(tmp_path.iterdir()))),
+        howsure.assess(
+            table["y"],
+            Distribution.normal(table["mean"].to_numpy(), table["sd"].to_numpy()),
+            groups=table[["site"]],
+            x=table[["age"]],
+            missing="drop",
+            trials=False,
+        ),
+    ]
+    for found in doors:
+        assert found.findings[0].sentence == told
+        assert found.verdict.splitlines()[1].endswith(told)
+    assert said_of(read(table)) == told
+
+
+def test_rows_that_lack_more_than_y_are_no_such_rows() -> None:
+    table = frame("blank")
+    blank = lacking(table, np.arange(N) < 50).assign(
+        mean=table["mean"].where(np.arange(N) >= 20), sd=table["sd"].where(np.arange(N) >= 20)
+    )
+    rest = read(blank).without_y
+    assert rest is not None
+    assert rest.n == 30
+    assert np.isnan(rest.y).all()
+    assert rest.groups["site"].values().tolist() == table["site"][20:50].tolist()
+
+
+def test_several_models_keep_what_each_predicted() -> None:
+    table = lacking(frame("models"), np.arange(N) < 50)
+    both = load(
+        {"y": table["y"], "a": table["mean"], "b": table["mean"] + 1.0},
+        points=["a", "b"],
+        missing="drop",
+    ).evalsets
+    for held, more in zip(both, (0.0, 1.0), strict=True):
+        assert held.without_y is not None
+        assert held.without_y.point == pytest.approx(table["mean"][:50] + more)
+
+
+def test_text_and_counts_without_y_are_read() -> None:
+    names = np.array(["cat", "dog", None], dtype=object)[np.arange(60) % 3]
+    share = np.where(np.arange(60) % 2, 0.8, 0.3)
+    held = load({"y": names, "p_cat": share, "p_dog": 1.0 - share}, softmax="p_*", missing="drop")
+    rest = held.evalsets[0].without_y
+    assert rest is not None
+    assert rest.n == 20
+    assert said_of(held.evalsets[0]).startswith("20 of 60 rows have no y")
+    counts = np.where(np.arange(60) % 3, 2.0, np.nan)
+    law = howsure.Distribution.from_scipy(stats.poisson(np.full(60, 2.0)))
+    found = howsure.assess(counts, law, missing="drop", trials=False)
+    assert found.findings[0].sentence.startswith("20 of 60 rows have no y")
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        (lambda t, u: (t["site"] == "B") & (u < 0.5), " % of those in site=B, 0 % of the others."),
+        (lambda t, u: (t["age"] > 60) & (u < 0.8), "; their age is above that of "),
+        (lambda t, u: np.abs(t["age"] - 50) > 24, "; their age is more often extreme than that "),
+        (lambda t, u: u < 0.25, "; nothing that was stated sets them apart."),
+    ],
+)
+def test_what_sets_rows_without_y_apart_is_named(gone: Any, told: str) -> None:
+    table = frame("apart")
+    drawn = child(0, "which rows lack y").uniform(size=N)
+    assert told in said_of(read(lacking(table, gone(table, drawn))))
+
+
+def test_neither_the_order_of_rows_nor_more_rows_of_one_kind_changes_the_words() -> None:
+    table = frame("order")
+    table = lacking(table, widest(table, 60))
+    assert said_of(read(table.iloc[::-1])) == said_of(read(table))
+
+
+def test_lack_at_random_hardly_ever_looks_like_a_difference() -> None:
+    rng, tables = child(0, "lack at random"), 200
+    columns = rng.normal(size=(6, 150))
+    told = [_largest(columns, rng.uniform(size=150) < 0.2, turned=False)[1] for _ in range(tables)]
+    assert np.mean(np.array(told) < 0.05) <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / tables)
+
+
+def test_lack_in_spells_is_turned_round_in_time() -> None:
+    """Spells of ten rows beside numbers that remember: permuted, nearly all would be told."""
+    rng, told = child(0, "spells"), {True: 0, False: 0}
+    for _ in range(100):
+        column = np.convolve(rng.normal(size=430), np.ones(31) / 31, "valid")
+        gone = np.repeat(rng.uniform(size=40) < 0.2, 10)
+        column = (column - column.mean()) / column.std()
+        for turned in told:
+            told[turned] += _largest(column[None], gone, turned=turned)[1] < 0.05
+    assert told[True] <= 12
+    assert told[False] > 40
+
+
+def test_turns_are_those_of_the_definition() -> None:
+    rng = child(0, "turns")
+    column, gone = rng.normal(size=(2, 100)), rng.uniform(size=100) < 0.3
+    drawn = np.array([column @ np.roll(gone, k) for k in range(5, 95)]).T
+    sd = np.maximum(np.sqrt(np.square(drawn).mean(axis=1)), 0.05 * math.sqrt(gone.sum()))
+    z = np.abs(column @ gone) / sd
+    reached = (np.abs(drawn) / sd[:, None]).max(axis=0) >= z.max()
+    assert _largest(column, gone, turned=True) == (
+        int(z.argmax()),
+        pytest.approx((1 + reached.sum()) / 91),
+    )
+
+
+def test_bounds_count_rows_as_often_as_their_frequency_says() -> None:
+    table = lacking(frame("frequencies"), np.arange(N) < 40).assign(weight=1 + np.arange(N) % 3)
+    held = read(table, weights="weight")
+    fault = without_y(Case(held, {}, 0.9))
+    assert fault is not None
+    z = np.abs(table["y"] - table["mean"]) / table["sd"]
+    total, hits = table["weight"].sum(), table["weight"][z <= stats.norm.ppf(0.95)].sum()
+    gone = table["weight"][:40].sum()
+    assert fault.facts["between"] == pytest.approx((hits / total, (hits + gone) / total))
+
+
+@pytest.mark.parametrize("gone", [lambda t: by_size(t, 0.25), lambda t: np.arange(N) % 4 == 0])
+def test_a_right_model_is_not_narrowed_whatever_lacks_y(gone: Any) -> None:
+    tables = 40
+    found = [frame(f"right {k}") for k in range(tables)]
+    wrong = sum(may_narrow(read(lacking(each, gone(each))), 0.9) for each in found)
+    assert wrong <= 3  # of 1 %, 3 or fewer in 99.9 % of all times
+
+
+def test_predictions_too_wide_for_the_few_rows_without_y_may_be_narrowed() -> None:
+    table = frame("wide", 1_000, times=1.4)
+    few, many = (np.arange(1_000) % each == 0 for each in (50, 2))
+    assert may_narrow(read(lacking(table, few)), 0.9)
+    assert not may_narrow(read(lacking(table, many)), 0.9)
+    assert may_narrow(read(table), 0.9)
+
+
+def test_no_narrowing_is_advised_where_labels_may_be_missing_by_the_size_of_errors() -> None:
+    """What is left covers 100 % with light tails; a narrower model would cover new rows less."""
+    table = frame("by size", 800)
+    held = read(lacking(table, by_size(table, 0.25)))
+    trials = try_recalibrations(held)
+    assert trials.advice is not None
+    assert not trials.advice.method
+    assert "rows without y" in {each.harms for each in trials.trials}
+    wide = frame("few", 800, times=1.5)
+    rare = read(lacking(wide, np.arange(800) % 80 == 0))
+    assert try_recalibrations(rare).advice.method  # type: ignore[union-attr]
