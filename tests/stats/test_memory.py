@@ -213,7 +213,7 @@ def test_one_number_a_time_has_the_mean_of_its_rows() -> None:
     rng = np.random.default_rng(0)
     times, values, mass = rng.integers(0, 30, 200) * 7, rng.normal(size=200), rng.uniform(1, 3, 200)
     values -= np.average(values, weights=mass)
-    series = Chronology(times).series(values, mass)
+    series, _ = Chronology(times).numbers(values, mass)
     held = np.unique(times)
     assert len(series) == len(held)
     by_hand = [mass[times == t] @ values[times == t] * len(held) / mass.sum() for t in held]

@@ -157,7 +157,7 @@ def copula_of(view: View, known: Dependence | str) -> Copula | None:
         return None
     lag = 1
     if known.lag > 1 and held.chronology is not None:  # in rows
-        times = len(held.chronology.series(np.zeros(held.n), None))
+        times = held.chronology.places()[1]
         lag = max(round(known.lag * held.n / times), 1)
     copula = Copula(0.0, known.signal == "size", serial, place, row_keys(*columns), mass, lag)
     rho = (known.tau - 1.0) / (known.tau + 1.0)
