@@ -24,13 +24,14 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import on_grid
+from howsure.core.times import Chronology, less_means, on_grid
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, legendre
 from howsure.stats.batches import batch_starts
-from howsure.stats.memory import memory_of
+from howsure.stats.memory import FEWEST_TIMES, HARDLY, memory_of
 
 Kind = Literal["time", "clusters", "file"]
+Series = Literal["", "known", "unknown"]
 LEVEL = 0.05
 """P-value below which dependence is taken as found."""
 DOUBT = 0.3
@@ -72,6 +73,12 @@ class Dependence:
     # batches are long enough
     batches: int = 0
     lag: int = 1  # times from one season to the next; 1 where there is none
+    # whether rows of one time are of several series, and these are known; how likely shocks are
+    # shared by them; different times, and those that tell as much as one independent one
+    series: Series = ""
+    common: float = 0.0
+    times: int = 0
+    lasts: float = 1.0
 
     @property
     def effective(self) -> float:
@@ -81,7 +88,13 @@ class Dependence:
     @property
     def doubted(self) -> bool:
         """Whether rows in time may depend, so that errors are those of a series."""
-        return self.by == "time" and self.p < DOUBT
+        return self.by == "time" and (self.p < DOUBT or bool(self.series))
+
+    @property
+    def few(self) -> bool:
+        """Whether rows are too few for any error: by what they remember, or by their times."""
+        lone = self.series == "unknown" or self.common > 0.5
+        return self.effective < HARDLY or (lone and self.times < FEWEST_TIMES)
 
 
 def serial_dependence(
@@ -90,6 +103,7 @@ def serial_dependence(
     by: Kind,
     *,
     weights: Weights | None = None,
+    series: IntArray | None = None,
 ) -> Dependence:
     """Whether signals of rows are correlated within units and, by time, from unit to unit.
 
@@ -103,6 +117,9 @@ def serial_dependence(
         Whether units follow each other.
     weights : Weights, optional
         Of the rows.
+    series : ndarray of int, shape (n,), optional
+        Number of each row's series, where several are known at one time: rows less the mean of
+        their time are tested too, series after series.
 
     Returns
     -------
@@ -130,14 +147,15 @@ def serial_dependence(
     if len(codes) < _FEWEST_ROWS:
         raise UnanswerableError(f"{len(codes):,} rows are too few")
     w = None if weights is None else weights.values[order]
-    rows = _OrderedUnits(codes, w, by, weights is not None and weights.kind == "frequency")
+    copies = weights is not None and weights.kind == "frequency"
+    rows = _OrderedUnits(codes, w, by, copies, None if series is None else series[order])
     found, chances = [], []
     for name, values in known.items():
         x = values[order] - np.average(values[order], weights=w)
         if not np.abs(x).max() > 1e-9:
             continue
         chance, lately = rows.test(x)
-        chances += [chance, rows.at_one_lag(x)]
+        chances.append(chance)
         found.append((name, x, lately))
     if not found:
         raise UnanswerableError("rows do not differ in what predicts their errors")
@@ -148,9 +166,7 @@ def serial_dependence(
     if sought:  # a single change explains what no memory has to
         after = [(name, rows.parted(x)) for name, x, _ in found]
         tests = [rows.test(x) for _, x in after]
-        p_after = _joined(
-            np.concatenate([test[0] for test in tests] + [rows.at_one_lag(x) for _, x in after])
-        )
+        p_after = _joined(np.concatenate([test[0] for test in tests]))
         calm = [
             rows.cost(name, x, test[1], by, p_after, n)
             for (name, x), test in zip(after, tests, strict=True)
@@ -186,8 +202,22 @@ class _Blocks:
 class _OrderedUnits:
     """Rows in order of their units, with what of them does not depend on a signal."""
 
-    def __init__(self, codes: IntArray, weights: FloatArray | None, by: Kind, copies: bool) -> None:
+    def __init__(
+        self,
+        codes: IntArray,
+        weights: FloatArray | None,
+        by: Kind,
+        copies: bool,
+        series: IntArray | None = None,
+    ) -> None:
         self.codes, self.ordered, self.frequency = codes, by == "time", copies
+        self.series, self.beside = series, None
+        if series is not None:  # one after the other, with room for the lags between them
+            place, count = Chronology(codes).places()
+            apart = series * (5 * count // 4 + 1) + place
+            self.place = np.argsort(apart, kind="stable")
+            w = None if weights is None else weights[self.place]
+            self.beside = _OrderedUnits(apart[self.place], w, by, copies)
         self.starts = np.flatnonzero(np.diff(codes, prepend=-1))
         self.single = len(self.starts) == len(codes)
         self.w = np.ones(len(codes)) if weights is None else weights
@@ -207,7 +237,8 @@ class _OrderedUnits:
         return values if self.single else np.add.reduceat(values, self.starts)
 
     def test(self, x: FloatArray) -> tuple[FloatArray, tuple[float, float, float]]:
-        """P-values over lengths of blocks; excess of the variance of sums, and its 95 % interval.
+        """P-values over lengths of blocks and lags; excess of the variance of sums, and its 95 %
+        interval.
 
         Rows are exchangeable under the null: a sum of products of different rows has mean
         −σ²/(n − 1) a product, and the second and third cumulant of a quadratic form.
@@ -232,9 +263,14 @@ class _OrderedUnits:
                 lately = (ends[0], ends[1], ends[2])
         if not chances:
             raise UnanswerableError(f"{len(self.mass):,} rows are too few")
-        return np.array(chances), lately
+        every = np.append(chances, self._at_one_lag(x))
+        if self.beside is not None:
+            rest = less_means(x, self.codes - self.codes[0], self.w)[self.place]
+            with contextlib.suppress(UnanswerableError):
+                every = np.append(every, self.beside.test(rest)[0])
+        return every, lately
 
-    def at_one_lag(self, x: FloatArray) -> FloatArray:
+    def _at_one_lag(self, x: FloatArray) -> FloatArray:
         """The p-value of the largest correlation at one lag; none of few times, or rare values."""
         sums = self.sums(self.w * x)
         count, square = len(sums), float(sums @ sums)
@@ -280,23 +316,28 @@ class _OrderedUnits:
             square = float(np.square(sums).sum() - np.square(a).sum()) + own
         else:
             square = float(np.square(sums).sum())
-        pairs = self.blocks[0].held
-        unit = own / (self.total if self.frequency else self.squares)
-        within = (square - own) / pairs / unit if pairs > 0 else 0.0
+        squares = self.sums(self.w * np.square(x))
+        beside = float(self.mass @ squares - np.square(a).sum())
+        correlation = (square - own) / beside if beside > 0.0 else 0.0
         reach = math.exp(REACH * math.sqrt(2.0 / len(sums)))
         tau = square / own / (1.0 - min(1.0 / len(sums), 0.5))  # less the mean of few units
-        low, high, correlation, lag = 1.0 / reach, reach, within, 1
+        low, high, lag, lasts, common = 1.0 / reach, reach, 1, 1.0, 0.0
         found = p < LEVEL
         if self.ordered:
+            times = Chronology(self.codes, series=self.series)
             if found:
                 with contextlib.suppress(UnanswerableError):  # too few times: what is within them
-                    memory = memory_of(on_grid(self.codes[self.starts], sums))
+                    numbers, panel = times.numbers(x, self.w)
+                    memory = memory_of(numbers, panel)
                     lag, (low, high) = memory.lag, memory.bounds()
-                    tau, low, high = tau * memory.tau, low / memory.tau, high / memory.tau
-            later, mass = (on_grid(self.codes[self.starts], each) for each in (sums, self.mass))
-            pairs = float(mass[lag:] @ mass[:-lag])
-            following = float(later[lag:] @ later[:-lag]) / pairs / unit if pairs > 0 else 0.0
-            correlation = max(within, following)
+                    low, high = low / memory.tau, high / memory.tau
+                    tau = memory.tau if panel is not None else tau * memory.tau
+                    lasts, common = memory.lasts, memory.common
+            place = times.places()[0][self.starts]
+            following = [_following(place, sums, squares, self.mass, lag)]
+            if self.beside is not None:
+                following.append(self.beside.following(x[self.place], lag))
+            correlation = max(correlation, *following)
         tau = max(tau, 1.0)
         effect, low, high = (tau - 1.0, tau * low - 1.0, tau * high - 1.0) if found else lately
         return Dependence(
@@ -311,7 +352,26 @@ class _OrderedUnits:
             n=n,
             found=found,
             lag=lag,
+            series="" if self.series is None else "known",
+            common=common,
+            times=len(self.starts),
+            lasts=lasts,
         )
+
+    def following(self, x: FloatArray, lag: int) -> float:
+        """The correlation of units so many times apart."""
+        sums, squares = self.sums(self.w * x), self.sums(self.w * np.square(x))
+        return _following(self.codes[self.starts], sums, squares, self.mass, lag)
+
+
+def _following(
+    places: IntArray, sums: FloatArray, squares: FloatArray, mass: FloatArray, lag: int
+) -> float:
+    """The correlation of rows of units so many times apart, at most 1."""
+    now = np.flatnonzero(np.isin(places + lag, places))
+    later = np.searchsorted(places, places[now] + lag)
+    both = float(mass[later] @ squares[now] + mass[now] @ squares[later]) / 2.0
+    return float(sums[now] @ sums[later]) / both if both > 0.0 else 0.0
 
 
 def _paired(values: FloatArray) -> FloatArray:
@@ -349,7 +409,8 @@ def batches_of(units: IntArray, mass: FloatArray, count: int) -> IntArray:
 
 def batches_for(found: Dependence) -> int:
     """How many batches hold the level of a test; 1 if rows are too few for any."""
-    most = found.effective / found.lag  # a batch is to span so many seasons as rows
+    # a batch is to span so many seasons as rows, and holds all series of its times
+    most = min(found.effective, found.times / found.lasts or math.inf) / found.lag
     if most < 2 * FEWEST_UNITS:
         return 1
     return min(max(round(most / IN_BATCH), FEWEST_UNITS), MOST_UNITS)

@@ -34,7 +34,7 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
-from howsure.stats.memory import HARDLY
+from howsure.stats.memory import FEWEST_TIMES, HARDLY
 from howsure.stats.spells import spells_of
 from howsure.verdict.copies import copies
 
@@ -59,16 +59,21 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     if first.time is None and first.cluster is None:
         return sets, tuple(_known(held, partial(_in_file_order, held)) for held in evalsets)
     times = None if first.time is None else Categories.checked(first.time, "time").codes
+    series = None if times is None else series_of(first, times)
+    if series is not None and first.cluster is not None:
+        sets = [replace(held, cluster=None) for held in sets]
+        first = sets[0]
     later = units = times
     if first.cluster is not None:
         later = None if times is None else in_time_order(times, first.cluster.codes)
         units = first.cluster.codes if later is None else later
     assert units is not None
     grid = slots(np.asarray(first.time)) if first.cluster is None else units
+    unknown = series is None and first.cluster is None and _in_even_numbers(units)
 
     def ask(held: EvalSet, levels: IntArray | None = None) -> Known:
         if first.cluster is None:
-            follows = partial(_in_time, held, grid, levels)
+            follows = partial(_in_time, held, grid, levels, series, unknown)
         else:
             follows = partial(_of_clusters, held, units, later is not None, levels)
         return _known(held, follows)
@@ -77,15 +82,15 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     levels: list[IntArray | None] = [None] * len(sets)
     for place, (held, each) in enumerate(zip(sets, known, strict=True)):
         if later is not None and isinstance(each, Dependence) and each.doubted:
-            levels[place] = levels_of(held, later)
+            levels[place] = levels_of(held, later, series)
             if levels[place] is not None:
                 known[place] = ask(held, levels[place])
     serial = [each for each in known if isinstance(each, Dependence) and each.doubted]
     if not serial and all(each is None for each in levels):
         return sets, tuple(known)
-    few = any(each.effective < HARDLY for each in serial)
+    few = any(each.few for each in serial)
     sets = [
-        replace(held, chronology=_chronology(held, grid, each, few))
+        replace(held, chronology=_chronology(held, grid, series, each, few))
         for held, each in zip(sets, levels, strict=True)
     ]
     if not any(each.found for each in serial):
@@ -101,7 +106,47 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     return [replace(held, cluster=batches) for held in sets], tuple(told)
 
 
-def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
+def series_of(held: EvalSet, times: IntArray) -> IntArray | None:
+    """The number of each row's series, where several are known at one time.
+
+    They are stated, or the column that has one row of each level at a time, whose levels have a
+    quarter of all times. Clusters stay clusters, unless they are these series and times are enough.
+    """
+    count = int(times.max()) + 1
+    if 2 * held.n < 3 * count:
+        return None
+
+    def apart(codes: IntArray) -> bool:
+        levels = int(codes.max()) + 1
+        cells = np.unique(codes * count + times)
+        return levels > 1 and len(cells) == len(times) and 4 * len(times) >= levels * count
+
+    if held.cluster is not None:
+        stated = held.series is not None or apart(held.cluster.codes)
+        codes = held.cluster.codes if held.series is None else held.series.codes
+        same = int(joint(codes, held.cluster.codes).max()) == int(held.cluster.codes.max())
+        return codes if stated and same and count >= FEWEST_TIMES else None
+    if held.series is not None:
+        return held.series.codes if len(held.series.labels) > 1 else None
+    columns = [each.codes for each in held.groups.values()]
+    columns += [
+        Categories.checked(each, "labels").codes
+        for each in held.features.values()
+        if each.dtype.kind not in "biufM"
+    ]
+    return min((each for each in columns if apart(each)), key=np.max, default=None)
+
+
+def _in_even_numbers(times: IntArray) -> bool:
+    """Whether times have several rows each, and in number differ less from one time to the next
+    than rows that come by chance.
+    """
+    rows = np.bincount(times).astype(np.float64)
+    steps = np.diff(rows)
+    return bool(rows.mean() >= 1.5 and np.mean(np.square(steps)) < rows.mean())
+
+
+def levels_of(held: EvalSet, times: IntArray, series: IntArray | None = None) -> IntArray | None:
     """What errors differ by for a reason that is no memory, as a number of each row.
 
     Groups whose mean is off by more than the memory within them and the differences of their spells
@@ -111,7 +156,7 @@ def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
     found = [
         grouping.codes
         for grouping in held.groups.values()
-        if any(_differ(values, held, times, grouping) for values in told.values())
+        if any(_differ(values, held, times, grouping, series) for values in told.values())
     ]
     cells = joint(np.zeros_like(times), *found)
     noise = (
@@ -124,14 +169,21 @@ def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
     return joint(*found) if found else None
 
 
-def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Categories) -> bool:
+def _differ(
+    values: FloatArray,
+    held: EvalSet,
+    times: IntArray,
+    grouping: Categories,
+    series: IntArray | None,
+) -> bool:
     """Whether a signal of mean 0 has another mean in one of the groups."""
     codes, size, mass = grouping.codes, len(grouping.labels), _mass(held)
     if not 1 < size <= MOST_LEVELS:
         return False
     total = np.maximum(np.bincount(codes, mass, size), np.finfo(float).tiny)
     means = np.bincount(codes, mass * values, size) / total
-    spread = spread_of(values - means[codes], held.weights, Chronology(times), codes, size)
+    follow = Chronology(times, series=series)
+    spread = spread_of(values - means[codes], held.weights, follow, codes, size)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.abs(means - np.average(values, weights=mass)) / spread.error
     p = 2.0 * special.stdtr(np.maximum(spread.degrees, 1.0), -t)
@@ -140,10 +192,16 @@ def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Catego
     return bool(clear.any())
 
 
-def _chronology(held: EvalSet, units: IntArray, levels: IntArray | None, few: bool) -> Chronology:
+def _chronology(
+    held: EvalSet,
+    units: IntArray,
+    series: IntArray | None,
+    levels: IntArray | None,
+    few: bool,
+) -> Chronology:
     """The times of its rows, and what signals hits and misses hide."""
     known = signals_in_time(View(held))
-    return Chronology(units, known.get("side"), known.get("size"), levels=levels, few=few)
+    return Chronology(units, known.get("side"), known.get("size"), None, levels, few, series)
 
 
 def batches_in_words(known: Sequence[Known]) -> str:
@@ -205,10 +263,17 @@ def _mass(held: EvalSet) -> FloatArray:
     return np.ones(held.n) if held.weights is None else held.weights.values
 
 
-def _in_time(held: EvalSet, units: IntArray, levels: IntArray | None) -> Dependence:
+def _in_time(
+    held: EvalSet,
+    units: IntArray,
+    levels: IntArray | None,
+    series: IntArray | None,
+    unknown: bool,
+) -> Dependence:
     """From one time to the next."""
     told = _less_levels(signals_in_time(View(held)), held, levels)
-    return serial_dependence(told, units, "time", weights=held.weights)
+    found = serial_dependence(told, units, "time", weights=held.weights, series=series)
+    return replace(found, series="unknown") if unknown else found
 
 
 def _less_levels(
