@@ -157,6 +157,15 @@ def test_students_law_has_the_tails_of_the_mixture() -> None:
         assert 2 * found.tail(off / unit) == pytest.approx(0.02, rel=0.2)
 
 
+def mixture(
+    taus: np.ndarray, weights: np.ndarray, freedom: np.ndarray, variance: float = 1.0
+) -> Memory:
+    """Of 100 times of one series."""
+    return Memory(
+        100, 100, 100.0, variance, 1.0, taus, weights, freedom, np.zeros(len(taus), bool), 1
+    )
+
+
 def test_quantiles_are_where_the_tail_is() -> None:
     """Against Brent's root of the definition, in either tail of what taus can weigh."""
 
@@ -166,16 +175,15 @@ def test_quantiles_are_where_the_tail_is() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         taus = np.exp(np.cumsum(rng.exponential(size=rng.integers(1, 12))))
-        mixed = Memory(
-            100, 1.0, taus, rng.dirichlet(np.full(len(taus), 0.3)), rng.uniform(2, 300), 1
-        )
+        weights, freedom = rng.dirichlet(np.full(len(taus), 0.3)), rng.uniform(2, 300, len(taus))
+        mixed = mixture(taus, weights, freedom)
         for tail in (0.025, 0.0025):
             root = optimize.brentq(beyond, 0.1, 1e6, args=(mixed, tail))
             assert mixed._quantile(tail) == pytest.approx(root, rel=1e-9)
 
 
 def test_a_mixture_of_one_is_student() -> None:
-    found = Memory(100, 4.0, np.array([9.0]), np.array([1.0]), 30.0, 1)
+    found = mixture(np.array([9.0]), np.array([1.0]), np.array([30.0]), variance=4.0)
     error, degrees = found.student()
     assert degrees == pytest.approx(30.0, rel=1e-6)
     assert error == pytest.approx(math.sqrt(4.0 / 100 * 9.0), rel=1e-6)

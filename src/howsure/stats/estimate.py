@@ -248,12 +248,15 @@ def _mean_in_time(
     unit = power_of_two(influence)
     sums, panel = times.numbers(influence / unit, mass)
     square, n = float(sums @ sums), len(sums)
-    costs = [_cost(sums, panel)]
+    there = len(times.ranks()[0])
+    costs = [_cost(sums, panel, there)]
     signal = times.signal
     if signal is not None and not _tells_its_memory(sums, costs[0]):
         costs.append(
             times.once(
-                "signal", lambda: _cost(*times.numbers(signal, mass)), signal, mass, times.levels
+                "signal",
+                lambda: _cost(*times.numbers(signal, mass), there),
+                *(signal, mass, times.levels),
             )
         )
     known = [each for each in costs if each is not None]
@@ -289,10 +292,10 @@ _Cost = tuple[float, float, Memory]
 memory that it follows from."""
 
 
-def _cost(sums: FloatArray, panel: Panel | None) -> _Cost | None:
+def _cost(sums: FloatArray, panel: Panel | None, there: int) -> _Cost | None:
     """What memory costs a mean; None where it is not known."""
     try:
-        found = memory_of(sums, panel)
+        found = memory_of(sums, panel, there)
     except UnanswerableError:
         return None
     error, degrees = found.student()

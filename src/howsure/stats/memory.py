@@ -75,6 +75,8 @@ class Memory:
     """
 
     n: int  # times
+    # of these, how many are there; and rows of series that are told apart
+    there: int
     rows: float
     # of the number of one time, were rows independent; and how many times that it is seen to be
     variance: float
@@ -100,9 +102,9 @@ class Memory:
     @property
     def effective(self) -> float:
         """Independent rows that tell as much; times, where series share shocks."""
-        return float(np.exp(self.weights @ np.log(np.where(self.shared, self.n, self.rows)))) / (
-            self.lasts
-        )
+        return float(
+            np.exp(self.weights @ np.log(np.where(self.shared, self.there, self.rows)))
+        ) / (self.lasts)
 
     @property
     def common(self) -> float:
@@ -112,7 +114,7 @@ class Memory:
     @property
     def few(self) -> bool:
         """Whether these are too few for the error of a mean."""
-        return self.effective < FEWEST or (self.n < FEWEST_TIMES and self.common > 0.5)
+        return self.effective < FEWEST or (self.there < FEWEST_TIMES and self.common > 0.5)
 
     @property
     def _lasting(self) -> FloatArray:
@@ -167,7 +169,7 @@ def _density(freedom: FloatArray, at: FloatArray) -> FloatArray:
     return np.asarray(np.exp(log - (freedom + 1.0) / 2.0 * np.log1p(np.square(at) / freedom)))
 
 
-def memory_of(series: FloatArray, panel: Panel | None = None) -> Memory:
+def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None = None) -> Memory:
     """How much a series remembers, or the sums over several of the same times.
 
     Parameters
@@ -176,6 +178,8 @@ def memory_of(series: FloatArray, panel: Panel | None = None) -> Memory:
         In the order of time: the number of each time, whose mean is sought.
     panel : Panel, optional
         What the rows of each time are, if several series make these numbers.
+    there : int, optional
+        How many of the times are there, if others are 0 as they are missing.
 
     Returns
     -------
@@ -208,7 +212,8 @@ def memory_of(series: FloatArray, panel: Panel | None = None) -> Memory:
     n = len(series)
     x = series - series.mean()
     own = float(x @ x)
-    rows, square = (float(n), own) if panel is None else (panel.rows, panel.square)
+    there = n if there is None else there
+    rows, square = (float(there), own) if panel is None else (panel.rows, panel.square)
     variance = square / max(n - 1, 1)
     if n < _LEAST or not variance > 1e-24 * float(np.square(series).max(initial=0.0)):
         raise UnanswerableError("times are too few, or all alike")
@@ -262,7 +267,7 @@ def memory_of(series: FloatArray, panel: Panel | None = None) -> Memory:
     lag = int(np.bincount(np.concatenate(lags)[kept], weights).argmax())
     every_tau = np.maximum(np.concatenate(taus)[kept], 1.0)
     alike = _alike(every_tau, weights, degrees[kept], shared[kept])
-    return Memory(n, rows, variance, own / square, *alike, lag)
+    return Memory(n, there, rows, variance, own / square, *alike, lag)
 
 
 def _with_shocks(
