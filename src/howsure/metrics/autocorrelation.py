@@ -24,9 +24,11 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.labels import Categories, joint
 from howsure.core.times import Chronology, less_means, on_grid
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, legendre
+from howsure.predictions import EvalSet
 from howsure.stats.batches import batch_starts
 from howsure.stats.memory import FEWEST_TIMES, HARDLY, memory_of
 
@@ -471,6 +473,52 @@ def in_time_order(time: IntArray, cluster: IntArray) -> IntArray | None:
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
     return np.asarray(place[cluster])
+
+
+def series_of(held: EvalSet, times: IntArray) -> IntArray | None:
+    """The number of each row's series, where several are known at one time.
+
+    They are stated, or the column that has one row of each level at a time, whose levels have a
+    quarter of all times. Clusters stay clusters, unless they are these series and times are enough.
+    """
+    count = int(times.max()) + 1
+    if 2 * held.n < 3 * count:
+        return None
+
+    def apart(codes: IntArray) -> bool:
+        levels = int(codes.max()) + 1
+        cells = np.unique(codes * count + times)
+        return levels > 1 and len(cells) == len(times) and 4 * len(times) >= levels * count
+
+    if held.cluster is not None:
+        stated = held.series is not None or apart(held.cluster.codes)
+        codes = held.cluster.codes if held.series is None else held.series.codes
+        same = int(joint(codes, held.cluster.codes).max()) == int(held.cluster.codes.max())
+        return codes if stated and same and count >= FEWEST_TIMES else None
+    if held.series is not None:
+        return held.series.codes if len(held.series.labels) > 1 else None
+    columns = [each.codes for each in held.groups.values()]
+    columns += [
+        Categories.checked(each, "labels").codes
+        for each in held.features.values()
+        if each.dtype.kind not in "biufM"
+    ]
+    return min((each for each in columns if apart(each)), key=np.max, default=None)
+
+
+def unnamed(times: IntArray, series: IntArray | None) -> bool:
+    """Whether times have several rows of series that no column names.
+
+    Their number differs less from one time to the next than that of rows which come by chance.
+    """
+    rows = np.bincount(np.unique(times, return_inverse=True)[1]).astype(np.float64)
+    even = float(np.mean(np.square(np.diff(rows)))) < rows.mean() if len(rows) > 1 else False
+    return series is None and bool(even and rows.mean() >= 1.5)
+
+
+def lone(times: IntArray, series: IntArray | None) -> bool:
+    """Whether such times are too few by themselves."""
+    return unnamed(times, series) and len(np.unique(times)) < FEWEST_TIMES
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:

@@ -26,7 +26,9 @@ from howsure.metrics.autocorrelation import (
     is_sorted,
     mid_ranks,
     serial_dependence,
+    series_of,
     stretches,
+    unnamed,
 )
 from howsure.metrics.calibration.components import legendre
 from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
@@ -34,7 +36,7 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
-from howsure.stats.memory import FEWEST_TIMES, HARDLY
+from howsure.stats.memory import FEWEST_TIMES
 from howsure.stats.spells import spells_of
 from howsure.verdict.copies import copies
 
@@ -69,7 +71,7 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
         units = first.cluster.codes if later is None else later
     assert units is not None
     grid = slots(np.asarray(first.time)) if first.cluster is None else units
-    unknown = series is None and first.cluster is None and _in_even_numbers(units)
+    unknown = first.cluster is None and unnamed(units, series)
 
     def ask(held: EvalSet, levels: IntArray | None = None) -> Known:
         if first.cluster is None:
@@ -104,46 +106,6 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
         for each in known
     )
     return [replace(held, cluster=batches) for held in sets], tuple(told)
-
-
-def series_of(held: EvalSet, times: IntArray) -> IntArray | None:
-    """The number of each row's series, where several are known at one time.
-
-    They are stated, or the column that has one row of each level at a time, whose levels have a
-    quarter of all times. Clusters stay clusters, unless they are these series and times are enough.
-    """
-    count = int(times.max()) + 1
-    if 2 * held.n < 3 * count:
-        return None
-
-    def apart(codes: IntArray) -> bool:
-        levels = int(codes.max()) + 1
-        cells = np.unique(codes * count + times)
-        return levels > 1 and len(cells) == len(times) and 4 * len(times) >= levels * count
-
-    if held.cluster is not None:
-        stated = held.series is not None or apart(held.cluster.codes)
-        codes = held.cluster.codes if held.series is None else held.series.codes
-        same = int(joint(codes, held.cluster.codes).max()) == int(held.cluster.codes.max())
-        return codes if stated and same and count >= FEWEST_TIMES else None
-    if held.series is not None:
-        return held.series.codes if len(held.series.labels) > 1 else None
-    columns = [each.codes for each in held.groups.values()]
-    columns += [
-        Categories.checked(each, "labels").codes
-        for each in held.features.values()
-        if each.dtype.kind not in "biufM"
-    ]
-    return min((each for each in columns if apart(each)), key=np.max, default=None)
-
-
-def _in_even_numbers(times: IntArray) -> bool:
-    """Whether times have several rows each, and in number differ less from one time to the next
-    than rows that come by chance.
-    """
-    rows = np.bincount(times).astype(np.float64)
-    steps = np.diff(rows)
-    return bool(rows.mean() >= 1.5 and np.mean(np.square(steps)) < rows.mean())
 
 
 def levels_of(held: EvalSet, times: IntArray, series: IntArray | None = None) -> IntArray | None:
@@ -363,11 +325,23 @@ def _words(draft: Draft, finding: Finding) -> Words:
     how = "correlated in time" if known.by == "time" else "correlated within clusters"
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
+    few = "" if finding.state == "good" else "Rows are too few to tell."
     if finding.state == "caution":
-        count = f"{known.n:,.0f} rows count as about {roughly(known.effective)}"
-        few = "These are too few for any test." if known.effective < HARDLY else ""
-        return Words(f"{told}: {count}", more=few)
-    more = "" if finding.state == "good" else "Rows are too few to tell."
+        few = "These are too few for any test." if known.few else ""
+    if known.few and known.times < FEWEST_TIMES:
+        few = f"{known.times} times are too few for any test."
+    if known.few and known.series == "unknown":
+        few = (
+            "Several rows per time: name the column of series (--series COLUMN); "
+            f"without it {known.times} times are too few."
+        )
+    if finding.state == "caution":
+        effective = roughly(known.effective)
+        if known.common > 0.5:
+            shared = f"effective sample size about {effective} of {known.n:,.0f}"
+            return Words(f"Series share shocks {seen}: {shared}", more=few)
+        return Words(f"{told}: {known.n:,.0f} rows count as about {effective}", more=few)
+    more = few
     return Words(told, more=more)
 
 
