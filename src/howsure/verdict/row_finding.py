@@ -44,6 +44,13 @@ def _copies(fault: RowFault) -> str:
     )
 
 
+def _corrected(fault: RowFault) -> str:
+    return (
+        f"{int(fault.rows):,} rows were delivered twice: two rows of one time are alike but for "
+        "small corrections. Keep one of them."
+    )
+
+
 def _variance(fault: RowFault) -> str:
     times = small(float(fault.facts["times"]), 2, trim=False)
     seen = f"Errors are {times} times their stated size"
@@ -184,6 +191,7 @@ def _order(fault: RowFault) -> str:
 
 _FAULTS: Mapping[str, Callable[[RowFault], str]] = {
     "copies": _copies,
+    "corrected": _corrected,
     "variance": _variance,
     "units": _units,
     "leakage": _leakage,

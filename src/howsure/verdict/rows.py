@@ -23,7 +23,16 @@ from howsure.inputs.names import in_words
 from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest
-from howsure.verdict.copies import OTHERS, SURE, Copies, RowFault, centre_of, copies, step_of
+from howsure.verdict.copies import (
+    OTHERS,
+    SURE,
+    Copies,
+    RowFault,
+    centre_of,
+    copies,
+    corrected,
+    step_of,
+)
 
 MOST_ROWS = 20_000
 
@@ -42,7 +51,7 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
             far = _seen(evalset.take(order[:: math.ceil(tau)]), None)
         told = [check(far) for check in _OF_SIZES] if far is not None else []
         told += [check(seen) for check in _OF_ROWS] if seen is not None else []
-        told.append(other_order(evalset))
+        told += [other_order(evalset), corrected(evalset)]
         found += [each for each in told if each is not None]
     for first, others in _INSTEAD.items():
         if any(each.name == first for each in found):
