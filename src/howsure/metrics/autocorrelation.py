@@ -493,8 +493,11 @@ def series_of(held: EvalSet, times: IntArray) -> IntArray | None:
     if held.cluster is not None:
         stated = held.series is not None or apart(held.cluster.codes)
         codes = held.cluster.codes if held.series is None else held.series.codes
-        same = int(joint(codes, held.cluster.codes).max()) == int(held.cluster.codes.max())
-        return codes if stated and same and count >= FEWEST_TIMES else None
+        levels = {
+            int(each.max())
+            for each in (codes, held.cluster.codes, joint(codes, held.cluster.codes))
+        }
+        return codes if stated and len(levels) == 1 and count >= FEWEST_TIMES else None
     if held.series is not None:
         return held.series.codes if len(held.series.labels) > 1 else None
     columns = [each.codes for each in held.groups.values()]
