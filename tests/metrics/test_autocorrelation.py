@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import signal, stats
 
 from howsure.core.errors import UnanswerableError
+from howsure.core.labels import Categories
 from howsure.core.weights import Weights
 from howsure.metrics.autocorrelation import (
     Dependence,
@@ -21,9 +23,12 @@ from howsure.metrics.autocorrelation import (
     is_sorted,
     mid_ranks,
     serial_dependence,
+    series_of,
     stretches,
+    unnamed,
 )
 from howsure.metrics.calibration.components import legendre
+from howsure.predictions import EvalSet
 
 
 def autoregressive(rng: np.random.Generator, n: int, rho: float) -> np.ndarray:
@@ -271,3 +276,75 @@ def test_clusters_that_follow_each_other() -> None:
     assert ranked is not None
     assert ranked.tolist() == [0, 0, 1, 1, 2, 2]
     assert in_time_order(np.arange(6), np.array([0, 1, 0, 1, 0, 1])) is None
+
+
+def test_series_of_one_memory_each_are_seen_where_sums_hide_it() -> None:
+    """Of 30 series the sums over 100 times see an AR(.3) in a third of tables, rows in each."""
+    series, when = np.divmod(np.arange(3_000), 100)
+    for seed in range(5):
+        rng = np.random.default_rng([30, seed])
+        x = np.concatenate([autoregressive(rng, 100, 0.3) for _ in range(30)])
+        found = serial_dependence(both(x), when, "time", series=series)
+        assert found.found
+        assert found.p < 1e-6
+        assert found.correlation == pytest.approx(0.3, abs=0.06)
+        assert found.tau == pytest.approx(1.3 / 0.7, rel=0.15)
+        assert found.common < 0.5
+        assert found.series == "known"
+
+
+def test_independent_series_are_seldom_called_dependent() -> None:
+    series, when = np.divmod(np.arange(300), 60)
+    rngs = (np.random.default_rng([31, seed]) for seed in range(200))
+    seen = sum(
+        serial_dependence(both(rng.normal(size=300)), when, "time", series=series).found
+        for rng in rngs
+    )
+    assert seen <= 200 * (0.05 + 3 * math.sqrt(0.05 * 0.95 / 200))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_correlation_is_above_1(weighted: bool) -> None:
+    """A large spell that comes twice: products over the variance of all rows reach 1.1."""
+    rng = np.random.default_rng(32)
+    times = np.r_[np.arange(200), np.arange(50, 90)]
+    x = autoregressive(rng, 200, 0.5) * np.where((times[:200] >= 50) & (times[:200] < 90), 2.0, 1.0)
+    x = np.r_[x, x[50:90]]
+    weights = Weights(rng.uniform(0.5, 2.0, 240), "importance") if weighted else None
+    found = serial_dependence({"side": x - np.mean(x)}, times, "time", weights=weights)
+    assert 0.95 < found.correlation <= 1.0
+
+
+def of_panel(**columns: object) -> EvalSet:
+    return EvalSet.checked(np.zeros(60), point=np.zeros(60), time=TIMES, **columns)
+
+
+TIMES, SITES = np.repeat(np.arange(20), 3), np.tile(["a", "b", "c"], 20)
+
+
+def test_what_tells_series_apart() -> None:
+    stated = series_of(of_panel(series=SITES), TIMES)
+    for columns in ({"groups": {"site": SITES}}, {"features": {"site": SITES}}):
+        np.testing.assert_array_equal(series_of(of_panel(**columns), TIMES), stated)
+    other = np.repeat(["x", "y"], 30)
+    found = series_of(of_panel(groups={"half": other, "site": SITES}), TIMES)
+    np.testing.assert_array_equal(found, stated)
+    for nothing in ({}, {"groups": {"half": other}}, {"groups": {"row": np.arange(60)}}):
+        assert series_of(of_panel(**nothing), TIMES) is None
+    assert series_of(of_panel(series=np.zeros(60)), TIMES) is None
+    # clusters stay what they are, unless they are the series and times are many
+    assert series_of(of_panel(cluster=SITES), TIMES) is None
+    long = np.repeat(np.arange(40), 3)
+    held = EvalSet.checked(
+        np.zeros(120), point=np.zeros(120), time=long, cluster=np.tile(["a", "b", "c"], 40)
+    )
+    assert series_of(held, long) is not None
+    assert series_of(replace(held, cluster=Categories.checked(long, "cluster")), long) is None
+
+
+def test_rows_that_come_by_chance_are_no_series_without_a_name() -> None:
+    rng = np.random.default_rng(33)
+    assert unnamed(TIMES, None)
+    assert not unnamed(TIMES, np.zeros(60, dtype=np.int64))
+    assert not unnamed(np.arange(60), None)
+    assert sum(unnamed(rng.integers(0, 20, 100), None) for _ in range(50)) < 5

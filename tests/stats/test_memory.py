@@ -294,6 +294,90 @@ def test_a_score_has_at_least_the_memory_that_it_hides() -> None:
     assert alike.units[0] == pytest.approx(hidden.units[0])
 
 
+def panel(
+    rng: np.random.Generator, series: int, times: int, rho: float, shock: float = 0.0
+) -> tuple[np.ndarray, Chronology]:
+    """AR(1) series of variance 1 at the same times; a share of it is a shock with that memory."""
+    x = math.sqrt(1.0 - rho**2) * np.stack(
+        [filtered(1.0, -rho)(rng, times) for _ in range(series + 1)]
+    )
+    x = math.sqrt(1.0 - shock) * x[1:] + math.sqrt(shock) * x[0]
+    which, when = np.divmod(np.arange(series * times), times)
+    return x.ravel(), Chronology(when, series=which)
+
+
+@pytest.mark.parametrize("shock", [0.0, 0.3, 1.0])
+def test_the_error_of_a_panel_is_that_of_its_mean(shock: float) -> None:
+    """Var = (own share / series + shock) · n-times-variance of one series / times."""
+    series, times, rho, errors = 8, 300, 0.6, []
+    for seed in range(12):
+        x, units = panel(np.random.default_rng([int(10 * shock), seed]), series, times, rho, shock)
+        errors.append(float(spread_of(x - x.mean(), None, units).error[0]))
+    one = worth((1.0, -rho), times) / times
+    assert np.median(errors) == pytest.approx(
+        math.sqrt(((1.0 - shock) / series + shock) * one), rel=0.15
+    )
+
+
+def test_series_that_are_alike_are_one() -> None:
+    x, _ = panel(np.random.default_rng(1), 1, 80, 0.6)
+    alone = spread_of(x - x.mean(), None, Chronology(np.arange(80)))
+    units = Chronology(np.tile(np.arange(80), 4), series=np.repeat(np.arange(4), 80))
+    four = spread_of(np.tile(x - x.mean(), 4), None, units)
+    for name in ("error", "skew", "units", "degrees"):  # but for which shapes are taken as one
+        assert getattr(four, name)[0] == pytest.approx(getattr(alone, name)[0], rel=1e-3)
+
+
+def test_series_are_numbered_in_any_way_and_may_have_gaps() -> None:
+    rng = np.random.default_rng(2)
+    x, units = panel(rng, 6, 60, 0.5)
+    assert units.series is not None
+    kept, name = rng.permutation(len(x))[:300], rng.permutation(6)
+    some = units.take(kept)
+    other = Chronology(some.times, series=name[units.series[kept]])
+    found = [spread_of(x[kept] - x[kept].mean(), None, each) for each in (some, other)]
+    assert found[0].error[0] == pytest.approx(found[1].error[0], rel=1e-9)
+    assert found[0].error[0] > 1.2 * math.sqrt(np.var(x[kept]) / 300)
+
+
+def test_very_many_series_stand_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, units = panel(np.random.default_rng(3), 60, 50, 0.5)
+    every = spread_of(x - x.mean(), None, units).error[0]
+    monkeypatch.setattr("howsure.core.times._MOST_CELLS", 500)
+    ten = spread_of(x - x.mean(), None, units.take(np.arange(len(x)))).error[0]
+    assert ten == pytest.approx(every, rel=0.15)
+
+
+def test_shocks_that_series_share_are_told_from_their_own_memory() -> None:
+    for shock, shared in ((0.0, False), (0.3, True)):
+        x, units = panel(np.random.default_rng(4), 16, 60, 0.5, shock)
+        found = memory_of(*units.numbers(x - x.mean(), None))
+        assert (found.common > 0.9) == shared
+        assert (found.common < 0.1) != shared
+        assert found.effective < 60 if shared else found.effective > 200
+        assert not found.few
+        few, of_few = panel(np.random.default_rng(5), 16, 20, 0.5, shock)
+        assert memory_of(*of_few.numbers(few - few.mean(), None)).few == shared
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shock", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("series", "times", "rho"), [(5, 60, 0.7), (16, 20, 0.5), (2, 200, 0.5), (30, 100, 0.3)]
+)
+def test_means_of_panels_keep_their_level(
+    series: int, times: int, rho: float, shock: float
+) -> None:
+    """By row 23 to 40 % of these tests of a right mean are below .05."""
+    tables, seen, plain = 200, 0, 0
+    for number in range(tables):
+        x, units = panel(np.random.default_rng([series, number]), series, times, rho, shock)
+        seen += spread_of(x - x.mean(), None, units).p(x.mean()) < 0.05
+        plain += spread_of(x - x.mean()).p(x.mean()) < 0.05
+    assert seen <= tables * (0.05 + 3 * math.sqrt(0.05 * 0.95 / tables))
+    assert plain > 0.15 * tables
+
+
 def test_too_few_effective_rows_have_no_error() -> None:
     rng = np.random.default_rng(4)
     found = spread_of(np.cumsum(rng.normal(size=200)), None, Chronology(np.arange(200)))

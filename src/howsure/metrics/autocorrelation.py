@@ -156,7 +156,7 @@ def serial_dependence(
         x = values[order] - np.average(values[order], weights=w)
         if not np.abs(x).max() > 1e-9:
             continue
-        chance, lately = rows.test(x)
+        chance, lately = rows.every_test(x)
         chances.append(chance)
         found.append((name, x, lately))
     if not found:
@@ -167,7 +167,7 @@ def serial_dependence(
     told = [rows.cost(name, x, lately, by, p, n) for name, x, lately in found]
     if sought:  # a single change explains what no memory has to
         after = [(name, rows.parted(x)) for name, x, _ in found]
-        tests = [rows.test(x) for _, x in after]
+        tests = [rows.every_test(x) for _, x in after]
         p_after = _joined(np.concatenate([test[0] for test in tests]))
         calm = [
             rows.cost(name, x, test[1], by, p_after, n)
@@ -213,6 +213,8 @@ class _OrderedUnits:
         series: IntArray | None = None,
     ) -> None:
         self.codes, self.ordered, self.frequency = codes, by == "time", copies
+        self.starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        self.wide = 1.0  # by how much what products sum up to varies more than that of other rows
         self.series, self.beside = series, None
         if series is not None:  # one after the other, with room for the lags between them
             place, count = Chronology(codes).places()
@@ -220,7 +222,8 @@ class _OrderedUnits:
             self.place = np.argsort(apart, kind="stable")
             w = None if weights is None else weights[self.place]
             self.beside = _OrderedUnits(apart[self.place], w, by, copies)
-        self.starts = np.flatnonzero(np.diff(codes, prepend=-1))
+            # rows of one time, less their mean, are as many less one
+            self.beside.wide = math.sqrt(len(codes) / max(len(codes) - len(self.starts), 1))
         self.single = len(self.starts) == len(codes)
         self.w = np.ones(len(codes)) if weights is None else weights
         self.mass = self.sums(self.w)
@@ -239,8 +242,7 @@ class _OrderedUnits:
         return values if self.single else np.add.reduceat(values, self.starts)
 
     def test(self, x: FloatArray) -> tuple[FloatArray, tuple[float, float, float]]:
-        """P-values over lengths of blocks and lags; excess of the variance of sums, and its 95 %
-        interval.
+        """P-values over lengths of blocks; excess of the variance of sums, and its 95 % interval.
 
         Rows are exchangeable under the null: a sum of products of different rows has mean
         −σ²/(n − 1) a product, and the second and third cumulant of a quadratic form.
@@ -258,19 +260,24 @@ class _OrderedUnits:
             centre = -variance * block.held / max(kish - 1.0, 1.0)
             spread = math.sqrt(2.0 * block.kept * block.pairs) * variance
             skew = 8.0 * variance**3 * block.triples * block.kept + 4.0 * third**2 * block.cubes
-            away = (float(sums @ sums) - own - centre) / spread
+            away = (float(sums @ sums) - own - centre) / spread / self.wide
             chances.append(_beyond(away, skew / spread**3))
             if 8**level <= len(x) or math.isinf(lately[2]):
                 ends = [each * spread / own for each in (away, away - REACH, away + REACH)]
                 lately = (ends[0], ends[1], ends[2])
         if not chances:
             raise UnanswerableError(f"{len(self.mass):,} rows are too few")
-        every = np.append(chances, self._at_one_lag(x))
+        return np.array(chances), lately
+
+    def every_test(self, x: FloatArray) -> tuple[FloatArray, tuple[float, float, float]]:
+        """The same with p-values of lags, and of each series less the mean of its times."""
+        chances, lately = self.test(x)
+        chances = np.append(chances, self._at_one_lag(x))
         if self.beside is not None:
             rest = less_means(x, self.codes - self.codes[0], self.w)[self.place]
             with contextlib.suppress(UnanswerableError):
-                every = np.append(every, self.beside.test(rest)[0])
-        return every, lately
+                chances = np.append(chances, self.beside.every_test(rest)[0])
+        return chances, lately
 
     def _at_one_lag(self, x: FloatArray) -> FloatArray:
         """The p-value of the largest correlation at one lag; none of few times, or rare values."""
@@ -284,7 +291,7 @@ class _OrderedUnits:
         size, every = 2 << both.shape[1].bit_length(), np.arange(2, both.shape[1] // 4 + 1)
         lagged, pairs = np.fft.irfft(np.square(np.abs(np.fft.rfft(both, size))), size)[:, every]
         pairs = np.maximum(np.round(pairs), 1.0)
-        away = (lagged * count / square + pairs / (count - 1.0)) / np.sqrt(pairs)
+        away = (lagged * count / square + pairs / (count - 1.0)) / np.sqrt(pairs) / self.wide
         chances = special.ndtr(-away) * every * float((1.0 / every).sum())
         return np.array([-math.expm1(-float(chances.min()))])  # of lags that are independent
 
@@ -319,8 +326,7 @@ class _OrderedUnits:
         else:
             square = float(np.square(sums).sum())
         squares = self.sums(self.w * np.square(x))
-        beside = float(self.mass @ squares - np.square(a).sum())
-        correlation = (square - own) / beside if beside > 0.0 else 0.0
+        correlation = _share(square - own, 2.0 * float(self.mass @ squares - np.square(a).sum()))
         reach = math.exp(REACH * math.sqrt(2.0 / len(sums)))
         tau = square / own / (1.0 - min(1.0 / len(sums), 0.5))  # less the mean of few units
         low, high, lag, lasts, common = 1.0 / reach, reach, 1, 1.0, 0.0
@@ -372,8 +378,14 @@ def _following(
     """The correlation of rows of units so many times apart, at most 1."""
     now = np.flatnonzero(np.isin(places + lag, places))
     later = np.searchsorted(places, places[now] + lag)
-    both = float(mass[later] @ squares[now] + mass[now] @ squares[later]) / 2.0
-    return float(sums[now] @ sums[later]) / both if both > 0.0 else 0.0
+    return _share(
+        float(sums[now] @ sums[later]), mass[later] @ squares[now] + mass[now] @ squares[later]
+    )
+
+
+def _share(products: float, squares: float) -> float:
+    """The correlation of pairs: twice their products over the sum of their squares."""
+    return min(2.0 * products / squares, 1.0) if squares > 0.0 else 0.0  # but for rounding
 
 
 def _paired(values: FloatArray) -> FloatArray:
@@ -512,10 +524,11 @@ def series_of(held: EvalSet, times: IntArray) -> IntArray | None:
 def unnamed(times: IntArray, series: IntArray | None) -> bool:
     """Whether times have several rows of series that no column names.
 
-    Their number differs less from one time to the next than that of rows which come by chance.
+    Their number differs less from one time to the next than that of rows which come by chance,
+    whose mean squared difference is twice the mean.
     """
     rows = np.bincount(np.unique(times, return_inverse=True)[1]).astype(np.float64)
-    even = float(np.mean(np.square(np.diff(rows)))) < rows.mean() if len(rows) > 1 else False
+    even = float(np.mean(np.square(np.diff(rows)))) < rows.mean() / 2.0 if len(rows) > 1 else False
     return series is None and bool(even and rows.mean() >= 1.5)
 
 
