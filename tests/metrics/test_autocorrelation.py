@@ -280,17 +280,18 @@ def test_clusters_that_follow_each_other() -> None:
 
 def test_series_of_one_memory_each_are_seen_where_sums_hide_it() -> None:
     """Of 30 series the sums over 100 times see an AR(.3) in a third of tables, rows in each."""
-    series, when = np.divmod(np.arange(3_000), 100)
+    (series, when), taus = np.divmod(np.arange(3_000), 100), []
     for seed in range(5):
         rng = np.random.default_rng([30, seed])
         x = np.concatenate([autoregressive(rng, 100, 0.3) for _ in range(30)])
-        found = serial_dependence(both(x), when, "time", series=series)
+        found = serial_dependence({"side": x}, when, "time", series=series)
         assert found.found
         assert found.p < 1e-6
         assert found.correlation == pytest.approx(0.3, abs=0.06)
-        assert found.tau == pytest.approx(1.3 / 0.7, rel=0.15)
         assert found.common < 0.5
         assert found.series == "known"
+        taus.append(found.tau)
+    assert np.mean(taus) == pytest.approx(1.3 / 0.7, rel=0.15)
 
 
 def test_independent_series_are_seldom_called_dependent() -> None:

@@ -57,7 +57,7 @@ _ALONE = 0.8
 """Prior of series that share no shocks."""
 _LEAST_SHARE = 0.02
 """Variance of a shock, beside that of a series' own, that is told from none."""
-_BEST, _UNLIKELY = 12, -7.0
+_BEST, _UNLIKELY = 8, -7.0
 """Shapes of series that are tried beside shocks, and log odds from which on."""
 _NEAR, _MANY = 120, 10.0
 """Ordinates near 0 that are looked at, of all series together; and series whose means tell of 0
@@ -282,6 +282,11 @@ def _with_shocks(
     """Log odds, τ and season of (memory of each series, share of shocks, memory of these)."""
     m = len(power)
     trusted = min(_TRUSTED * low, _MOST_TRUSTED)
+    steps = 1.5 * math.sqrt(2.0 / m) * np.arange(-2, 4)
+    shares = float(power.sum() / apart.sum()) * np.exp(steps) - 1.0
+    shares = shares[shares > _LEAST_SHARE]
+    if not len(shares):
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
     by_rows = np.concatenate([each.odds(each.sums(apart), free, m) for each in families])
     rank = np.maximum(by_rows - by_rows.max(), odds - odds.max())
     best = np.argsort(-rank, kind="stable")[:_BEST]
@@ -291,30 +296,26 @@ def _with_shocks(
     own = [families[f].shape(int(i - starts[f])) for f, i in zip(of, best, strict=True)]
     zero, prior, size = (np.array(part) for part in list(zip(*own, strict=True))[:3])
     inverse = np.stack([each[3] for each in own])
-    shocks = [_plain(n, m, coarse=True).family(1, math.log(1.0 - _SEASONAL))]
-    for lag in _seasons(power, n)[:2]:
-        products = _seasonal(n, m, lag).products
-        shocks += [products.family(lag)] if len(products.prior) else []
-    tables = [np.stack([each.shape(i)[3] for i in range(len(each.prior))]) for each in shocks]
-    beside = 1.0 / np.concatenate(tables)
-    steps = 1.5 * math.sqrt(2.0 / m) * np.arange(-2, 4)
-    shares = float(power.sum() / apart.sum()) * np.exp(steps) - 1.0
-    shares = shares[shares > _LEAST_SHARE]
-    if not len(shares):
-        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
+    of_shocks = [(1, _plain(n, m, coarse=True))]
+    of_shocks += [(lag, _seasonal(n, m, lag).products) for lag in _seasons(power, n)[:1]]
+    shocks = [each for each in of_shocks if len(each[1].prior)]
+    beside, zero_beside, prior_beside = (
+        np.concatenate(list(part))
+        for part in zip(*((1.0 / s.inverse, s.zero, s.prior) for _, s in shocks), strict=True)
+    )
     # axes: memory of each series, share, memory of shocks, ordinates
     both = 1.0 / (1.0 / inverse[:, None, None] + shares[:, None, None] * beside)
-    at_zero = zero[:, None, None] + shares[:, None] * np.concatenate([e.zero for e in shocks])
+    at_zero = zero[:, None, None] + shares[:, None] * zero_beside
     every = both @ power
     log = (
         (prior - free * size)[:, None, None]
-        + np.concatenate([each.prior for each in shocks])
+        + prior_beside
         + 0.5 * np.log(both).sum(axis=-1)
         - 0.5 * m * (1.0 + free) * np.log(every + free * (inverse @ apart)[:, None, None])
         + math.log((1.0 - _ALONE) / len(shares))
     )
     tau = at_zero * (trusted * every / m + both[..., :low] @ power[:low]) / (trusted + low)
-    lags = np.concatenate([np.full(len(each.prior), each.lag) for each in shocks])
+    lags = np.concatenate([np.full(len(each.prior), lag) for lag, each in shocks])
     return log.ravel(), tau.ravel(), np.broadcast_to(lags, log.shape).ravel()
 
 
