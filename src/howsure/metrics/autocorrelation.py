@@ -522,14 +522,14 @@ def series_of(held: EvalSet, times: IntArray) -> IntArray | None:
 
 
 def unnamed(times: IntArray, series: IntArray | None) -> bool:
-    """Whether times have several rows of series that no column names.
+    """Whether times have several rows each, and as many as the next: of series without a name.
 
-    Their number differs less from one time to the next than that of rows which come by chance,
-    whose mean squared difference is twice the mean.
+    Of rows that come by chance the mean squared difference of numbers is twice the mean.
     """
-    rows = np.bincount(np.unique(times, return_inverse=True)[1]).astype(np.float64)
-    even = float(np.mean(np.square(np.diff(rows)))) < rows.mean() / 2.0 if len(rows) > 1 else False
-    return series is None and bool(even and rows.mean() >= 1.5)
+    rows = np.bincount(np.unique(times, return_inverse=True)[1])
+    if series is not None or len(rows) < 2 or rows.mean() < 1.5:
+        return False
+    return bool(np.mean(np.square(np.diff(rows))) < rows.mean() / 2.0)
 
 
 def lone(times: IntArray, series: IntArray | None) -> bool:
