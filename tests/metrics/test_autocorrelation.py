@@ -345,7 +345,9 @@ def test_what_tells_series_apart() -> None:
 
 def test_rows_that_come_by_chance_are_no_series_without_a_name() -> None:
     rng = np.random.default_rng(33)
-    assert unnamed(TIMES, None)
-    assert not unnamed(TIMES, np.zeros(60, dtype=np.int64))
-    assert not unnamed(np.arange(60), None)
-    assert sum(unnamed(rng.integers(0, 20, 100), None) for _ in range(50)) < 5
+    held = of_panel()
+    assert unnamed(held, TIMES, None)
+    assert not unnamed(held, TIMES, np.zeros(60, dtype=np.int64))
+    assert not unnamed(held, np.arange(60), None)
+    assert not unnamed(of_panel(horizon=np.tile([1.0, 2.0, 3.0], 20)), TIMES, None)
+    assert sum(unnamed(held, rng.integers(0, 20, 100), None) for _ in range(50)) < 5

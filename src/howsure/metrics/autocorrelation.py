@@ -521,20 +521,21 @@ def series_of(held: EvalSet, times: IntArray) -> IntArray | None:
     return min((each for each in columns if apart(each)), key=np.max, default=None)
 
 
-def unnamed(times: IntArray, series: IntArray | None) -> bool:
+def unnamed(held: EvalSet, times: IntArray, series: IntArray | None) -> bool:
     """Whether times have several rows each, and as many as the next: of series without a name.
 
-    Of rows that come by chance the mean squared difference of numbers is twice the mean.
+    Of rows that come by chance the mean squared difference of numbers is twice the mean. Rows of
+    different lead times are no series.
     """
     rows = np.bincount(np.unique(times, return_inverse=True)[1])
-    if series is not None or len(rows) < 2 or rows.mean() < 1.5:
+    if series is not None or held.horizon is not None or len(rows) < 2 or rows.mean() < 1.5:
         return False
     return bool(np.mean(np.square(np.diff(rows))) < rows.mean() / 2.0)
 
 
-def lone(times: IntArray, series: IntArray | None) -> bool:
+def lone(held: EvalSet, times: IntArray, series: IntArray | None) -> bool:
     """Whether such times are too few by themselves."""
-    return unnamed(times, series) and len(np.unique(times)) < FEWEST_TIMES
+    return unnamed(held, times, series) and len(np.unique(times)) < FEWEST_TIMES
 
 
 def mid_ranks(values: FloatArray) -> FloatArray:

@@ -499,12 +499,13 @@ def _units_in_time(evalset: EvalSet) -> Chronology | None:
     """When rows, or their clusters, happened; None without times that give an order."""
     known = evalset.chronology
     if known is not None:
-        return Chronology(known.times, few=lone(known.times, known.series), series=known.series)
+        few = lone(evalset, known.times, known.series)
+        return Chronology(known.times, few=few, series=known.series)
     if evalset.time is None:
         return None
     times = Categories.checked(evalset.time, "time").codes
     series = series_of(evalset, times)
     if evalset.cluster is None or series is not None:
-        return Chronology(slots(evalset.time), few=lone(times, series), series=series)
+        return Chronology(slots(evalset.time), few=lone(evalset, times, series), series=series)
     units = in_time_order(times, evalset.cluster.codes)
     return None if units is None else Chronology(units)

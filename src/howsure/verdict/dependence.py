@@ -71,7 +71,7 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
         units = first.cluster.codes if later is None else later
     assert units is not None
     grid = slots(np.asarray(first.time)) if first.cluster is None else units
-    unknown = first.cluster is None and unnamed(units, series)
+    unknown = first.cluster is None and unnamed(first, units, series)
 
     def ask(held: EvalSet, levels: IntArray | None = None) -> Known:
         if first.cluster is None:
