@@ -114,15 +114,15 @@ class Chronology:
             values = less_means(values, self.levels, w)
         added = w * values * (count / float(w.sum()))
         sums = np.bincount(place, added, count).astype(np.float64)
-        return sums, None if self.series is None else self._panel(added, sums)
+        return sums, None if self.series is None else self._panel(self.series, added, sums)
 
-    def _panel(self, added: FloatArray, sums: FloatArray) -> Panel | None:
+    def _panel(self, named: IntArray, added: FloatArray, sums: FloatArray) -> Panel | None:
         """Rows less the mean of their time; None where most times have one row."""
         place, count = self.places()
 
         def found() -> tuple[IntArray, IntArray, IntArray, IntArray]:
             """The cell of each row; of each cell its series and time; how many a time has."""
-            cells, code = np.unique(self.series * count + place, return_inverse=True)
+            cells, code = np.unique(named * count + place, return_inverse=True)
             series, when = np.divmod(cells, count)
             return (
                 code,
@@ -132,16 +132,16 @@ class Chronology:
             )
 
         code, series, when, there = self.once("cells", found)
-        freedom = float(np.maximum(there - 1, 0).sum()) / count
+        size = int(series.max()) + 1
+        freedom = min(float(np.maximum(there - 1, 0).sum()) / count, size - 1.0)
         if freedom < _FEWEST_BESIDE:
             return None
         cells = np.bincount(code, added)
         beside = there[when]
         rest = cells - (sums / np.maximum(there, 1))[when]
         rest *= np.sqrt(beside / np.maximum(beside - 1, 1))
-        size = int(series.max()) + 1
-        apart = np.bincount(series * count + when, rest, size * count).reshape(size, count)
-        return Panel(apart, freedom, float(len(cells)), float(cells @ cells))
+        apart = np.bincount(series * count + when, rest, size * count).astype(np.float64)
+        return Panel(apart.reshape(size, count), freedom, float(len(cells)), float(cells @ cells))
 
 
 @dataclass(frozen=True, slots=True)

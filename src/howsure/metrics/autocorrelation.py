@@ -378,9 +378,8 @@ def _following(
     """The correlation of rows of units so many times apart, at most 1."""
     now = np.flatnonzero(np.isin(places + lag, places))
     later = np.searchsorted(places, places[now] + lag)
-    return _share(
-        float(sums[now] @ sums[later]), mass[later] @ squares[now] + mass[now] @ squares[later]
-    )
+    both = float(mass[later] @ squares[now] + mass[now] @ squares[later])
+    return _share(float(sums[now] @ sums[later]), both)
 
 
 def _share(products: float, squares: float) -> float:

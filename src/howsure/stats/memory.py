@@ -363,8 +363,8 @@ class _Family(NamedTuple):
 
     def shape(self, place: int) -> tuple[float, float, float, FloatArray]:
         """Spectrum at 0, log prior, half the sum of logs and inverse of one."""
-        found = (float(each[place]) for each in (self.zero, self.prior, self.size))
-        return *found, self.inverse(place)
+        zero, prior, size = (float(each[place]) for each in (self.zero, self.prior, self.size))
+        return zero, prior, size, self.inverse(place)
 
 
 class _Shapes(NamedTuple):
