@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, optimize, signal, special, stats
 
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import Chronology, on_grid, slots
+from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
 from howsure.stats.estimate import counts_as, spread_of
 from howsure.stats.memory import FEWEST, Memory, memory_of
@@ -252,9 +252,11 @@ def test_times_lie_on_the_grid_of_their_step() -> None:
     assert slots(np.array([0.1, 0.4, 0.2])).tolist() == [0, 3, 1]
     assert slots(np.array([0.0, 1.0, 2.5])).tolist() == [0, 1, 2]  # no grid
     assert slots(np.array(["b", "a", "c"])).tolist() == [1, 0, 2]
-    gaps, full = np.array([0, 1, 3, 4]), np.ones(4)
-    assert on_grid(gaps, full).tolist() == [1, 1, 0, 1, 1]
-    assert on_grid(3 * gaps, full).tolist() == [1, 1, 1, 1]  # most are missing
+    gaps = np.array([0, 1, 3, 4])
+    for times, places, count in ((5 + gaps, gaps, 5), (3 * gaps, np.arange(4), 4)):
+        place, seen = Chronology(times).places()  # ranks, where most times are missing
+        assert place.tolist() == places.tolist()
+        assert seen == count
 
 
 def test_weights_of_frequency_are_repeated_rows_of_one_time() -> None:

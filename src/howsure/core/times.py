@@ -168,19 +168,6 @@ def less_means(values: FloatArray, levels: IntArray, mass: FloatArray) -> FloatA
     )
 
 
-def on_grid(times: IntArray, sums: FloatArray) -> FloatArray:
-    """Numbers of mean 0 at rising times, with 0 where time is missing, unless most of it is.
-
-    Missing times would shift the seasons.
-    """
-    span = int(times[-1] - times[0]) + 1
-    if span > _GAPS * len(times):
-        return sums
-    filled = np.zeros(span)
-    filled[times - times[0]] = sums
-    return filled
-
-
 def steps_between(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> FloatArray:
     """By how many steps of their common grid times come after others, row by row.
 

@@ -25,7 +25,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories, joint
-from howsure.core.times import Chronology, less_means, on_grid
+from howsure.core.times import Chronology, less_means
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, legendre
 from howsure.predictions import EvalSet
@@ -286,8 +286,9 @@ class _OrderedUnits:
         smooth = float(np.sum(sums**4)) * count < _PEAKED * square**2
         if not self.ordered or count < _FEWEST_LAGGED or not smooth:
             return np.empty(0)
-        times = self.codes[self.starts]
-        both = np.stack([on_grid(times, each) for each in (sums, np.ones(count))])
+        place, span = Chronology(self.codes[self.starts]).places()
+        both = np.zeros((2, span))
+        both[:, place] = sums, np.ones(count)
         size, every = 2 << both.shape[1].bit_length(), np.arange(2, both.shape[1] // 4 + 1)
         lagged, pairs = np.fft.irfft(np.square(np.abs(np.fft.rfft(both, size))), size)[:, every]
         pairs = np.maximum(np.round(pairs), 1.0)
