@@ -373,6 +373,9 @@ def test_what_is_said_of_panels() -> None:
         "Several rows per time: name the column of series (--series COLUMN); without it 20 times "
         "are too few."
     )
+    assert sentence_of(of_panel(rng, 16, 60, 0.0, named="")).endswith(
+        "Several rows per time: if these are series, name their column (--series COLUMN)."
+    )
     for held in (few, unnamed):
         findings, silent = examine(held)
         tested = [f for f in findings if f.id in ("coverage", "bias", "spread", "skew", "tails")]

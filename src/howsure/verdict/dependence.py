@@ -36,7 +36,7 @@ from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
-from howsure.stats.memory import FEWEST_TIMES
+from howsure.stats.memory import HARDLY
 from howsure.stats.spells import spells_of
 from howsure.verdict.copies import copies
 
@@ -325,24 +325,35 @@ def _words(draft: Draft, finding: Finding) -> Words:
     how = "correlated in time" if known.by == "time" else "correlated within clusters"
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
-    few = "" if finding.state == "good" else "Rows are too few to tell."
+    effective = roughly(known.effective)
     if finding.state == "caution":
-        few = "These are too few for any test." if known.few else ""
-    if known.few and known.times < FEWEST_TIMES:
-        few = f"{known.times} times are too few for any test."
-    if known.few and known.series == "unknown":
-        few = (
-            "Several rows per time: name the column of series (--series COLUMN); "
-            f"without it {known.times} times are too few."
-        )
-    if finding.state == "caution":
-        effective = roughly(known.effective)
+        told += f": {known.n:,.0f} rows count as about {effective}"
         if known.common > 0.5:
-            shared = f"effective sample size about {effective} of {known.n:,.0f}"
-            return Words(f"Series share shocks {seen}: {shared}", more=few)
-        return Words(f"{told}: {known.n:,.0f} rows count as about {effective}", more=few)
-    more = few
-    return Words(told, more=more)
+            told = f"Series share shocks {seen}: effective sample size about {effective} of "
+            told += f"{known.n:,.0f}"
+        return Words(told, more=_of_few(known) or _of_series(known))
+    more = _of_few(known) or _of_series(known) or "Rows are too few to tell."
+    return Words(told, more="" if finding.state == "good" else more)
+
+
+def _of_few(known: Dependence) -> str:
+    """Why nothing is tested; empty where rows are enough."""
+    if not known.few:
+        return ""
+    if known.effective < HARDLY:
+        return "These are too few for any test."
+    if known.series != "unknown":
+        return f"{known.times} times are too few for any test."
+    return (
+        "Several rows per time: name the column of series (--series COLUMN); "
+        f"without it {known.times} times are too few."
+    )
+
+
+def _of_series(known: Dependence) -> str:
+    if known.series != "unknown":
+        return ""
+    return "Several rows per time: if these are series, name their column (--series COLUMN)."
 
 
 DEPENDENCE = FindingQuestion(
