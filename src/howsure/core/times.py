@@ -16,6 +16,8 @@ _GAPS = 2.0
 """Times on a grid for each that is there, at most, for the gaps to be kept."""
 _MOST_CELLS = 2_000_000
 """Series times times: of more, some series stand as one, whose spectrum is the same."""
+FEWEST_TIMES = 30
+"""Times below which shocks that series share are too few to tell their own memory."""
 _FEWEST_BESIDE = 0.5
 """Rows beyond the first, for each time, from which on series are told apart."""
 _MONTH = np.timedelta64(28, "D")

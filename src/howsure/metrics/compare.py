@@ -22,7 +22,7 @@ from howsure.core.records import Direction, Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
-from howsure.metrics.autocorrelation import follows, in_time_order, lone, series_of
+from howsure.metrics.autocorrelation import follows, in_time_order
 from howsure.metrics.catalogue import catalogue, every_topic
 from howsure.metrics.measure import Evaluation
 from howsure.metrics.metric import Question
@@ -36,6 +36,7 @@ from howsure.metrics.shared import (
     shared_by_most,
 )
 from howsure.predictions import EvalSet, check_same_rows, content_order
+from howsure.predictions.panels import lone, series_of
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of

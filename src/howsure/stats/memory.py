@@ -20,14 +20,12 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import Panel
+from howsure.core.times import FEWEST_TIMES, Panel
 
 FEWEST = 10.0
 """Effective rows below which a mean is not told: any law of it is a guess."""
 HARDLY = 5.0
 """The same of what remembers most, below which no mean at all is told."""
-FEWEST_TIMES = 30
-"""Times below which shocks that series share are too few to tell their own memory."""
 _LEAST = 8  # times
 _ORDINATES = 1_024
 """The lowest frequencies, which tell of all that a mean needs. With many more of them shapes follow
