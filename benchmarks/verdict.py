@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -301,6 +301,38 @@ def season(lag: int, phi: float) -> tuple[float, ...]:
     return (*[0.0] * (lag - 1), phi)
 
 
+def panel(
+    series: int,
+    rho: float,
+    *,
+    shock: float = 0.0,
+    gaps: float = 0.0,
+    staggered: bool = False,
+    named: bool = True,
+) -> Noise:
+    """Autoregressive scores of several series at the same times.
+
+    A share of the variance is a shock of each time, with the same memory; a share of the rows is
+    missing, or series begin anywhere in the first half. That they are series may not be known.
+    """
+
+    def noise(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        each = autoregressive(rho)
+        times = math.ceil(n / series / (1.0 - gaps) * (4 / 3 if staggered else 1.0)) + 3
+        own = np.stack([each(rng, times)[0] for _ in range(series)], axis=1)
+        scores = math.sqrt(1 - shock) * own + math.sqrt(shock) * each(rng, times)[0][:, None]
+        when, which = np.divmod(np.arange(times * series), series)
+        first = rng.integers(0, times // 2, series) if staggered else np.zeros(series)
+        there = (rng.uniform(size=len(when)) >= gaps) & (when >= first[which])
+        kept = np.flatnonzero(there)[-n:]
+        spare = np.setdiff1d(np.arange(len(when)), kept)  # where chance left too few
+        kept = np.sort(np.r_[kept, spare[len(spare) - (n - len(kept)) :]])
+        known_of = {"time": when[kept], **({"series": which[kept]} if named else {})}
+        return scores.ravel()[kept], known_of
+
+    return noise
+
+
 def fractional(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Fractional noise of order .2: memory without end."""
     k = np.arange(1, 8_000)
@@ -366,13 +398,16 @@ def volatile(rho: float, size: float) -> Noise:
     return noise
 
 
-def dependent(noise: Noise, kind: str) -> World:
-    """Errors that depend, each right by itself, stated as a prediction of some kind."""
+def dependent(noise: Noise, kind: str, *, scale: float = 1.0, shift: float = 0.0) -> World:
+    """Errors that depend, each right by itself, stated as a prediction of some kind.
+
+    With a scale or a shift (in sds) all are wrong.
+    """
 
     def world(rng: np.random.Generator, n: int) -> EvalSet:
         drawn = rows(rng, n)
         scores, known_of = noise(rng, n)
-        y, wide = drawn.mean + drawn.sd * scores, stats.norm.ppf(FIVE)
+        y, wide = drawn.mean + drawn.sd * (scale * scores + shift), stats.norm.ppf(FIVE)
         prediction: Any = Distribution.normal(drawn.mean, drawn.sd)
         if kind == "samples":
             spread = drawn.sd[:, None] * rng.normal(size=(n, 20))
@@ -795,6 +830,44 @@ CELLS: tuple[Cell, ...] = (
     ),
 )
 
+SHOCKS = (0.0, 0.3, 1.0)
+
+
+def number(value: float) -> str:
+    """As .3."""
+    return f"{value:g}".removeprefix("0") or "0"
+
+
+PANELS: tuple[tuple[str, Noise, int], ...] = (
+    *(
+        (
+            f"{series} series × {times} times, AR({number(rho)}), shocks {number(shock)}",
+            noise,
+            series * times,
+        )
+        for series, times, rho in ((5, 60, 0.7), (16, 20, 0.5), (2, 200, 0.5), (30, 100, 0.3))
+        for shock in SHOCKS
+        for noise in [panel(series, rho, shock=shock)]
+    ),
+    *(
+        (
+            f"5 series × 60 times, AR(.7), shocks {number(shock)}, {name}",
+            panel(5, 0.7, shock=shock, **how),
+            300,
+        )
+        for name, how in (
+            ("a fifth missing", {"gaps": 0.2}),
+            ("staggered entry", {"staggered": True}),
+            ("series unknown", {"named": False}),
+        )
+        for shock in SHOCKS[:2]
+    ),
+    ("16 series × 20 times, AR(.5), shocks 0, series unknown", panel(16, 0.5, named=False), 320),
+    ("16 series × 60 times, AR(.9), shocks 0", panel(16, 0.9), 960),
+    ("5 series × 60 times, independent rows", panel(5, 0.0), 300),
+)
+"""Several series at the same times: name, scores, rows."""
+
 UNSEEN: tuple[tuple[str, str, World], ...] = (
     ("tails of bare intervals", "tails", bare(stats.t, 3)),
     ("sd of a Poisson distribution", "spread", counts("law", factor=1.0)),
@@ -893,6 +966,16 @@ def moved_in_series(rng: np.random.Generator, n: int) -> EvalSet:
     return EvalSet.checked(y.ravel(), prediction, time=time, series=series)
 
 
+def delivered_twice(rng: np.random.Generator, n: int) -> EvalSet:
+    """Rows in time, of which one spell comes again, a little corrected."""
+    count = n * 10 // 11
+    held = over_time(memory=0.6)(rng, count)
+    again = np.r_[np.arange(count), count // 3 + np.arange(n - count)]
+    held = held.take(again)
+    y = held.y + np.r_[np.zeros(count), 0.01 * rng.normal(size=n - count)]
+    return replace(held, y=y)
+
+
 PLANTED: tuple[Planted, ...] = (
     Planted("each row twice", times_over(2), "copies"),
     Planted("each row five times", times_over(5), "copies"),
@@ -900,6 +983,12 @@ PLANTED: tuple[Planted, ...] = (
         "a bootstrap sample",
         changed(lambda rng, y, *_: {"take": rng.integers(len(y), size=len(y))}),
         "copies",
+    ),
+    Planted(
+        "a tenth of the rows, delivered again with corrections",
+        delivered_twice,
+        "corrected",
+        (300, 1_000),
     ),
     Planted(
         "variance as sd",
@@ -1204,6 +1293,44 @@ def table(task: tuple[int, int, int]) -> tuple[int, int, dict[str, str], float]:
     return place, n, {f.id: f.state for f in findings}, time.process_time() - start
 
 
+_FAULTY = 4
+"""Of so many tables one is drawn again with each fault."""
+
+
+def panelled(task: tuple[int, int]) -> tuple[int, list[str], bool, list[bool]]:
+    """What is ✗ of one table of a panel, whether bias is answered, and which faults are named."""
+    place, number = task
+    _, noise, n = PANELS[place]
+
+    def judged(**fault: float) -> list[Any]:
+        rng = np.random.default_rng([4_000 + place, n, number])
+        return list(examine(dependent(noise, "normal", **fault)(rng, n))[0])
+
+    def bad(findings: list[Any]) -> list[str]:
+        return [each.id for each in findings if each.state == "bad"]
+
+    right, named = judged(), []
+    if number % _FAULTY == 0:
+        named = ["bias" in bad(judged(shift=0.3)), "spread" in bad(judged(scale=1.2))]
+    return place, bad(right), any(each.id == "bias" and each.p == each.p for each in right), named
+
+
+def panel_lines(found: dict[int, list[tuple[list[str], bool, list[bool]]]]) -> list[str]:
+    """What is ✗ of right models, and how often faults are named: a line for each panel."""
+    lines = []
+    for place, told in found.items():
+        red, answered, named = zip(*told, strict=True)
+        which = ", ".join(
+            f"{i} {k}" for i, k in Counter(i for ids in red for i in ids).most_common()
+        )
+        shares = [answered, *zip(*(each for each in named if each), strict=True)]
+        cells = [share(sum(map(bool, red)), len(told)), which]
+        cells += [share(sum(each), len(each)) for each in shares]
+        name, _, n = PANELS[place]
+        lines.append(f"| {name} | {n:,} | {' | '.join(cells)} | {len(told)} |")
+    return lines
+
+
 def tasks(tables: int, cells: list[int]) -> Iterator[tuple[int, int, int]]:
     """Every table of every cell; fewer of many rows."""
     for place in cells:
@@ -1363,6 +1490,16 @@ FAULTS = Section(
     [(named_in(cell), f"{n:,}") for cell in CELLS if cell.named for n in cell.sizes],
     seldom_named,
 )
+SERIES = Section(
+    "Several series at the same times",
+    "The bar is 5 % of tables of a right model. *Answered* are those with a p-value of bias: the "
+    "others have fewer than 10 effective rows, or fewer than 30 times where series share shocks or "
+    "are unknown. *Bias* and *spread* count tables that name a bias of .3 sd, and errors 1.2 times "
+    "as large as stated, in a quarter of the tables. Shocks are their share of the variance.",
+    "| series | n | any ✗, % | of which | answered, % | bias, % | spread, % | tables |",
+    [(name, f"{n:,}") for name, _, n in PANELS],
+    lambda cells: beyond(cells[2], 0.05, cells[7]),
+)
 BEST = Section(
     "Models beside each other: the best set",
     "The bar is 95 % for the best model; of models that are tied, for each. *All* counts tables "
@@ -1520,6 +1657,13 @@ def main() -> None:
         if not cell.named and asked("rows: right models") and (n <= 3_000 or "AR(" not in cell.name)
         for number in range(max(chosen.tables * 30 // n, 2) if n > 300 else chosen.tables // 3)
     ]
+    panel_tasks = [
+        (place, number)
+        for place, (name, *_) in enumerate(PANELS)
+        if asked(name)
+        for number in range(chosen.tables)
+    ]
+    of_panels: dict[int, list[tuple[list[str], bool, list[bool]]]] = {}
     of_rows: dict[tuple[int, int], list[tuple[bool, list[str]]]] = {}
     said: dict[int, list[list[str]]] = {}
     lacking: dict[tuple[int, int], list[tuple[bool, bool]]] = {}
@@ -1533,6 +1677,8 @@ def main() -> None:
                 print(f"{CELLS[place].name}, n = {n:,}", flush=True)
             found.setdefault((place, n), []).append(states)
             used += seconds
+        for place, *told in pool.map(panelled, panel_tasks, chunksize=10):
+            of_panels.setdefault(place, []).append(tuple(told))
         for place, n, named, bad in pool.map(planted, planted_tasks, chunksize=5):
             of_rows.setdefault((place, n), []).append((named, bad))
         for place, n, told in pool.map(without_labels, lacking_tasks, chunksize=20):
@@ -1554,6 +1700,7 @@ def main() -> None:
         "",
         *RIGHT.text(right_lines(found), before),
         *FAULTS.text(fault_lines(found), before),
+        *SERIES.text(panel_lines(of_panels), before),
         *ROWS_PLANTED.text(planted_lines(of_rows), before),
         *ROWS_RIGHT.text(suspected_lines(said), before),
         *LABELS.text(lacking_lines(lacking), before),

@@ -271,3 +271,41 @@ def test_clusters_that_follow_each_other() -> None:
     assert ranked is not None
     assert ranked.tolist() == [0, 0, 1, 1, 2, 2]
     assert in_time_order(np.arange(6), np.array([0, 1, 0, 1, 0, 1])) is None
+
+
+def test_series_of_one_memory_each_are_seen_where_sums_hide_it() -> None:
+    """Of 30 series the sums over 100 times see an AR(.3) in a third of tables, rows in each."""
+    (series, when), taus = np.divmod(np.arange(3_000), 100), []
+    for seed in range(5):
+        rng = np.random.default_rng([30, seed])
+        x = np.concatenate([autoregressive(rng, 100, 0.3) for _ in range(30)])
+        found = serial_dependence({"side": x}, when, "time", series=series)
+        assert found.found
+        assert found.p < 1e-6
+        assert found.correlation == pytest.approx(0.3, abs=0.06)
+        assert found.common < 0.5
+        assert found.series == "known"
+        taus.append(found.tau)
+    assert np.mean(taus) == pytest.approx(1.3 / 0.7, rel=0.15)
+
+
+def test_independent_series_are_seldom_called_dependent() -> None:
+    series, when = np.divmod(np.arange(300), 60)
+    rngs = (np.random.default_rng([31, seed]) for seed in range(200))
+    seen = sum(
+        serial_dependence(both(rng.normal(size=300)), when, "time", series=series).found
+        for rng in rngs
+    )
+    assert seen <= 200 * (0.05 + 3 * math.sqrt(0.05 * 0.95 / 200))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_correlation_is_above_1(weighted: bool) -> None:
+    """A large spell that comes twice: products over the variance of all rows reach 1.1."""
+    rng = np.random.default_rng(32)
+    times = np.r_[np.arange(200), np.arange(50, 90)]
+    x = autoregressive(rng, 200, 0.5) * np.where((times[:200] >= 50) & (times[:200] < 90), 2.0, 1.0)
+    x = np.r_[x, x[50:90]]
+    weights = Weights(rng.uniform(0.5, 2.0, 240), "importance") if weighted else None
+    found = serial_dependence({"side": x - np.mean(x)}, times, "time", weights=weights)
+    assert 0.95 < found.correlation <= 1.0

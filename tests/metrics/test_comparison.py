@@ -358,6 +358,29 @@ def test_differences_that_follow_each_other_by_season_are_no_proof() -> None:
 
 
 @pytest.mark.slow
+def test_differences_of_series_with_a_memory_each_are_no_proof() -> None:
+    """Two equal models of 16 series × 30 times, off by errors AR(.7) of each series."""
+    series, when = np.divmod(np.arange(480), 30)
+    tables, won = 40, {False: 0, True: 0}
+    for number in range(tables):
+        rng = np.random.default_rng([13, number])
+        y = rng.normal(size=480)
+        fresh = rng.normal(size=(2, 16, 330)) * 0.7
+        off = signal.lfilter([1.0], [1.0, -0.7], fresh)[..., 300:].reshape(2, 480)
+        for dated in won:
+            known = {"time": when, "series": series} if dated else {}
+            sets = [
+                EvalSet.checked(y, Distribution.normal(each, 1.4), model=name, **known)
+                for name, each in zip("ab", off, strict=True)
+            ]
+            found = standing([evaluate(held, metrics=["crps"]) for held in sets])
+            assert found is not None
+            won[dated] += bool(found.behind.any())
+    assert won[False] >= 6
+    assert won[True] <= tables * (0.05 + 3 * math.sqrt(0.05 * 0.95 / tables))
+
+
+@pytest.mark.slow
 def test_intervals_of_differences_hold_with_few_clusters() -> None:
     """Both models are off by as much, to either side: the true difference is 0."""
     held = 0

@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, optimize, signal, special, stats
 
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import Chronology, on_grid, slots
+from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
 from howsure.stats.estimate import counts_as, spread_of
 from howsure.stats.memory import FEWEST, Memory, memory_of
@@ -157,6 +157,15 @@ def test_students_law_has_the_tails_of_the_mixture() -> None:
         assert 2 * found.tail(off / unit) == pytest.approx(0.02, rel=0.2)
 
 
+def mixture(
+    taus: np.ndarray, weights: np.ndarray, freedom: np.ndarray, variance: float = 1.0
+) -> Memory:
+    """Of 100 times of one series."""
+    return Memory(
+        100, 100, 100.0, variance, 1.0, taus, weights, freedom, np.zeros(len(taus), bool), 1
+    )
+
+
 def test_quantiles_are_where_the_tail_is() -> None:
     """Against Brent's root of the definition, in either tail of what taus can weigh."""
 
@@ -166,16 +175,15 @@ def test_quantiles_are_where_the_tail_is() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         taus = np.exp(np.cumsum(rng.exponential(size=rng.integers(1, 12))))
-        mixed = Memory(
-            100, 1.0, taus, rng.dirichlet(np.full(len(taus), 0.3)), rng.uniform(2, 300), 1
-        )
+        weights, freedom = rng.dirichlet(np.full(len(taus), 0.3)), rng.uniform(2, 300, len(taus))
+        mixed = mixture(taus, weights, freedom)
         for tail in (0.025, 0.0025):
             root = optimize.brentq(beyond, 0.1, 1e6, args=(mixed, tail))
             assert mixed._quantile(tail) == pytest.approx(root, rel=1e-9)
 
 
 def test_a_mixture_of_one_is_student() -> None:
-    found = Memory(100, 4.0, np.array([9.0]), np.array([1.0]), 30.0, 1)
+    found = mixture(np.array([9.0]), np.array([1.0]), np.array([30.0]), variance=4.0)
     error, degrees = found.student()
     assert degrees == pytest.approx(30.0, rel=1e-6)
     assert error == pytest.approx(math.sqrt(4.0 / 100 * 9.0), rel=1e-6)
@@ -213,7 +221,7 @@ def test_one_number_a_time_has_the_mean_of_its_rows() -> None:
     rng = np.random.default_rng(0)
     times, values, mass = rng.integers(0, 30, 200) * 7, rng.normal(size=200), rng.uniform(1, 3, 200)
     values -= np.average(values, weights=mass)
-    series = Chronology(times).series(values, mass)
+    series, _ = Chronology(times).numbers(values, mass)
     held = np.unique(times)
     assert len(series) == len(held)
     by_hand = [mass[times == t] @ values[times == t] * len(held) / mass.sum() for t in held]
@@ -244,9 +252,11 @@ def test_times_lie_on_the_grid_of_their_step() -> None:
     assert slots(np.array([0.1, 0.4, 0.2])).tolist() == [0, 3, 1]
     assert slots(np.array([0.0, 1.0, 2.5])).tolist() == [0, 1, 2]  # no grid
     assert slots(np.array(["b", "a", "c"])).tolist() == [1, 0, 2]
-    gaps, full = np.array([0, 1, 3, 4]), np.ones(4)
-    assert on_grid(gaps, full).tolist() == [1, 1, 0, 1, 1]
-    assert on_grid(3 * gaps, full).tolist() == [1, 1, 1, 1]  # most are missing
+    gaps = np.array([0, 1, 3, 4])
+    for times, places, count in ((5 + gaps, gaps, 5), (3 * gaps, np.arange(4), 4)):
+        place, seen = Chronology(times).places()  # ranks, where most times are missing
+        assert place.tolist() == places.tolist()
+        assert seen == count
 
 
 def test_weights_of_frequency_are_repeated_rows_of_one_time() -> None:
@@ -284,6 +294,90 @@ def test_a_score_has_at_least_the_memory_that_it_hides() -> None:
     alike = spread_of(np.zeros(2_000), None, times.hiding(slow))
     assert alike.error[0] == 0.0
     assert alike.units[0] == pytest.approx(hidden.units[0])
+
+
+def panel(
+    rng: np.random.Generator, series: int, times: int, rho: float, shock: float = 0.0
+) -> tuple[np.ndarray, Chronology]:
+    """AR(1) series of variance 1 at the same times; a share of it is a shock with that memory."""
+    x = math.sqrt(1.0 - rho**2) * np.stack(
+        [filtered(1.0, -rho)(rng, times) for _ in range(series + 1)]
+    )
+    x = math.sqrt(1.0 - shock) * x[1:] + math.sqrt(shock) * x[0]
+    which, when = np.divmod(np.arange(series * times), times)
+    return x.ravel(), Chronology(when, series=which)
+
+
+@pytest.mark.parametrize("shock", [0.0, 0.3, 1.0])
+def test_the_error_of_a_panel_is_that_of_its_mean(shock: float) -> None:
+    """Var = (own share / series + shock) · n-times-variance of one series / times."""
+    series, times, rho, errors = 8, 300, 0.6, []
+    for seed in range(12):
+        x, units = panel(np.random.default_rng([int(10 * shock), seed]), series, times, rho, shock)
+        errors.append(float(spread_of(x - x.mean(), None, units).error[0]))
+    one = worth((1.0, -rho), times) / times
+    assert np.median(errors) == pytest.approx(
+        math.sqrt(((1.0 - shock) / series + shock) * one), rel=0.15
+    )
+
+
+def test_series_that_are_alike_are_one() -> None:
+    x, _ = panel(np.random.default_rng(1), 1, 80, 0.6)
+    alone = spread_of(x - x.mean(), None, Chronology(np.arange(80)))
+    units = Chronology(np.tile(np.arange(80), 4), series=np.repeat(np.arange(4), 80))
+    four = spread_of(np.tile(x - x.mean(), 4), None, units)
+    for name in ("error", "skew", "units", "degrees"):  # but for which shapes are taken as one
+        assert getattr(four, name)[0] == pytest.approx(getattr(alone, name)[0], rel=1e-3)
+
+
+def test_series_are_numbered_in_any_way_and_may_have_gaps() -> None:
+    rng = np.random.default_rng(2)
+    x, units = panel(rng, 6, 60, 0.5)
+    assert units.series is not None
+    kept, name = rng.permutation(len(x))[:300], rng.permutation(6)
+    some = units.take(kept)
+    other = Chronology(some.times, series=name[units.series[kept]])
+    found = [spread_of(x[kept] - x[kept].mean(), None, each) for each in (some, other)]
+    assert found[0].error[0] == pytest.approx(found[1].error[0], rel=1e-9)
+    assert found[0].error[0] > 1.2 * math.sqrt(np.var(x[kept]) / 300)
+
+
+def test_very_many_series_stand_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, units = panel(np.random.default_rng(3), 60, 50, 0.5)
+    every = spread_of(x - x.mean(), None, units).error[0]
+    monkeypatch.setattr("howsure.core.times._MOST_CELLS", 500)
+    ten = spread_of(x - x.mean(), None, units.take(np.arange(len(x)))).error[0]
+    assert ten == pytest.approx(every, rel=0.15)
+
+
+def test_shocks_that_series_share_are_told_from_their_own_memory() -> None:
+    for shock, shared in ((0.0, False), (0.3, True)):
+        x, units = panel(np.random.default_rng(4), 16, 60, 0.5, shock)
+        found = memory_of(*units.numbers(x - x.mean(), None))
+        assert (found.common > 0.9) == shared
+        assert (found.common < 0.1) != shared
+        assert found.effective < 60 if shared else found.effective > 200
+        assert not found.few
+        few, of_few = panel(np.random.default_rng(5), 16, 20, 0.5, shock)
+        assert memory_of(*of_few.numbers(few - few.mean(), None)).few == shared
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shock", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("series", "times", "rho"), [(5, 60, 0.7), (16, 20, 0.5), (2, 200, 0.5), (30, 100, 0.3)]
+)
+def test_means_of_panels_keep_their_level(
+    series: int, times: int, rho: float, shock: float
+) -> None:
+    """By row 23 to 40 % of these tests of a right mean are below .05."""
+    tables, seen, plain = 200, 0, 0
+    for number in range(tables):
+        x, units = panel(np.random.default_rng([series, number]), series, times, rho, shock)
+        seen += spread_of(x - x.mean(), None, units).p(x.mean()) < 0.05
+        plain += spread_of(x - x.mean()).p(x.mean()) < 0.05
+    assert seen <= tables * (0.05 + 3 * math.sqrt(0.05 * 0.95 / tables))
+    assert plain > 0.15 * tables
 
 
 def test_too_few_effective_rows_have_no_error() -> None:

@@ -71,6 +71,7 @@ def row_fault(name: str, *, bad: bool = False, **facts: Any) -> RowFault:
 ROW_FAULTS = (
     row_fault("copies", n=1_000, distinct=200, together=True),
     row_fault("copies", n=1_000, distinct=200, together=False),
+    row_fault("corrected"),
     row_fault("variance", bad=True, read="variance", times=20.512),
     row_fault("variance", read="variance", times=20.512),
     row_fault("variance", bad=True, read="sd", times=0.05),

@@ -545,7 +545,17 @@ def nearly_target(rng: Rng, n: int) -> EvalSet:
     return replace(held, features={"late": 5.0 * held.y + 0.1 * sd * rng.normal(size=n)})
 
 
+def delivered_twice(rng: Rng, n: int) -> EvalSet:
+    """A tenth of the times come again, with corrections of a hundredth of an error."""
+    held = in_time(rng, n * 10 // 11)
+    again = np.r_[np.arange(held.n), held.n // 3 + np.arange(n - held.n)]
+    twice = held.take(again)
+    fixed = np.r_[np.zeros(held.n), 0.01 * rng.normal(size=n - held.n)]
+    return replace(twice, y=twice.y + of(twice)[1] * fixed)
+
+
 PLANTED: tuple[tuple[str, Planted, str, bool], ...] = (
+    ("a spell delivered twice", delivered_twice, "corrected", False),
     ("variance as sd", as_variance, "variance", True),
     ("sd as variance", as_sd, "variance", True),
     ("variance of t3 as scale", student_as_variance, "variance", True),
@@ -620,7 +630,7 @@ def test_a_bias_in_a_group_is_no_unit() -> None:
     assert "units" not in names(EvalSet.checked(y, law, groups={"hour": hour}))
 
 
-NO_FAULT_OF_OTHERS = {"clipped_predictions", "swapped", "one_prediction", "multiple"}
+NO_FAULT_OF_OTHERS = {"corrected", "clipped_predictions", "swapped", "one_prediction", "multiple"}
 """What is named, and explains no other finding."""
 
 

@@ -184,6 +184,8 @@ def test_every_finding_has_an_exact_text() -> None:
 ROWS = {
     "without_y": "30 of 120 rows have no y; nothing that was stated sets them apart. Over all rows "
     "coverage is between 68 and 93 %.",
+    "corrected": "30 rows were delivered twice: two rows of one time are alike but for small "
+    "corrections. Keep one of them.",
     "variance": "Errors are 20.51 times their stated size and go with its square root: this looks "
     "like a variance. Read that column with --variance, or give its square root.",
     "units": "Where plant=C, predictions look divided by 1,000. Give y and predictions in one "

@@ -14,6 +14,12 @@ from howsure.core.errors import InputError
 
 _GAPS = 2.0
 """Times on a grid for each that is there, at most, for the gaps to be kept."""
+_MOST_CELLS = 2_000_000
+"""Series times times: of more, some series stand as one, whose spectrum is the same."""
+FEWEST_TIMES = 30
+"""Times below which shocks that series share are too few to tell their own memory."""
+_FEWEST_BESIDE = 0.5
+"""Rows beyond the first, for each time, from which on series are told apart."""
 _MONTH = np.timedelta64(28, "D")
 _OFF_GRID = 1e-3  # of a step
 _KEPT = 6  # things made of one chronology
@@ -36,6 +42,8 @@ class Chronology:
         Rows whose mean is no memory, by number: a group that differs, or one side of a step.
     few : bool
         Whether all rows count as too few for any error.
+    series : ndarray of int, shape (n,), optional
+        Number of the series of each row, where several are known at one time.
     made : dict
         What was worked out of these times before; see `once`.
     """
@@ -46,6 +54,7 @@ class Chronology:
     signal: FloatArray | None = None
     levels: IntArray | None = None
     few: bool = False
+    series: IntArray | None = None
     made: dict[tuple[str | int, ...], tuple[tuple[object, ...], Any]] = field(
         default_factory=dict, repr=False
     )
@@ -76,24 +85,77 @@ class Chronology:
         side, size, signal = (
             None if x is None else x[rows] for x in (self.side, self.size, self.signal)
         )
-        levels = None if self.levels is None else self.levels[rows]
-        return Chronology(self.times[rows], side, size, signal, levels, self.few)
+        levels, series = (None if x is None else x[rows] for x in (self.levels, self.series))
+        return Chronology(self.times[rows], side, size, signal, levels, self.few, series)
 
     def hiding(self, signal: FloatArray | None) -> Chronology:
         """The same for a score that hides the memory of a signal."""
         return replace(self, signal=signal)
 
-    def series(self, values: FloatArray, mass: FloatArray | None) -> FloatArray:
-        """One number a time, whose plain mean is the weighted mean of values of mean 0.
+    def places(self) -> tuple[IntArray, int]:
+        """Where each row's time is among all, and how many these are.
 
-        What levels differ by is taken away.
+        Missing times count, as they would shift the seasons, unless most of them are missing.
         """
         held, place = self.ranks()
+        span = int(held[-1] - held[0]) + 1
+        if span > _GAPS * len(held):
+            return place, len(held)
+        return self.once("places", lambda: held[place] - held[0]), span
+
+    def numbers(
+        self, values: FloatArray, mass: FloatArray | None
+    ) -> tuple[FloatArray, Panel | None]:
+        """One number a time, whose plain mean is the weighted mean of values of mean 0.
+
+        What levels differ by is taken away. Beside it what rows of known series add to these.
+        """
+        place, count = self.places()
         w = np.ones(len(values)) if mass is None else mass
         if self.levels is not None:
             values = less_means(values, self.levels, w)
-        sums = on_grid(held, np.bincount(place, weights=w * values).astype(np.float64))
-        return sums * (len(sums) / float(w.sum()))
+        added = w * values * (count / float(w.sum()))
+        sums = np.bincount(place, added, count).astype(np.float64)
+        return sums, None if self.series is None else self._panel(self.series, added, sums)
+
+    def _panel(self, named: IntArray, added: FloatArray, sums: FloatArray) -> Panel | None:
+        """Rows less the mean of their time; None where most times have one row."""
+        place, count = self.places()
+
+        def found() -> tuple[IntArray, IntArray, IntArray, IntArray]:
+            """The cell of each row; of each cell its series and time; how many a time has."""
+            cells, code = np.unique(named * count + place, return_inverse=True)
+            series, when = np.divmod(cells, count)
+            return (
+                code,
+                series % max(_MOST_CELLS // count, 1),
+                when,
+                np.bincount(when, minlength=count),
+            )
+
+        code, series, when, there = self.once("cells", found)
+        size = int(series.max()) + 1
+        freedom = min(float(np.maximum(there - 1, 0).sum()) / count, size - 1.0)
+        if freedom < _FEWEST_BESIDE:
+            return None
+        cells = np.bincount(code, added)
+        beside = there[when]
+        rest = cells - (sums / np.maximum(there, 1))[when]
+        rest *= np.sqrt(beside / np.maximum(beside - 1, 1))
+        apart = np.bincount(series * count + when, rest, size * count).astype(np.float64)
+        return Panel(apart.reshape(size, count), freedom, float(len(cells)), float(cells @ cells))
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What several series of the same times add to the numbers of these times."""
+
+    # shape (series, times): rows less the mean of their time, and 0 where there is none; scaled to
+    # have the variance of a row
+    apart: FloatArray
+    freedom: float  # rows of a time beyond the first, on average
+    rows: float
+    square: float  # sum of the squares of all rows
 
 
 Units = IntArray | Chronology | None
@@ -106,19 +168,6 @@ def less_means(values: FloatArray, levels: IntArray, mass: FloatArray) -> FloatA
     return np.asarray(
         values - (np.bincount(levels, mass * values) / np.maximum(total, 1e-300))[levels]
     )
-
-
-def on_grid(times: IntArray, sums: FloatArray) -> FloatArray:
-    """Numbers of mean 0 at rising times, with 0 where time is missing, unless most of it is.
-
-    Missing times would shift the seasons.
-    """
-    span = int(times[-1] - times[0]) + 1
-    if span > _GAPS * len(times):
-        return sums
-    filled = np.zeros(span)
-    filled[times - times[0]] = sums
-    return filled
 
 
 def steps_between(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> FloatArray:

@@ -24,13 +24,14 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import on_grid
+from howsure.core.times import FEWEST_TIMES, Chronology, less_means
 from howsure.core.weights import Weights
 from howsure.metrics.calibration.components import REACH, legendre
-from howsure.stats.memory import memory_of
+from howsure.stats.memory import HARDLY, memory_of
 from howsure.stats.permutation import batch_starts
 
 Kind = Literal["time", "clusters", "file"]
+Series = Literal["", "known", "unknown"]
 LEVEL = 0.05
 """P-value below which dependence is taken as found."""
 DOUBT = 0.3
@@ -72,6 +73,12 @@ class Dependence:
     # batches are long enough
     batches: int = 0
     lag: int = 1  # times from one season to the next; 1 where there is none
+    # whether rows of one time are of several series, and these are known; how likely shocks are
+    # shared by them; different times, and those that tell as much as one independent one
+    series: Series = ""
+    common: float = 0.0
+    times: int = 0
+    lasts: float = 1.0
 
     @property
     def effective(self) -> float:
@@ -81,7 +88,13 @@ class Dependence:
     @property
     def doubted(self) -> bool:
         """Whether rows in time may depend, so that errors are those of a series."""
-        return self.by == "time" and self.p < DOUBT
+        return self.by == "time" and (self.p < DOUBT or bool(self.series))
+
+    @property
+    def few(self) -> bool:
+        """Whether rows are too few for any error: by what they remember, or by their times."""
+        lone = self.series == "unknown" or self.common > 0.5
+        return self.effective < HARDLY or (lone and self.times < FEWEST_TIMES)
 
 
 def serial_dependence(
@@ -90,6 +103,7 @@ def serial_dependence(
     by: Kind,
     *,
     weights: Weights | None = None,
+    series: IntArray | None = None,
 ) -> Dependence:
     """Whether signals of rows are correlated within units and, by time, from unit to unit.
 
@@ -103,6 +117,9 @@ def serial_dependence(
         Whether units follow each other.
     weights : Weights, optional
         Of the rows.
+    series : ndarray of int, shape (n,), optional
+        Number of each row's series, where several are known at one time: rows less the mean of
+        their time are tested too, series after series.
 
     Returns
     -------
@@ -130,14 +147,15 @@ def serial_dependence(
     if len(codes) < _FEWEST_ROWS:
         raise UnanswerableError(f"{len(codes):,} rows are too few")
     w = None if weights is None else weights.values[order]
-    rows = _OrderedUnits(codes, w, by, weights is not None and weights.kind == "frequency")
+    copies = weights is not None and weights.kind == "frequency"
+    rows = _OrderedUnits(codes, w, by, copies, None if series is None else series[order])
     found, chances = [], []
     for name, values in known.items():
         x = values[order] - np.average(values[order], weights=w)
         if not np.abs(x).max() > 1e-9:
             continue
-        chance, lately = rows.test(x)
-        chances += [chance, rows.at_one_lag(x)]
+        chance, lately = rows.every_test(x)
+        chances.append(chance)
         found.append((name, x, lately))
     if not found:
         raise UnanswerableError("rows do not differ in what predicts their errors")
@@ -147,10 +165,8 @@ def serial_dependence(
     told = [rows.cost(name, x, lately, by, p, n) for name, x, lately in found]
     if sought:  # a single change explains what no memory has to
         after = [(name, rows.parted(x)) for name, x, _ in found]
-        tests = [rows.test(x) for _, x in after]
-        p_after = _joined(
-            np.concatenate([test[0] for test in tests] + [rows.at_one_lag(x) for _, x in after])
-        )
+        tests = [rows.every_test(x) for _, x in after]
+        p_after = _joined(np.concatenate([test[0] for test in tests]))
         calm = [
             rows.cost(name, x, test[1], by, p_after, n)
             for (name, x), test in zip(after, tests, strict=True)
@@ -186,9 +202,26 @@ class _Blocks:
 class _OrderedUnits:
     """Rows in order of their units, with what of them does not depend on a signal."""
 
-    def __init__(self, codes: IntArray, weights: FloatArray | None, by: Kind, copies: bool) -> None:
+    def __init__(
+        self,
+        codes: IntArray,
+        weights: FloatArray | None,
+        by: Kind,
+        copies: bool,
+        series: IntArray | None = None,
+    ) -> None:
         self.codes, self.ordered, self.frequency = codes, by == "time", copies
         self.starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        self.wide = 1.0  # by how much what products sum up to varies more than that of other rows
+        self.series, self.beside = series, None
+        if series is not None:  # one after the other, with room for the lags between them
+            place, count = Chronology(codes).places()
+            apart = series * (5 * count // 4 + 1) + place
+            self.place = np.argsort(apart, kind="stable")
+            w = None if weights is None else weights[self.place]
+            self.beside = _OrderedUnits(apart[self.place], w, by, copies)
+            # rows of one time, less their mean, are as many less one
+            self.beside.wide = math.sqrt(len(codes) / max(len(codes) - len(self.starts), 1))
         self.single = len(self.starts) == len(codes)
         self.w = np.ones(len(codes)) if weights is None else weights
         self.mass = self.sums(self.w)
@@ -225,7 +258,7 @@ class _OrderedUnits:
             centre = -variance * block.held / max(kish - 1.0, 1.0)
             spread = math.sqrt(2.0 * block.kept * block.pairs) * variance
             skew = 8.0 * variance**3 * block.triples * block.kept + 4.0 * third**2 * block.cubes
-            away = (float(sums @ sums) - own - centre) / spread
+            away = (float(sums @ sums) - own - centre) / spread / self.wide
             chances.append(_beyond(away, skew / spread**3))
             if 8**level <= len(x) or math.isinf(lately[2]):
                 ends = [each * spread / own for each in (away, away - REACH, away + REACH)]
@@ -234,19 +267,30 @@ class _OrderedUnits:
             raise UnanswerableError(f"{len(self.mass):,} rows are too few")
         return np.array(chances), lately
 
-    def at_one_lag(self, x: FloatArray) -> FloatArray:
+    def every_test(self, x: FloatArray) -> tuple[FloatArray, tuple[float, float, float]]:
+        """The same with p-values of lags, and of each series less the mean of its times."""
+        chances, lately = self.test(x)
+        chances = np.append(chances, self._at_one_lag(x))
+        if self.beside is not None:
+            rest = less_means(x, self.codes - self.codes[0], self.w)[self.place]
+            with contextlib.suppress(UnanswerableError):
+                chances = np.append(chances, self.beside.every_test(rest)[0])
+        return chances, lately
+
+    def _at_one_lag(self, x: FloatArray) -> FloatArray:
         """The p-value of the largest correlation at one lag; none of few times, or rare values."""
         sums = self.sums(self.w * x)
         count, square = len(sums), float(sums @ sums)
         smooth = float(np.sum(sums**4)) * count < _PEAKED * square**2
         if not self.ordered or count < _FEWEST_LAGGED or not smooth:
             return np.empty(0)
-        times = self.codes[self.starts]
-        both = np.stack([on_grid(times, each) for each in (sums, np.ones(count))])
+        place, span = Chronology(self.codes[self.starts]).places()
+        both = np.zeros((2, span))
+        both[:, place] = sums, np.ones(count)
         size, every = 2 << both.shape[1].bit_length(), np.arange(2, both.shape[1] // 4 + 1)
         lagged, pairs = np.fft.irfft(np.square(np.abs(np.fft.rfft(both, size))), size)[:, every]
         pairs = np.maximum(np.round(pairs), 1.0)
-        away = (lagged * count / square + pairs / (count - 1.0)) / np.sqrt(pairs)
+        away = (lagged * count / square + pairs / (count - 1.0)) / np.sqrt(pairs) / self.wide
         chances = special.ndtr(-away) * every * float((1.0 / every).sum())
         return np.array([-math.expm1(-float(chances.min()))])  # of lags that are independent
 
@@ -280,23 +324,27 @@ class _OrderedUnits:
             square = float(np.square(sums).sum() - np.square(a).sum()) + own
         else:
             square = float(np.square(sums).sum())
-        pairs = self.blocks[0].held
-        unit = own / (self.total if self.frequency else self.squares)
-        within = (square - own) / pairs / unit if pairs > 0 else 0.0
+        squares = self.sums(self.w * np.square(x))
+        correlation = _share(square - own, 2.0 * float(self.mass @ squares - np.square(a).sum()))
         reach = math.exp(REACH * math.sqrt(2.0 / len(sums)))
         tau = square / own / (1.0 - min(1.0 / len(sums), 0.5))  # less the mean of few units
-        low, high, correlation, lag = 1.0 / reach, reach, within, 1
+        low, high, lag, lasts, common = 1.0 / reach, reach, 1, 1.0, 0.0
         found = p < LEVEL
         if self.ordered:
+            times = Chronology(self.codes, series=self.series)
             if found:
                 with contextlib.suppress(UnanswerableError):  # too few times: what is within them
-                    memory = memory_of(on_grid(self.codes[self.starts], sums))
+                    numbers, panel = times.numbers(x, self.w)
+                    memory = memory_of(numbers, panel)
                     lag, (low, high) = memory.lag, memory.bounds()
-                    tau, low, high = tau * memory.tau, low / memory.tau, high / memory.tau
-            later, mass = (on_grid(self.codes[self.starts], each) for each in (sums, self.mass))
-            pairs = float(mass[lag:] @ mass[:-lag])
-            following = float(later[lag:] @ later[:-lag]) / pairs / unit if pairs > 0 else 0.0
-            correlation = max(within, following)
+                    low, high = low / memory.tau, high / memory.tau
+                    tau = memory.tau if panel is not None else tau * memory.tau
+                    lasts, common = memory.lasts, memory.common
+            place = times.places()[0][self.starts]
+            following = [_following(place, sums, squares, self.mass, lag)]
+            if self.beside is not None:
+                following.append(self.beside.following(x[self.place], lag))
+            correlation = max(correlation, *following)
         tau = max(tau, 1.0)
         effect, low, high = (tau - 1.0, tau * low - 1.0, tau * high - 1.0) if found else lately
         return Dependence(
@@ -311,7 +359,31 @@ class _OrderedUnits:
             n=n,
             found=found,
             lag=lag,
+            series="" if self.series is None else "known",
+            common=common,
+            times=len(self.starts),
+            lasts=lasts,
         )
+
+    def following(self, x: FloatArray, lag: int) -> float:
+        """The correlation of units so many times apart."""
+        sums, squares = self.sums(self.w * x), self.sums(self.w * np.square(x))
+        return _following(self.codes[self.starts], sums, squares, self.mass, lag)
+
+
+def _following(
+    places: IntArray, sums: FloatArray, squares: FloatArray, mass: FloatArray, lag: int
+) -> float:
+    """The correlation of rows of units so many times apart, at most 1."""
+    now = np.flatnonzero(np.isin(places + lag, places))
+    later = np.searchsorted(places, places[now] + lag)
+    both = float(mass[later] @ squares[now] + mass[now] @ squares[later])
+    return _share(float(sums[now] @ sums[later]), both)
+
+
+def _share(products: float, squares: float) -> float:
+    """The correlation of pairs: twice their products over the sum of their squares."""
+    return min(2.0 * products / squares, 1.0) if squares > 0.0 else 0.0  # but for rounding
 
 
 def _paired(values: FloatArray) -> FloatArray:
@@ -349,7 +421,8 @@ def batches_of(units: IntArray, mass: FloatArray, count: int) -> IntArray:
 
 def batches_for(found: Dependence) -> int:
     """How many batches hold the level of a test; 1 if rows are too few for any."""
-    most = found.effective / found.lag  # a batch is to span so many seasons as rows
+    # a batch is to span so many seasons as rows, and holds all series of its times
+    most = min(found.effective, found.times / found.lasts or math.inf) / found.lag
     if most < 2 * FEWEST_UNITS:
         return 1
     return min(max(round(most / IN_BATCH), FEWEST_UNITS), MOST_UNITS)

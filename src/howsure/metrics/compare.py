@@ -36,6 +36,7 @@ from howsure.metrics.shared import (
     shared_by_most,
 )
 from howsure.predictions import EvalSet, check_same_rows, content_order
+from howsure.predictions.panels import lone, series_of
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
@@ -332,15 +333,15 @@ def _paired(
 class _Columns:
     """Row scores of several models as columns, in an order of rows that their content decides.
 
-    Equal models share a column, so that they differ by exactly 0. `times` are the ranks of rows in
-    time, and `known` says that errors of a model follow each other; else each difference is tested.
+    Equal models share a column, so that they differ by exactly 0. `times` say when rows
+    happened, and `known` that errors of a model follow each other; else each difference is tested.
     """
 
     table: FloatArray
     column: Mapping[int, int]
     weights: Weights | None
     cluster: IntArray | None
-    times: IntArray | None
+    times: Chronology | None
     known: bool
     metric: str
     seed: int
@@ -368,8 +369,9 @@ class _Columns:
             column,
             None if first.weights is None else first.weights.take(order),
             None if first.cluster is None else first.cluster.codes[order],
-            None if times is None else times[order],
-            first.chronology is not None,
+            None if times is None else times.take(order),
+            first.chronology is not None
+            or (times is not None and (times.few or times.series is not None)),
             metric,
             seed,
         )
@@ -411,9 +413,9 @@ class _Columns:
             return None
         if pair not in self.spreads:
             gap, mean = self._gap(pair)
-            follow = self.known or follows(gap, self.times, self.weights)
-            times = Chronology(self.times)
-            self.spreads[pair] = spread_of(gap - mean, self.weights, times) if follow else None
+            units = self.times.times
+            follow = self.known or follows(gap, units, self.weights)
+            self.spreads[pair] = spread_of(gap - mean, self.weights, self.times) if follow else None
         return self.spreads[pair]
 
     def tests(self, pairs: Sequence[Pair]) -> list[FlipTest]:
@@ -494,13 +496,17 @@ class _Columns:
         return value, float(low[0]), float(high[0])
 
 
-def _units_in_time(evalset: EvalSet) -> IntArray | None:
-    """The rank in time of each row, or of its cluster; None without times that give an order."""
-    if evalset.chronology is not None:
-        return evalset.chronology.times
+def _units_in_time(evalset: EvalSet) -> Chronology | None:
+    """When rows, or their clusters, happened; None without times that give an order."""
+    known = evalset.chronology
+    if known is not None:
+        few = lone(evalset, known.times, known.series)
+        return Chronology(known.times, few=few, series=known.series)
     if evalset.time is None:
         return None
-    if evalset.cluster is None:
-        return slots(evalset.time)
     times = Categories.checked(evalset.time, "time").codes
-    return in_time_order(times, evalset.cluster.codes)
+    series = series_of(evalset, times)
+    if evalset.cluster is None or series is not None:
+        return Chronology(slots(evalset.time), few=lone(evalset, times, series), series=series)
+    units = in_time_order(times, evalset.cluster.codes)
+    return None if units is None else Chronology(units)

@@ -91,7 +91,9 @@ def _joined(times: IntArray, cluster: IntArray) -> IntArray:
 
 
 def _changes(view: View, series: FloatArray) -> list[Change | None]:
-    weights = view.evalset.weights
+    weights, times = view.evalset.weights, view.evalset.chronology
+    if times is not None and times.few:
+        raise UnanswerableError("rows that depend on each other are too few to tell a change")
     noise = None
     if weights is not None and weights.kind == "importance":
         noise = np.square(weights.values)

@@ -21,10 +21,10 @@ from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
-from howsure.core.times import Chronology, Units
+from howsure.core.times import Chronology, Panel, Units
 from howsure.core.weights import Weights
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.memory import FEWEST, memory_of
+from howsure.stats.memory import Memory, memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,30 +246,33 @@ def _mean_in_time(
     these vary enough to tell it.
     """
     unit = power_of_two(influence)
-    series = times.series(influence / unit, mass)
-    variance = float(series @ series) / max(len(series) - 1, 1)
-    costs = [_cost(series)]
+    sums, panel = times.numbers(influence / unit, mass)
+    square, n = float(sums @ sums), len(sums)
+    there = len(times.ranks()[0])
+    costs = [_cost(sums, panel, there)]
     signal = times.signal
-    if signal is not None and not _tells_its_memory(series, costs[0]):
+    if signal is not None and not _tells_its_memory(sums, costs[0]):
         costs.append(
             times.once(
-                "signal", lambda: _cost(times.series(signal, mass)), signal, mass, times.levels
+                "signal",
+                lambda: _cost(*times.numbers(signal, mass), there),
+                *(signal, mass, times.levels),
             )
         )
     known = [each for each in costs if each is not None]
     if not known or times.few:
         return math.nan, 0.0, math.nan, math.nan
-    cost, degrees, tau = max(known, key=lambda each: each[0])
-    effective = len(times.ranks()[0]) / tau
-    if effective < FEWEST:
+    cost, degrees, memory = max(known, key=lambda each: each[0])
+    if memory.few:
         return math.nan, 0.0, math.nan, math.nan
-    cubes = float(np.sum(series**3))
-    skew = cubes / float(series @ series) ** 1.5 if variance > 0 else 0.0
-    error = unit * cost * math.sqrt(variance / len(series))
-    return error, skew * cost, effective, degrees
+    own = square if panel is None else panel.square
+    error = cost * math.sqrt(own / max(n - 1, 1) / n)
+    alone = math.sqrt(square / max(n - 1, 1) / n)
+    skew = float(np.sum(sums**3)) / square**1.5 * error / alone if square > 0 else 0.0
+    return unit * error, skew, memory.effective, degrees
 
 
-def _tells_its_memory(series: FloatArray, cost: tuple[float, float, float] | None) -> bool:
+def _tells_its_memory(sums: FloatArray, cost: _Cost | None) -> bool:
     """Whether a score varies enough to tell its own memory, so that no signal need stand for it.
 
     Of a share p, n / τ values hold about p (1 − p) n / τ of the rarer outcome, and p (1 − p) is
@@ -277,23 +280,26 @@ def _tells_its_memory(series: FloatArray, cost: tuple[float, float, float] | Non
     """
     if cost is None:
         return False
-    square = float(np.mean(np.square(series)))
+    square = float(np.mean(np.square(sums)))
     if not square > 0.0:
         return False
-    fourth = float(np.mean((series / math.sqrt(square)) ** 4))
-    return len(series) / cost[2] / (fourth + 3.0) >= _RARER
+    fourth = float(np.mean((sums / math.sqrt(square)) ** 4))
+    return len(sums) / cost[2].lasts / (fourth + 3.0) >= _RARER
 
 
-def _cost(series: FloatArray) -> tuple[float, float, float] | None:
-    """How many times the error of independent times that of a mean is, its degrees of freedom and
-    τ; None where memory is not known.
-    """
+_Cost = tuple[float, float, Memory]
+"""How many times the error of independent rows that of a mean is, its degrees of freedom, and the
+memory that it follows from."""
+
+
+def _cost(sums: FloatArray, panel: Panel | None, there: int) -> _Cost | None:
+    """What memory costs a mean; None where it is not known."""
     try:
-        found = memory_of(series)
+        found = memory_of(sums, panel, there)
     except UnanswerableError:
         return None
     error, degrees = found.student()
-    return error / math.sqrt(found.variance / found.n), degrees, found.tau
+    return error / math.sqrt(found.variance / found.n), degrees, found
 
 
 def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n: float) -> float:

@@ -1,4 +1,5 @@
-"""What a mean over rows that follow each other is worth: short, long and seasonal memory alike.
+"""What a mean over rows that follow each other is worth: short, long and seasonal memory alike,
+and that of several series of the same times.
 
 The cosine transform of a stationary series has nearly independent ordinates, whose variance is the
 spectrum at the frequencies π j/n; the variance of the mean is the spectrum at 0. So a family of
@@ -9,6 +10,7 @@ the mean is worth. What the data cannot rule out stays in: the mean's law is a m
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.times import FEWEST_TIMES, Panel
 
 FEWEST = 10.0
 """Effective rows below which a mean is not told: any law of it is a guess."""
@@ -48,6 +51,15 @@ _GROWTH = 1.25  # from one length of memory to the next
 _SAME = 0.05  # logs of τ that are one
 _NEGLIGIBLE = 1e-9  # weight of a shape
 _STEPS_OF_ROOT, _ACCURACY = 60, 1e-12
+_ALONE = 0.8
+"""Prior of series that share no shocks."""
+_LEAST_SHARE = 0.02
+"""Variance of a shock, beside that of a series' own, that is told from none."""
+_BEST, _UNLIKELY = 8, -7.0
+"""Shapes of series that are tried beside shocks, and log odds from which on."""
+_NEAR, _MANY = 120, 10.0
+"""Ordinates near 0 that are looked at, of all series together; and series whose means tell of 0
+itself."""
 _USUAL, _STRICT = 0.025, 0.0025
 """Tails at which a Student's law takes the place of the mixture: 5 %, and 5 % of ten tests."""
 _DEGREES = np.geomspace(1.0, 1e4, 200)
@@ -56,15 +68,23 @@ _RATIOS = special.stdtrit(_DEGREES, 1.0 - _STRICT) / special.stdtrit(_DEGREES, 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """How much a series remembers, in all the ways that its ordinates leave open."""
+    """How much a series, or several of the same times, remember, in all the ways that their
+    ordinates leave open.
+    """
 
     n: int  # times
-    variance: float  # of one
-    # shape (k,): times that tell as much of the mean as one independent time, and how likely that
-    # is
+    # of these, how many are there; and rows of series that are told apart
+    there: int
+    rows: float
+    # of the number of one time, were rows independent; and how many times that it is seen to be
+    variance: float
+    ratio: float
+    # shape (k,): times that tell as much of the mean as one of independent rows, how likely that
+    # is, degrees of freedom, and whether series share shocks, so that times alone are independent
     taus: FloatArray
     weights: FloatArray
-    freedom: float  # degrees of freedom of each
+    freedom: FloatArray
+    shared: BoolArray
     lag: int  # the likeliest season, in times; 1 where there is none
 
     @property
@@ -73,18 +93,39 @@ class Memory:
         return float(np.exp(self.weights @ np.log(self.taus)))
 
     @property
+    def lasts(self) -> float:
+        """Times that tell as much as one independent time, whatever the rows of one time share."""
+        return float(np.exp(self.weights @ np.log(self._lasting)))
+
+    @property
     def effective(self) -> float:
-        """Independent times that tell as much."""
-        return self.n / self.tau
+        """Independent rows that tell as much; times, where series share shocks."""
+        return float(
+            np.exp(self.weights @ np.log(np.where(self.shared, self.there, self.rows)))
+        ) / (self.lasts)
+
+    @property
+    def common(self) -> float:
+        """How likely series share shocks."""
+        return float(self.weights @ self.shared)
+
+    @property
+    def few(self) -> bool:
+        """Whether these are too few for the error of a mean."""
+        return self.effective < FEWEST or (self.there < FEWEST_TIMES and self.common > 0.5)
+
+    @property
+    def _lasting(self) -> FloatArray:
+        return np.where(self.shared, np.maximum(self.taus / self.ratio, 1.0), self.taus)
 
     def bounds(self, confidence: float = 0.95) -> tuple[float, float]:
         """Credible interval of τ."""
-        upto = np.cumsum(self.weights)
+        order = np.argsort(self.taus, kind="stable")
+        upto = np.cumsum(self.weights[order])
         ends = np.searchsorted(upto, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
-        low, high = self.taus[np.minimum(ends, len(upto) - 1)]
-        reach = math.exp(
-            float(special.ndtri(0.5 + confidence / 2.0)) * math.sqrt(2.0 / self.freedom)
-        )
+        low, high = self.taus[order[np.minimum(ends, len(upto) - 1)]]
+        freedom = float(self.weights @ self.freedom)
+        reach = math.exp(float(special.ndtri(0.5 + confidence / 2.0)) * math.sqrt(2.0 / freedom))
         return float(low) / reach, float(high) * reach
 
     def tail(self, off: float) -> float:
@@ -95,15 +136,16 @@ class Memory:
         """Error of the mean, and degrees of freedom, of the Student's law with the same tails."""
         usual, strict = (self._quantile(tail) for tail in (_USUAL, _STRICT))
         degrees = float(np.interp(-strict / usual, -_RATIOS, _DEGREES))
-        degrees = min(degrees, self.freedom)
+        degrees = min(degrees, float(self.freedom.max()))
         times = usual / float(special.stdtrit(degrees, 1.0 - _USUAL))
         return times * math.sqrt(self.variance / self.n), degrees
 
     def _quantile(self, tail: float) -> float:
         """The number of standard errors of independent times that leaves so much beyond it."""
         sizes = np.sqrt(self.taus)
-        low, high = float(special.stdtrit(self.freedom, 1.0 - tail)) * sizes[[0, -1]]
-        off = float(np.exp(self.weights @ np.log(sizes)) * low / sizes[0])
+        ends = special.stdtrit(self.freedom, 1.0 - tail) * sizes
+        low, high = float(ends.min()), float(ends.max())
+        off = float(np.exp(self.weights @ np.log(ends)))
         for _ in range(_STEPS_OF_ROOT):  # Newton's in logs, in which tails are nearly straight
             at = off / sizes
             beyond = float(self.weights @ special.stdtr(self.freedom, -at))
@@ -118,20 +160,24 @@ class Memory:
         return off
 
 
-def _density(freedom: float, at: FloatArray) -> FloatArray:
+def _density(freedom: FloatArray, at: FloatArray) -> FloatArray:
     """Student's."""
-    scale = math.lgamma((freedom + 1.0) / 2.0) - math.lgamma(freedom / 2.0)
-    log = scale - 0.5 * math.log(math.pi * freedom)
+    scale = special.gammaln((freedom + 1.0) / 2.0) - special.gammaln(freedom / 2.0)
+    log = scale - 0.5 * np.log(math.pi * freedom)
     return np.asarray(np.exp(log - (freedom + 1.0) / 2.0 * np.log1p(np.square(at) / freedom)))
 
 
-def memory_of(series: FloatArray) -> Memory:
-    """How much a series remembers.
+def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None = None) -> Memory:
+    """How much a series remembers, or the sums over several of the same times.
 
     Parameters
     ----------
     series : ndarray of float, shape (n,)
-        In the order of time.
+        In the order of time: the number of each time, whose mean is sought.
+    panel : Panel, optional
+        What the rows of each time are, if several series make these numbers.
+    there : int, optional
+        How many of the times are there, if others are 0 as they are missing.
 
     Returns
     -------
@@ -147,6 +193,11 @@ def memory_of(series: FloatArray) -> Memory:
     estimator: E. Lazarus, D. J. Lewis, J. H. Stock and M. W. Watson, Journal of Business & Economic
     Statistics 36 (2018) 541-559.
 
+    Of several series the ordinates Q of what rows differ by from the mean of their time show the
+    memory of each alone. The sums have the same spectrum if series are independent; then both are
+    one spectrum seen many times. Else shocks that series share add to it, with a shape of their own
+    and a share r of the variance: (own, r, shocks) are weighed by both sets of ordinates.
+
     Examples
     --------
     >>> noise = np.random.default_rng(0).normal(size=4_012)
@@ -158,55 +209,123 @@ def memory_of(series: FloatArray) -> Memory:
 
     n = len(series)
     x = series - series.mean()
-    variance = float(x @ x) / max(n - 1, 1)
+    own = float(x @ x)
+    there = n if there is None else there
+    rows, square = (float(there), own) if panel is None else (panel.rows, panel.square)
+    variance = square / max(n - 1, 1)
     if n < _LEAST or not variance > 1e-24 * float(np.square(series).max(initial=0.0)):
         raise UnanswerableError("times are too few, or all alike")
     m = min(n - 1, _ORDINATES)
     low = min(m, max(4, int(0.4 * n ** (2.0 / 3.0))))
     power = np.square(fft.dct(x, type=2, norm="ortho")[1 : m + 1]) / variance
     trusted = min(_TRUSTED * low, _MOST_TRUSTED)
+    apart, level, free, near = np.zeros(m), 0.0, 0.0, low
+    if panel is not None:
+        waves = fft.dct(panel.apart, type=2, norm="ortho", axis=1)[:, : m + 1]
+        squares = np.square(waves).sum(axis=0) / variance
+        level, apart = float(squares[0]), squares[1:]
+        free = panel.freedom if apart.sum() > _NEGLIGIBLE * power.sum() else 0.0
+        near = min(low, max(2, math.ceil(_NEAR / (1.0 + free))))
+    both = 1.0 + free
+    total = power + free * apart
+    freedom = trusted + (free if free >= _MANY else near * both)
     plain = _plain(n, m)
-    odds, taus, lags = [], [], []
-
-    def weigh(log: FloatArray, zero: FloatArray, every: FloatArray, near: FloatArray) -> None:
-        """Take shapes whose ordinates, divided by the shape, have these sums."""
-        odds.append((log - 0.5 * m * np.log(every)).ravel())
-        scale = (trusted * every / m + near) / (trusted + low)
-        taus.append(np.maximum(zero * scale, 1.0).ravel())
-
-    first = plain.log + math.log(1.0 - _SEASONAL)
-    weigh(first, plain.zero, plain.inverse @ power, plain.inverse[:, :low] @ power[:low])
-    lags.append(np.ones(len(odds[0]), dtype=np.int64))
-    whitened = power * plain.inverse[int(np.argmax(odds[0]))]
-    for lag in _seasons(whitened, n):
+    families = [plain.family(1, math.log(1.0 - _SEASONAL))]
+    sums = [families[0].sums(total)]
+    whitened = plain.inverse[int(np.argmax(families[0].odds(sums[0], both, m)))]
+    for lag in _seasons(total * whitened, n):
         season = _seasonal(n, m, lag)
-        if not len(season.products.log):
-            continue
-        both = power[:, None] * season.products.inverse.T
-        weigh(
-            plain.log[:, None] + season.products.log,
-            plain.zero[:, None] * season.products.zero,
-            plain.inverse @ both,
-            plain.inverse[:, :low] @ both[:low],
+        if len(season.products.prior):
+            families += [plain.times(season.products, lag), season.sums.family(lag)]
+    sums += [each.sums(total) for each in families[1:]]
+    odds = [each.odds(every, both, m) for each, every in zip(families, sums, strict=True)]
+    taus = [
+        each.zero
+        * (
+            trusted * every / (m * both)
+            + (free * level / each.zero if free >= _MANY else each.sums(total[:near]))
         )
-        sums = season.sums
-        weigh(sums.log, sums.zero, sums.inverse @ power, sums.inverse[:, :low] @ power[:low])
-        lags.append(np.full(len(odds[-2]) + len(odds[-1]), lag))
+        / freedom
+        for each, every in zip(families, sums, strict=True)
+    ]
+    lags = [np.full(len(each.zero), each.lag) for each in families]
+    degrees = np.full(sum(map(len, taus)), min(m * both, freedom))
+    shared = np.full(len(degrees), panel is not None and not free)  # of series that are all alike
+    if free:
+        found = _with_shocks(families, np.concatenate(odds), power, apart, free, n, low)
+        odds = [each + math.log(_ALONE) for each in odds] + [found[0]]
+        taus, lags = [*taus, found[1]], [*lags, found[2]]
+        count = len(found[0])
+        degrees = np.append(degrees, np.full(count, min(float(m), trusted + low)))
+        shared = np.append(shared, np.ones(count, dtype=bool))
     log = np.concatenate(odds)
     weights = np.exp(log - log.max())
     kept = weights > _NEGLIGIBLE * weights.sum()
     weights = weights[kept] / weights[kept].sum()
     lag = int(np.bincount(np.concatenate(lags)[kept], weights).argmax())
-    taus_of, weights = _alike(np.concatenate(taus)[kept], weights)
-    return Memory(n, variance, taus_of, weights, min(float(m), trusted + low), lag)
+    every_tau = np.maximum(np.concatenate(taus)[kept], 1.0)
+    alike = _alike(every_tau, weights, degrees[kept], shared[kept])
+    return Memory(n, there, rows, variance, own / square, *alike, lag)
 
 
-def _alike(taus: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shapes of nearly one τ as one, in rising order."""
-    _, place = np.unique(np.round(np.log(taus) / _SAME).astype(np.int64), return_inverse=True)
+def _with_shocks(
+    families: list[_Family],
+    odds: FloatArray,
+    power: FloatArray,
+    apart: FloatArray,
+    free: float,
+    n: int,
+    low: int,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Log odds, τ and season of (memory of each series, share of shocks, memory of these)."""
+    m = len(power)
+    trusted = min(_TRUSTED * low, _MOST_TRUSTED)
+    steps = 1.5 * math.sqrt(2.0 / m) * np.arange(-2, 4)
+    shares = float(power.sum() / apart.sum()) * np.exp(steps) - 1.0
+    shares = shares[shares > _LEAST_SHARE]
+    if not len(shares):
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
+    by_rows = np.concatenate([each.odds(each.sums(apart), free, m) for each in families])
+    rank = np.maximum(by_rows - by_rows.max(), odds - odds.max())
+    best = np.argsort(-rank, kind="stable")[:_BEST]
+    best = best[rank[best] > _UNLIKELY]
+    starts = np.cumsum([0, *(len(each.prior) for each in families)])
+    of = np.searchsorted(starts, best, side="right") - 1
+    own = [families[f].shape(int(i - starts[f])) for f, i in zip(of, best, strict=True)]
+    zero, prior, size = (np.array(part) for part in list(zip(*own, strict=True))[:3])
+    inverse = np.stack([each[3] for each in own])
+    of_shocks = [(1, _plain(n, m, coarse=True))]
+    of_shocks += [(lag, _seasonal(n, m, lag).products) for lag in _seasons(power, n)[:1]]
+    shocks = [each for each in of_shocks if len(each[1].prior)]
+    beside, zero_beside, prior_beside = (
+        np.concatenate(list(part))
+        for part in zip(*((1.0 / s.inverse, s.zero, s.prior) for _, s in shocks), strict=True)
+    )
+    # axes: memory of each series, share, memory of shocks, ordinates
+    both = 1.0 / (1.0 / inverse[:, None, None] + shares[:, None, None] * beside)
+    at_zero = zero[:, None, None] + shares[:, None] * zero_beside
+    every = both @ power
+    log = (
+        (prior - free * size)[:, None, None]
+        + prior_beside
+        + 0.5 * np.log(both).sum(axis=-1)
+        - 0.5 * m * (1.0 + free) * np.log(every + free * (inverse @ apart)[:, None, None])
+        + math.log((1.0 - _ALONE) / len(shares))
+    )
+    tau = at_zero * (trusted * every / m + both[..., :low] @ power[:low]) / (trusted + low)
+    lags = np.concatenate([np.full(len(each.prior), lag) for lag, each in shocks])
+    return log.ravel(), tau.ravel(), np.broadcast_to(lags, log.shape).ravel()
+
+
+def _alike(
+    taus: FloatArray, weights: FloatArray, freedom: FloatArray, shared: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+    """Shapes of nearly one τ as one, in rising order; those of shared shocks by themselves."""
+    near = np.round(np.log(taus) / _SAME).astype(np.int64) * 2 + shared
+    kinds, place = np.unique(near, return_inverse=True)
     joint = np.bincount(place, weights).astype(np.float64)
     means = np.bincount(place, weights * np.log(taus)) / joint
-    return np.exp(means), joint
+    return np.exp(means), joint, np.bincount(place, weights * freedom) / joint, kinds % 2 == 1
 
 
 def _seasons(whitened: FloatArray, n: int) -> list[int]:
@@ -225,12 +344,62 @@ def _seasons(whitened: FloatArray, n: int) -> list[int]:
     return [int(lag) for lag in every[best[clear]]]
 
 
+class _Family(NamedTuple):
+    """Shapes that are weighed: log prior, half the sum of their logs, and the spectrum at 0."""
+
+    prior: FloatArray
+    size: FloatArray
+    zero: FloatArray
+    lag: int
+    # sums of the first ordinates, each divided by the shape; and the inverse of one shape
+    sums: Callable[[FloatArray], FloatArray]
+    inverse: Callable[[int], FloatArray]
+
+    def odds(self, sums: FloatArray, sets: float, m: int) -> FloatArray:
+        """Log odds, from sums of so many sets of m ordinates."""
+        return np.asarray(self.prior - sets * (self.size + 0.5 * m * np.log(sums)))
+
+    def shape(self, place: int) -> tuple[float, float, float, FloatArray]:
+        """Spectrum at 0, log prior, half the sum of logs and inverse of one."""
+        zero, prior, size = (float(each[place]) for each in (self.zero, self.prior, self.size))
+        return zero, prior, size, self.inverse(place)
+
+
 class _Shapes(NamedTuple):
-    """Spectra at 0, and at the ordinates: 1 over each; logs of prior and of the normal's scale."""
+    """Spectra at 0, and at the ordinates: 1 over each; log prior, and half the sum of logs."""
 
     zero: FloatArray
     inverse: FloatArray
-    log: FloatArray
+    prior: FloatArray
+    size: FloatArray
+
+    def family(self, lag: int, log: float = 0.0) -> _Family:
+        """These shapes, with so much more log prior."""
+        return _Family(
+            self.prior + log,
+            self.size,
+            self.zero,
+            lag,
+            lambda power: np.asarray(self.inverse[:, : len(power)] @ power),
+            lambda place: self.inverse[place],
+        )
+
+    def times(self, other: _Shapes, lag: int) -> _Family:
+        """Each of these multiplied by each of others."""
+        count = len(other.zero)
+
+        def sums(power: FloatArray) -> FloatArray:
+            both = power[:, None] * other.inverse[:, : len(power)].T
+            return np.asarray((self.inverse[:, : len(power)] @ both).ravel())
+
+        return _Family(
+            np.add.outer(self.prior, other.prior).ravel(),
+            np.add.outer(self.size, other.size).ravel(),
+            np.multiply.outer(self.zero, other.zero).ravel(),
+            lag,
+            sums,
+            lambda place: np.asarray(self.inverse[place // count] * other.inverse[place % count]),
+        )
 
 
 class _Season(NamedTuple):
@@ -243,11 +412,11 @@ class _Season(NamedTuple):
 def _shapes(spectra: list[FloatArray], prior: float, share: FloatArray | None = None) -> _Shapes:
     """From spectra at 0 and the ordinates, their prior together, and the share of each."""
     if not spectra:
-        return _Shapes(np.empty(0), np.empty((0, 0)), np.empty(0))
+        return _Shapes(np.empty(0), np.empty((0, 0)), np.empty(0), np.empty(0))
     table = np.stack(spectra)
     shares = np.full(len(table), 1.0 / len(table)) if share is None else share
-    log = np.log(prior * shares) - 0.5 * np.log(table[:, 1:]).sum(axis=1)
-    return _Shapes(table[:, 0].copy(), 1.0 / table[:, 1:], log)
+    half = 0.5 * np.log(table[:, 1:]).sum(axis=1)
+    return _Shapes(table[:, 0].copy(), 1.0 / table[:, 1:], np.log(prior * shares), half)
 
 
 def _autoregression(phi: float, at: FloatArray) -> FloatArray:
@@ -267,22 +436,23 @@ def _fractional(d: float, at: FloatArray, n: int) -> FloatArray:
     return spectrum
 
 
-def _memories(n: int) -> FloatArray:
+def _memories(n: int, growth: float = _GROWTH) -> FloatArray:
     """Times that an autoregression remembers: from .7 to n/2."""
-    return np.asarray(0.7 * _GROWTH ** np.arange(int(math.log(n / 1.4) / math.log(_GROWTH)) + 1))
+    return np.asarray(0.7 * growth ** np.arange(int(math.log(n / 1.4) / math.log(growth)) + 1))
 
 
 @lru_cache(maxsize=16)
-def _plain(n: int, m: int) -> _Shapes:
-    """No memory, and shares of the variance with a short or a long one."""
-    at, lengths = math.pi * np.arange(m + 1) / n, _memories(n)
+def _plain(n: int, m: int, *, coarse: bool = False) -> _Shapes:
+    """No memory, and shares of the variance with a short or a long one; fewer if `coarse`."""
+    shares = _SHARES[2::2] if coarse else _SHARES
+    at, lengths = math.pi * np.arange(m + 1) / n, _memories(n, 2.0 if coarse else _GROWTH)
     waves = [_autoregression(math.exp(-1.0 / length), at) for length in lengths]
-    endless = [_fractional(d, at, n) for d in _POWERS]
-    spectra = [np.ones(m + 1), *(1.0 - h + h * wave for wave in waves for h in _SHARES)]
+    endless = [_fractional(d, at, n) for d in (() if coarse else _POWERS)]
+    spectra = [np.ones(m + 1), *(1.0 - h + h * wave for wave in waves for h in shares)]
     spectra += [1.0 - h + h * wave for wave in endless for h in (0.5, 1.0)]
     long = (1.0 - _INDEPENDENT - _ENDLESS) * lengths**-0.5 / (lengths**-0.5).sum()
-    powers = np.full(2 * len(_POWERS), _ENDLESS / (2 * len(_POWERS)))
-    prior = np.r_[_INDEPENDENT, np.repeat(long / len(_SHARES), len(_SHARES)), powers]
+    powers = np.full(2 * len(endless), _ENDLESS / (2 * len(_POWERS)))
+    prior = np.r_[_INDEPENDENT, np.repeat(long / len(shares), len(shares)), powers]
     return _shapes(spectra, 1.0, prior)
 
 

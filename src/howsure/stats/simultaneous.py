@@ -7,7 +7,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, power_of_two
 from howsure.core.rng import child
-from howsure.core.times import Chronology, Units, on_grid
+from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
 
 _DRAWS = 10_000
@@ -70,7 +70,7 @@ def joint_level(
     if isinstance(units, Chronology):
         table = _ordinates(share, groups, size, units)
     else:
-        table = _sums(share, groups, size, units).T
+        table = _sums(share, groups, size, units, int(units.max()) + 1).T
     norms = np.sqrt(np.square(table).sum(axis=0))
     known = table / np.where(norms > 0.0, norms, 1.0)
     alike = known.T @ known * (len(table) / (len(table) + size))
@@ -82,9 +82,10 @@ def joint_level(
     return float(np.clip(2.0 * special.ndtr(most_off) - 1.0, confidence, most))
 
 
-def _sums(share: FloatArray, groups: IntArray, size: int, units: IntArray) -> FloatArray:
+def _sums(
+    share: FloatArray, groups: IntArray, size: int, units: IntArray, count: int
+) -> FloatArray:
     """What each unit adds to each mean, shape (size, units)."""
-    count = int(units.max()) + 1
     sums = np.bincount(groups * count + units, share, size * count)
     return sums.reshape(size, count).astype(np.float64)
 
@@ -93,8 +94,7 @@ def _ordinates(share: FloatArray, groups: IntArray, size: int, times: Chronology
     """The lowest cosine ordinates of what each time adds to each mean, shape (B, size)."""
     from scipy import fft  # here, as few tables have time
 
-    held, place = times.ranks()
-    series = np.stack([on_grid(held, sums) for sums in _sums(share, groups, size, place)])
-    n = series.shape[1]
+    place, n = times.places()
+    series = _sums(share, groups, size, place, n)
     low = min(n - 1, max(_FEWEST, int(0.4 * n ** (2.0 / 3.0))))
     return np.asarray(fft.dct(series, type=2, norm="ortho", axis=1)[:, 1 : low + 1].T)

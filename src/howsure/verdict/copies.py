@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.labels import Categories
+from howsure.core.labels import Categories, joint
 from howsure.core.rng import KeyArray, row_hashes
 from howsure.predictions import EvalSet, LabelSets
 
@@ -104,6 +104,37 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
         facts={"n": n, "distinct": distinct, "together": not named and first.share == 1.0},
     )
     return Copies(Categories(codes, np.arange(1, distinct + 1)), fault)
+
+
+def corrected(held: EvalSet) -> RowFault | None:
+    """Rows that were delivered twice: of one time, and nearly but not quite alike.
+
+    What else tells them apart, series, lead time or group, must be the same, and so must
+    predictions, but for as small a part of an error.
+    """
+    if held.time is None:
+        return None
+    names = [Categories.checked(held.time, "time"), *held.groups.values()]
+    names += [] if held.series is None else [held.series]
+    names += [] if held.horizon is None else [Categories.checked(held.horizon, "horizon")]
+    code = joint(*(each.codes for each in names))
+    centre = _centre_of(held)
+    size = float(np.std(held.y - centre))
+    order = np.lexsort((held.y, code))
+    pairs = np.diff(code[order]) == 0
+    pairs &= np.bincount(code)[code[order][1:]] <= _MOST_DELIVERIES
+    apart, moved = (np.abs(np.diff(each[order])) for each in (held.y, centre))
+    near = pairs & (apart > 0.0) & (np.maximum(apart, moved) <= _CORRECTION * size)
+    count = int(near.sum())
+    if count < max(_FEWEST_CORRECTED, _COPIED * held.n) or 2 * count < pairs.sum():
+        return None
+    return RowFault(name="corrected", rows=float(count), share=count / held.n)
+
+
+_MOST_DELIVERIES = 3
+_FEWEST_CORRECTED = 10
+_CORRECTION = 0.05
+"""Part of the sd of errors; two of independent errors are as near in one pair of 35."""
 
 
 def _measured(values: npt.NDArray[Any], distinct: int) -> bool:

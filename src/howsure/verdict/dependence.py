@@ -31,6 +31,7 @@ from howsure.metrics.calibration.components import legendre
 from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
+from howsure.predictions.panels import series_of, unnamed
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
 from howsure.stats.memory import HARDLY
@@ -58,16 +59,21 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     if first.time is None and first.cluster is None:
         return sets, tuple(_known(held, partial(_in_file_order, held)) for held in evalsets)
     times = None if first.time is None else Categories.checked(first.time, "time").codes
+    series = None if times is None else series_of(first, times)
+    if series is not None and first.cluster is not None:
+        sets = [replace(held, cluster=None) for held in sets]
+        first = sets[0]
     later = units = times
     if first.cluster is not None:
         later = None if times is None else in_time_order(times, first.cluster.codes)
         units = first.cluster.codes if later is None else later
     assert units is not None
     grid = slots(np.asarray(first.time)) if first.cluster is None else units
+    unknown = first.cluster is None and unnamed(first, units, series)
 
     def ask(held: EvalSet, levels: IntArray | None = None) -> Known:
         if first.cluster is None:
-            follows = partial(_in_time, held, grid, levels)
+            follows = partial(_in_time, held, grid, levels, series, unknown)
         else:
             follows = partial(_of_clusters, held, units, later is not None, levels)
         return _known(held, follows)
@@ -76,15 +82,15 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     levels: list[IntArray | None] = [None] * len(sets)
     for place, (held, each) in enumerate(zip(sets, known, strict=True)):
         if later is not None and isinstance(each, Dependence) and each.doubted:
-            levels[place] = levels_of(held, later)
+            levels[place] = levels_of(held, later, series)
             if levels[place] is not None:
                 known[place] = ask(held, levels[place])
     serial = [each for each in known if isinstance(each, Dependence) and each.doubted]
     if not serial and all(each is None for each in levels):
         return sets, tuple(known)
-    few = any(each.effective < HARDLY for each in serial)
+    few = any(each.few for each in serial)
     sets = [
-        replace(held, chronology=_chronology(held, grid, each, few))
+        replace(held, chronology=_chronology(held, grid, series, each, few))
         for held, each in zip(sets, levels, strict=True)
     ]
     if not any(each.found for each in serial):
@@ -100,7 +106,7 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     return [replace(held, cluster=batches) for held in sets], tuple(told)
 
 
-def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
+def levels_of(held: EvalSet, times: IntArray, series: IntArray | None = None) -> IntArray | None:
     """What errors differ by for a reason that is no memory, as a number of each row.
 
     Groups whose mean is off by more than the memory within them and the differences of their spells
@@ -110,7 +116,7 @@ def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
     found = [
         grouping.codes
         for grouping in held.groups.values()
-        if any(_differ(values, held, times, grouping) for values in told.values())
+        if any(_differ(values, held, times, grouping, series) for values in told.values())
     ]
     cells = joint(np.zeros_like(times), *found)
     noise = (
@@ -123,14 +129,21 @@ def levels_of(held: EvalSet, times: IntArray) -> IntArray | None:
     return joint(*found) if found else None
 
 
-def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Categories) -> bool:
+def _differ(
+    values: FloatArray,
+    held: EvalSet,
+    times: IntArray,
+    grouping: Categories,
+    series: IntArray | None,
+) -> bool:
     """Whether a signal of mean 0 has another mean in one of the groups."""
     codes, size, mass = grouping.codes, len(grouping.labels), _mass(held)
     if not 1 < size <= MOST_LEVELS:
         return False
     total = np.maximum(np.bincount(codes, mass, size), np.finfo(float).tiny)
     means = np.bincount(codes, mass * values, size) / total
-    spread = spread_of(values - means[codes], held.weights, Chronology(times), codes, size)
+    follow = Chronology(times, series=series)
+    spread = spread_of(values - means[codes], held.weights, follow, codes, size)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.abs(means - np.average(values, weights=mass)) / spread.error
     p = 2.0 * special.stdtr(np.maximum(spread.degrees, 1.0), -t)
@@ -139,10 +152,16 @@ def _differ(values: FloatArray, held: EvalSet, times: IntArray, grouping: Catego
     return bool(clear.any())
 
 
-def _chronology(held: EvalSet, units: IntArray, levels: IntArray | None, few: bool) -> Chronology:
+def _chronology(
+    held: EvalSet,
+    units: IntArray,
+    series: IntArray | None,
+    levels: IntArray | None,
+    few: bool,
+) -> Chronology:
     """The times of its rows, and what signals hits and misses hide."""
     known = signals_in_time(View(held))
-    return Chronology(units, known.get("side"), known.get("size"), levels=levels, few=few)
+    return Chronology(units, known.get("side"), known.get("size"), None, levels, few, series)
 
 
 def batches_in_words(known: Sequence[Known]) -> str:
@@ -204,10 +223,17 @@ def _mass(held: EvalSet) -> FloatArray:
     return np.ones(held.n) if held.weights is None else held.weights.values
 
 
-def _in_time(held: EvalSet, units: IntArray, levels: IntArray | None) -> Dependence:
+def _in_time(
+    held: EvalSet,
+    units: IntArray,
+    levels: IntArray | None,
+    series: IntArray | None,
+    unknown: bool,
+) -> Dependence:
     """From one time to the next."""
     told = _less_levels(signals_in_time(View(held)), held, levels)
-    return serial_dependence(told, units, "time", weights=held.weights)
+    found = serial_dependence(told, units, "time", weights=held.weights, series=series)
+    return replace(found, series="unknown") if unknown else found
 
 
 def _less_levels(
@@ -297,12 +323,35 @@ def _words(draft: Draft, finding: Finding) -> Words:
     how = "correlated in time" if known.by == "time" else "correlated within clusters"
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
+    effective = roughly(known.effective)
     if finding.state == "caution":
-        count = f"{known.n:,.0f} rows count as about {roughly(known.effective)}"
-        few = "These are too few for any test." if known.effective < HARDLY else ""
-        return Words(f"{told}: {count}", more=few)
-    more = "" if finding.state == "good" else "Rows are too few to tell."
-    return Words(told, more=more)
+        told += f": {known.n:,.0f} rows count as about {effective}"
+        if known.common > 0.5:
+            told = f"Series share shocks {seen}: effective sample size about {effective} of "
+            told += f"{known.n:,.0f}"
+        return Words(told, more=_of_few(known) or _of_series(known))
+    more = _of_few(known) or _of_series(known) or "Rows are too few to tell."
+    return Words(told, more="" if finding.state == "good" else more)
+
+
+def _of_few(known: Dependence) -> str:
+    """Why nothing is tested; empty where rows are enough."""
+    if not known.few:
+        return ""
+    if known.effective < HARDLY:
+        return "These are too few for any test."
+    if known.series != "unknown":
+        return f"{known.times} times are too few for any test."
+    return (
+        "Several rows per time: name the column of series (--series COLUMN); "
+        f"without it {known.times} times are too few."
+    )
+
+
+def _of_series(known: Dependence) -> str:
+    if known.series != "unknown":
+        return ""
+    return "Several rows per time: if these are series, name their column (--series COLUMN)."
 
 
 DEPENDENCE = FindingQuestion(

@@ -62,6 +62,8 @@ class Copula:
     keys: npt.NDArray[np.uint64]  # shape (n,): hashes of the rows
     mass: FloatArray  # shape (n,): weights of the rows
     lag: int = 1  # rows from one season to the next; 1 where there is none
+    # shape (n,): number of each row's series, where each has a memory of its own
+    series: IntArray | None = None
 
     def uniforms(self, seed: int, name: str) -> FloatArray:
         """Uniforms of the rows, each attached to what they hold.
@@ -77,7 +79,7 @@ class Copula:
         if self.serial:
             from scipy import signal  # slow to load, and for dependent rows alone
 
-            order = np.lexsort((self.keys, self.place))
+            order = self._order()
             fresh = x[order] * math.sqrt(1.0 - self.rho**2)
             fresh[: self.lag] = x[order[: self.lag]]
             filtered = np.r_[1.0, np.zeros(self.lag - 1), -self.rho]
@@ -91,6 +93,11 @@ class Copula:
         if self.folded:
             u = 0.5 + np.where(drawn < 0.5, -0.5, 0.5) * u
         return np.asarray(np.clip(u, 2.0**-54, 1.0 - 2.0**-53))
+
+    def _order(self) -> IntArray:
+        """Rows that follow each other: in time, one series after the other."""
+        series = np.zeros_like(self.place) if self.series is None else self.series
+        return np.lexsort((self.keys, self.place, series))
 
     def scores(self, uniforms: FloatArray) -> FloatArray:
         """Normal scores of what it joins."""
@@ -113,7 +120,7 @@ class Copula:
             alone = np.bincount(codes, weights=np.square(self.mass), minlength=groups)
             others = (together - alone) / np.maximum(alone, 1e-300)
             return np.asarray((self.rho**orders)[:, None] * others)
-        here = codes[np.lexsort((self.keys, self.place))]
+        here = codes[self._order()]
         size = np.maximum(np.bincount(here, minlength=groups), 1)
         most = max((len(here) - 1) // self.lag, 1)
         longest = min(math.ceil(math.log(_FAINT) / math.log(max(self.rho, _FAINT))), most)
@@ -155,11 +162,12 @@ def copula_of(view: View, known: Dependence | str) -> Copula | None:
         place = held.cluster.codes
     else:
         return None
-    lag = 1
-    if known.lag > 1 and held.chronology is not None:  # in rows
-        times = len(held.chronology.series(np.zeros(held.n), None))
-        lag = max(round(known.lag * held.n / times), 1)
-    copula = Copula(0.0, known.signal == "size", serial, place, row_keys(*columns), mass, lag)
+    times, lag = held.chronology, known.lag
+    series = None if times is None or known.common > 0.5 else times.series
+    if times is not None and series is None and lag > 1:  # in rows
+        lag = max(round(lag * held.n / times.places()[1]), 1)
+    size, keys = known.signal == "size", row_keys(*columns)
+    copula = Copula(0.0, size, serial, place, keys, mass, lag, series)
     rho = (known.tau - 1.0) / (known.tau + 1.0)
     if not serial:
         one = replace(copula, rho=1.0)

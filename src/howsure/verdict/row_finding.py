@@ -73,6 +73,13 @@ def _copies(fault: RowFault) -> str:
     )
 
 
+def _corrected(fault: RowFault) -> str:
+    return (
+        f"{int(fault.rows):,} rows were delivered twice: two rows of one time are alike but for "
+        "small corrections. Keep one of them."
+    )
+
+
 def _variance(fault: RowFault) -> str:
     times = small(float(fault.facts["times"]), 2, trim=False)
     seen = f"Errors are {times} times their stated size"
@@ -251,6 +258,7 @@ def _multiple(fault: RowFault) -> str:
 _FAULTS: Mapping[str, Callable[[RowFault], str]] = {
     NAME: _without_y,
     "copies": _copies,
+    "corrected": _corrected,
     "variance": _variance,
     "units": _units,
     "leakage": _leakage,

@@ -23,7 +23,15 @@ from howsure.inputs.names import in_words
 from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest
-from howsure.verdict.copies import OTHERS, SURE, Copies, RowFault, copies, step_of
+from howsure.verdict.copies import (
+    OTHERS,
+    SURE,
+    Copies,
+    RowFault,
+    copies,
+    corrected,
+    step_of,
+)
 from howsure.verdict.transformations import (
     BEYOND,
     PredictedRows,
@@ -49,6 +57,7 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
             far = _seen(evalset.take(order[:: math.ceil(tau)]), None)
         told = [check(far) for check in _OF_SIZES] if far is not None else []
         told += [check(seen) for check in _OF_ROWS] if seen is not None else []
+        told.append(corrected(evalset))
         found += [each for each in told if each is not None]
         held = _rows_in_order(evalset, tau)
         transformed = None if held is None else find_transformation(held)
