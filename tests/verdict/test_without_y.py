@@ -49,7 +49,9 @@ def read(table: pd.DataFrame, **said: Any) -> EvalSet:
 
 def said_of(held: EvalSet) -> str:
     (first, *_), _ = examine(held)
-    assert (first.id, first.state) == ("rows", "caution")
+    assert first.id == "rows"
+    alike = any(words in first.sentence for words in ("sets them apart", "has no y."))
+    assert first.state == ("negligible" if alike else "caution")
     return first.sentence
 
 
