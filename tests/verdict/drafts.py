@@ -379,7 +379,9 @@ def possible(name: str) -> tuple[State, ...]:
             return tuple(state for state in STATES if state != "good")
         case "dependence":
             return ("good", "caution", "undecided")
-        case "rows" | "ends":
+        case "rows":
+            return ("bad", "caution", "negligible")
+        case "ends":
             return ("bad", "caution")
         case "comparison":
             return ("good", "undecided")
