@@ -67,7 +67,11 @@ def _what_is_apart(held: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     if min(held.n, rest.n) < _FEWEST:
         return {}
     stated, others = _stated(held), _stated(rest)
-    joined = {name: np.concatenate([stated[name], others[name]]) for name in stated}
+    joined = {
+        name: np.concatenate([values, others[name]])
+        for name, values in stated.items()
+        if name in others
+    }
     gone = np.r_[np.zeros(held.n, dtype=np.bool_), np.ones(rest.n, dtype=np.bool_)]
     rows = _chosen(gone, joined)
     when = _times(held, rest)
