@@ -75,6 +75,9 @@ def test_all_doors_say_how_many_rows_have_no_y(tmp_path: Path) -> None:
     )
     table.to_csv(tmp_path / "rows.csv", index=False)
     table.to_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "many").mkdir()
+    for name, part in (("a", table[:150]), ("b", table[150:])):
+        part.to_parquet(tmp_path / "many" / f"{name}.parquet")
     named = {"groups": "site", "x": "age", "missing": "drop", "trials": False}
     doors = [
         *(howsure.assess(each, **named) for each in (table, *sorted(tmp_path.iterdir()))),
@@ -91,6 +94,15 @@ def test_all_doors_say_how_many_rows_have_no_y(tmp_path: Path) -> None:
         assert found.findings[0].sentence == told
         assert found.verdict.splitlines()[1].endswith(told)
     assert said_of(read(table)) == told
+
+
+def test_parts_of_the_rows_keep_their_share_of_those_without_y() -> None:
+    held = read(lacking(frame("share"), np.arange(N) < 100))
+    sizes = [
+        0 if part.without_y is None else part.without_y.n
+        for part in (held.take(np.arange(n)[::-1]) for n in (300, 150, 1))
+    ]
+    assert sizes == [100, 50, 0]
 
 
 def test_rows_that_lack_more_than_y_are_no_such_rows() -> None:
