@@ -34,7 +34,7 @@ from howsure.report.monitor import fit_monitor
 from howsure.report.monitor import monitored as report_of
 from howsure.verdict import QUESTIONS, examine
 from howsure.verdict.rows import row_faults
-from howsure.verdict.without_y import may_narrow, without_y
+from howsure.verdict.without_y import least_width, without_y
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
 MARKED = re.compile(
@@ -1168,7 +1168,11 @@ def without_labels(task: tuple[int, int, int]) -> tuple[int, int, tuple[bool, bo
     table = {"y": y, "mean": drawn.mean, "sd": what.times * drawn.sd, **drawn.groups}
     (held,) = load(table, missing="drop", groups="site,sex").evalsets
     fault = without_y(Case(held, {}, 0.9))
-    return place, n, (fault is not None and bool(fault.facts["apart"]), may_narrow(held, 0.9))
+    return (
+        place,
+        n,
+        (fault is not None and bool(fault.facts["apart"]), least_width(held, 0.9) < 1.0),
+    )
 
 
 def lacking_lines(found: dict[tuple[int, int], list[tuple[bool, bool]]]) -> list[str]:

@@ -54,7 +54,7 @@ from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
 from howsure.verdict.findings import headline_coverage, questions
-from howsure.verdict.without_y import may_narrow
+from howsure.verdict.without_y import least_width
 
 MOST_ROWS = 20_000
 FOLDS = 5
@@ -442,7 +442,7 @@ class _Bench:
             self._gain(drop, rows),
             self._healed(after),
             self._covered(after),
-            self._width(after) < (1.0 - _EQUAL) * self._width(self.evalset),
+            self._narrowed(after),
         )
 
     def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[RecalibrationTrial]:
@@ -455,9 +455,7 @@ class _Bench:
         own = [_tested(drops[k][worst], self.evalset.take(worst))[1] for k in divided]
         proven = holm(np.array([*(p for _, p in tests), *own])) < PROVEN
         parts = list(self._parts(unit))
-        narrowing = any(each.narrows for each in made) and not may_narrow(
-            self.evalset, self._headline
-        )
+        least = (1.0 - _EQUAL) * least_width(self.evalset, self._headline)
         sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
         tried = []
         for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
@@ -468,7 +466,7 @@ class _Bench:
             cured = clear and aimed <= set(heals) and not spoiled
             proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
             harms = _harmed(each.drop, rows, unit, parts)
-            harms = harms or (_WITHOUT_Y if narrowing and each.narrows else "")
+            harms = harms or (_WITHOUT_Y if each.width < least else "")
             healed_by_any = (name for name in self.red if questions()[name].healed == "any")
             mendable = (*each.candidate.aims, *healed_by_any)
             tried.append(
@@ -492,15 +490,17 @@ class _Bench:
     def _headline(self) -> float:
         return headline_coverage(choose_coverages(self.evalset, self.coverages))
 
-    def _width(self, evalset: EvalSet) -> float:
-        """Mean width of finite intervals; 0 where none has two ends."""
-        try:
-            lower, upper = View(evalset).get("ends", self._headline)
-        except UnanswerableError:
-            return 0.0
-        width, mass = upper - lower, counts(evalset)
-        finite = np.isfinite(width)
-        return float(np.average(width[finite], weights=mass[finite])) if finite.any() else 0.0
+    def _narrowed(self, after: EvalSet) -> float:
+        """Mean width of finite intervals as a share of that before; 1 where none has two ends."""
+        widths = []
+        for evalset in (self.evalset, after):
+            try:
+                lower, upper = View(evalset).get("ends", self._headline)
+            except UnanswerableError:
+                return 1.0
+            mass = np.where(np.isfinite(upper - lower), counts(evalset), 0.0)
+            widths.append(float(mass @ np.nan_to_num(upper - lower, posinf=0.0) / mass.sum()))
+        return widths[1] / widths[0] if widths[0] > 0.0 else 1.0
 
     def _advice(self, trial: RecalibrationTrial, score: str) -> Advice:
         names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
@@ -637,7 +637,7 @@ class _Fit(NamedTuple):
 class _Made(NamedTuple):
     """A way: how far each row's score falls, and the share by which the mean score does, with its
     interval; what it heals, leaves and spoils; the coverage then of the group that fails; and
-    whether predictions are narrower on average.
+    the mean width of intervals as a share of the stated one.
     """
 
     candidate: MethodInfo
@@ -646,7 +646,7 @@ class _Made(NamedTuple):
     gain: tuple[float, float, float]
     healed: tuple[tuple[str, ...], tuple[str, ...], bool]
     covered: float
-    narrows: bool
+    width: float
 
 
 class _PartOfRows(NamedTuple):

@@ -67,7 +67,11 @@ def _what_is_apart(held: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     if min(held.n, rest.n) < _FEWEST:
         return {}
     stated, others = _stated(held), _stated(rest)
-    joined = {name: np.concatenate([stated[name], others[name]]) for name in stated}
+    joined = {
+        name: np.concatenate([values, others[name]])
+        for name, values in stated.items()
+        if name in others
+    }
     gone = np.r_[np.zeros(held.n, dtype=np.bool_), np.ones(rest.n, dtype=np.bool_)]
     rows = _chosen(gone, joined)
     when = _times(held, rest)
@@ -185,23 +189,26 @@ def _largest(columns: FloatArray, gone: BoolArray, *, turned: bool) -> tuple[int
 
 _CENTRAL = (0.25, 0.5, 0.75)
 """Coverages at which too wide predictions show, beside the headline."""
+_HALF_AS_MUCH = 1.5
 _SURE = 0.01
 """Of right predictions, whatever labels are missing, this share at most may be narrowed."""
 
 
-def may_narrow(evalset: EvalSet, coverage: float) -> bool:
-    """Whether predictions are too wide, whatever the y of rows without it are.
+def least_width(evalset: EvalSet, coverage: float) -> float:
+    """To what share of their width intervals may be narrowed, whatever the y of rows without it.
 
     Light tails and intervals that cover too often are what is left where labels are missing by the
-    size of the error. So some interval must hold y in more rows than it claims even if all rows
-    without y are missed: that no lack explains, as it only takes hits away.
+    size of the error. But no lack adds hits: where an interval holds y in more rows than it claims
+    even if all rows without y are missed, stated spreads are too large by so much at least. What
+    is narrower by half as much again still lies nearer to that than to what was stated.
     """
     rest = evalset.without_y
     if rest is None:
-        return True
+        return 0.0
     view, share = View(evalset), _count(evalset) / (_count(evalset) + _count(rest))
     weights, tested = evalset.weights, dict.fromkeys((coverage, *_CENTRAL))
     n = evalset.n if weights is None else weights.effective_n
+    scale = 1.0
     for claim in tested:
         try:
             hits = np.asarray(view.get("covered", claim), dtype=np.float64)
@@ -213,5 +220,6 @@ def may_narrow(evalset: EvalSet, coverage: float) -> bool:
         error = max(share * float(np.nan_to_num(spread.error[0], nan=math.inf)), plain)
         t = (share * mean - claim) / error
         if special.stdtr(max(float(spread.degrees[0]), 1.0), -t) * len(tested) < _SURE:
-            return True
-    return False
+            reach = special.ndtri((1.0 + np.array([claim, share * mean])) / 2.0)
+            scale = min(scale, float(reach[0] / reach[1]))
+    return float(scale**_HALF_AS_MUCH)
