@@ -21,7 +21,7 @@ from extras import needs
 from figures import samples
 from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
-from howsure.figures.telling import told
+from howsure.figures.telling import describe_figure
 from howsure.report.document import Document, GlossaryEntry, Section, VerdictLine, slug
 from howsure.report.grids import ROWS_LIMIT
 from howsure.report.page import render
@@ -194,7 +194,7 @@ def test_there_is_one_drawing_a_figure(page: str) -> None:
     assert len(specs_of(elements)) == len(figures) > 10
     drawn = [g for g in elements.all("div") if g.get("data-spec")]
     for given, figure in zip(drawn, figures, strict=True):
-        assert given["aria-label"] == f"{figure.title}. {told(figure)} " + (
+        assert given["aria-label"] == f"{figure.title}. {describe_figure(figure)} " + (
             "Colour: CCE. " * (figure.shades is not None) + "The data follow as a table."
         )
     names = [figure.name for figure in figures]

@@ -239,16 +239,16 @@ def test_a_correction_is_refused_where_the_ledger_changed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch, other = begun(tmp_path, row_id=None), Watch(tmp_path / "model.watch")
-    watch.add(rows(60, 80, sd=1.6))
+    watch.add(rows(60, 95, sd=1.6))
     read = Watch._with_y
 
     def meanwhile(self: Watch, *given: Any) -> Any:
-        other.add(rows(80, 81, sd=1.6))
+        other.add(rows(95, 96, sd=1.6))
         return read(self, *given)
 
     monkeypatch.setattr(Watch, "_with_y", meanwhile)
     with pytest.raises(InputError, match="the ledger changed while the correction was learnt"):
-        watch.correct(rows(60, 80, sd=1.6))
+        watch.correct(rows(60, 95, sd=1.6))
 
 
 def test_all_tables_are_added_or_none(tmp_path: Path) -> None:
