@@ -55,7 +55,7 @@ _ALONE = 0.8
 """Prior of series that share no shocks."""
 _LEAST_SHARE = 0.02
 """Variance of a shock, beside that of a series' own, that is told from none."""
-_BEST, _UNLIKELY = 8, -7.0
+_BEST, _UNLIKELY = 8, -5.0
 """Shapes of series that are tried beside shocks, and log odds from which on."""
 _NEAR, _MANY = 120, 10.0
 """Ordinates near 0 that are looked at, of all series together; and series whose means tell of 0
