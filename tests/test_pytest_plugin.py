@@ -339,7 +339,7 @@ def test_a_session_without_the_marker_imports_nothing(tmp_path: Path) -> None:
         "def test_a():\n"
         "    known = {name for name in sys.modules if name.split('.')[0] in ('howsure', 'numpy')}\n"
         "    assert known <= {'howsure', 'howsure.pytest_plugin', 'howsure._version',\n"
-        "                     'howsure.core', 'howsure.core.errors', 'howsure.core.optional'}, known\n",
+        "        'howsure.core', 'howsure.core.errors', 'howsure.core.optional'}, known\n",
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "pytest", "-p", "howsure.pytest_plugin", "-q", str(tmp_path)]

@@ -338,8 +338,8 @@ class CoverageReporter:
         session = self._session()
         terminalreporter.section("coverage (howsure)")
         terminalreporter.line(session.summary)
-        for each in session.outcomes:
-            if each.state == "undecided":
-                terminalreporter.line(f"? {each.test}: {each.sentence}")
+        for outcome in session.outcomes:
+            if outcome.state == "undecided":
+                terminalreporter.line(f"? {outcome.test}: {outcome.sentence}")
         for file in self.files:
             terminalreporter.line(f"Report: {file}")

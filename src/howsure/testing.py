@@ -96,7 +96,7 @@ def assert_covers(
     wanted = () if coverage is None else (check_fraction(coverage, "coverage"),)
     loaded, columns = _loaded(data, prediction, wanted, by, {"y": y, **given})
     if min is None and max is None:
-        known = {c for held in loaded.evalsets for c in choose_coverages(held, wanted)}
+        known = {c for evalset in loaded.evalsets for c in choose_coverages(evalset, wanted)}
         if any(math.isnan(each) for each in known):
             raise InputError("coverage of the intervals is unknown: pass coverage=0.9, or min")
         least = {each: round(np.maximum(each - TOLERANCE, 0.0), 12) for each in sorted(known)}
@@ -201,10 +201,10 @@ def _loaded(
     return loaded, names
 
 
-def _assert(found: CheckResult) -> None:
+def _assert(result: CheckResult) -> None:
     __tracebackhide__ = True
-    if found.failed:
-        lines = [f"✗ {each.sentence}" for each in found.failed]
-        total = len(found.told)
+    if result.failed:
+        lines = [f"✗ {each.sentence}" for each in result.failed]
+        total = len(result.told)
         fails = "fails" if len(lines) == 1 else "fail"
         raise AssertionError("\n".join([f"{len(lines)} of {total} {fails}", *lines]))

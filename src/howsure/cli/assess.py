@@ -118,7 +118,7 @@ def judged(
         coverages=read.assessed,
         seed=seed,
         command=command,
-        recalibration=_recalibration(files, read, [held.model for held in loaded.evalsets]),
+        recalibration=_recalibration(files, read, [evalset.model for evalset in loaded.evalsets]),
         **options,
     )
 
@@ -191,7 +191,7 @@ def print_report(console: Console, document: Document, *, everything: bool = Fal
     show_lines(console, facts)
     grids = list(brief.opening.grids)
     if everything:
-        held = {part.label: part.grids for part in document.sections}
+        held = {section.label: section.grids for section in document.sections}
         states = states_beside(document)
         grids = [*([states] if states else []), *map(_narrow, held.get("Numbers", ())[:1])]
         grids += [replace(part.grids[0], title=part.title) for part in brief.sections]
@@ -230,7 +230,7 @@ def _narrow(grid: Grid) -> Grid:
 
 def _shortened(cell: Cell) -> Cell:
     """Of what decided a number, its coverage and its rows."""
-    return cell.remarked(each for each in cell.remarks if each[0] in ("coverage", "where"))
+    return cell.remarked(remark for remark in cell.remarks if remark[0] in ("coverage", "where"))
 
 
 def _without_models(grid: Grid) -> Grid:

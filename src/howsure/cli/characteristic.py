@@ -75,8 +75,8 @@ def run(
     if few < rows:
         console.print(f"note: the curves are of a sample of {few:,} of {rows:,} rows")
     drawn = []
-    for given in loaded.evalsets:
-        held = given.take(content_order([given]))
+    for evalset in loaded.evalsets:
+        held = evalset.take(content_order([evalset]))
         view = View(held, seed=seed)
         curve: CharacteristicCurve = view.get("characteristic").on(x=x, y_axis=y_axis)
         console.print(f"\n[bold]{escape(held.model)}[/bold]: {x} against {y_axis}, n {held.n:,}")

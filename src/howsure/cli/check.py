@@ -164,7 +164,7 @@ def judged(
         found = check(
             loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
         )
-        return found, loaded.facts.get(FILES, ""), [held.model for held in loaded.evalsets]
+        return found, loaded.facts.get(FILES, ""), [evalset.model for evalset in loaded.evalsets]
     found = _of_new(files, reference, rules, read, parts or PartFlags(), seed, no_rows)
     return found, f"{files[0]}, watched by {reference}", [files[0].stem]
 
@@ -177,10 +177,10 @@ def _summarise(text: str) -> None:
             file.write(text)
 
 
-def outcome(found: CheckResult, source: str, files_told: str) -> str:
+def outcome(result: CheckResult, source: str, files_told: str) -> str:
     """The outcome as JSON."""
     beside = {"files": files_told} if files_told else {}
-    return json.dumps({**found.as_dict(), "source": source or None, **beside}, indent=2)
+    return json.dumps({**result.as_dict(), "source": source or None, **beside}, indent=2)
 
 
 def _of_new(
@@ -235,7 +235,7 @@ def _load(
         raise InputError(f"{place} names columns of groups: {error}") from error
 
 
-def _print(found: CheckResult, source: str, files: str) -> None:
+def _print(result: CheckResult, source: str, files: str) -> None:
     """A line for each finding and each limit, and what follows from them."""
     console = Console()
 
@@ -245,9 +245,9 @@ def _print(found: CheckResult, source: str, files: str) -> None:
     for name, said in (("limits", source), ("files", files)):
         if said:
             console.print(f"{name}: {escape(said)}", highlight=False, soft_wrap=True)
-    for each in found.told:
+    for each in result.told:
         line(SIGNS[tone_of(each)], each.sentence)
-    line(SIGNS[found.tone], found.summary)
+    line(SIGNS[result.tone], result.summary)
 
 
 # ---- the outcome of `howsure check` in forms that continuous integration reads -------------------
@@ -283,24 +283,24 @@ def _in_repository(path: Path) -> str:
     return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path.name
 
 
-def _levels(found: CheckResult) -> list[tuple[str, LimitOutcome | Answer]]:
+def _levels(result: CheckResult) -> list[tuple[str, LimitOutcome | Answer]]:
     """What fails is an error, and what is in doubt a warning."""
     told: list[tuple[str, LimitOutcome | Answer]] = []
-    for each in found.told:
+    for each in result.told:
         doubtful = each.state == ("undecided" if isinstance(each, LimitOutcome) else "caution")
         if each.failed or doubtful:
             told.append(("error" if each.failed else "warning", each))
     return told
 
 
-def annotated(found: CheckResult, places: Mapping[str, str]) -> list[str]:
+def annotated(result: CheckResult, places: Mapping[str, str]) -> list[str]:
     """Workflow commands of GitHub, each at the table of its model.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions"; what it escapes follows
     actions/toolkit, packages/core/src/command.ts.
     """
     told = []
-    for level, each in _levels(found):
+    for level, each in _levels(result):
         where = {"file": places[each.model], "title": f"howsure: {each.name}"}
         said = ",".join(f"{key}={_property(value)}" for key, value in where.items())
         told.append(f"::{level} {said}::{_escaped(each.sentence)}")
@@ -315,11 +315,11 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def summary(found: CheckResult, source: str, files: str) -> str:
+def summary(result: CheckResult, source: str, files: str) -> str:
     """The outcome as Markdown: what follows, then what fails, then the rest."""
-    told = sorted(found.told, key=lambda each: not each.failed)
+    told = sorted(result.told, key=lambda each: not each.failed)
     lines = [
-        VerdictLine(found.summary, found.tone),
+        VerdictLine(result.summary, result.tone),
         *(VerdictLine(each.sentence, tone_of(each)) for each in told),
     ]
     facts = {name: said for name, said in (("Limits", source), ("Files", files)) if said}
@@ -375,13 +375,13 @@ def _rule(each: LimitOutcome | Answer) -> dict[str, Any]:
     return {"id": name, "shortDescription": told, "fullDescription": told, "help": {"text": _HELP}}
 
 
-def junit(found: CheckResult) -> str:
+def junit(result: CheckResult) -> str:
     """The outcome as JUnit's XML: a case for each finding and each limit."""
-    cases = found.told
+    cases = result.told
     counts = {
         "name": "howsure check",
         "tests": str(len(cases)),
-        "failures": str(len(found.failed)),
+        "failures": str(len(result.failed)),
         "errors": "0",
         "skipped": str(sum(_skipped(each) for each in cases)),
     }

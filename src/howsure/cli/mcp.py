@@ -287,8 +287,8 @@ def explain(finding: str) -> dict[str, Any]:
         "unit": asked.unit,
         "tolerance": asked.tolerance,
         "measures": [
-            {name: getattr(each, name) for name in _MEASURE if getattr(each, name)}
-            for each in measures
+            {name: getattr(measure, name) for name in _MEASURE if getattr(measure, name)}
+            for measure in measures
         ],
         "methods": {
             each.name: each.words.format(by="the columns of `by`")

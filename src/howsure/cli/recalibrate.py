@@ -273,7 +273,7 @@ def comparison_form(path: Path) -> str:
 
 
 def compare(
-    given: EvalSet,
+    evalset: EvalSet,
     held_out: EvalSet,
     output: Path | None,
     methods: Sequence[str],
@@ -287,7 +287,7 @@ def compare(
 ) -> None:
     """Print each prediction of a table, recalibrated in every way, through every measure."""
     tables = []
-    parts = _each_belief(given)
+    parts = _each_belief(evalset)
     alien = {way for way in methods if not any(_suits(way, part) for part in parts)}
     for part in parts:
         ways = [way for way in methods if way in alien or _suits(way, part)]
@@ -316,19 +316,19 @@ def compare(
         console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
 
 
-def _each_belief(given: EvalSet) -> list[EvalSet]:
+def _each_belief(evalset: EvalSet) -> list[EvalSet]:
     """The rows once for each belief that they hold, with that one alone."""
-    return [replace(given, beliefs=(belief,)) for belief in given.beliefs] or [given]
+    return [replace(evalset, beliefs=(belief,)) for belief in evalset.beliefs] or [evalset]
 
 
-def _kind(part: EvalSet) -> str:
-    (kind,) = kinds_of(part)
+def _kind(evalset: EvalSet) -> str:
+    (kind,) = kinds_of(evalset)
     return kind
 
 
-def _suits(way: str, part: EvalSet) -> bool:
+def _suits(way: str, evalset: EvalSet) -> bool:
     """Whether a method suits a prediction."""
-    return method_of(_kind(part), way) is not None
+    return method_of(_kind(evalset), way) is not None
 
 
 def _grid(table: Table) -> Grid:

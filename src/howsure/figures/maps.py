@@ -56,7 +56,7 @@ def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, .
     size = 10.0 ** math.floor(math.log10(spread / most))
     steps = [size * part for part in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
     ends = [(math.floor(low / step), math.ceil(high / step), step) for step in steps]
-    first, last, step = next(found for found in ends if found[1] - found[0] <= most)
+    first, last, step = next(end for end in ends if end[1] - end[0] <= most)
     return tuple(float(f"{place * step:.12g}") for place in range(first, max(last, first + 2) + 1))
 
 

@@ -244,6 +244,6 @@ def plot(
         [item for item in items if isinstance(item, Table)],
     )
     if len(figures) != 1:
-        names = ", ".join(f"{each.name} {each.label}".strip() for each in figures) or "none"
+        names = ", ".join(f"{figure.name} {figure.label}".strip() for figure in figures) or "none"
         raise InputError(f"item_or_items must make one figure, got {len(figures)} ({names})")
     return draw(figures[0], ax)

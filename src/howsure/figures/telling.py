@@ -158,7 +158,7 @@ def _inside_told(figure: Figure) -> list[str]:
     bands = [each for each in figure.layers if each.mark is Mark.BAND and each.colour != REFERENCE]
     if not points or any(layer.mark in _LINES and len(layer.lower) for layer in figure.layers):
         return []
-    x, y = (np.concatenate([getattr(each, part) for each in points]) for part in ("x", "y"))
+    x, y = (np.concatenate([getattr(point, part) for point in points]) for part in ("x", "y"))
     parts = []
     for band in bands:
         lower, upper = _at(x, band.x, band.lower), _at(x, band.x, band.upper)
@@ -206,7 +206,9 @@ def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
 
 def _data(figure: Figure, marks: tuple[Mark, ...]) -> list[Layer]:
     """Layers that show what was seen, not what it is judged by."""
-    placed = [each for each in figure.layers if each.mark in marks and len(each.x) and len(each.y)]
+    placed = [
+        layer for layer in figure.layers if layer.mark in marks and len(layer.x) and len(layer.y)
+    ]
     return [each for each in placed if each.colour != REFERENCE and not each.faint] or [
         each for each in placed if each.mark is Mark.POINTS
     ]

@@ -229,7 +229,7 @@ _KEPT_ROLES = {role.name for role in ROLES} - NAMES_OUTSIDE
 
 def _roles_told(roles: Roles) -> dict[str, Any]:
     return {
-        "columns": {name: list(held) for name, held in roles.columns.items() if held},
+        "columns": {name: list(column) for name, column in roles.columns.items() if column},
         "coverages": list(roles.coverages),
         "levels": list(roles.levels),
         "labels": list(roles.labels),

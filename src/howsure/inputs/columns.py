@@ -194,7 +194,7 @@ class _Assignment:
             self._notes.setdefault(name, "may state uncertainty: --sd or --variance would read it")
         if self._points:
             return tuple(self._of_point(column) for column in points)
-        return tuple(self._of_family(name, *held).made() for name, held in models.items()) or (
+        return tuple(self._of_family(name, *model).made() for name, model in models.items()) or (
             self.made(),
         )
 
@@ -203,7 +203,7 @@ class _Assignment:
         weighed = normal_form("".join(self._columns.get("weights", ())))
         made = Roles(
             model=self._model,
-            columns={name: held for name, held in self._columns.items() if held},
+            columns={name: column for name, column in self._columns.items() if column},
             coverages=self._coverages,
             levels=self._levels,
             law=self._law,
@@ -435,8 +435,8 @@ class _Assignment:
         one._columns = {
             **self._columns,
             **{
-                role: tuple(own[name] for name in held)
-                for role, held in made._columns.items()
+                role: tuple(own[name] for name in column)
+                for role, column in made._columns.items()
                 if role in _PREDICTION
             },
         }

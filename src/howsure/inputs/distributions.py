@@ -228,8 +228,8 @@ def _of_ngboost(value: Any, n: int) -> PredictionInput:
 def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
     """A distribution of SciPy's newer kind."""
     if names[0] in _SCIPY:
-        found = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
-        return _as_input(found)
+        distribution = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
+        return _as_input(distribution)
     title = f"SciPy's {str(value).partition('(')[0]}"
     return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
 
@@ -267,7 +267,10 @@ def _known_of_skpro(value: Any, name: str, n: int) -> Distribution | Samples | N
     if name == "Mixture":
         parts = [
             _known_of_skpro(part, library_classes(part, "skpro")[0], n)
-            for part in (one[-1] if isinstance(one, tuple) else one for one in value.distributions)
+            for part in (
+                distribution[-1] if isinstance(distribution, tuple) else distribution
+                for distribution in value.distributions
+            )
         ]
         plain = [part for part in parts if isinstance(part, Distribution)]
         if len(plain) < len(parts) or len({part.discrete for part in plain}) > 1:

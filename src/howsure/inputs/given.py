@@ -309,7 +309,7 @@ class _Reader:
                 f"(models, or columns), got {levels[0]!r} and {other!r}"
             )
         columns = {str(key): one for key, one in value.items()}
-        if all(_is_column(one) for one in columns.values()):
+        if all(_is_column(column) for column in columns.values()):
             found = self._recognised(list(columns), name)
             if found:
                 return {

@@ -83,25 +83,25 @@ class Manifest:
         """Of all, where they are of one table: what is read of a file in several is one."""
         files: dict[tuple[str, ...], ReadFile] = {}
         for held in (self, *others):
-            for each in held.files:
-                place = (each.found, *each.origin)
-                files[place] = files[place].joined(each) if place in files else each
+            for file in held.files:
+                place = (file.found, *file.origin)
+                files[place] = files[place].joined(file) if place in files else file
         return replace(self.beside(*others), files=tuple(files.values()))
 
     def beside(self, *others: Manifest) -> Manifest:
         """Of all, where they are of different tables."""
         parts = (self, *others)
         return Manifest(
-            files=tuple(each for held in parts for each in held.files),
+            files=tuple(file for held in parts for file in held.files),
             skipped=tuple(dict.fromkeys(each for held in parts for each in held.skipped)),
-            notes=tuple(dict.fromkeys(each for held in parts for each in held.notes)),
+            notes=tuple(dict.fromkeys(note for held in parts for note in held.notes)),
         )
 
     def fact(self) -> str:
         """What to state of it in a report; nothing of one file that is all there is."""
         if len(self.files) < 2 and not self.skipped and not self.notes:
             return ""
-        rows = sum(each.rows for each in self.files)
+        rows = sum(file.rows for file in self.files)
         count = len(self.files)
         told = [f"{count:,} file{'s' * (count != 1)}, {rows:,} rows"] if count else []
         links = sum(each.linked for each in self.files)
@@ -118,17 +118,17 @@ class Manifest:
     def equals(self) -> Iterator[tuple[ReadFile, ReadFile]]:
         """Files that hold the same rows as an earlier one."""
         first: dict[tuple[str, int], ReadFile] = {}
-        for each in self.files:
-            if each.rows >= FEWEST and each.key:
-                other = first.setdefault((each.key, each.rows), each)
-                if other is not each:
-                    yield other, each
+        for file in self.files:
+            if file.rows >= FEWEST and file.key:
+                other = first.setdefault((file.key, file.rows), file)
+                if other is not file:
+                    yield other, file
 
     def table(self) -> Table:
         """The files as a table of a report."""
         files = self.files[:_MOST]
         columns: dict[str, Sequence[object]] = {
-            "file": [each.path or each.found for each in files],
+            "file": [file.path or file.found for file in files],
             "found_as": [each.found for each in files],
             "bytes": [each.size for each in files],
             "modified": [each.modified for each in files],

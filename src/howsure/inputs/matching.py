@@ -190,10 +190,10 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
                 )
 
 
-def _with_names(part: ParsedColumns) -> ParsedColumns:
+def _with_names(cells: ParsedColumns) -> ParsedColumns:
     """The rows that do not miss their name."""
-    names = part.one("rows")
-    return part if names is None or not absent(names).any() else part.take(~absent(names))
+    names = cells.one("rows")
+    return cells if names is None or not absent(names).any() else cells.take(~absent(names))
 
 
 def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
@@ -224,17 +224,17 @@ def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
     return other
 
 
-def _no_models(part: ParsedColumns) -> str:
+def _no_models(cells: ParsedColumns) -> str:
     """How to say that the labels of a column are no models, where only its name says so."""
-    held = part.roles["model"]
-    if not held or "model" not in part.roles.guessed:
+    held = cells.roles["model"]
+    if not held or "model" not in cells.roles.guessed:
         return ""
     return f"; model='' (--model \"\") states that {quoted(held[0])} names no models"
 
 
-def _keys(part: ParsedColumns) -> list[str] | None:
+def _keys(cells: ParsedColumns) -> list[str] | None:
     """Names of the rows as text, so that 1 in one table is 1 in another."""
-    names = part.one("rows")
+    names = cells.one("rows")
     if names is None:
         return None
     keys = [str(name) for name in names]
@@ -242,7 +242,7 @@ def _keys(part: ParsedColumns) -> list[str] | None:
         ((twice, _),) = Counter(keys).most_common(1)
         raise InputError(
             f"names of rows must differ within a model, got {quoted(twice)} twice in "
-            f"{quoted(part.model)}"
+            f"{quoted(cells.model)}"
         )
     return keys
 

@@ -84,7 +84,7 @@ def likely_ends(names: Iterable[str]) -> tuple[str, str] | None:
     ('PI min', 'PI max')
     """
     words = {name: frozenset(in_words(name).split()) for name in names}
-    predicted = {name: held for name, held in words.items() if held & _PREDICTED}
+    predicted = {name: word for name, word in words.items() if word & _PREDICTED}
     for pool in (predicted, words):
         low = {held - _LOW: name for name, held in pool.items() if held & _LOW}
         high = {held - _HIGH: name for name, held in pool.items() if held & _HIGH}
@@ -262,7 +262,9 @@ class Roles:
     def only(self, wanted: Callable[[Role], bool]) -> Roles:
         """The same for some roles alone."""
         names = {role.name for role in ROLES if wanted(role)}
-        return replace(self, columns={n: held for n, held in self.columns.items() if n in names})
+        return replace(
+            self, columns={n: column for n, column in self.columns.items() if n in names}
+        )
 
     def uses(self) -> Iterator[tuple[Role, str, str]]:
         """Each use of a column: the role, the column, and the role in words."""

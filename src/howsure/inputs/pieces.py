@@ -59,7 +59,7 @@ class Scan:
         whole = Manifest(files=tuple(read)).joined()
         if self.listing is None:
             return whole
-        held = {each.found: each for each in whole.files}
+        held = {file.found: file for file in whole.files}
         for place in self.listing.places:
             place.check_unchanged()
         files = (held.get(place.path) or ReadFile.of(place) for place in self.listing.places)
@@ -121,7 +121,7 @@ def cut(
     parts, notes = _decided(head, columns)
     parts = [_with_series(part, plan.pieces, batch_rows) for part in parts]
     roles = [part.roles for part in parts]
-    frozen = [_frozen(held) for held in roles]
+    frozen = [_frozen(role) for role in roles]
     model = parts[0].one("model")
     reading = ReadPlan(
         roles=frozen[0],

@@ -212,7 +212,7 @@ class _Walk:
     def through(self, folder: str) -> None:
         """Walk through a folder, then through those that links in it lead to."""
         top = Path(os.path.realpath(folder or "."))
-        above = [_status(str(each)) for each in top.parents]
+        above = [_status(str(parent)) for parent in top.parents]
         keys = tuple((held.st_dev, held.st_ino) for held in above)
         self._enter(folder, frozenset([self._pattern]), keys, linked=False)
         while self._links:

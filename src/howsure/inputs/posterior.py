@@ -238,7 +238,7 @@ def _describe_reshaping(array: Any, draws: FloatArray) -> str:
 
 def _columns_along_rows(y: Any, constant: Mapping[Any, Any]) -> dict[str, npt.NDArray[Any]]:
     """What is known of rows besides: coordinates of y, and constant data of its dimensions."""
-    known = {str(name): held for name, held in y.coords.items()}
+    known = {str(name): coord for name, coord in y.coords.items()}
     known |= {str(name): constant[name] for name in constant}
     found = {}
     for name, held in known.items():

@@ -92,7 +92,7 @@ class Loaded:
     @property
     def unread(self) -> tuple[str, ...]:
         """Columns that state no spread, though their names say that they state an uncertainty."""
-        alone = not any(held.beliefs for held in self.evalsets)
+        alone = not any(evalset.beliefs for evalset in self.evalsets)
         roles = {"ignored", BY_NAME["uncertainty"].told} if alone else {"ignored"}
         return tuple(stated_spreads(u.column for u in self.explanation if u.role in roles))
 

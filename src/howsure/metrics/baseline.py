@@ -211,7 +211,7 @@ def with_baselines(
         check_whole(lead, "lead", 1)
     if season is not None:
         check_whole(season, "season", 2)
-    models = {held.model: held for held in evalsets}
+    models = {evalset.model: evalset for evalset in evalsets}
     check_known(baseline or CLIMATOLOGY, [CLIMATOLOGY, *NAIVE, *models], "baseline")
     ahead = np.full(first.n, float(lead)) if lead is not None else first.horizon
     asked = lead is not None or season is not None or baseline in NAIVE
@@ -243,36 +243,36 @@ def _describe_refusal(baseline: str, lead: int | None, season: int | None) -> st
     return f"season {season} serves nothing" if lead is None else f"lead {lead} serves nothing"
 
 
-def _of_model(held: EvalSet) -> BaselineForecast:
-    known = np.ones(held.n, dtype=np.bool_)
+def _of_model(evalset: EvalSet) -> BaselineForecast:
+    known = np.ones(evalset.n, dtype=np.bool_)
     return BaselineForecast(
-        kind="model", name=held.model, beliefs=held.beliefs, known=known, asked=True
+        kind="model", name=evalset.model, beliefs=evalset.beliefs, known=known, asked=True
     )
 
 
 def _naive(
-    held: EvalSet, baseline: str, ahead: FloatArray | None, season: int | None
+    evalset: EvalSet, baseline: str, ahead: FloatArray | None, season: int | None
 ) -> Callable[[FloatArray], list[BaselineForecast]]:
     """What makes persistence, and the seasonal naive forecast where a season is known, at levels.
 
     Raises `InputError` where they cannot be made of these rows.
     """
-    if held.time is None:
+    if evalset.time is None:
         raise InputError("it needs the time of each row: give time (--time COLUMN)")
     if ahead is None:
         raise InputError(
             "it needs by how many steps rows were predicted ahead: give lead (--lead N) or a "
             "column of horizons (--horizon COLUMN)"
         )
-    if held.share < 1.0:
+    if evalset.share < 1.0:
         raise InputError("it needs all rows, and the table is read by parts")
-    leads = _leads(ahead, held.n)
-    length, count, unit = (season, season, "step") if season else _season_of(held.time)
+    leads = _leads(ahead, evalset.n)
+    length, count, unit = (season, season, "step") if season else _season_of(evalset.time)
     if baseline == "seasonal" and not length:
         raise InputError("times suggest no season: give season (--season STEPS)")
-    series = np.zeros(held.n, dtype=np.int64) if held.series is None else held.series.codes
-    places = slots(held.time)
-    past = _Past.of(held.y, places, series)
+    series = np.zeros(evalset.n, dtype=np.int64) if evalset.series is None else evalset.series.codes
+    places = slots(evalset.time)
+    past = _Past.of(evalset.y, places, series)
     tables: dict[Naive, tuple[int, str]] = {
         "persistence": (1, f"persistence ({_before(leads, 1, 1, 'step')})")
     }
@@ -316,18 +316,18 @@ def _before(leads: IntArray, season: int, count: int, unit: str) -> str:
     return f"{span} {unit}{'s' * (high != 1)} before"
 
 
-def _levels_of(held: EvalSet) -> FloatArray:
+def _levels_of(evalset: EvalSet) -> FloatArray:
     """Levels at which a model states quantiles or ends of intervals."""
     from howsure.metrics.view import choose_coverages  # which reads the catalogue
 
     found: list[float] = []
-    for belief in held.beliefs:
+    for belief in evalset.beliefs:
         if isinstance(belief, Quantiles):
             found += belief.levels.tolist()
         elif isinstance(belief, Distribution | Samples):
             found += MIDPOINTS.tolist()
         elif isinstance(belief, Intervals):
-            known = [share for share in choose_coverages(held) if not math.isnan(share)]
+            known = [share for share in choose_coverages(evalset) if not math.isnan(share)]
             found += [level for share in known for level in _ends(share)]
     return np.unique(np.round(found, 12))
 
@@ -357,7 +357,7 @@ def _season_of(times: npt.NDArray[Any]) -> tuple[int, int, str]:
 def _against(view: View, _: float, *, kind: str) -> Estimate:
     """Against one baseline, by the finest score of the model that both can be asked."""
     evalset = view.evalset
-    other = next((each for each in evalset.baselines if each.kind == kind), None)
+    other = next((baseline for baseline in evalset.baselines if baseline.kind == kind), None)
     if other is None:
         raise UnanswerableError(_LACKING[kind])
     ours, theirs, score = _scores(view, view.on(replace(evalset, beliefs=other.beliefs)))
@@ -389,7 +389,7 @@ def _scores(own: View, other: View) -> tuple[FloatArray, FloatArray, str]:
     y, members = own.evalset.y, [_members(view) for view in (own, other)]
     try:
         levels = MIDPOINTS if members[0] is not None else own.get("knowledge")[1]
-        draws = [each.shape[1] for each in members if each is not None]
+        draws = [member.shape[1] for member in members if member is not None]
         if draws:  # levels beyond which few members lie cannot be scored fairly
             beyond = (min(draws) + 1.0) * np.minimum(levels, 1.0 - levels)
             levels = levels[beyond >= min(BEYOND, float(beyond.max()))]

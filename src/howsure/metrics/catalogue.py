@@ -163,12 +163,12 @@ def arrays() -> Mapping[str, Array]:
     return MappingProxyType(
         {
             name: Array(
-                make=make,
+                make=array,
                 per_coverage=name in topic.per_coverage,
                 predicted=name in topic.predicted,
             )
             for topic in every_topic()
-            for name, make in topic.arrays.items()
+            for name, array in topic.arrays.items()
         }
     )
 

@@ -94,7 +94,7 @@ def standing(
     evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed: int = 0
 ) -> Standing | None:
     """Which of several models on the same rows are best; None where no two share a score."""
-    sets = [found.evalset for found in evaluations]
+    sets = [evaluation.evalset for evaluation in evaluations]
     check_same_rows(sets)
     shared = shared_by_most(evaluations)
     if shared is None:
@@ -149,7 +149,7 @@ def compare(
 
     Past `MOST_MODELS` models all are compared with the first `BEST` of the `order` alone.
     """
-    sets = [found.evalset for found in evaluations]
+    sets = [evaluation.evalset for evaluation in evaluations]
     check_same_rows(sets)
     pairs, about = _pairs(sets, order)
     by_pair: dict[Pair, list[dict[str, Any]]] = {pair: [] for pair in pairs}
@@ -221,8 +221,8 @@ def _pairs(sets: Sequence[EvalSet], order: Sequence[str]) -> tuple[list[Pair], s
     return [pair for pair in every if set(pair).intersection(best)], about
 
 
-def _rows_that_count(held: EvalSet) -> float:
-    return float(held.n) if held.weights is None else float(held.weights.effective_n)
+def _rows_that_count(evalset: EvalSet) -> float:
+    return float(evalset.n) if evalset.weights is None else float(evalset.weights.effective_n)
 
 
 def _label(key: tuple[str, float]) -> tuple[str, float]:
@@ -242,9 +242,9 @@ def _as_they_are(
     seed: int,
 ) -> Iterator[tuple[Pair, dict[str, Any]]]:
     """One measure's differences, of every pair of models for which it means the same."""
-    known = {place: row_scores(found, *key) for place, found in enumerate(evaluations)}
+    known = {place: row_scores(evaluation, *key) for place, evaluation in enumerate(evaluations)}
     scores = {place: held for place, held in known.items() if held is not None}
-    means = {place: meaning(evaluations[place], *key) for place in scores}
+    means = {score: meaning(evaluations[score], *key) for score in scores}
     asked = []
     for a, b in pairs:
         if a not in scores or b not in scores:
@@ -356,13 +356,13 @@ class _Columns:
         seed: int,
     ) -> _Columns:
         """The columns of these models."""
-        sets = [found.evalset for found in evaluations]
+        sets = [evaluation.evalset for evaluation in evaluations]
         order, first = content_order(sets), sets[0]
         times = _units_in_time(first)
         alike: dict[bytes, int] = {}
         column = {
-            place: alike.setdefault(held[order].tobytes(), len(alike))
-            for place, held in scores.items()
+            place: alike.setdefault(score[order].tobytes(), len(alike))
+            for place, score in scores.items()
         }
         return cls(
             np.stack([np.frombuffer(held) for held in alike], axis=1),

@@ -153,7 +153,7 @@ def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True)
 
 def crps_of_law(
     y: FloatArray,
-    held: Distribution,
+    distribution: Distribution,
     *,
     lower: float = -math.inf,
     upper: float = math.inf,
@@ -165,19 +165,21 @@ def crps_of_law(
     many rows is not integrated unless asked for by the name of the measure, which is `ask`.
     """
     moved = np.clip(y, lower, upper)
-    closed = crps_between(held.law.name, moved, held.parameters, lower, upper)
+    closed = crps_between(distribution.law.name, moved, distribution.parameters, lower, upper)
     if closed is not None:
         return closed
     scores, rest = np.empty(len(y)), np.arange(len(y))
-    if isinstance(held.law, CountFamily):
-        rest = _crps_by_sums(held.law.frozen(held.parameters), moved, scores, lower, upper)
+    if isinstance(distribution.law, CountFamily):
+        rest = _crps_by_sums(
+            distribution.law.frozen(distribution.parameters), moved, scores, lower, upper
+        )
     if ask and len(rest) > SLOW_ROWS:
         raise UnanswerableError(
-            f"the CRPS of {held.law.name} distributions is integrated row by row, slow above "
-            f"{SLOW_ROWS:,} rows: ask for it with --with {ask}"
+            f"the CRPS of {distribution.law.name} distributions is integrated row by row, slow "
+            f"above {SLOW_ROWS:,} rows: ask for it with --with {ask}"
         )
     if len(rest):
-        scores[rest] = crps_by_cdf(held.take(rest), moved[rest], lower=lower, upper=upper)
+        scores[rest] = crps_by_cdf(distribution.take(rest), moved[rest], lower=lower, upper=upper)
     return scores
 
 
@@ -213,15 +215,17 @@ def _crps_by_sums(
     return np.sort(order[few:])
 
 
-def crps_by_cdf(held: Distribution, y: FloatArray, **options: Any) -> FloatArray:
+def crps_by_cdf(distribution: Distribution, y: FloatArray, **options: Any) -> FloatArray:
     """The CRPS of each row's law through its cdf; options are those of `crps_numeric`."""
 
     def cdf(values: FloatArray, rows: npt.NDArray[Any]) -> FloatArray:
-        return held.law.cdf(values, {k: v[rows][:, None] for k, v in held.parameters.items()})
+        return distribution.law.cdf(
+            values, {k: v[rows][:, None] for k, v in distribution.parameters.items()}
+        )
 
-    ends = held.quantile([0.25, 0.75])
-    spread = np.maximum(ends[:, 1] - ends[:, 0], 1.0 if held.discrete else 0.0)
-    integrate = crps_lattice if held.discrete else crps_numeric
+    ends = distribution.quantile([0.25, 0.75])
+    spread = np.maximum(ends[:, 1] - ends[:, 0], 1.0 if distribution.discrete else 0.0)
+    integrate = crps_lattice if distribution.discrete else crps_numeric
     return integrate(y, cdf, spread, **options)
 
 

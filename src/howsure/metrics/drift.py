@@ -163,25 +163,25 @@ def _pit_drift(view: View, _: float) -> PitDrift:
 
 
 def _told(
-    view: View, found: Change, before: float, after: float, latest: float
+    view: View, change: Change, before: float, after: float, latest: float
 ) -> dict[str, str | float]:
     units, times = view.get("units_of_time"), view.get("times")
-    start = int(times.codes[units >= found.start].min())
+    start = int(times.codes[units >= change.start].min())
     return {
         "when": _when(view, start),
         "before": before,
         "after": after,
         "latest": latest,
-        "wrong": _wrong(found, view.confidence),
+        "wrong": _wrong(change, view.confidence),
     }
 
 
 def _ends(
-    of: Callable[[Level, float], tuple[float, float]], found: Change, after: float, latest: float
+    of: Callable[[Level, float], tuple[float, float]], change: Change, after: float, latest: float
 ) -> dict[str, float]:
     """Ends of the intervals about the level since the change, and about the latest one."""
     told: dict[str, float] = {}
-    for name, level, value in (("after", found.after, after), ("latest", found.latest, latest)):
+    for name, level, value in (("after", change.after, after), ("latest", change.latest, latest)):
         told[f"{name}_lower"], told[f"{name}_upper"] = of(level, value)
     return told
 
@@ -191,27 +191,27 @@ def _share_ends(confidence: float, level: Level, share: float) -> tuple[float, f
     return float(low), float(high)
 
 
-def _wrong(found: Change, confidence: float) -> str:
+def _wrong(change: Change, confidence: float) -> str:
     """On which side of the change predictions are off: after, before, or throughout."""
-    little = _LITTLE * abs(found.size)
+    little = _LITTLE * abs(change.size)
     right = [
         abs(each.mean) <= max(each.reach(confidence), little)
-        for each in (found.before, found.after)
+        for each in (change.before, change.after)
     ]
     return "after" if right[0] else "before" if right[1] else "throughout"
 
 
-def _estimate(found: Change, unit: float, told: Mapping[str, str | float]) -> Estimate:
+def _estimate(change: Change, unit: float, told: Mapping[str, str | float]) -> Estimate:
     return Estimate(
-        unit * abs(found.size),
-        details={"way": "up" if found.size > 0 else "down", **told},
-        error=unit * found.error,
-        lower=unit * found.lower,
-        upper=min(unit * found.upper, 1.0),
-        null=unit * found.null,
+        unit * abs(change.size),
+        details={"way": "up" if change.size > 0 else "down", **told},
+        error=unit * change.error,
+        lower=unit * change.lower,
+        upper=min(unit * change.upper, 1.0),
+        null=unit * change.null,
         null_lower=0.0,
-        null_upper=unit * found.null_upper,
-        p=found.p,
+        null_upper=unit * change.null_upper,
+        p=change.p,
     )
 
 

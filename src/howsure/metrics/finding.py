@@ -273,13 +273,15 @@ class Case:
     @property
     def one_quantile(self) -> float | None:
         """The level of the quantile that alone bounds intervals at the coverage, if one does."""
-        tables = (each for each in self.evalset.beliefs if isinstance(each, Quantiles))
+        tables = (belief for belief in self.evalset.beliefs if isinstance(belief, Quantiles))
         return next((table.one_sided(self.coverage) for table in tables), None)
 
     @property
     def ends(self) -> tuple[FloatArray, FloatArray] | None:
         """Of bare intervals at the coverage, or at their lowest; None of other predictions."""
-        held = next((each for each in self.evalset.beliefs if isinstance(each, Intervals)), None)
+        held = next(
+            (belief for belief in self.evalset.beliefs if isinstance(belief, Intervals)), None
+        )
         if held is None:
             return None
         known = held.own_coverages
@@ -289,7 +291,7 @@ class Case:
     @property
     def of_sets(self) -> bool:
         """Whether label sets were predicted."""
-        return any(isinstance(each, LabelSets) for each in self.evalset.beliefs)
+        return any(isinstance(belief, LabelSets) for belief in self.evalset.beliefs)
 
 
 def _absence(name: str, grouped: bool) -> str:

@@ -231,10 +231,10 @@ def compare_groups(
     return GroupReport(tuple(records), shown, notes)
 
 
-def _unanswered(grouping: Grouping, whole: Record, reason: str) -> list[Record]:
+def _unanswered(grouping: Grouping, record: Record, reason: str) -> list[Record]:
     """The record of all rows without its numbers, for every group."""
     gone = dict.fromkeys(("value", "standard_error", "lower", "upper", "null"), math.nan)
-    lost: Record = replace(whole, **gone, notion=Notion.GROUP, reason=reason)  # type: ignore[arg-type]
+    lost: Record = replace(record, **gone, notion=Notion.GROUP, reason=reason)  # type: ignore[arg-type]
     return [replace(lost, group=label) for label in grouping.labels]
 
 
@@ -567,7 +567,7 @@ def _robust_difference(
     units, hidden = None, None
     if evalset.chronology is not None:
         pairs = zip(divided, means, strict=True)
-        units = np.concatenate([_independent(evalset, *each) for each in pairs])
+        units = np.concatenate([_independent(evalset, *pair) for pair in pairs])
         hidden = evalset.chronology.size
     noise = expected * (1.0 - expected)
     found = group_scores(evalset, divided, off, noise, units=units, hidden=hidden)

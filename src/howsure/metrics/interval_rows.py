@@ -36,30 +36,32 @@ def interval_tables(
     if not evaluations:
         return made, reasons
     rows = _chosen(evaluations, seed)
-    for found in evaluations:
-        if not any(belief.answers("interval") for belief in found.evalset.beliefs):
+    for evaluation in evaluations:
+        if not any(belief.answers("interval") for belief in evaluation.evalset.beliefs):
             continue
         try:
-            made.append(_table(found, rows))
+            made.append(_table(evaluation, rows))
         except UnanswerableError as reason:
-            reasons.append(f"intervals of {found.evalset.model} are not drawn beside y: {reason}")
+            reasons.append(
+                f"intervals of {evaluation.evalset.model} are not drawn beside y: {reason}"
+            )
     return made, reasons
 
 
 def _chosen(evaluations: Sequence[Evaluation], seed: int) -> IntArray:
     """Places of the rows to show, in an order that their content decides."""
-    evalsets = [found.evalset for found in evaluations]
+    evalsets = [evaluation.evalset for evaluation in evaluations]
     order = content_order(evalsets)
     draws = row_uniforms(seed, "interval rows", row_keys(evalsets[0].y[order]))
     return np.asarray(order[np.argsort(draws, kind="stable")[:SHOWN]])
 
 
-def _table(found: Evaluation, rows: IntArray) -> Table:
+def _table(evaluation: Evaluation, rows: IntArray) -> Table:
     """The rows of one model, in order of time, or from narrow to wide."""
-    evalset, view = found.evalset, found.view
-    coverage = min(found.coverages, key=lambda each: (abs(each - 0.9), each))
+    evalset, view = evaluation.evalset, evaluation.view
+    coverage = min(evaluation.coverages, key=lambda each: (abs(each - 0.9), each))
     lower, upper = (view.get(end, coverage)[rows].astype(np.float64) for end in ("lower", "upper"))
-    centre, what = _centres(found, rows, lower, upper)
+    centre, what = _centres(evaluation, rows, lower, upper)
     unseen = np.isinf(lower) & np.isinf(upper) | ~np.isfinite(centre)
     if unseen.all():
         raise UnanswerableError("every interval has an infinite end")
@@ -93,10 +95,10 @@ def _table(found: Evaluation, rows: IntArray) -> Table:
 
 
 def _centres(
-    found: Evaluation, rows: IntArray, lower: FloatArray, upper: FloatArray
+    evaluation: Evaluation, rows: IntArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, str]:
     """What the model foretells of each row, or the middle of its interval; and which it is."""
-    view = found.view
+    view = evaluation.view
     try:
         point: FloatArray = view.get("point")[rows]
     except UnanswerableError:

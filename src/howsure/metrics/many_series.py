@@ -362,8 +362,8 @@ def standing_over_series(
     if series is None or len(series.labels) < 2 or shared is None:
         return None
     weights = evaluations[0].evalset.weights
-    names = [found.evalset.model for found in evaluations]
-    beside = (each for found in evaluations for each in found.evalset.baselines)
+    names = [evaluation.evalset.model for evaluation in evaluations]
+    beside = (baseline for found in evaluations for baseline in found.evalset.baselines)
     base = next((names.index(each.name) for each in beside if each.name in names), None)
     table = np.stack([shared.rows[place] for place in range(len(names))], axis=1)
     rng = child(seed, "relative skill", *sorted(names))

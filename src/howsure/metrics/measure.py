@@ -215,29 +215,31 @@ def unknown(reason: str) -> Estimate:
     return Estimate(math.nan, reason=reason)
 
 
-def _claimed(view: View, metric: Metric, coverage: float, found: Estimate) -> Estimate:
+def _claimed(view: View, metric: Metric, coverage: float, estimate: Estimate) -> Estimate:
     """With what the prediction itself claims, where that is not the nominal coverage.
 
     Of a range the null is the end nearer to the nominal value, and the other is a detail.
     """
     if not metric.expected or math.isnan(coverage):
-        return found
+        return estimate
     claims, weights = view.get("claims", coverage)[metric.expected], view.evalset.multiplicities
     least, most = (weighted_mean(end, weights) for end in claims.T)
-    return beside_claims(metric, coverage, found, least, most)
+    return beside_claims(metric, coverage, estimate, least, most)
 
 
 def beside_claims(
-    metric: Metric, coverage: float, found: Estimate, least: float, most: float
+    metric: Metric, coverage: float, estimate: Estimate, least: float, most: float
 ) -> Estimate:
     """An estimate beside the least and the most that rows claim on average."""
     least, most = (float(np.clip(end, 0.0, 1.0)) for end in (least, most))
     target = metric.target_at(coverage)
     if most - least <= RANGED:  # a few values that rounding made equal are no range
-        return found if math.isclose(least, target, rel_tol=1e-9) else replace(found, null=least)
+        return (
+            estimate if math.isclose(least, target, rel_tol=1e-9) else replace(estimate, null=least)
+        )
     if abs(least - target) <= abs(most - target):
-        return replace(found, null=least, details={**found.details, "claimed_most": most})
-    return replace(found, null=most, details={**found.details, "claimed_least": least})
+        return replace(estimate, null=least, details={**estimate.details, "claimed_most": most})
+    return replace(estimate, null=most, details={**estimate.details, "claimed_least": least})
 
 
 def supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
@@ -248,20 +250,22 @@ def supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
     except UnanswerableError as error:
         return [
             replace(
-                each,
+                record,
                 target=math.nan,
                 null=math.nan,
-                reason="; ".join(filter(None, (each.reason, str(error)))),
+                reason="; ".join(filter(None, (record.reason, str(error)))),
             )
-            for each in records
+            for record in records
         ]
     return records
 
 
-def noted(found: Estimate, form: Form) -> Estimate:
+def noted(estimate: Estimate, form: Form) -> Estimate:
     """With the options of its form, and the form's note unless the value has one of its own."""
     options = {name: str(value) for name, value in form.options.items()}
-    return replace(found, reason=found.reason or form.note, details={**options, **found.details})
+    return replace(
+        estimate, reason=estimate.reason or form.note, details={**options, **estimate.details}
+    )
 
 
 def _compute(
@@ -270,8 +274,8 @@ def _compute(
     values = evalset.multiplicities
     if form.reduce in ("mean", "share"):
         rows = np.asarray(form.function(*arrays, **keywords, **form.options))
-        found = mean_statistic(rows, values)
-        return [replace(found, squares=rows) if form.squares else found], rows
+        estimate = mean_statistic(rows, values)
+        return [replace(estimate, squares=rows) if form.squares else estimate], rows
     weights = {"weights": values} if form.weighted else {}
     told = form.function(*arrays, **keywords, **form.options, **weights)
     return [told] if isinstance(told, Estimate) else told, None
@@ -294,9 +298,9 @@ def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
     """Every small table of the topics that were evaluated."""
     made: list[Table] = []
     for topic in topics(evaluation.beside):
-        for make in topic.tables:
+        for table in topic.tables:
             what = f"tables of {topic.entries[0].question} of {evaluation.evalset.model}"
-            made.extend(attempt(what, partial(make, evaluation), lambda _: []))
+            made.extend(attempt(what, partial(table, evaluation), lambda _: []))
     return tuple(made)
 
 

@@ -20,7 +20,7 @@ from howsure.stats.memory import FEWEST
 
 def record_of(
     metric: Metric,
-    found: Estimate,
+    estimate: Estimate,
     evalset: EvalSet,
     *,
     coverage: float = math.nan,
@@ -37,39 +37,39 @@ def record_of(
     """
     weights = evalset.weights
     rows = float(evalset.n) if weights is None else weights.effective_n
-    reason = found.reason
-    if not math.isfinite(found.value) and not reason:
+    reason = estimate.reason
+    if not math.isfinite(estimate.value) and not reason:
         reason = "the numbers are too large or too small to be added up"
-    if found.n < evalset.n:
-        part = f"on {found.n:,.0f} of {evalset.n:,} rows"
+    if estimate.n < evalset.n:
+        part = f"on {estimate.n:,.0f} of {evalset.n:,} rows"
         reason = "; ".join(filter(None, (reason, part)))
     record = Record(
         metric=metric.name,
-        value=found.value,
-        standard_error=found.error,
-        lower=found.lower,
-        upper=found.upper,
+        value=estimate.value,
+        standard_error=estimate.error,
+        lower=estimate.lower,
+        upper=estimate.upper,
         confidence=confidence,
-        n=rows if math.isnan(found.n) else found.n,
+        n=rows if math.isnan(estimate.n) else estimate.n,
         direction=metric.direction,
         units=metric.units,
         notion=metric.notion,
         target=metric.target_at(coverage),
-        null=found.null,
-        null_lower=found.null_lower,
-        null_upper=found.null_upper,
-        p=found.p,
+        null=estimate.null,
+        null_lower=estimate.null_lower,
+        null_upper=estimate.null_upper,
+        p=estimate.p,
         coverage=coverage,
         model=evalset.model,
         source=source,
         reason=reason,
-        options=dict(found.details),
+        options=dict(estimate.details),
     )
-    if math.isfinite(found.value) and found.influence is not None:
-        if found.squares is not None:
-            tail = "" if found.cancels else heavy(found.squares, evalset.multiplicities)
+    if math.isfinite(estimate.value) and estimate.influence is not None:
+        if estimate.squares is not None:
+            tail = "" if estimate.cancels else heavy(estimate.squares, evalset.multiplicities)
         record = _from_influence(
-            record, found, found.influence, evalset, metric.bounds, share, tail, bundles
+            record, estimate, estimate.influence, evalset, metric.bounds, share, tail, bundles
         )
     return of_its_rows(record, evalset)
 
@@ -84,7 +84,7 @@ def of_its_rows(record: Record, evalset: EvalSet) -> Record:
 
 def _from_influence(
     record: Record,
-    found: Estimate,
+    estimate: Estimate,
     influence: np.ndarray,
     evalset: EvalSet,
     bounds: tuple[float, float],
@@ -125,11 +125,11 @@ def _from_influence(
     else:
         ends = skewed_ends(value, spread, record.confidence, squares=tail is not None)
     low, high = (float(end[0]) for end in ends)
-    if found.noise is not None:  # in clusters noise grows as the standard error does
+    if estimate.noise is not None:  # in clusters noise grows as the standard error does
         plain = spread_of(influence, weights).error
         growth = max(1.0, float(spread.error[0] / plain[0])) if cluster is not None else 1.0
-        most = float(np.quantile(found.noise.norms, 0.5 + record.confidence / 2.0))
-        end = found.noise.end(growth * most)
+        most = float(np.quantile(estimate.noise.norms, 0.5 + record.confidence / 2.0))
+        end = estimate.noise.end(growth * most)
         low, high = min(low, end), max(high, end)
     low, high = (float(np.clip(end, *bounds)) for end in (low, high))
     return replace(record, lower=low, upper=high)

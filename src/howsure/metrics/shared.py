@@ -55,19 +55,19 @@ class Shared:
     left_out: dict[int, str] = field(default_factory=dict)
 
 
-def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = True) -> str:
+def meaning(evaluation: Evaluation, metric: str, coverage: float, *, fair: bool = True) -> str:
     """What a measure of a model tells of, in words; the same words for what may be compared.
 
     `fair` says that ensembles are scored as the distribution behind their members.
     """
-    law, members = found.view.held(Distribution), found.view.held(Samples)
-    table, entry = found.view.held(Quantiles), catalogue()[metric]
+    law, members = evaluation.view.held(Distribution), evaluation.view.held(Samples)
+    table, entry = evaluation.view.held(Quantiles), catalogue()[metric]
     if metric == "crps" and law is not None:
         return _WHOLE
     if metric == "crps" and members is not None:
         return _WHOLE if fair and members.size > 1 else f"of {members.described()}"
     if metric == "weighted_interval_score":
-        many = found.view.held(Intervals)
+        many = evaluation.view.held(Intervals)
         if many is not None and len(many.coverages) > 1:
             return f"at coverages {', '.join(f'{c:g}' for c in many.coverages)}"
     if metric in ("crps", "pinball", "weighted_interval_score") and table is not None:
@@ -75,13 +75,13 @@ def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = Tru
     if metric == "log_score" and law is not None:
         return "of probabilities" if law.discrete else "of densities"
     if entry.question is Question.POINT:
-        return _functional(found)
+        return _functional(evaluation)
     if not entry.per_coverage:
         return ""
     source = next(
         (
             record.source
-            for record in found.records
+            for record in evaluation.records
             if record.metric == metric and _alike(record.coverage, coverage)
         ),
         "",
@@ -95,17 +95,17 @@ def meaning(found: Evaluation, metric: str, coverage: float, *, fair: bool = Tru
     return ""
 
 
-def row_scores(found: Evaluation, metric: str, coverage: float) -> FloatArray | None:
+def row_scores(evaluation: Evaluation, metric: str, coverage: float) -> FloatArray | None:
     """The row scores of a measure as they are compared: those of ensembles are fair."""
-    rows = found.row_scores(metric, coverage)
+    rows = evaluation.row_scores(metric, coverage)
     if rows is None or metric != "crps":
         return None if rows is None else rows.astype(np.float64)
-    if not _has_ensemble(found) or found.view.belief(Samples).size < 2:
+    if not _has_ensemble(evaluation) or evaluation.view.belief(Samples).size < 2:
         return rows.astype(np.float64)
-    fair = found.row_scores("crps_fair", math.nan)
+    fair = evaluation.row_scores("crps_fair", math.nan)
     if fair is not None:
         return fair
-    return crps_samples(found.evalset.y, found.view.belief(Samples).sorted_samples)
+    return crps_samples(evaluation.evalset.y, evaluation.view.belief(Samples).sorted_samples)
 
 
 def shared_by_all(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Shared | None:
@@ -120,8 +120,8 @@ def all_shared(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Itera
     """Every score that all models have in common, the finest first."""
     for score in _candidates(evaluations, fair=fair):
         rows = {}
-        for place, found in enumerate(evaluations):
-            told = scored(found, score, fair=fair)
+        for place, evaluation in enumerate(evaluations):
+            told = scored(evaluation, score, fair=fair)
             if isinstance(told, str):
                 break
             rows[place] = told
@@ -136,7 +136,7 @@ def shared_by_most(evaluations: Sequence[Evaluation]) -> Shared | None:
         return whole
     best: Shared | None = None
     for score in _candidates(evaluations, some=True):
-        told = {place: scored(found, score) for place, found in enumerate(evaluations)}
+        told = {place: scored(evaluation, score) for place, evaluation in enumerate(evaluations)}
         rows = {place: each for place, each in told.items() if not isinstance(each, str)}
         if len(rows) > max(1, 0 if best is None else len(best.rows)):
             left = {place: each for place, each in told.items() if isinstance(each, str)}
@@ -152,7 +152,7 @@ def _candidates(
     For all models a level must be one that each may answer; for `some`, each model's own levels
     are a candidate as well.
     """
-    ensembles = any(_has_ensemble(found) for found in evaluations)
+    ensembles = any(_has_ensemble(evaluation) for evaluation in evaluations)
     own = dict.fromkeys(levels for found in evaluations if (levels := _stated(found)))
     every = sorted({level for levels in own for level in levels} or _tails(evaluations))
     common = [
@@ -191,10 +191,10 @@ def _at_levels(levels: tuple[float, ...]) -> SharedScore:
     return SharedScore("pinball", levels=levels, how=how)
 
 
-def scored(found: Evaluation, score: SharedScore, *, fair: bool = True) -> FloatArray | str:
+def scored(evaluation: Evaluation, score: SharedScore, *, fair: bool = True) -> FloatArray | str:
     """The row scores of a model, or why it has none."""
     try:
-        rows = _rows_of(found, score, fair)
+        rows = _rows_of(evaluation, score, fair)
     except UnanswerableError as error:
         return str(error)
     if not np.isfinite(rows).all():
@@ -202,43 +202,43 @@ def scored(found: Evaluation, score: SharedScore, *, fair: bool = True) -> Float
     return rows
 
 
-def _rows_of(found: Evaluation, score: SharedScore, fair: bool) -> FloatArray:
+def _rows_of(evaluation: Evaluation, score: SharedScore, fair: bool) -> FloatArray:
     if score.metric == "crps":
-        rows = row_scores(found, "crps", math.nan)
+        rows = row_scores(evaluation, "crps", math.nan)
         wanted = f"at {levels_in_words(score.levels)}" if score.levels else _WHOLE
-        if rows is None or meaning(found, "crps", math.nan, fair=fair) != wanted:
-            raise UnanswerableError(f"it gives {offered(found)}")
+        if rows is None or meaning(evaluation, "crps", math.nan, fair=fair) != wanted:
+            raise UnanswerableError(f"it gives {offered(evaluation)}")
         return rows
     if score.metric == "mae":
-        return _point_errors(found, score.how, fair)
-    if not all(_reaches(found, level, fair) for level in score.levels):
-        raise UnanswerableError(f"it gives {offered(found)}")
-    total = sum(_pinball_at(found, level, fair) for level in score.levels)
+        return _point_errors(evaluation, score.how, fair)
+    if not all(_reaches(evaluation, level, fair) for level in score.levels):
+        raise UnanswerableError(f"it gives {offered(evaluation)}")
+    total = sum(_pinball_at(evaluation, level, fair) for level in score.levels)
     if score.metric == "interval_score":
         return np.asarray(total * 2.0 / (1.0 - score.coverage))
     return np.asarray(total / len(score.levels))
 
 
-def _point_errors(found: Evaluation, how: str, fair: bool) -> FloatArray:
+def _point_errors(evaluation: Evaluation, how: str, fair: bool) -> FloatArray:
     if how != _MEDIANS:
-        rows = row_scores(found, "mae", math.nan)
-        if rows is None or _functional(found) != how:
-            raise UnanswerableError(f"it gives {offered(found)}")
+        rows = row_scores(evaluation, "mae", math.nan)
+        if rows is None or _functional(evaluation) != how:
+            raise UnanswerableError(f"it gives {offered(evaluation)}")
         return rows
-    if found.evalset.point is not None:
-        return np.asarray(np.abs(found.evalset.y - found.evalset.point))
-    if not _reaches(found, 0.5, fair):
-        raise UnanswerableError(f"it gives {offered(found)}")
-    return 2.0 * _pinball_at(found, 0.5, fair)
+    if evaluation.evalset.point is not None:
+        return np.asarray(np.abs(evaluation.evalset.y - evaluation.evalset.point))
+    if not _reaches(evaluation, 0.5, fair):
+        raise UnanswerableError(f"it gives {offered(evaluation)}")
+    return 2.0 * _pinball_at(evaluation, 0.5, fair)
 
 
-def _pinball_at(found: Evaluation, level: float, fair: bool) -> FloatArray:
+def _pinball_at(evaluation: Evaluation, level: float, fair: bool) -> FloatArray:
     """The pinball loss of a level that the model reaches, by the kind that states it best."""
-    y = found.evalset.y
-    law, members = found.view.held(Distribution), found.view.held(Samples)
+    y = evaluation.evalset.y
+    law, members = evaluation.view.held(Distribution), evaluation.view.held(Samples)
     if law is not None:
         return pinball_loss(y, law.quantile([level])[:, 0], level=level)
-    for belief in (found.view.held(Quantiles), found.view.held(Intervals)):
+    for belief in (evaluation.view.held(Quantiles), evaluation.view.held(Intervals)):
         if belief is not None and level in _own_levels(belief):
             if isinstance(belief, Quantiles):
                 return pinball_loss(y, belief.quantile([level])[:, 0], level=level)
@@ -254,9 +254,9 @@ def _pinball_at(found: Evaluation, level: float, fair: bool) -> FloatArray:
     return pinball_samples(y, members.sorted_samples, level=level)
 
 
-def _reaches(found: Evaluation, level: float, fair: bool) -> bool:
+def _reaches(evaluation: Evaluation, level: float, fair: bool) -> bool:
     """Whether the model states a quantile at the level, so that nothing need be interpolated."""
-    for belief in found.evalset.beliefs:
+    for belief in evaluation.evalset.beliefs:
         beyond = (belief.draws + 1) * min(level, 1.0 - level)
         if level in _own_levels(belief):
             return True
@@ -265,11 +265,11 @@ def _reaches(found: Evaluation, level: float, fair: bool) -> bool:
     return False
 
 
-def _stated(found: Evaluation) -> tuple[float, ...]:
+def _stated(evaluation: Evaluation) -> tuple[float, ...]:
     """The levels that a model is bound to; none where it may be asked for any."""
-    if any(map(_is_free, found.evalset.beliefs)):
+    if any(map(_is_free, evaluation.evalset.beliefs)):
         return ()
-    every = {level for belief in found.evalset.beliefs for level in _own_levels(belief)}
+    every = {level for belief in evaluation.evalset.beliefs for level in _own_levels(belief)}
     return tuple(sorted(every))
 
 
@@ -282,31 +282,31 @@ def _own_levels(belief: Prediction) -> tuple[float, ...]:
     return _rounded(belief.own_levels)
 
 
-def offered(found: Evaluation) -> str:
+def offered(evaluation: Evaluation) -> str:
     """What a model gives, in words."""
-    words = [belief.described() for belief in found.evalset.beliefs]
-    if found.evalset.point is not None:
+    words = [belief.described() for belief in evaluation.evalset.beliefs]
+    if evaluation.evalset.point is not None:
         words.append("a point forecast")
     return " and ".join(words)
 
 
-def _functional(found: Evaluation) -> str:
+def _functional(evaluation: Evaluation) -> str:
     """Which point of the prediction the errors of the point are of; "" where there is none."""
-    if found.evalset.point is not None:
+    if evaluation.evalset.point is not None:
         return "of the mean"
     try:
-        found.view.get("point")
+        evaluation.view.get("point")
     except UnanswerableError:
         return ""
-    answered = found.view.answered("point")
+    answered = evaluation.view.answered("point")
     if answered is None or not answered.point_is:
         return ""
     members = f" of {answered.described()}" if answered.draws else ""
     return f"of the {answered.point_is}{members}"
 
 
-def _has_ensemble(found: Evaluation) -> bool:
-    return found.view.held(Distribution) is None and found.view.held(Samples) is not None
+def _has_ensemble(evaluation: Evaluation) -> bool:
+    return evaluation.view.held(Distribution) is None and evaluation.view.held(Samples) is not None
 
 
 @cache

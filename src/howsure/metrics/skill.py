@@ -516,12 +516,12 @@ _ENTRIES = (
 )
 
 
-def skill_measure(held: EvalSet) -> str:
+def skill_measure(evalset: EvalSet) -> str:
     """The measure of skill by which a model is judged: against its baseline, by its best score."""
-    asked = next((each.kind for each in held.baselines if each.asked), None)
+    asked = next((baseline.kind for baseline in evalset.baselines if baseline.asked), None)
     if asked is not None:
         return MEASURE_OF[asked]
-    bare = all(isinstance(belief, Intervals) for belief in held.beliefs)
+    bare = all(isinstance(belief, Intervals) for belief in evalset.beliefs)
     return "interval_skill" if bare else "crps_skill"
 
 
@@ -554,7 +554,7 @@ def _judged(case: Case) -> list[tuple[Record, float]]:
 
     One-sided: the chance of a skill as low, were it as low as the tolerance allows.
     """
-    if any(each.asked for each in case.evalset.baselines):
+    if any(baseline.asked for baseline in case.evalset.baselines):
         record = case.get(skill_measure(case.evalset))
         _check_error(record)
         return [(record, float(record.options["p_of_loss"]))]

@@ -116,7 +116,7 @@ class View:
     def answered(self, name: str, coverage: float = math.nan) -> Prediction | None:
         """The prediction that answered for an array."""
         kind = self.source([name], coverage)
-        return next((each for each in self.evalset.beliefs if each.kind == kind), None)
+        return next((belief for belief in self.evalset.beliefs if belief.kind == kind), None)
 
     def told(self, name: str, source: str, coverage: float = math.nan) -> None:
         """Remember what an array was made of."""
@@ -124,7 +124,7 @@ class View:
 
     def held(self, kind: type[Kind]) -> Kind | None:
         """The prediction of a kind, if there is one."""
-        return next((each for each in self.evalset.beliefs if isinstance(each, kind)), None)
+        return next((belief for belief in self.evalset.beliefs if isinstance(belief, kind)), None)
 
     def belief(self, kind: type[Kind]) -> Kind:
         """The prediction of a kind, or the reason why there is none."""
@@ -184,7 +184,7 @@ class View:
             return self
         key = (_PART, float(most))
         if key not in self._cache:
-            numbers = [column for each in evalset.beliefs for column in each.numbers().values()]
+            numbers = [column for belief in evalset.beliefs for column in belief.numbers().values()]
             keys = row_keys(evalset.y, *numbers)
             rows = subsample(keys, most, seed=self.seed, name="conditional rows")
             self._cache[key] = self.of(np.sort(rows))

@@ -268,7 +268,7 @@ class EvalSet:
             share=self.share,
             chronology=None if self.chronology is None else self.chronology.take(rows),
             fewest=self.fewest,
-            baselines=tuple(each.take(rows) for each in self.baselines),
+            baselines=tuple(baseline.take(rows) for baseline in self.baselines),
             without_y=self._without_y_of(len(y)),
         )
 
@@ -362,27 +362,27 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     return np.lexsort(keys[::-1])
 
 
-def _shared_content(held: EvalSet) -> Iterator[npt.NDArray[Any]]:
+def _shared_content(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
     """What models share of the rows, as numbers."""
-    yield held.y
-    yield from (_numeric(held.features[name]) for name in sorted(held.features))
-    yield from (held.groups[name].codes for name in sorted(held.groups))
-    if held.weights is not None:
-        yield held.weights.values
-    if held.cluster is not None:
-        yield held.cluster.codes
-    if held.time is not None:
-        yield _numeric(held.time)
-    if held.horizon is not None:
-        yield held.horizon
-    if held.series is not None:
-        yield held.series.codes
+    yield evalset.y
+    yield from (_numeric(evalset.features[name]) for name in sorted(evalset.features))
+    yield from (evalset.groups[name].codes for name in sorted(evalset.groups))
+    if evalset.weights is not None:
+        yield evalset.weights.values
+    if evalset.cluster is not None:
+        yield evalset.cluster.codes
+    if evalset.time is not None:
+        yield _numeric(evalset.time)
+    if evalset.horizon is not None:
+        yield evalset.horizon
+    if evalset.series is not None:
+        yield evalset.series.codes
 
 
-def _beliefs(held: EvalSet) -> Iterator[npt.NDArray[Any]]:
+def _beliefs(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
     """What one model says of the rows, as numbers."""
-    yield from (each for each in (held.point, held.uncertainty) if each is not None)
-    for belief in sorted(held.beliefs, key=lambda belief: belief.kind):
+    yield from (each for each in (evalset.point, evalset.uncertainty) if each is not None)
+    for belief in sorted(evalset.beliefs, key=lambda belief: belief.kind):
         yield from belief.numbers().values()
 
 

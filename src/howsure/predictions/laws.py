@@ -280,7 +280,9 @@ def _check_legal(legal: BoolArray, name: str, parameters: Parameters) -> None:
     """Refuse rows whose parameters lie outside a family's domain."""
     if not legal.all():
         row = int(np.argmin(legal))
-        values = ", ".join(f"{each}={parameters[each][row]:g}" for each in parameters)
+        values = ", ".join(
+            f"{parameter}={parameters[parameter][row]:g}" for parameter in parameters
+        )
         raise InputError(
             f"parameters of {name} must lie in its domain, got {int((~legal).sum())} rows "
             f"that do not (first at row {row}: {values})"

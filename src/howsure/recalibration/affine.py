@@ -181,14 +181,14 @@ class Multiply(RecalibrationMethod):
 
 
 def _multiple(
-    top: FloatArray, bottom: FloatArray, mass: FloatArray, held: EvalSet
+    top: FloatArray, bottom: FloatArray, mass: FloatArray, evalset: EvalSet
 ) -> FittedParameter:
     """The ratio of two means, with its standard error."""
     whole = float(np.average(bottom, weights=mass))
     value = _positive(float(np.average(top, weights=mass)) / whole if whole > 0 else math.nan)
-    error = sampling_error((top - value * bottom) / whole, held)
+    error = sampling_error((top - value * bottom) / whole, evalset)
     return FittedParameter(
-        name="multiple", value=value, n=effective_rows(held)[0], standard_error=error
+        name="multiple", value=value, n=effective_rows(evalset)[0], standard_error=error
     )
 
 
@@ -270,7 +270,7 @@ class PointLocation(Recalibrator):
 
     def apply(self, evalset: EvalSet) -> EvalSet:
         """The same rows with the point forecast moved; nothing else changes."""
-        learnt = {one.name: one.value for one in self.parameters}
+        learnt = {parameter.name: parameter.value for parameter in self.parameters}
         point = point_of(evalset) * learnt.get("multiple", 1.0) + learnt.get("shift", 0.0)
         return replace(evalset, point=point)
 

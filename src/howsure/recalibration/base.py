@@ -115,7 +115,7 @@ class Recalibrator(ABC):
         """
         made = self.transform(evalset)[0]
         replaced = (self.belief, made.kind)
-        others = (held for held in evalset.beliefs if held.kind not in replaced)
+        others = (belief for belief in evalset.beliefs if belief.kind not in replaced)
         return replace(evalset, beliefs=(*others, made))
 
     def held(self, evalset: EvalSet, kinds: Sequence[type[P]]) -> P:
@@ -142,14 +142,14 @@ class RecalibrationMethod(ABC):
 
 def kinds_of(evalset: EvalSet) -> tuple[str, ...]:
     """Kinds of prediction to recalibrate: those held, or else the bare point forecast."""
-    return tuple(held.kind for held in evalset.beliefs) or (POINT,)
+    return tuple(belief.kind for belief in evalset.beliefs) or (POINT,)
 
 
 def bare(evalset: EvalSet, kind: str) -> EvalSet:
     """y, the prediction of one kind and what each row counts, without all that lies beside."""
     return EvalSet(
         y=evalset.y,
-        beliefs=tuple(held for held in evalset.beliefs if held.kind == kind),
+        beliefs=tuple(belief for belief in evalset.beliefs if belief.kind == kind),
         point=evalset.point,
         weights=evalset.weights,
         model=evalset.model,
@@ -167,9 +167,9 @@ def kind_named(name: str, kinds: Sequence[type[P]]) -> type[P]:
 
 def belief_of(evalset: EvalSet, kind: type[P]) -> P:
     """The prediction of this kind."""
-    for held in evalset.beliefs:
-        if isinstance(held, kind):
-            return held
+    for belief in evalset.beliefs:
+        if isinstance(belief, kind):
+            return belief
     came = ", ".join(kinds_of(evalset))
     raise InputError(f"the rows must hold {kind.kind} as the calibration rows do, got {came}")
 

@@ -213,11 +213,11 @@ def _records(found: Evaluation | None) -> dict[Key, Record]:
     return {(r.metric, None if math.isnan(r.coverage) else r.coverage): r for r in records}
 
 
-def _meaning(found: Evaluation, key: Key) -> str:
+def _meaning(evaluation: Evaluation, key: Key) -> str:
     """What a score tells of; measures that are no scores are told as they are."""
     if catalogue()[key[0]].question not in (Question.SCORE, Question.POINT):
         return ""
-    return meaning(found, key[0], math.nan if key[1] is None else key[1], fair=False)
+    return meaning(evaluation, key[0], math.nan if key[1] is None else key[1], fair=False)
 
 
 def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:

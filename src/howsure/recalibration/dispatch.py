@@ -266,7 +266,7 @@ def suited(rows: EvalSet, method: str) -> EvalSet:
     for kind in known:
         if kind == POINT and rows.point is not None:
             return replace(rows, beliefs=())
-        if any(held.kind == kind for held in rows.beliefs):
+        if any(belief.kind == kind for belief in rows.beliefs):
             return replace(rows, beliefs=tuple(b for b in rows.beliefs if b.kind == kind))
     raise InputError(
         f"method {method!r} is for {', '.join(known)}, got {', '.join(kinds_of(rows))}"

@@ -80,7 +80,7 @@ class GroupCells:
                 f"do, got {held}"
             )
         labels, codes = _crossing(evalset, self.columns)
-        known = {each: place for place, each in enumerate(self.labels)}
+        known = {label: place for place, label in enumerate(self.labels)}
         places = [known.get(each, len(known)) for each in labels]
         return np.array(places, dtype=np.int64)[codes]
 
@@ -192,9 +192,9 @@ class ByGroup(RecalibrationMethod):
         names = cells.names
         few = [name for name, where in zip(names, place, strict=True) if where == 0]
         learnt = tuple(
-            replace(each, name=f"{each.name}, {name}" if name else each.name)
+            replace(parameter, name=f"{parameter.name}, {name}" if name else parameter.name)
             for name, where in zip((*names, ""), (*place, 0), strict=True)
-            for each in parts[where].parameters
+            for parameter in parts[where].parameters
             if where or not name
         )
         return GroupRecalibrator(
@@ -227,7 +227,7 @@ class ByGroup(RecalibrationMethod):
 
     def _needed(self, whole: Recalibrator) -> int:
         """Rows that a group needs to reach every level or coverage that all rows reach."""
-        wanted = np.array([each.nominal for each in whole.parameters])
+        wanted = np.array([parameter.nominal for parameter in whole.parameters])
         if self.belief == Quantiles.kind:
             tail = float(np.minimum(wanted, 1.0 - wanted).min())  # (n + 1)·tail ≥ 1
             return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
@@ -279,7 +279,7 @@ def _guarantee(
         return f"No group has enough rows for a guarantee of its own. {parts[0].guarantee}"
     quantiles = own[0].belief == Quantiles.kind
     words = []
-    for nominal in sorted({each.nominal for each in own[0].parameters}):
+    for nominal in sorted({parameter.nominal for parameter in own[0].parameters}):
         found = [e.expected for part in own for e in part.parameters if e.nominal == nominal]
         low, high = f"{min(found):.5g}", f"{max(found):.5g}"
         span = low if low == high else f"{low} to {high}"
@@ -347,11 +347,11 @@ class ByEase(RecalibrationMethod):
         wanted = self.bins or bins_for(rows.n, max(inner.coverages))
         cells, kept = EaseCuts.between(rows, wanted)
         codes = cells.find(rows)
-        told = bare(rows, self.belief)
+        evalset = bare(rows, self.belief)
         parts: list[Recalibrator] = []
         for code, name in enumerate(cells.names):
             with within(f"{name} ({calibration.n:,} calibration rows)"):
-                parts.append(inner.fit(told.take(np.flatnonzero(kept & (codes == code)))))
+                parts.append(inner.fit(evalset.take(np.flatnonzero(kept & (codes == code)))))
         notes = list(fit_notes(calibration))
         if len(parts) < wanted:
             notes.append(f"Eases tie: {len(parts)} bins in place of {wanted}.")
@@ -365,9 +365,9 @@ class ByEase(RecalibrationMethod):
             belief=self.belief,
             method=self.method,
             parameters=tuple(
-                replace(each, name=f"{each.name}, {name}")
+                replace(parameter, name=f"{parameter.name}, {name}")
                 for part, name in zip(parts, cells.names, strict=True)
-                for each in part.parameters
+                for parameter in part.parameters
             ),
             guarantee=" ".join(_guarantees_by_ease(calibration, parts, inner)),
             notes=tuple(notes),

@@ -266,12 +266,12 @@ def floored(spread: FloatArray, floor: float) -> FloatArray:
     return np.maximum(spread, floor) if floor > 0 else np.ones_like(spread)
 
 
-def crossed_note(made: Prediction) -> tuple[str, ...]:
+def crossed_note(prediction: Prediction) -> tuple[str, ...]:
     """A note on rows of quantiles that crossed when moved; none of anything else."""
-    if not isinstance(made, Quantiles) or not made.crossed_rows:
+    if not isinstance(prediction, Quantiles) or not prediction.crossed_rows:
         return ()
     said = " of quantiles crossed when moved, and were sorted."
-    return (CountedNote.of(made.crossed_rows, "row", said),)
+    return (CountedNote.of(prediction.crossed_rows, "row", said),)
 
 
 def power_of(spread: FloatArray, typical: float, power: float) -> FloatArray:
@@ -319,7 +319,7 @@ class AffineLocationScale(LocationScaleRecalibrator):
 
     def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """The same for all rows, but for what goes with the spread."""
-        learnt = {one.name: one.value for one in self.parameters}
+        learnt = {parameter.name: parameter.value for parameter in self.parameters}
         shift = np.full(evalset.n, learnt.get("shift", 0.0))
         if "relative shift" in learnt:
             shift = learnt["relative shift"] * floored(frame.spread, self.floor)

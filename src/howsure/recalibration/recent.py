@@ -253,7 +253,7 @@ class RecentLocationScale(LocationScaleRecalibrator):
 
     def amounts(self, evalset: EvalSet, frame: LocationScale) -> Amounts:
         """The same shares of each row's spread."""
-        shift, factor = (each.value for each in self.parameters)
+        shift, factor = (parameter.value for parameter in self.parameters)
         return shift * frame.spread, np.full(evalset.n, factor), ()
 
 

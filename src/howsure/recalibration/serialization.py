@@ -127,7 +127,7 @@ class FittedRecalibration(FittedMethods):
     @property
     def by_rows(self) -> bool:
         """Whether rows can be served part by part, with the same result."""
-        return all(one.by_rows for one in self.recalibrators)
+        return all(recalibrator.by_rows for recalibrator in self.recalibrators)
 
     def apply(self, rows: EvalSet, notes: Sequence[str] | None = None) -> Recalibrated:
         """Rows with their predictions recalibrated, with given notes or its own. Reads no y.
@@ -259,7 +259,7 @@ def _middle(rows: EvalSet, kind: str) -> tuple[FloatArray, FloatArray]:
     none = np.zeros(0)
     if kind == POINT:
         return (none if rows.point is None else rows.point), none
-    held = next(each for each in rows.beliefs if each.kind == kind)
+    held = next(belief for belief in rows.beliefs if belief.kind == kind)
     try:
         if isinstance(held, Intervals):
             low, high = held.lower[:, -1], held.upper[:, -1]

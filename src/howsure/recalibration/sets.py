@@ -179,7 +179,7 @@ class ProbabilitySets(RecalibrationMethod):
                 end = self._end(how, table[own], y[own])
             ends.append(end)
             parameters.append(self._learnt(name, end, int(own.sum()), made.coverage))
-        learnt = tuple(each for each in parameters if each is not None)
+        learnt = tuple(parameter for parameter in parameters if parameter is not None)
         least = min(each.expected for each in learnt if each.expected == each.expected)
         where = "" if cells is None else f", within each of {len(ends)} bins by ease"
         words = (

@@ -423,8 +423,8 @@ class _Measured:
 def _measured(rows: _Ordered, settings: Settings) -> _Measured:
     totals = rows.loaded.totals
     models = [
-        Model(held, dependence, totals[place] if totals else None, settings)
-        for place, (held, dependence) in enumerate(
+        Model(evalset, dependence, totals[place] if totals else None, settings)
+        for place, (evalset, dependence) in enumerate(
             zip(rows.evalsets, rows.dependences, strict=True)
         )
     ]
@@ -677,7 +677,7 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
 
 def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     """What must be said before all else of intervals whose coverage is unknown."""
-    kept = (each for held in evalsets for each in held.beliefs)
+    kept = (belief for evalset in evalsets for belief in evalset.beliefs)
     if any(isinstance(each, Intervals) and not each.coverages for each in kept):
         yield VerdictLine(
             f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: say it, "

@@ -169,12 +169,14 @@ class CheckResult:
         """How the whole is marked: a pass is in doubt while a limit is neither held nor failed."""
         if self.status:
             return "bad"
-        return "caution" if any(each.state == "undecided" for each in self.outcomes) else "good"
+        return (
+            "caution" if any(outcome.state == "undecided" for outcome in self.outcomes) else "good"
+        )
 
     @property
     def summary(self) -> str:
         """What follows, and why, in a few short sentences."""
-        states = [each.state for each in self.outcomes]
+        states = [outcome.state for outcome in self.outcomes]
         told = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
         if self.tone == "caution":
             limits = counted(states.count("undecided"), "limit")
@@ -184,7 +186,7 @@ class CheckResult:
             counts = Counter(words.get(state, state) for state in sorted(states, key=_ORDER.index))
             told.append(f"Limits: {', '.join(f'{n} {word}' for word, n in counts.items())}.")
         if self.answers:
-            failed = sum(each.failed for each in self.answers)
+            failed = sum(answer.failed for answer in self.answers)
             told.append(f"Findings: {failed or 'none'} of {len(self.answers)} failed.")
         if states:
             told.append(f"Limits are judged by {self._bounds}.")
@@ -198,7 +200,7 @@ class CheckResult:
         """By what limits were judged, in words."""
         how = "one-sided bounds" if self.rules.sided == "one" else "two-sided intervals"
         told = f"{how} at {level(self.rules.confidence)}"
-        if any(each.group for each in self.outcomes):
+        if any(outcome.group for outcome in self.outcomes):
             told += ", failures adjusted for the number of groups"
         return told
 
@@ -213,8 +215,8 @@ class CheckResult:
             "sided": self.rules.sided,
             "undecided": self.rules.undecided,
             "fail_on": self.rules.fail_on,
-            "limits": [each.as_dict() for each in self.outcomes],
-            "findings": [each.as_dict() for each in self.answers],
+            "limits": [outcome.as_dict() for outcome in self.outcomes],
+            "findings": [answer.as_dict() for answer in self.answers],
         }
 
 
@@ -244,7 +246,7 @@ def check(
     >>> check([held], Rules(limits=(limit_of("coverage", "min", 0.88),))).outcomes[0].state
     'fails'
     """
-    models = [held.model for held in evalsets]
+    models = [evalset.model for evalset in evalsets]
     for limit in rules.limits:
         if limit.model:
             check_known(limit.model, models, f"model of the limit {limit}")
@@ -373,7 +375,7 @@ def _share_of_new(
 
 
 def _answers(
-    held: EvalSet,
+    evalset: EvalSet,
     rules: Rules,
     coverages: Sequence[float],
     seed: int,
@@ -382,7 +384,7 @@ def _answers(
     """What the verdict finds on one model; what is named must be judged."""
     found, silent = (
         examine(
-            held,
+            evalset,
             coverages=coverages,
             seed=seed,
             tolerance=rules.tolerance,
@@ -390,7 +392,7 @@ def _answers(
             miss_range=rules.miss_range,
         )
         if whole is None
-        else _examined(held, rules, coverages, seed, whole)
+        else _examined(evalset, rules, coverages, seed, whole)
     )
     for name in rules.findings:
         if name in silent and name not in rules.ignore and silent[name] != _NOTHING_SEEN.get(name):
@@ -403,7 +405,11 @@ def _answers(
 
 
 def _examined(
-    held: EvalSet, rules: Rules, coverages: Sequence[float], seed: int, whole: SufficientStatistics
+    evalset: EvalSet,
+    rules: Rules,
+    coverages: Sequence[float],
+    seed: int,
+    whole: SufficientStatistics,
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """The same of a sample of all rows, beside what these add up to."""
     from howsure.inputs import Loaded
@@ -411,7 +417,7 @@ def _examined(
 
     reported = {name for name, each in questions().items() if each.reported}
     told = assess_loaded(
-        Loaded(evalsets=(held,), totals=(whole,)),
+        Loaded(evalsets=(evalset,), totals=(whole,)),
         coverages=coverages,
         seed=seed,
         tolerance=rules.tolerance,
@@ -439,19 +445,19 @@ def judge(limit: Limit, record: Record, slack: tuple[float, float] = (0.0, 0.0))
     return "fails" if high < bound else "undecided"
 
 
-def slack_of(found: Evaluation, record: Record) -> tuple[float, float]:
+def slack_of(evaluation: Evaluation, record: Record) -> tuple[float, float]:
     """How far one more row like the lowest and the highest moves a mean; 0 of bounded shares."""
-    rows = found.row_scores(record.metric, record.coverage)
+    rows = evaluation.row_scores(record.metric, record.coverage)
     if rows is None or rows.dtype == np.bool_:
         return 0.0, 0.0
-    held = found.evalset
+    held = evaluation.evalset
     low, high = one_more(rows - record.value, held.weights, held.units)
     share = min(held.independent_n / record.n, 1.0)  # of all rows, where these are a sample
     return share * low, share * high
 
 
 def _outcomes(
-    held: EvalSet,
+    evalset: EvalSet,
     rules: Rules,
     coverages: Sequence[float],
     seed: int,
@@ -461,17 +467,17 @@ def _outcomes(
     """Every limit on one model; those on the same rows share what is measured."""
     places: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
     for place, limit in enumerate(rules.limits):
-        rival = limit.metric == SKILL and rules.baseline == held.model
-        if limit.model in ("", held.model) and not rival:
-            places.setdefault((_columns(held, limit, rules), limit.at), []).append(place)
+        rival = limit.metric == SKILL and rules.baseline == evalset.model
+        if limit.model in ("", evalset.model) and not rival:
+            places.setdefault((_columns(evalset, limit, rules), limit.at), []).append(place)
     made: dict[int, list[LimitOutcome]] = {}
     tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
     for (by, at), chosen in places.items():
-        wanted = choose_coverages(held, coverages if at is None else (at,))
+        wanted = choose_coverages(evalset, coverages if at is None else (at,))
         if any(math.isnan(each) for each in wanted):
             wanted = ()
-        parts = _parts(held, by)
-        names = list(dict.fromkeys(rules.limits[place].measured(held) for place in chosen))
+        parts = _parts(evalset, by)
+        names = list(dict.fromkeys(rules.limits[place].measured(evalset) for place in chosen))
         tails = (tail, tail / len(parts))
         for label, part in parts:
             measured = [
@@ -494,7 +500,7 @@ def _outcomes(
                 ]
             for place in chosen:
                 limit = rules.limits[place]
-                found = _in_part(limit, limit.measured(held), label, measured, tails, rules)
+                found = _in_part(limit, limit.measured(evalset), label, measured, tails, rules)
                 made.setdefault(place, []).extend(found)
     told: list[LimitOutcome] = []
     for place in sorted(made):
@@ -505,11 +511,11 @@ def _outcomes(
     return told
 
 
-def _columns(held: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
+def _columns(evalset: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
     """The columns in each group of which a limit holds; none for all rows."""
     by = rules.by if limit.by is None else limit.by
     if limit.metric == WORST_GROUP and not by:
-        by = tuple(held.groups)
+        by = tuple(evalset.groups)
         if not by:
             raise InputError(
                 f"{limit} cannot be judged: no groups are named: give by (--by COLUMN)"
@@ -517,10 +523,10 @@ def _columns(held: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
     return tuple(dict.fromkeys(by))
 
 
-def _parts(held: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
+def _parts(evalset: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
     """All rows, or the rows of each group of each column."""
-    parts = [(label, held.take(rows)) for label, rows in _parts_of(held.groups, by)]
-    return parts if by else [("", held)]
+    parts = [(label, evalset.take(rows)) for label, rows in _parts_of(evalset.groups, by)]
+    return parts if by else [("", evalset)]
 
 
 def _parts_of(
@@ -600,7 +606,7 @@ def _worst(made: Sequence[LimitOutcome], rules: Rules) -> list[LimitOutcome]:
         by_coverage.setdefault(f"{each.coverage:g}", []).append(each)
     found = []
     for groups in by_coverage.values():
-        states = [each.state for each in groups]
+        states = [group.state for group in groups]
         state: State = "undecided"
         if "fails" in states:
             state = "fails"
@@ -791,7 +797,7 @@ def rules_from(given: Mapping[str, Any], name: str) -> Rules:
                 "limits must be a list of tables, such as "
                 f'[{{measure = "coverage", min = 0.88}}], got {tables!r}'
             )
-        limits = [limit for place, one in enumerate(tables, 1) for limit in _limits(one, place)]
+        limits = [limit for place, table in enumerate(tables, 1) for limit in _limits(table, place)]
         told = {**given, "limits": tuple(limits)}
         if told.get("fail_on") == "watch":  # as version 0.2 called it
             told["fail_on"] = "caution"

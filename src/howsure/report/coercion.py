@@ -145,8 +145,8 @@ def _with_rest(loaded: Loaded, rest: Mapping[str, Any], **said: Any) -> Loaded:
     except InputError:
         return loaded
     made = (
-        replace(held, without_y=replace(other, y=np.full(other.n, np.nan)))
-        for held, other in zip(loaded.evalsets, others, strict=True)
+        replace(evalset, without_y=replace(other, y=np.full(other.n, np.nan)))
+        for evalset, other in zip(loaded.evalsets, others, strict=True)
     )
     return replace(loaded, evalsets=tuple(made))
 
@@ -167,7 +167,7 @@ def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
 
 def check_coverage_is_used(loaded: Loaded, coverages: Sequence[float]) -> None:
     """Refuse a coverage where no model states an uncertainty that it could be of."""
-    if not coverages or any(held.beliefs for held in loaded.evalsets):
+    if not coverages or any(evalset.beliefs for evalset in loaded.evalsets):
         return
     names = [use.column for use in loaded.explanation]
     way = "give (lower, upper) as prediction"
@@ -277,7 +277,12 @@ def _as_text(y: Any) -> npt.NDArray[Any] | None:
 
 def _classed(y: npt.NDArray[Any], models: Iterable[PredictionInput]) -> FloatArray:
     """y as numbers: the places of labels, where it holds the labels of label sets."""
-    sets = [each for one in models for each in one.predictions if isinstance(each, LabelSets)]
+    sets = [
+        prediction
+        for model in models
+        for prediction in model.predictions
+        if isinstance(prediction, LabelSets)
+    ]
     every = {each.labels for each in sets}
     if len(every) > 1:
         raise InputError("models must have the same classes, got label sets of different labels")

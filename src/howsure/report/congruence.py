@@ -34,7 +34,7 @@ def reports(
 
     `texts` and `images` belong to the rows, where there are any.
     """
-    if not any(held.features or held.embedding is not None for held in evalsets):
+    if not any(evalset.features or evalset.embedding is not None for evalset in evalsets):
         return []
     asked = "mean_cce" in settings.slow
     if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
@@ -55,7 +55,7 @@ def _reports(
     images: npt.NDArray[Any] | None,
     asked: bool,
 ) -> list[CongruenceReport]:
-    embedded = [with_embedding(held) for held in evalsets]
+    embedded = [with_embedding(evalset) for evalset in evalsets]
     options, seed = settings.congruence or CongruenceOptions(), settings.seed
     mode = congruence_mode(embedded, options.draws, seed=seed, everything=asked)
     made = []
@@ -83,11 +83,11 @@ def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> Congruen
     return replace(report, tables=(*report.tables, image_table(rows, images[report.places])))
 
 
-def with_embedding(held: EvalSet) -> EvalSet:
+def with_embedding(evalset: EvalSet) -> EvalSet:
     """The set with an embedding of its features: numbers scaled, labels as indicators."""
-    if held.embedding is not None or not held.features:
-        return held
+    if evalset.embedding is not None or not evalset.features:
+        return evalset
     from howsure.inputs.encoders.tabular import tabular_encoder
 
-    embedding = tabular_encoder(held.features).transform(held.features)
-    return replace(held, embedding=embedding)
+    embedding = tabular_encoder(evalset.features).transform(evalset.features)
+    return replace(evalset, embedding=embedding)

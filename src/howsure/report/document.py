@@ -313,7 +313,10 @@ class Document(Formed):
 
     def __post_init__(self) -> None:
         if not self.lines:
-            told = [*self.opening.lines, *(line for part in self.sections for line in part.lines)]
+            told = [
+                *self.opening.lines,
+                *(line for section in self.sections for line in section.lines),
+            ]
             object.__setattr__(self, "lines", tuple(told))
 
     @property

@@ -101,15 +101,15 @@ class Improvement:
             f"{_SPLITS[rows.split]}."
         )
         steps = [
-            ("good" if each.proof.accepted else "caution", _describe_step(each))
-            for each in rows.steps
+            ("good" if step.proof.accepted else "caution", _describe_step(step))
+            for step in rows.steps
         ]
         chance = (
             f"The chance that a step is confirmed though none helps is at most "
             f"{percent(ERROR_RATE)}, however many are tried."
         )
         ended = (rows.ended == "nothing_helps" and rows.reason) or _ENDS[rows.ended]
-        faults = [questions()[each].name or each for each in rows.teaching_faults]
+        faults = [questions()[fault].name or fault for fault in rows.teaching_faults]
         taught = [f"The teaching rows still show a fault of {listed(faults)}."] if faults else []
         after = [
             (each.state, each.sentence)
@@ -147,7 +147,7 @@ class Improvement:
             "split": rows.split,
             "teaching": rows.teaching,
             "held_back": rows.held_back,
-            "steps": [_step(each) for each in rows.steps],
+            "steps": [_step(step) for step in rows.steps],
             "before": rows.before,
             "after": rows.after,
         }
@@ -301,7 +301,7 @@ def _bad(finding: Finding) -> bool:
 
 def _describe_step(step: ImprovementStep) -> str:
     """A step in words."""
-    learnt = tuple(each for one in step.fitted for each in one.parameters)
+    learnt = tuple(parameter for one in step.fitted for parameter in one.parameters)
     return words.proof(step.advice, learnt, step.proof)
 
 

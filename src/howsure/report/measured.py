@@ -265,7 +265,7 @@ def given_inputs(
 
     By ease or rank too, where that is known; everything, if what it reads is `known`.
     """
-    eased = [held for held in evalsets if held.ease in held.features]
+    eased = [evalset for evalset in evalsets if evalset.ease in evalset.features]
     if how.cells is not None:
         if not eased:
             raise InputError("cells are by ease, and the ease of each row is needed: got none")

@@ -210,8 +210,8 @@ class _Asked:
         if own is not None:
             return self._of_list([model])
         if "return_std" in options:
-            found = told_normals(self._call(model, "predict", return_std=True), self.n)
-            return PredictionInput(predictions=(found,), notes=_without_noise(model))
+            distribution = told_normals(self._call(model, "predict", return_std=True), self.n)
+            return PredictionInput(predictions=(distribution,), notes=_without_noise(model))
         return self._of_predict(model)
 
     def _coverages(self) -> tuple[float, ...]:

@@ -305,7 +305,7 @@ def _reasons(
     rows = np.flatnonzero(outside)
     told[rows] = "few reference rows nearby"
     farthest = np.zeros(len(rows))
-    for name, held in monitor.part.features.items():
+    for name, feature in monitor.part.features.items():
         if monitor.encoder is None or name not in features:
             continue
         values = np.asarray(features[name])[rows]
@@ -314,8 +314,8 @@ def _reasons(
             for row in rows[new]:
                 told[row] = f"new {name}"
             farthest[new] = math.inf
-        elif held.dtype.kind in "biuf":
-            column, known = values.astype(np.float64), held.astype(np.float64)
+        elif feature.dtype.kind in "biuf":
+            column, known = values.astype(np.float64), feature.astype(np.float64)
             low, high, sd = float(known.min()), float(known.max()), float(known.std())
             for words, end, beyond in (
                 ("below", low, (low - column) / sd),
@@ -407,7 +407,7 @@ def monitored(
     judged = monitor.judge(new.features, new.embedding)
     table = scored(monitor, judged, new.names)
     findings = findings_of(monitor, judged, table)
-    lines = [VerdictLine(found.sentence, found.state, found.question) for found in findings]
+    lines = [VerdictLine(finding.sentence, finding.state, finding.question) for finding in findings]
     curves: tuple[Curve, ...] = ()
     if new.labelled is not None and monitor.reference is not None:
         inside = ~judged.outside[new.places]
@@ -528,22 +528,22 @@ def _finding(
     )
 
 
-def _support_words(found: Finding, count: int, rows: int, chance: float) -> str:
+def _support_words(finding: Finding, count: int, rows: int, chance: float) -> str:
     if count == 0:
         return f"All {rows:,} rows lie inside the reference." if rows > 1 else _ONE_INSIDE
     if rows == 1:
         return "The row lies outside the reference: there the model cannot be judged."
     text = f"{percent(count / rows)} of {rows:,} rows lie outside the reference"
-    if found.state == "good":
+    if finding.state == "good":
         return f"{text}, as may happen by chance ({percent(chance)}). These cannot be judged."
     return f"{text} ({percent(chance)} would by chance): there the model cannot be judged."
 
 
-def _near_words(found: Finding, flagged: int, rows: int, power: float) -> str:
+def _near_words(finding: Finding, flagged: int, rows: int, power: float) -> str:
     which = f"the {rows:,} rows" if rows > 1 else "the row"
     text = (
-        f"Around {which} inside, the prediction is {1.0 + found.effect:.2f} times as far from the "
-        f"data as a correctly specified model's ({p_words(found.p)})."
+        f"Around {which} inside, the prediction is {1.0 + finding.effect:.2f} times as far from "
+        f"the data as a correctly specified model's ({p_words(finding.p)})."
     )
     if flagged:
         text += (
@@ -551,21 +551,21 @@ def _near_words(found: Finding, flagged: int, rows: int, power: float) -> str:
         )
     else:
         text += " No row is flagged."
-    if found.state == "good":
+    if finding.state == "good":
         return f"{text} A bias of half an sd would show."
-    if found.state == "undecided" and power < POWER:
+    if finding.state == "undecided" and power < POWER:
         return f"{text} The reference is too small to show a bias of half an sd."
     return text
 
 
-def _rejection_lines(held: EvalSet, scores: FloatArray) -> list[VerdictLine]:
+def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
     """What withholding the rows of highest error does to each loss; chance is told apart."""
     count = round(WITHHELD * len(scores))
     if count < FEWEST:
         return []
     order = np.argsort(-scores, kind="stable")
     lines = []
-    for name, losses in losses_of(held).items():
+    for name, losses in losses_of(evalset).items():
         out, kept = losses[order[:count]], losses[order[count:]]
         error = math.sqrt(out.var(ddof=1) / len(out) + kept.var(ddof=1) / len(kept))
         apart = float(out.mean() - kept.mean())

@@ -54,12 +54,12 @@ def without_rows(loaded: Loaded) -> Loaded:
     rows = loaded.totals[0].n if loaded.totals else loaded.evalsets[0].n
     if rows < FEWEST:
         raise InputError(f"no_rows (--no-rows) needs at least {FEWEST} rows, got {rows:,.0f}")
-    sets = [_unnamed(held) for held in loaded.evalsets]
-    for place, whole in enumerate(loaded.totals):
+    sets = [_unnamed(evalset) for evalset in loaded.evalsets]
+    for place, total in enumerate(loaded.totals):
         groups = {
-            name: _as_in(held, name, whole)
-            for name, held in loaded.evalsets[place].groups.items()
-            if name in whole.cells.names
+            name: _as_in(group, name, total)
+            for name, group in loaded.evalsets[place].groups.items()
+            if name in total.cells.names
         }
         sets[place] = replace(sets[place], groups=groups)
     first, made = loaded.evalsets[0], sets[0]
@@ -92,17 +92,17 @@ def new_without_rows(new: Unlabelled) -> Unlabelled:
         names=np.arange(len(new.names)),
         texts={},
         images=None,
-        groups={name: pooled(each) for name, each in new.groups.items()},
+        groups={name: pooled(group) for name, group in new.groups.items()},
         labelled=None if held is None else replace(held, rows=None, fewest=FEWEST),
     )
 
 
-def _unnamed(held: EvalSet) -> EvalSet:
-    frequent = held.weights is not None and held.weights.kind == "frequency"
-    counts = held.weights.values if frequent and held.weights is not None else None
-    groups = {name: pooled(each, counts) for name, each in held.groups.items()}
-    features = {name: _pooled_text(each, counts) for name, each in held.features.items()}
-    return replace(held, rows=None, groups=groups, features=features, fewest=FEWEST)
+def _unnamed(evalset: EvalSet) -> EvalSet:
+    frequent = evalset.weights is not None and evalset.weights.kind == "frequency"
+    counts = evalset.weights.values if frequent and evalset.weights is not None else None
+    groups = {name: pooled(group, counts) for name, group in evalset.groups.items()}
+    features = {name: _pooled_text(feature, counts) for name, feature in evalset.features.items()}
+    return replace(evalset, rows=None, groups=groups, features=features, fewest=FEWEST)
 
 
 def _pooled_totals(totals: Any) -> Any:
@@ -181,7 +181,7 @@ def _of_many(table: Table) -> Table:
     if table.name == _OF_FILES:
         return table
     told = _enough([table.columns[name] for name in _COUNTS if name in table.columns], len(table))
-    columns = {name: each[told] for name, each in table.columns.items() if name not in _ENDS}
+    columns = {name: column[told] for name, column in table.columns.items() if name not in _ENDS}
     return replace(table, columns=columns)
 
 

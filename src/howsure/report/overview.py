@@ -45,7 +45,7 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
             f"provably beats, all pairs tested jointly at 5 %.{out}"
         )
     for asked in questions():
-        if any(asked in found for found in states.values()):
+        if any(asked in state for state in states.values()):
             marks = [states[name].get(asked, "") for name in names]
             columns[asked] = np.array(marks, dtype=object)
     return Table(name=OVERVIEW, columns=columns, labels=labels, notes=notes)

@@ -83,7 +83,11 @@ class _PagePart:
             for name, layout in topic.layouts.items()
             if (layout.section or topic.label) == self.label
         }
-        ids = (each.id for each in topic.findings if (each.section or topic.label) == self.label)
+        ids = (
+            finding.id
+            for finding in topic.findings
+            if (finding.section or topic.label) == self.label
+        )
         tables = tuple(topic.titles) if topic.label == self.label else ()
         return replace(
             self,
@@ -198,8 +202,8 @@ def _shortener(
     findings: Sequence[Finding], records: Sequence[Record]
 ) -> Callable[[Iterable[VerdictLine]], tuple[VerdictLine, ...]]:
     """What cuts long names of models, groups and columns in sentences."""
-    known = {name for each in findings for name in (each.model, each.where)}
-    known |= {name for each in records for name in (each.model, each.group)}
+    known = {name for finding in findings for name in (finding.model, finding.where)}
+    known |= {name for record in records for name in (record.model, record.group)}
     cut = abridged(known)
     longest = sorted(cut, key=len, reverse=True)
 
@@ -221,7 +225,7 @@ def _first_lines(
     Of several models the answer alone tells what is wrong with the best, and leaves no room.
     """
     rest = lines[1:]
-    faults = {each.sentence for each in findings if each.state == "bad"}
+    faults = {finding.sentence for finding in findings if finding.state == "bad"}
     worst = [line for line in rest if line.text in faults][:MOST_FAULTS]
     if answer is not None and answer.model:
         worst = []

@@ -197,10 +197,12 @@ class Recalibration:
 def lines_of(fitted: FittedRecalibration, notes: Sequence[str]) -> tuple[str, ...]:
     """Why, how, what it guarantees, and what else to know, in words."""
     told = [fitted.sentence] if fitted.sentence else []
-    for one in fitted.recalibrators:
-        numbers = ", ".join(_numbers(one.parameters))
+    for recalibrator in fitted.recalibrators:
+        numbers = ", ".join(_numbers(recalibrator.parameters))
         learnt = f" ({numbers})" if numbers else ""
-        told.append(f"{one.belief}: {one.method}{learnt}. {one.guarantee}")
+        told.append(
+            f"{recalibrator.belief}: {recalibrator.method}{learnt}. {recalibrator.guarantee}"
+        )
     return (*told, *(f"note: {note}" for note in notes))
 
 
@@ -486,15 +488,15 @@ def recalibrate_tables(
     )
 
 
-def unfitted(held: EvalSet, method: str, by: tuple[str, ...]) -> FittedRecalibration:
+def unfitted(evalset: EvalSet, method: str, by: tuple[str, ...]) -> FittedRecalibration:
     """What new rows must hold beside their predictions for a method that these rows teach."""
     needs = METHODS[method].needs if method in METHODS else ""
     if needs == "groups":
-        return FittedRecalibration(by=by or tuple(held.groups))
+        return FittedRecalibration(by=by or tuple(evalset.groups))
     if needs == "ease":
-        return FittedRecalibration(features={ease_column(held): "number"})
+        return FittedRecalibration(features={ease_column(evalset): "number"})
     if needs == "inputs":
-        return FittedRecalibration(features=_kinds(held))
+        return FittedRecalibration(features=_kinds(evalset))
     return FittedRecalibration()
 
 
@@ -578,7 +580,7 @@ def held_out(
         with within("calibration"):
             source = load_parts(source, resources=resources, **reading, **columns)
     if len(source.evalsets) != 1:
-        names = ", ".join(held.model for held in source.evalsets)
+        names = ", ".join(evalset.model for evalset in source.evalsets)
         raise InputError(f"calibration must hold one model, got {names}")
     made = [
         column
@@ -603,10 +605,10 @@ def held_out(
     )
 
 
-def _check_groups(held: EvalSet, by: Sequence[str]) -> None:
+def _check_groups(evalset: EvalSet, by: Sequence[str]) -> None:
     for name in by:
-        if name not in held.groups:
-            raise InputError(unknown(name, held.groups, "by"))
+        if name not in evalset.groups:
+            raise InputError(unknown(name, evalset.groups, "by"))
 
 
 def _rows(
@@ -615,7 +617,7 @@ def _rows(
     """The new rows, which must hold what the recalibration needs."""
     if isinstance(source, Loaded):
         if len(source.evalsets) != 1:
-            names = ", ".join(held.model for held in source.evalsets)
+            names = ", ".join(evalset.model for evalset in source.evalsets)
             raise InputError(f"new must hold one model, got {names}")
         (source,) = source.evalsets
     if not isinstance(source, EvalSet):
@@ -660,15 +662,15 @@ def _kinds(rows: EvalSet) -> dict[str, Literal["number", "label"]]:
     }
 
 
-def _advised(held: EvalSet, seed: int) -> tuple[Advice, str]:
+def _advised(evalset: EvalSet, seed: int) -> tuple[Advice, str]:
     """What trials advise, no method if none helps; and what that does, in words."""
     from howsure.verdict.advice import Advice, try_recalibrations
 
-    sets = [each for each in held.beliefs if isinstance(each, LabelSets)]
+    sets = [belief for belief in evalset.beliefs if isinstance(belief, LabelSets)]
     if sets and sets[0].probabilities is None:
         raise InputError(NO_PROBABILITIES)
     if sets:
         known = ", ".join(methods_of(LabelSets.kind))
         raise InputError(f"label sets are not tried: method must be one of {known}, got 'best'")
-    trials = try_recalibrations(held, seed=seed)
+    trials = try_recalibrations(evalset, seed=seed)
     return trials.advice or Advice(method=""), trials.step

@@ -266,7 +266,7 @@ class _Account:
         """What `to_json` told."""
         n, served, gaps, notes, scales, kinds = json.loads(text)
         plain = [note if isinstance(note, str) else CountedNote.of(*note) for note in notes]
-        return cls(n, served, gaps, plain, [TaughtScale(**each) for each in scales], tuple(kinds))
+        return cls(n, served, gaps, plain, [TaughtScale(**scale) for scale in scales], tuple(kinds))
 
 
 _ACCOUNT: Final = b"howsure"

@@ -243,11 +243,11 @@ class CoverageTrial:
         keeps = [(_OTHER[side], limit) for side, limit in breaks]
         self._tail = error_rate / len(breaks)
         self._breaks = {each: np.zeros(len(BETS)) for each in breaks}
-        self._keeps = {each: np.zeros(len(BETS)) for each in keeps}
+        self._keeps = {keep: np.zeros(len(BETS)) for keep in keeps}
 
     def add(self, *hits: npt.ArrayLike) -> None:
         """One replicate: whether each of its rows is covered, in one array or several."""
-        rows = np.concatenate([np.asarray(each, dtype=np.bool_) for each in hits])
+        rows = np.concatenate([np.asarray(hit, dtype=np.bool_) for hit in hits])
         value = float(rows.mean())
         self.values.append(value)
         self.rows += len(rows)
@@ -317,7 +317,7 @@ class CoverageSession:
     @property
     def summary(self) -> str:
         """How many of each state, and how often a session of right methods fails."""
-        counts = Counter(each.state for each in self.outcomes)
+        counts = Counter(outcome.state for outcome in self.outcomes)
         told = [f"{counts[state]} {word}" for state, word in _COUNTED.items() if counts[state]]
         return (
             f"{_counted(len(self.outcomes), 'test')} of coverage: {', '.join(told) or 'none ran'}. "
@@ -331,7 +331,7 @@ class CoverageSession:
             "howsure": __version__,
             "summary": self.summary,
             "error_rate": self.error_rate,
-            "tests": [each.as_dict() for each in self.outcomes],
+            "tests": [outcome.as_dict() for outcome in self.outcomes],
         }
 
     def to_json(self) -> str:
@@ -348,9 +348,9 @@ class CoverageSession:
             rows = [titles, (":-:", ":--", *["--:"] * 5), *map(_cells, self.outcomes)]
             lines = [rows[0], rows[1], *([escape(c, inside=True) for c in row] for row in rows[2:])]
             blocks.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
-        for each in self.outcomes:
-            told = escape(each.sentence, inside=True)
-            blocks.append(f"- {MARKS[each.state]} {escape(each.test, inside=True)}: {told}")
+        for outcome in self.outcomes:
+            told = escape(outcome.sentence, inside=True)
+            blocks.append(f"- {MARKS[outcome.state]} {escape(outcome.test, inside=True)}: {told}")
         return legible("\n\n".join(blocks), lines=True) + "\n"
 
 

@@ -76,7 +76,7 @@ def _best_first(tried: Table) -> Table:
     """The methods that save most, of those that were tried."""
     gain = np.asarray(tried.columns["gain"], dtype=np.float64)
     order = np.argsort(np.where(np.isnan(gain), -np.inf, gain), kind="stable")[::-1][:_TRIED]
-    columns = {name: held[order] for name, held in tried.columns.items()}
+    columns = {name: column[order] for name, column in tried.columns.items()}
     said = f" The best {len(order)} of {len(tried)}." if len(order) < len(tried) else ""
     return replace(tried, columns=columns, notes=tried.notes + said)
 

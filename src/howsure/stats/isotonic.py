@@ -49,7 +49,7 @@ class Rising:
 
 def fitted_together(problems: Sequence[Rising]) -> list[IntArray]:
     """The rank of the y that each row of each problem is given, in passes over all of them."""
-    sizes = np.array([len(each.rank) for each in problems])
+    sizes = np.array([len(problem.rank) for problem in problems])
     starts: IntArray = np.cumsum(sizes) - sizes
     fitted = _fitted_ranks(
         np.concatenate([each.rank for each in problems]),

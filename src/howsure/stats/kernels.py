@@ -109,7 +109,7 @@ class RBF(Kernel):
         squares = [-xp.vecdot(rows, rows)[:, None] for rows in (left, right)]
         if min(float(part.min()) for part in squares) < -_FAR[a.dtype.itemsize]:
             return False
-        ones = [xp.ones_like(part) for part in squares]
+        ones = [xp.ones_like(square) for square in squares]
         lifted = xp.concat([2.0 * left, squares[0], ones[0]], axis=1)
         other = xp.concat([right, ones[1], squares[1]], axis=1)
         xp.matmul(lifted, other.T, out=out)  # −‖a−b‖² for every pair

@@ -237,7 +237,7 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
         season = _seasonal(n, m, lag)
         if len(season.products.prior):
             families += [plain.times(season.products, lag), season.sums.family(lag)]
-    sums += [each.sums(total) for each in families[1:]]
+    sums += [family.sums(total) for family in families[1:]]
     odds = [each.odds(every, both, m) for each, every in zip(families, sums, strict=True)]
     taus = [
         each.zero
@@ -285,7 +285,7 @@ def _with_shocks(
     shares = shares[shares > _LEAST_SHARE]
     if not len(shares):
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
-    by_rows = np.concatenate([each.odds(each.sums(apart), free, m) for each in families])
+    by_rows = np.concatenate([family.odds(family.sums(apart), free, m) for family in families])
     rank = np.maximum(by_rows - by_rows.max(), odds - odds.max())
     best = np.argsort(-rank, kind="stable")[:_BEST]
     best = best[rank[best] > _UNLIKELY]
@@ -296,7 +296,7 @@ def _with_shocks(
     inverse = np.stack([each[3] for each in own])
     of_shocks = [(1, _plain(n, m, coarse=True))]
     of_shocks += [(lag, _seasonal(n, m, lag).products) for lag in _seasons(power, n)[:1]]
-    shocks = [each for each in of_shocks if len(each[1].prior)]
+    shocks = [shock for shock in of_shocks if len(shock[1].prior)]
     beside, zero_beside, prior_beside = (
         np.concatenate(list(part))
         for part in zip(*((1.0 / s.inverse, s.zero, s.prior) for _, s in shocks), strict=True)

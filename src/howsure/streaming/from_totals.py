@@ -396,7 +396,7 @@ class FromTotals:
         held, times = self.totals.units, self.sample.evalset.time
         if held is None or held.by != "time" or times is None:
             return {}
-        column = {str(each): place for place, each in enumerate(self.totals.keys)}
+        column = {str(key): place for place, key in enumerate(self.totals.keys)}
         found = {}
         for own in self.sample.records:
             hits = column.get(str(Key("empirical_coverage", own.coverage)))

@@ -247,11 +247,11 @@ def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalS
     return tuple(replace(held, rows=called) for held in made)
 
 
-def _rows_of(found: Scan) -> float:
+def _rows_of(scan: Scan) -> float:
     """How many rows a table has, or about; infinitely many where nothing tells."""
-    if found.rows is not None:
-        return found.rows
-    known = [extent(file).rows for file in {piece.file for piece in found.pieces}]
+    if scan.rows is not None:
+        return scan.rows
+    known = [extent(file).rows for file in {piece.file for piece in scan.pieces}]
     return math.inf if None in known else sum(rows or 0 for rows in known)
 
 
@@ -284,27 +284,27 @@ class _Again(Piece):
         yield from self._rest
 
 
-def _begun(found: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
+def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
     batches: list[tuple[Piece, Batch]] = []
     kept: deque[pa.Table] = deque()
     n = 0
-    for piece in found.pieces:
-        tables = piece.tables(found.reading.kinds, BATCH)
+    for piece in scan.pieces:
+        tables = piece.tables(scan.reading.kinds, BATCH)
         for table in tables:
             kept.append(table)
             n += table.num_rows
             if n > most:
-                pieces = found.pieces if found.again else (_Again(piece, kept, tables),)
-                return None, replace(found, pieces=pieces)
+                pieces = scan.pieces if scan.again else (_Again(piece, kept, tables),)
+                return None, replace(scan, pieces=pieces)
         again = _Again(piece, kept, iter(()))
-        batches += ((piece, batch) for batch in again.batches(found.reading))
-    return batches, found
+        batches += ((piece, batch) for batch in again.batches(scan.reading))
+    return batches, scan
 
 
-def _load_all(found: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
+def _load_all(scan: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
     """All rows of a table in parts."""
-    reading, gaps = found.reading, Counter[str]()
+    reading, gaps = scan.reading, Counter[str]()
     batches = [batch for _, batch in read]
     files = []
     for piece, batch in read:
@@ -315,15 +315,15 @@ def _load_all(found: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
         written_out(batch.table).replace_schema_metadata() for batch in batches if batch.evalsets
     ]
     if not held:
-        raise InputError(f"{found.title}: a row without missing cells is needed, got none")
+        raise InputError(f"{scan.title}: a row without missing cells is needed, got none")
     bare = (written_out(b.bare).replace_schema_metadata() for b in batches if b.bare is not None)
     table = together([*held, *bare])
     return Loaded(
-        evalsets=_sets(reading, table, from_text=found.pieces[0].from_text),
-        explanation=found.explanation,
+        evalsets=_sets(reading, table, from_text=scan.pieces[0].from_text),
+        explanation=scan.explanation,
         dropped=sum(batch.dropped for batch in batches),
         dropped_by=dict(gaps),
-        notes=found.notes,
+        notes=scan.notes,
         roles=reading.models[0],
-        manifest=found.manifest(files),
+        manifest=scan.manifest(files),
     )

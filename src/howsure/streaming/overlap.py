@@ -115,7 +115,7 @@ def _twice(name: str, one: ReadFile, other_name: str, other: ReadFile) -> str:
 def _common(states: Sequence[Contents]) -> tuple[str, ...]:
     """Notes on shares of rows that two states hold; states that share a hash are compared."""
     sketches = [state.sketch for state in states]
-    hashes = np.concatenate([each.hashes for each in sketches])
+    hashes = np.concatenate([sketch.hashes for sketch in sketches])
     place = np.repeat(np.arange(len(states)), [len(each.hashes) for each in sketches])
     order = np.lexsort((place, hashes))
     hashes, place = hashes[order], place[order]

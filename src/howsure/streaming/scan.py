@@ -61,7 +61,8 @@ class PieceWork:
         hashes = content_hashes(batch.evalsets)
         return State(
             models=tuple(
-                SufficientStatistics.of(held, self.coverages, self.block) for held in batch.evalsets
+                SufficientStatistics.of(evalset, self.coverages, self.block)
+                for evalset in batch.evalsets
             ),
             sample=Sample.of(
                 self._named(batch, piece),

@@ -119,7 +119,7 @@ class State:
         models = zip(*(part.models for part in parts), strict=True)
         return replace(
             parts[0],
-            models=tuple(reduce(SufficientStatistics.merged, each) for each in models),
+            models=tuple(reduce(SufficientStatistics.merged, model) for model in models),
             sample=self.sample.merged(*(part.sample for part in others)),
             rows=sum(part.rows for part in parts),
             dropped=sum(part.dropped for part in parts),
@@ -158,8 +158,8 @@ class State:
             "shapes": {name: array.shape for name, array in arrays.items()},
         }
         lists = [
-            pa.LargeListArray.from_arrays(pa.array([0, len(each)], pa.int64()), each)
-            for each in columns.values()
+            pa.LargeListArray.from_arrays(pa.array([0, len(column)], pa.int64()), column)
+            for column in columns.values()
         ]
         schema = pa.schema(
             [pa.field(name, each.type) for name, each in zip(columns, lists, strict=True)],
@@ -191,7 +191,9 @@ class State:
         }
         facts = unpacked(_Facts, arrays, told["facts"])
         rows = {
-            name.removeprefix(_ROW): each for name, each in values.items() if name.startswith(_ROW)
+            name.removeprefix(_ROW): value
+            for name, value in values.items()
+            if name.startswith(_ROW)
         }
         sample = Sample(
             pa.table(rows),
@@ -267,10 +269,10 @@ class State:
     def _is_impossible(self) -> bool:
         """Whether it holds what no rows add up to."""
         counts: list[float] = [self.rows, self.dropped]
-        for held in self.models:
-            weights = (held.moments.mass, held.pit, held.among)
-            counts += [held.n, held.mass, held.squares]
-            counts += [float(each.min(initial=0.0)) for each in weights if each is not None]
+        for model in self.models:
+            weights = (model.moments.mass, model.pit, model.among)
+            counts += [model.n, model.mass, model.squares]
+            counts += [float(weight.min(initial=0.0)) for weight in weights if weight is not None]
         return not all(math.isfinite(count) and count >= 0 for count in counts)
 
 
@@ -414,6 +416,6 @@ def _check_alike(one: State, other: State) -> None:
         here, there = (json.dumps(each.reading.get(name)) for each in (one, other))
         if here != there:
             raise InputError(f"states must agree in {name} to be merged, got {here} and {there}")
-    own, others = (", ".join(each.model for each in state.models) for state in (one, other))
+    own, others = (", ".join(model.model for model in state.models) for state in (one, other))
     if own != others:
         raise InputError(f"states must be of the same models to be merged, got {own} and {others}")

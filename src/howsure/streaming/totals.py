@@ -65,7 +65,7 @@ class CrossedGroups:
     @classmethod
     def of(cls, groups: Mapping[str, Categories], n: int) -> tuple[CrossedGroups, IntArray]:
         """Of rows, and the cell of each."""
-        kept = {name: held for name, held in groups.items() if len(held.labels) <= MOST_LABELS}
+        kept = {name: group for name, group in groups.items() if len(group.labels) <= MOST_LABELS}
         left_out = {
             name: _many(len(held.labels)) for name, held in groups.items() if name not in kept
         }
@@ -274,7 +274,7 @@ def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
         return row_hashes(labels.astype("datetime64[us]").astype(np.int64))
     import hashlib
 
-    digests = [hashlib.blake2b(str(each).encode(), digest_size=8).digest() for each in labels]
+    digests = [hashlib.blake2b(str(label).encode(), digest_size=8).digest() for label in labels]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
@@ -361,7 +361,7 @@ class SufficientStatistics:
         units = crossed = None
         if found is not None:
             by, width, unit = found
-            every = [*columns, *(each for own in rows.values() for each in own)]
+            every = [*columns, *(each for row in rows.values() for each in row)]
             units = ClusterSums.of(by, width, unit, np.zeros_like(place), every, weights)
             if len(cells.codes) > 1 and by != "rows":
                 crossed = ClusterSums.of(by, width, unit, place, columns, weights)
@@ -408,10 +408,10 @@ class SufficientStatistics:
             reasons=reasons,
             cells=cells,
             moments=one.moments.placed(here, size).merged(two.moments.placed(there, size)),
-            joints={name: held.merged(two.joints[name]) for name, held in one.joints.items()},
+            joints={name: joint.merged(two.joints[name]) for name, joint in one.joints.items()},
             claims={
-                name: held.merged(two.claims[name])
-                for name, held in one.claims.items()
+                name: claim.merged(two.claims[name])
+                for name, claim in one.claims.items()
                 if name in two.claims
             },
             units=units,

@@ -241,7 +241,7 @@ def tried(
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
     """The same of a view of rows in the order of their content, whose findings are known."""
-    bad = [each for each in findings if each.state == "bad"]
+    bad = [finding for finding in findings if finding.state == "bad"]
     red = _mendable(findings)
     kind = lead_kind(view.evalset)
     other = any(each.id == "rows" for each in bad)
@@ -294,7 +294,7 @@ def lead_kind(evalset: EvalSet) -> str:
 
 def _mendable(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The bad findings that a recalibration may heal."""
-    bad = (each for each in findings if each.state == "bad")
+    bad = (finding for finding in findings if finding.state == "bad")
     return tuple(each for each in bad if questions()[each.id].healed != "none")
 
 
@@ -753,9 +753,9 @@ def _mended(
     return replace(evalset, beliefs=tuple(each.join() for each in beliefs), point=point)
 
 
-def _same_levels(one: Prediction, other: Prediction) -> bool:
-    if isinstance(one, Quantiles) and isinstance(other, Quantiles):
-        return np.array_equal(one.levels, other.levels)
+def _same_levels(prediction: Prediction, other: Prediction) -> bool:
+    if isinstance(prediction, Quantiles) and isinstance(other, Quantiles):
+        return np.array_equal(prediction.levels, other.levels)
     return True
 
 
@@ -827,7 +827,7 @@ def _concluded(
         harmful = _harmful(trials)
         if not red and harmful is None:
             return trials
-        reasons = [each.reason for each in trials.trials if each.reason]
+        reasons = [trial.reason for trial in trials.trials if trial.reason]
         if not reason and reasons and len(reasons) == len(trials.trials):
             reason = reasons[0]
         nearest = None if harmful is not None else _nearest(trials, bench)
@@ -844,13 +844,15 @@ def _concluded(
 def _harmful(trials: Trials) -> RecalibrationTrial | None:
     """The way of the largest proven gain that was refused for harming a part of the rows."""
     level = PROVEN / max(len(trials.trials), 1)
-    proven = [each for each in trials.trials if each.harms and each.p < level and each.gain > 0]
+    proven = [
+        trial for trial in trials.trials if trial.harms and trial.p < level and trial.gain > 0
+    ]
     return max(proven, key=lambda each: each.gain, default=None)
 
 
 def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:
     """The way of the largest gain, that gain, and the rows that would prove it; None without."""
-    hopeful = [each for each in trials.trials if each.gain > 0 and each.p < 0.5]
+    hopeful = [trial for trial in trials.trials if trial.gain > 0 and trial.p < 0.5]
     if not hopeful:
         return None
     best = max(hopeful, key=lambda each: each.gain)

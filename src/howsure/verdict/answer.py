@@ -96,7 +96,7 @@ def answer(
             "no": "No. ",
             "unknown": "Cannot be told: ",
         }[reply]
-        if reply == "unknown" and any(each.more_rows == math.inf for each in findings):
+        if reply == "unknown" and any(finding.more_rows == math.inf for finding in findings):
             begins = "Inconclusive: "
         return TrustAnswer(
             reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}."
@@ -112,7 +112,7 @@ def answer(
 def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply, str]:
     """The reply of one model, and what it rests on."""
     coverage = next((each for each in findings if each.id == "coverage"), None)
-    about_rows = [each for each in findings if each.id == "rows"]
+    about_rows = [finding for finding in findings if finding.id == "rows"]
     doubted = [each for each in about_rows if each.state == "caution"]  # whatever the model is
     bad = [each for each in findings if each.state == "bad" and each is not coverage]
     ends = next((each for each in findings if each.id == "ends"), None)

@@ -83,7 +83,7 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
     fewest = max(_FEWEST_COPIES, int(np.ceil(_COPIED * n)))
     if n - len(np.unique(first.y)) < fewest:
         return None
-    if any(isinstance(belief, LabelSets) for held in evalsets for belief in held.beliefs):
+    if any(isinstance(belief, LabelSets) for evalset in evalsets for belief in evalset.beliefs):
         return None
     said = _said(evalsets)
     beside = row_hashes(*said)
@@ -106,29 +106,29 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
     return Copies(Categories(codes, np.arange(1, distinct + 1)), fault)
 
 
-def corrected(held: EvalSet) -> RowFault | None:
+def corrected(evalset: EvalSet) -> RowFault | None:
     """Rows that were delivered twice: of one time, and nearly but not quite alike.
 
     What else tells them apart, series, lead time or group, must be the same, and so must
     predictions, but for as small a part of an error.
     """
-    if held.time is None:
+    if evalset.time is None:
         return None
-    names = [Categories.checked(held.time, "time"), *held.groups.values()]
-    names += [] if held.series is None else [held.series]
-    names += [] if held.horizon is None else [Categories.checked(held.horizon, "horizon")]
-    code = joint(*(each.codes for each in names))
-    centre = _centre_of(held)
-    size = float(np.std(held.y - centre))
-    order = np.lexsort((held.y, code))
+    names = [Categories.checked(evalset.time, "time"), *evalset.groups.values()]
+    names += [] if evalset.series is None else [evalset.series]
+    names += [] if evalset.horizon is None else [Categories.checked(evalset.horizon, "horizon")]
+    code = joint(*(name.codes for name in names))
+    centre = _centre_of(evalset)
+    size = float(np.std(evalset.y - centre))
+    order = np.lexsort((evalset.y, code))
     pairs = np.diff(code[order]) == 0
     pairs &= np.bincount(code)[code[order][1:]] <= _MOST_DELIVERIES
-    apart, moved = (np.abs(np.diff(each[order])) for each in (held.y, centre))
+    apart, moved = (np.abs(np.diff(each[order])) for each in (evalset.y, centre))
     near = pairs & (apart > 0.0) & (np.maximum(apart, moved) <= _CORRECTION * size)
     count = int(near.sum())
-    if count < max(_FEWEST_CORRECTED, _COPIED * held.n) or 2 * count < pairs.sum():
+    if count < max(_FEWEST_CORRECTED, _COPIED * evalset.n) or 2 * count < pairs.sum():
         return None
-    return RowFault(name="corrected", rows=float(count), share=count / held.n)
+    return RowFault(name="corrected", rows=float(count), share=count / evalset.n)
 
 
 _MOST_DELIVERIES = 3
@@ -152,21 +152,21 @@ def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
         columns.append(values if numeric else Categories.checked(values, "labels").codes)
     if first.embedding is not None:
         columns.append(first.embedding)
-    for held in evalsets:
-        columns += [] if held.point is None else [held.point]
-        columns += [numbers for belief in held.beliefs for numbers in belief.numbers().values()]
+    for evalset in evalsets:
+        columns += [] if evalset.point is None else [evalset.point]
+        columns += [numbers for belief in evalset.beliefs for numbers in belief.numbers().values()]
     return columns or [np.zeros(first.n)]
 
 
-def _centre_of(held: EvalSet) -> FloatArray:
+def _centre_of(evalset: EvalSet) -> FloatArray:
     """A number of each row by which rows of like predictions are neighbours."""
-    if held.point is not None:
-        return held.point
-    for belief in held.beliefs:
+    if evalset.point is not None:
+        return evalset.point
+    for belief in evalset.beliefs:
         for numbers in belief.numbers().values():
             if np.isfinite(numbers).all():
-                return np.asarray(np.mean(numbers.reshape(held.n, -1), axis=1))
-    return np.zeros(held.n)
+                return np.asarray(np.mean(numbers.reshape(evalset.n, -1), axis=1))
+    return np.zeros(evalset.n)
 
 
 def _codes(keys: KeyArray) -> IntArray:

@@ -71,12 +71,12 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     grid = slots(np.asarray(first.time)) if first.cluster is None else units
     unknown = first.cluster is None and unnamed(first, units, series)
 
-    def ask(held: EvalSet, levels: IntArray | None = None) -> Known:
+    def ask(evalset: EvalSet, levels: IntArray | None = None) -> Known:
         if first.cluster is None:
-            follows = partial(_in_time, held, grid, levels, series, unknown)
+            follows = partial(_in_time, evalset, grid, levels, series, unknown)
         else:
-            follows = partial(_of_clusters, held, units, later is not None, levels)
-        return _known(held, follows)
+            follows = partial(_of_clusters, evalset, units, later is not None, levels)
+        return _known(evalset, follows)
 
     known = [ask(held) for held in sets]
     levels: list[IntArray | None] = [None] * len(sets)
@@ -90,8 +90,8 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
         return sets, tuple(known)
     few = any(each.few for each in serial)
     sets = [
-        replace(held, chronology=_chronology(held, grid, series, each, few))
-        for held, each in zip(sets, levels, strict=True)
+        replace(held, chronology=_chronology(held, grid, series, level, few))
+        for held, level in zip(sets, levels, strict=True)
     ]
     if not any(each.found for each in serial):
         return sets, tuple(known)
@@ -106,44 +106,46 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     return [replace(held, cluster=batches) for held in sets], tuple(told)
 
 
-def levels_of(held: EvalSet, times: IntArray, series: IntArray | None = None) -> IntArray | None:
+def levels_of(evalset: EvalSet, times: IntArray, series: IntArray | None = None) -> IntArray | None:
     """What errors differ by for a reason that is no memory, as a number of each row.
 
     Groups whose mean is off by more than the memory within them and the differences of their spells
     allow, and sides of a step in what these leave.
     """
-    told, mass = signals_in_time(View(held)), _mass(held)
+    told, mass = signals_in_time(View(evalset)), _mass(evalset)
     found = [
         grouping.codes
-        for grouping in held.groups.values()
-        if any(_differ(values, held, times, grouping, series) for values in told.values())
+        for grouping in evalset.groups.values()
+        if any(_differ(values, evalset, times, grouping, series) for values in told.values())
     ]
     cells = joint(np.zeros_like(times), *found)
     noise = (
-        np.square(mass) if held.weights is not None and held.weights.kind != "frequency" else mass
+        np.square(mass)
+        if evalset.weights is not None and evalset.weights.kind != "frequency"
+        else mass
     )
     rest = [less_means(values, cells, mass) for values in told.values()]
     with contextlib.suppress(UnanswerableError):  # too few times
         steps = find_changes(rest, times, mass=mass, noise=noise)
-        found += [(times >= each.start) + 0 for each in steps if each and each.p < CLEAR]
+        found += [(times >= step.start) + 0 for step in steps if step and step.p < CLEAR]
     return joint(*found) if found else None
 
 
 def _differ(
     values: FloatArray,
-    held: EvalSet,
+    evalset: EvalSet,
     times: IntArray,
     grouping: Categories,
     series: IntArray | None,
 ) -> bool:
     """Whether a signal of mean 0 has another mean in one of the groups."""
-    codes, size, mass = grouping.codes, len(grouping.labels), _mass(held)
+    codes, size, mass = grouping.codes, len(grouping.labels), _mass(evalset)
     if not 1 < size <= MOST_LEVELS:
         return False
     total = np.maximum(np.bincount(codes, mass, size), np.finfo(float).tiny)
     means = np.bincount(codes, mass * values, size) / total
     follow = Chronology(times, series=series)
-    spread = spread_of(values - means[codes], held.weights, follow, codes, size)
+    spread = spread_of(values - means[codes], evalset.weights, follow, codes, size)
     with np.errstate(invalid="ignore", divide="ignore"):
         t = np.abs(means - np.average(values, weights=mass)) / spread.error
     p = 2.0 * special.stdtr(np.maximum(spread.degrees, 1.0), -t)
@@ -153,14 +155,14 @@ def _differ(
 
 
 def _chronology(
-    held: EvalSet,
+    evalset: EvalSet,
     units: IntArray,
     series: IntArray | None,
     levels: IntArray | None,
     few: bool,
 ) -> Chronology:
     """The times of its rows, and what signals hits and misses hide."""
-    known = signals_in_time(View(held))
+    known = signals_in_time(View(evalset))
     return Chronology(units, known.get("side"), known.get("size"), None, levels, few, series)
 
 
@@ -201,7 +203,7 @@ def signals_in_time(view: View) -> dict[str, FloatArray]:
     Hits hardly vary, and hide their memory.
     """
     known, evalset = signals(view), view.evalset
-    if any(not isinstance(each, Intervals) for each in evalset.beliefs):
+    if any(not isinstance(belief, Intervals) for belief in evalset.beliefs):
         return known
     try:
         lower, upper = view.get("ends", view.headline)
@@ -215,42 +217,42 @@ def signals_in_time(view: View) -> dict[str, FloatArray]:
     return {"side": legendre(mid_ranks(off))[0], "size": legendre(folded)[1]}
 
 
-def _known(held: EvalSet, ask: Callable[[], Known]) -> Known:
-    return attempt(f"dependence of the rows of {held.model}", ask, str)
+def _known(evalset: EvalSet, ask: Callable[[], Known]) -> Known:
+    return attempt(f"dependence of the rows of {evalset.model}", ask, str)
 
 
-def _mass(held: EvalSet) -> FloatArray:
-    return np.ones(held.n) if held.weights is None else held.weights.values
+def _mass(evalset: EvalSet) -> FloatArray:
+    return np.ones(evalset.n) if evalset.weights is None else evalset.weights.values
 
 
 def _in_time(
-    held: EvalSet,
+    evalset: EvalSet,
     units: IntArray,
     levels: IntArray | None,
     series: IntArray | None,
     unknown: bool,
 ) -> Dependence:
     """From one time to the next."""
-    told = _less_levels(signals_in_time(View(held)), held, levels)
-    found = serial_dependence(told, units, "time", weights=held.weights, series=series)
+    told = _less_levels(signals_in_time(View(evalset)), evalset, levels)
+    found = serial_dependence(told, units, "time", weights=evalset.weights, series=series)
     return replace(found, series="unknown") if unknown else found
 
 
 def _less_levels(
-    told: Mapping[str, FloatArray], held: EvalSet, levels: IntArray | None
+    told: Mapping[str, FloatArray], evalset: EvalSet, levels: IntArray | None
 ) -> Mapping[str, FloatArray]:
     if levels is None:
         return told
-    return {name: less_means(values, levels, _mass(held)) for name, values in told.items()}
+    return {name: less_means(values, levels, _mass(evalset)) for name, values in told.items()}
 
 
 def _of_clusters(
-    held: EvalSet, units: IntArray, ranked: bool, levels: IntArray | None
+    evalset: EvalSet, units: IntArray, ranked: bool, levels: IntArray | None
 ) -> Dependence:
     """Within clusters; and from one to the next, where they follow each other in time."""
     if ranked:
-        told = _less_levels(signals_in_time(View(held)), held, levels)
-        mass = _mass(held)
+        told = _less_levels(signals_in_time(View(evalset)), evalset, levels)
+        mass = _mass(evalset)
         sums = {
             name: np.bincount(
                 units, weights=mass * (values - np.average(values, weights=mass))
@@ -262,26 +264,28 @@ def _of_clusters(
         except UnanswerableError:  # too few clusters
             follows = False
         if follows:
-            return serial_dependence(told, units, "time", weights=held.weights)
-    return serial_dependence(signals(View(held)), units, "clusters", weights=held.weights)
+            return serial_dependence(told, units, "time", weights=evalset.weights)
+    return serial_dependence(signals(View(evalset)), units, "clusters", weights=evalset.weights)
 
 
-def _in_file_order(held: EvalSet) -> Known:
+def _in_file_order(evalset: EvalSet) -> Known:
     """Strong dependence of neighbours in a file that no column has evidently sorted."""
-    rows = stretches(held.n)
-    if rows.shape[1] > 2 and not any(is_sorted(part[rows]) for part in _columns(held, rows.size)):
-        looked = held if rows.size == held.n else held.take(rows.ravel())
+    rows = stretches(evalset.n)
+    if rows.shape[1] > 2 and not any(
+        is_sorted(part[rows]) for part in _columns(evalset, rows.size)
+    ):
+        looked = evalset if rows.size == evalset.n else evalset.take(rows.ravel())
         found = file_dependence(signals(View(looked)), rows.shape)
         if found is not None:
             return found
     return "neither times nor clusters were given"
 
 
-def _columns(held: EvalSet, rows: int) -> Iterator[FloatArray]:
+def _columns(evalset: EvalSet, rows: int) -> Iterator[FloatArray]:
     """What is told of rows, some columns at a time, shape (n, columns)."""
-    tables = [held.y, *([] if held.point is None else [held.point])]
-    tables += [values for each in held.beliefs for values in each.numbers().values()]
-    for table in (each.reshape(held.n, -1) for each in tables):
+    tables = [evalset.y, *([] if evalset.point is None else [evalset.point])]
+    tables += [values for belief in evalset.beliefs for values in belief.numbers().values()]
+    for table in (each.reshape(evalset.n, -1) for each in tables):
         yield from (table[:, some] for some in row_blocks(table.shape[1], rows))
 
 

@@ -286,9 +286,9 @@ def _unsure(view: View) -> FloatArray:
         return np.zeros(view.evalset.n)
 
 
-def reach(held: EvalSet, kind: type[Prediction] | None) -> int:
+def reach(evalset: EvalSet, kind: type[Prediction] | None) -> int:
     """How many drawn rows may be computed: fewer where a draw is dear."""
-    belief = next((each for each in held.beliefs if type(each) is kind), None)
+    belief = next((each for each in evalset.beliefs if type(each) is kind), None)
     if belief is None:
         return _QUICK
     width = sum(column.size for column in belief.numbers().values()) / max(belief.n, 1)

@@ -152,13 +152,13 @@ def ordered(
     places = {name: place for place, name in enumerate(questions())}
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
-    def place(each: Finding) -> tuple[float, ...]:
-        if each.id in FIRST:
-            return -1, places[each.id]
-        if each.state != "bad":
-            return 1, places[each.id]
-        cost = 0.0 if math.isnan(each.cost) else each.cost
-        size = abs(each.effect) / each.tolerance if each.tolerance > 0 else math.inf
+    def place(finding: Finding) -> tuple[float, ...]:
+        if finding.id in FIRST:
+            return -1, places[finding.id]
+        if finding.state != "bad":
+            return 1, places[finding.id]
+        cost = 0.0 if math.isnan(finding.cost) else finding.cost
+        size = abs(finding.effect) / finding.tolerance if finding.tolerance > 0 else math.inf
         return 0, -round(cost, 4), -size
 
     return tuple(sorted(known, key=place))

@@ -191,7 +191,7 @@ def improved(
             proof = applied(fitted, proof).evalset
             after = judged(proof, known, **asked)[0]
             left = {each.id for each in after if each.state == "bad"}
-            trial = replace(trial, leaves=tuple(each for each in trial.leaves if each in left))
+            trial = replace(trial, leaves=tuple(leaf for leaf in trial.leaves if leaf in left))
         steps.append(ImprovementStep(advice=advice, proof=trial, fitted=fitted))
         if not trial.accepted:
             ended = "unconfirmed"
@@ -247,7 +247,7 @@ def split(evalset: EvalSet, hold_back: float, seed: int) -> tuple[Split, BoolArr
 
 def _drawn(codes: IntArray, evalset: EvalSet, seed: int) -> IntArray:
     """The rank of each row's unit in an order that is drawn by what the units hold."""
-    numbers = [values for each in evalset.beliefs for values in each.numbers().values()]
+    numbers = [values for belief in evalset.beliefs for values in belief.numbers().values()]
     points = () if evalset.point is None else (evalset.point,)
     held = np.zeros(int(codes.max()) + 1, dtype=np.uint64)
     np.add.at(held, codes, row_hashes(evalset.y, *points, *numbers))
@@ -260,7 +260,7 @@ def _drawn(codes: IntArray, evalset: EvalSet, seed: int) -> IntArray:
 def _leading(evalset: EvalSet) -> EvalSet:
     """The rows with the one kind of prediction by which they are judged."""
     kind = lead_kind(evalset)
-    if not kind or any(isinstance(each, LabelSets) for each in evalset.beliefs):
+    if not kind or any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
         told = ", ".join(each.kind for each in evalset.beliefs) or "none"
         raise InputError(
             "calibration must hold a distribution, samples, quantiles, intervals or a point "

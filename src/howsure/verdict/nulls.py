@@ -218,8 +218,8 @@ class _Nulls:
             options = {**_options(part), **_drawn_by(kind, each, self.view)}
             n = np.array([part.n]) / moments.design(self.copula, part, every, whole)
             self.found[key] = moments.nulls(part, each, every, n, options)[0]
-            for (labels, codes, n), others in zip(divided, companions, strict=True):
-                n = n / moments.design(self.copula, part, codes, others)
+            for (labels, codes, n), companion in zip(divided, companions, strict=True):
+                n = n / moments.design(self.copula, part, codes, companion)
                 nulls = moments.nulls(part, each, codes, n, options)
                 self.in_groups |= {
                     (key, label): null for label, null in zip(labels, nulls, strict=True)
@@ -482,7 +482,7 @@ class _Stack:
     ) -> Iterator[tuple[_AskedMetric, _Moments | str]]:
         """Of the scores of each mean, or why there are none."""
         beliefs = self.part.view.evalset.beliefs
-        numbers = sum(column.size for each in beliefs for column in each.numbers().values())
+        numbers = sum(column.size for belief in beliefs for column in belief.numbers().values())
         draws = max(_AT_ONCE // max(numbers, 1), 1)
         scores: dict[_AskedMetric, list[FloatArray]] = {each: [] for each in asked}
         for start in range(0, len(self.uniforms), draws):
@@ -490,7 +490,7 @@ class _Stack:
             evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
             for coverage in {str(each.coverage): each.coverage for each in scores}.values():
                 views = self._views(evalsets, uniforms, coverage)
-                for each in [asked for asked in scores if str(asked.coverage) == str(coverage)]:
+                for each in [score for score in scores if str(score.coverage) == str(coverage)]:
                     what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
                     found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
                     if isinstance(found, str):
@@ -528,7 +528,7 @@ class _Stack:
             inside = [self.belief.inside(coverage, row) for row in uniforms]
             return [View(view.evalset, given={"covered": np.concatenate(inside)})]
         given = {} if self.kind is Samples else _fixed_arrays(view, coverage, len(uniforms))
-        return [View(each, given=given) for each in evalsets]
+        return [View(evalset, given=given) for evalset in evalsets]
 
     def _draw(self, uniforms: FloatArray) -> list[EvalSet]:
         evalset = self.part.view.evalset
@@ -543,7 +543,7 @@ class _Stack:
 
 
 def _draw_statistics(
-    part: Subsample,
+    subsample: Subsample,
     kind: type[Prediction],
     asked: Sequence[_AskedMetric],
     draws: int,
@@ -551,7 +551,7 @@ def _draw_statistics(
     uniforms: Callable[[int], FloatArray] | None,
 ) -> list[Null | str]:
     """Statistics, draw by draw."""
-    view = part.view
+    view = subsample.view
     belief = _of_kind(view.evalset, kind)
     coverages = {str(each.coverage): each.coverage for each in asked}
     fixed = {
@@ -559,14 +559,16 @@ def _draw_statistics(
         for name, coverage in coverages.items()
     }
     values = np.full((len(asked), draws), math.nan)
-    influence: list[FloatArray | None] = [np.zeros(len(part.rows)) for _ in asked]
+    influence: list[FloatArray | None] = [np.zeros(len(subsample.rows)) for _ in asked]
     reasons: dict[int, str] = {}
-    outcomes = draw_outcomes(belief, view.evalset.y, part.keys, draws, seed=seed, together=uniforms)
+    outcomes = draw_outcomes(
+        belief, view.evalset.y, subsample.keys, draws, seed=seed, together=uniforms
+    )
     others = [each for each in view.evalset.beliefs if each is not belief]
     for number, (y, given) in enumerate(outcomes):
         sets = [
             replace(view.evalset, y=each, beliefs=(given, *others))
-            for each in _finite_outcomes(y, given, row_uniforms(seed, "outside", part.keys))
+            for each in _finite_outcomes(y, given, row_uniforms(seed, "outside", subsample.keys))
         ]
         for version, drawn in enumerate(sets):
             views = {name: view.on(drawn, given=arrays) for name, arrays in fixed.items()}
@@ -583,7 +585,7 @@ def _draw_statistics(
                     continue
                 values[place, number] = found.value
                 sums = influence[place]
-                if part.whole or found.influence is None or sums is None:
+                if subsample.whole or found.influence is None or sums is None:
                     influence[place] = None
                 else:
                     sums += found.influence
@@ -597,25 +599,27 @@ def _draw_statistics(
             continue
         summed = influence[place]
         nulls.append(
-            _statistic_null(part, each, finite, None if summed is None else summed / draws)
+            _statistic_null(subsample, each, finite, None if summed is None else summed / draws)
         )
     return nulls
 
 
 def _statistic_null(
-    part: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
+    subsample: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
 ) -> Null:
     """The range of drawn values, rescaled where a part stands for all."""
-    centre, ratio = float(values.mean()), math.sqrt(part.size / part.n)
+    centre, ratio = float(values.mean()), math.sqrt(subsample.size / subsample.n)
     bottom, top = asked.metric.bounds
     below, above = (ratio * each for each in _reaches(values))
-    if part.whole:
+    if subsample.whole:
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
     if asked.metric.target == 0.0 and bottom == 0.0:  # a floor of noise
         centre *= ratio
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
     # of a part with other rows the centre would be another
-    error = float(values.var()) if influence is None else _from_row_to_row(influence, part.size)
+    error = (
+        float(values.var()) if influence is None else _from_row_to_row(influence, subsample.size)
+    )
     target = asked.metric.target_at(asked.coverage)
     if abs(centre - target) <= 3.0 * math.sqrt(error):
         return Null(math.nan, max(target - below, bottom), min(target + above, top))
@@ -679,7 +683,7 @@ def _drawer(evalset: EvalSet, asked: _AskedMetric, source: str) -> type[Predicti
     drawers = [
         kind
         for kind in KIND_PRIORITY
-        if kind.answers("redrawn") and any(type(each) is kind for each in evalset.beliefs)
+        if kind.answers("redrawn") and any(type(belief) is kind for belief in evalset.beliefs)
     ]
     if not drawers:
         if not evalset.beliefs:
@@ -697,13 +701,13 @@ def _drawn_by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[s
     return {BY: kind.kind} if several else {}
 
 
-def _options(part: Subsample) -> dict[str, str]:
+def _options(subsample: Subsample) -> dict[str, str]:
     """How many rows stood for all, where some did."""
-    return {} if part.whole else {ROWS: f"{len(part.rows):,} rows stand for all"}
+    return {} if subsample.whole else {ROWS: f"{len(subsample.rows):,} rows stand for all"}
 
 
 def _of_kind(evalset: EvalSet, kind: type[Prediction]) -> Prediction:
-    return next(each for each in evalset.beliefs if type(each) is kind)
+    return next(belief for belief in evalset.beliefs if type(belief) is kind)
 
 
 def _finite_outcomes(
@@ -741,15 +745,15 @@ def _fixed_arrays(view: View, coverage: float, draws: int = 1) -> dict[str, Any]
 
 
 def _codes(
-    whole: EvalSet, part: Subsample, grouping: Grouping
+    evalset: EvalSet, subsample: Subsample, grouping: Grouping
 ) -> tuple[tuple[str, ...], IntArray, FloatArray]:
     """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
-    weights = whole.mass
+    weights = evalset.mass
     add = partial(np.bincount, grouping.codes, minlength=len(grouping.labels))
     n = np.asarray(add(weights=weights), dtype=np.float64)
-    if whole.weights is not None and whole.weights.kind == "importance":
+    if evalset.weights is not None and evalset.weights.kind == "importance":
         n = np.square(n) / add(weights=np.square(weights))
-    return grouping.labels, grouping.codes[part.rows], n * part.times
+    return grouping.labels, grouping.codes[subsample.rows], n * subsample.times
 
 
 def _crps_among(y: FloatArray) -> FloatArray:

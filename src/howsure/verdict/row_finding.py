@@ -22,7 +22,7 @@ def _draft(case: Case) -> Draft:
     faults = faults if lacking is None else (lacking, *faults)
     fewest = case.evalset.fewest
     if fewest > 1:  # a mark of few rows is a value of single ones
-        faults = tuple(each for each in faults if each.rows >= fewest)
+        faults = tuple(fault for fault in faults if fault.rows >= fewest)
     if not faults:
         raise UnanswerableError("")  # of rows that are what they seem nothing is said
     return Draft(

@@ -143,15 +143,17 @@ def _seen(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
     return _Seen(evalset, evalset.y, evalset.point, np.full(evalset.n, math.nan))
 
 
-def _middle_and_spread(held: Prediction, evalset: EvalSet) -> tuple[FloatArray, FloatArray] | None:
-    if isinstance(held, Intervals):
+def _middle_and_spread(
+    prediction: Prediction, evalset: EvalSet
+) -> tuple[FloatArray, FloatArray] | None:
+    if isinstance(prediction, Intervals):
         coverage = choose_coverages(evalset)[-1]
-        low, high = held.interval(coverage)
+        low, high = prediction.interval(coverage)
         reach = float(special.ndtri((1.0 + coverage) / 2.0))
         return (low + high) / 2.0, (high - low) / 2.0 / reach
-    if not held.answers("quantile"):
+    if not prediction.answers("quantile"):
         return None
-    low, middle, high = held.quantile(_SD_LEVELS).T
+    low, middle, high = prediction.quantile(_SD_LEVELS).T
     return middle, (high - low) / 2.0
 
 
@@ -582,7 +584,7 @@ def censored(seen: _Seen) -> RowFault | None:
         known = in_words(name)
         if known not in CENSORED | EVENTS:
             continue
-        labels = np.array([str(each).strip().lower() for each in values])
+        labels = np.array([str(value).strip().lower() for value in values])
         if not set(labels) <= _YES | _NO or len(set(labels)) != 2:
             continue
         rows = np.isin(labels, list(_NO if known in EVENTS else _YES))

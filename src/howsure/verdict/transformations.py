@@ -68,7 +68,7 @@ def find_transformation(rows: PredictedRows) -> RowFault | None:
     fits = [each for each in _transformed(rows, teach) if _explains(rows, each)]
     if not fits:
         return None
-    gains = [_gain(rows, each.centre, each.spread, teach) for each in fits]
+    gains = [_gain(rows, fit.centre, fit.spread, teach) for fit in fits]
     best = int(np.argmax([np.nansum(gain[teach]) for gain in gains]))
     chosen, gain = fits[best], gains[best]
     others = [

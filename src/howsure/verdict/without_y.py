@@ -52,29 +52,29 @@ def without_y(case: Case) -> RowFault | None:
     return RowFault(name=NAME, rows=lacking, share=lacking / facts["n"], facts=facts)
 
 
-def _count(held: EvalSet) -> float:
+def _count(evalset: EvalSet) -> float:
     """Rows, each as often as its frequency says."""
-    frequent = held.weights is not None and held.weights.kind == "frequency"
-    return float(held.mass.sum()) if frequent else float(held.n)
+    frequent = evalset.weights is not None and evalset.weights.kind == "frequency"
+    return float(evalset.mass.sum()) if frequent else float(evalset.n)
 
 
-def _what_is_apart(held: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
+def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     """The number or group by which rows without y differ most from the rest; nothing by chance.
 
     The largest |z| over ranks and ends of stated numbers, and over groups. Which rows lack y is
     permuted; where each has its own time it comes in spells, and is turned round.
     """
-    if min(held.n, rest.n) < _FEWEST:
+    if min(evalset.n, rest.n) < _FEWEST:
         return {}
-    stated, others = _stated(held), _stated(rest)
+    stated, others = _stated(evalset), _stated(rest)
     joined = {
         name: np.concatenate([values, others[name]])
         for name, values in stated.items()
         if name in others
     }
-    gone = np.r_[np.zeros(held.n, dtype=np.bool_), np.ones(rest.n, dtype=np.bool_)]
+    gone = np.r_[np.zeros(evalset.n, dtype=np.bool_), np.ones(rest.n, dtype=np.bool_)]
     rows = _chosen(gone, joined)
-    when = _times(held, rest)
+    when = _times(evalset, rest)
     if when is not None:
         rows = rows[np.argsort(when[rows], kind="stable")]
     named: list[tuple[str, Any]] = []
@@ -87,7 +87,7 @@ def _what_is_apart(held: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
             continue
         for label in np.unique(values)[:_MOST_LABELS].tolist():
             inside = values[rows] == label
-            if max(_FEWEST, held.fewest) <= inside.sum() < len(rows):
+            if max(_FEWEST, evalset.fewest) <= inside.sum() < len(rows):
                 named.append((name, label))
                 columns.append(_centred(inside.astype(np.float64)))
     if not columns:
@@ -112,21 +112,21 @@ def _what_is_apart(held: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     }
 
 
-def _stated(held: EvalSet) -> dict[str, npt.NDArray[Any]]:
+def _stated(evalset: EvalSet) -> dict[str, npt.NDArray[Any]]:
     """What is known of rows without their y: numbers, and labels as text."""
-    view, found = View(held), {}
+    view, found = View(evalset), {}
     for name in ("uncertainty", "set_sizes", "point"):
         try:
             values = np.asarray(view.get(name), dtype=np.float64)
         except UnanswerableError:
             continue
         found[_CALLED.get(name) or _CALLED[view.source([name])]] = values
-    for name, values in held.features.items():
+    for name, values in evalset.features.items():
         if values.dtype.kind in "biuf":
             found[name] = values.astype(np.float64)
-    if held.horizon is not None:
-        found["horizon"] = held.horizon
-    return found | {name: column.values().astype(str) for name, column in held.groups.items()}
+    if evalset.horizon is not None:
+        found["horizon"] = evalset.horizon
+    return found | {name: column.values().astype(str) for name, column in evalset.groups.items()}
 
 
 WIDTHS = ("predicted sd", "interval")
@@ -140,11 +140,11 @@ def _chosen(gone: BoolArray, joined: Mapping[str, npt.NDArray[Any]]) -> IntArray
     return np.argsort(row_hashes(gone, *numbers), kind="stable")[:_MOST_ROWS]
 
 
-def _times(held: EvalSet, rest: EvalSet) -> IntArray | None:
+def _times(evalset: EvalSet, rest: EvalSet) -> IntArray | None:
     """The rank of each row's time, where hardly two have one."""
-    if held.time is None or rest.time is None:
+    if evalset.time is None or rest.time is None:
         return None
-    times, place = np.unique(np.concatenate([held.time, rest.time]), return_inverse=True)
+    times, place = np.unique(np.concatenate([evalset.time, rest.time]), return_inverse=True)
     return place if len(times) > _OWN * len(place) else None
 
 

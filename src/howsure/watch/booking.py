@@ -116,7 +116,7 @@ class Arrivals:
         tables = [*self.waiting, *self.waits]
         none = np.empty(0, dtype=np.int64)
         hashes, days = (
-            np.concatenate([none, *(each[name].to_numpy() for each in tables)])
+            np.concatenate([none, *(table[name].to_numpy() for table in tables)])
             for name in (HASH, DAY)
         )
         return hashes, days
@@ -158,8 +158,8 @@ class Arrivals:
             resolved=self.resolved,
             scores=tuple((day, *total.tolist()) for day, total in sums.scores.items()),
             ratios=tuple(
-                (day, cell, *held[:, cell].tolist())
-                for day, held in sums.ratios.items()
-                for cell in np.flatnonzero(held[0]).tolist()
+                (day, cell, *ratio[:, cell].tolist())
+                for day, ratio in sums.ratios.items()
+                for cell in np.flatnonzero(ratio[0]).tolist()
             ),
         )

@@ -198,9 +198,9 @@ def stretched(rows: EvalSet, factors: FloatArray) -> EvalSet:
     """Rows whose predictions are stretched about their middle, each by its factor."""
     none = np.zeros(rows.n)
     made = [
-        moved(each, LocationScale.of(each), none, factors)
-        for each in rows.beliefs
-        if isinstance(each, FRAMED)
+        moved(belief, LocationScale.of(belief), none, factors)
+        for belief in rows.beliefs
+        if isinstance(belief, FRAMED)
     ]
     return replace(rows, beliefs=tuple(made))
 

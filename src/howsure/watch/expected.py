@@ -288,7 +288,7 @@ class Background:
         arrays = {f"input_{place}": column for place, column in enumerate(self.inputs.T)}
         arrays |= {name: getattr(self, name) for name in _ROWS}
         held = {name: getattr(self, name) for name in _BESIDE}
-        table = pa.table({name: np.ascontiguousarray(each) for name, each in arrays.items()})
+        table = pa.table({name: np.ascontiguousarray(array) for name, array in arrays.items()})
         return table.replace_schema_metadata({"howsure": json.dumps(plain(held, json_number))})
 
     @classmethod
@@ -384,7 +384,7 @@ class Background:
     def _read(self, evalset: EvalSet) -> FloatArray:
         """Inputs of new rows, shape (m, d)."""
         values = _predicted(evalset, self.coverage) if self.predicted else evalset.features
-        absent = [each.name for each in self.columns if each.name not in values]
+        absent = [column.name for column in self.columns if column.name not in values]
         if absent:
             raise InputError(
                 f"features must hold those of the reference, got none of {listed(absent)}"

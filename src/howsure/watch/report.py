@@ -292,7 +292,7 @@ class WatchReport(Formed):
         """Attributes of some rows as a table."""
         table: dict[str, npt.NDArray[Any]] = {}
         for column in columns:
-            cells = [getattr(each, column) for each in rows]
+            cells = [getattr(row, column) for row in rows]
             if column in ("since", "earliest", "latest", "after"):
                 cells = [self.promise.day_in_words(day) for day in cells]
             kind = object if any(isinstance(cell, str) for cell in cells) else np.float64

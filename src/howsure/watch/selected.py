@@ -124,7 +124,7 @@ class Strata:
 
 def strata_of(reference: EvalSet, coverage: float, numbers: Watched) -> Strata:
     """Strata of a reference by what is watched of it."""
-    variances = np.array([each.variance for each in numbers.bounds])
+    variances = np.array([bound.variance for bound in numbers.bounds])
     return Strata.learnt(reference, coverage, numbers.values, variances)
 
 

@@ -389,7 +389,7 @@ class Watch:
         )
 
     def _corrections(self, state: LedgerState) -> list[Correction]:
-        return [Correction.from_dict(told) for told in state.corrections]
+        return [Correction.from_dict(correction) for correction in state.corrections]
 
     def _day(self, since: Any) -> int:
         """The number of a day that was named."""
@@ -404,10 +404,10 @@ class Watch:
     def _sources(self, tables: Sequence[Any]) -> Iterator[Source]:
         """Each table that was given, in pieces where it is huge."""
         encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
-        for given in tables:
-            huge = isinstance(given, str | os.PathLike) and is_huge(given, HUGE)
-            opened = [PiecedTable(planned(given, encoding, decimal, PIECE_ROWS))] if huge else None
-            yield from opened or sources(given, encoding, decimal)
+        for table in tables:
+            huge = isinstance(table, str | os.PathLike) and is_huge(table, HUGE)
+            opened = [PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))] if huge else None
+            yield from opened or sources(table, encoding, decimal)
 
     def _with_y(self, tables: Sequence[Any], state: LedgerState) -> tuple[EvalSet, IntArray]:
         """The rows of tables whose y is known, and their days."""
@@ -455,8 +455,8 @@ class Watch:
                 labels.append(self._labels(source))
             else:
                 self._take_rows(source, state, came)
-        for each in labels:
-            self._match(each, state, came)
+        for label in labels:
+            self._match(label, state, came)
         self._resolve(state, came)
         done = came.booked()
         if self.promise.calendar is not None and came.days:
@@ -536,7 +536,7 @@ class Watch:
     def _names(self, days: set[int], state: LedgerState, came: Arrivals) -> Iterator[RowNames]:
         """Names of all rows that came on some days: with the reference, since, and just now."""
         calendar = self.promise.calendar
-        sets = [each.names for each in state.entries if not days.isdisjoint(each.days)]
+        sets = [entry.names for entry in state.entries if not days.isdisjoint(entry.days)]
         if calendar is None or min(days, default=math.inf) <= calendar.last:
             sets.append(self.promise.names)
         for name in sets:
@@ -872,7 +872,7 @@ def _digest(content: int) -> str:
 def _check_readable(loaded: Loaded) -> None:
     """Refuse a reference whose like could not be read or watched later."""
     if len(loaded.evalsets) != 1:
-        names = listed(held.model for held in loaded.evalsets)
+        names = listed(evalset.model for evalset in loaded.evalsets)
         raise InputError(f"the reference must hold one model, got {names}")
     roles, weights = loaded.roles, loaded.evalsets[0].weights
     if roles.classes:

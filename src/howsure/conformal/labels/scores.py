@@ -353,11 +353,11 @@ def _within(scores: Parts, levels: FloatArray) -> BoolArray:
     return np.asarray((value < level) | ((value == level) & (rest <= levels[:, 1:])))
 
 
-def _doubt(part: Table) -> FloatArray:
+def _doubt(table: Table) -> FloatArray:
     """One less the largest probability of each row; the sum of the others where that is near 1."""
-    doubt: FloatArray = 1.0 - part.max(axis=1).astype(np.float64)
+    doubt: FloatArray = 1.0 - table.max(axis=1).astype(np.float64)
     near = np.flatnonzero(doubt < 1.0 - _CERTAIN)
-    others = _sums_before(np.sort(part[near], axis=1))[:, -1]
+    others = _sums_before(np.sort(table[near], axis=1))[:, -1]
     doubt[near] = np.minimum(others, 1.0 - _CERTAIN)
     return doubt
 

@@ -186,9 +186,9 @@ def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -
         raise InputError(f"most must be a whole number of at least 2, got {most!r}")
     fitted: dict[str, _EncodedColumn] = {}
     length = None
-    for name, given in features.items():
+    for name, feature in features.items():
         title = f"feature {name!r}"
-        values = _as_column(given, title, length)
+        values = _as_column(feature, title, length)
         length = len(values)
         labels = values.dtype.kind == "O"
         column = _fit_labels(values, rare, most) if labels else _fit_numbers(values, title)

@@ -245,7 +245,7 @@ def pit_components(
     n = float(moves.shape[1]) if weights is None else weights.effective_n
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
     chance = REACH * np.sqrt(noise / n)
-    chance *= [wider_by(each - each.mean(), weights, cluster) for each in moves]
+    chance *= [wider_by(move - move.mean(), weights, cluster) for move in moves]
     bias = Estimate(
         float(both[0] + left[0]),
         moves[0] - left[0],

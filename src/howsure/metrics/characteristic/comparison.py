@@ -31,10 +31,10 @@ def compared(
 ) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
     """Gain over a constant band: paired bootstrap of the difference, permutation of the areas."""
     curves: dict[int, CharacteristicCurve] = {}
-    for place, found in enumerate(evaluations):
+    for place, evaluation in enumerate(evaluations):
         with contextlib.suppress(UnanswerableError):
-            if not len(found.view.get("recentred_rows")):
-                curves[place] = found.view.get("characteristic")
+            if not len(evaluation.view.get("recentred_rows")):
+                curves[place] = evaluation.view.get("characteristic")
     asked = [(a, b) for a, b in pairs if a in curves and b in curves]
     if not asked:
         return

@@ -300,7 +300,7 @@ def _product_gains(
     """Gains in percent under resamples, shape (replicates, models); bands of 1 miss by |error|."""
     columns = np.stack(
         [
-            *(0.5 * (one.below + one.above) for one in bands),
+            *(0.5 * (band.below + band.above) for band in bands),
             *(one.critical() for one in bands),
             *(np.abs(one.error) for one in bands),
         ],
@@ -644,7 +644,7 @@ class _Swaps:
         steps = (by_unit.reshape(len(by_unit), 2, -1) - first).reshape(len(by_unit), -1)
         swapped = _random_sums(steps, copies, permutations, rng) / total
         return cls(
-            {place: index for index, place in enumerate(bands)},
+            {band: index for index, band in enumerate(bands)},
             swapped.reshape(permutations, 2, -1),
             (copies @ by_unit).reshape(2, -1) / total,
         )

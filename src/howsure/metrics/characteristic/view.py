@@ -51,7 +51,7 @@ class Areas:
         self.curve = curve_of(bands, "bandwidth", "miss_rate", axes)
         self.flat = self.curve.flat()
         self._bands = {False: bands, True: self.flat.bands}
-        self._scale = {flat: each.critical() for flat, each in self._bands.items()}
+        self._scale = {flat: band.critical() for flat, band in self._bands.items()}
         self._edges: dict[tuple[bool, float], tuple[Estimate, Estimate]] = {}
 
     def partial(self, flat: bool, part: MissRange, reading: Reading) -> Estimate:

@@ -337,7 +337,7 @@ def node_rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) ->
         low, high = limits[node].get(feature, (-math.inf, math.inf))
         limits[left] = {**limits[node], feature: (low, min(high, edge))}
         limits[right] = {**limits[node], feature: (max(low, edge), high)}
-    return {node: _words(known, names) for node, known in limits.items()}
+    return {node: _words(limit, names) for node, limit in limits.items()}
 
 
 def _words(limits: dict[int, tuple[float, float]], names: Sequence[str]) -> str:

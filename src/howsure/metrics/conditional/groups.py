@@ -221,7 +221,7 @@ def _simulated(
 
 
 def _drawn(
-    held: Categories,
+    column: Categories,
     claimed: FloatArray,
     nominal: FloatArray,
     noise: FloatArray,
@@ -230,10 +230,10 @@ def _drawn(
 ) -> tuple[FloatArray, FloatArray]:
     """The same where claims differ: every row is drawn with its own."""
     rng = child(seed, "coverage gap")
-    rank = np.lexsort((noise, nominal, held.counts))  # so that no name and no place matters
+    rank = np.lexsort((noise, nominal, column.counts))  # so that no name and no place matters
     place = np.argsort(rank)
-    order = np.lexsort((claimed, place[held.codes]))
-    chances, sizes = claimed[order], held.counts[rank]
+    order = np.lexsort((claimed, place[column.codes]))
+    chances, sizes = claimed[order], column.counts[rank]
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
     step = max(1, _CHUNK // len(chances))
     parts = []
@@ -268,20 +268,20 @@ def _mean_deviation(sizes: IntArray, share: float) -> FloatArray:
 
 
 def _worst(
-    held: Categories,
+    column: Categories,
     hits: FloatArray,
     adjusted: FloatArray,
     coverage: FloatArray,
     name: str,
     confidence: float,
 ) -> Region:
-    sizes = held.counts
+    sizes = column.counts
     off = np.abs(hits / sizes - coverage)
     lower, upper = clopper_pearson(hits, sizes, confidence)
     farthest = int(np.lexsort((-off, binomial_test(hits, sizes, coverage)))[0])
     g = worst_part(upper, coverage, farthest)
     return Region(
-        where=f"{name}={held.labels[g]}",
+        where=f"{name}={column.labels[g]}",
         n=int(sizes[g]),
         share=float(sizes[g] / sizes.sum()),
         empirical_coverage=float(hits[g] / sizes[g]),

@@ -64,14 +64,14 @@ MOST_COLUMNS = 50
 COMPONENTS = 20
 
 
-def input_table(held: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
+def input_table(evalset: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
     """The inputs as a matrix of numbers, with a name for each column."""
-    if held.features:
-        named = dict(_columns(held.features))
+    if evalset.features:
+        named = dict(_columns(evalset.features))
         return np.stack(list(named.values()), axis=1), tuple(named)
-    if held.embedding is None:
+    if evalset.embedding is None:
         raise UnanswerableError("inputs are needed: features or an embedding")
-    rows = held.embedding
+    rows = evalset.embedding
     if rows.shape[1] <= MOST_COLUMNS:
         return rows, tuple(f"embedding {i}" for i in range(rows.shape[1]))
     left, scale, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
@@ -100,19 +100,19 @@ def _independent_rows(view: View) -> View:
     return view if "conditional" in view.slow else view.part(MOST_ROWS)
 
 
-def _hits(part: View, coverage: float) -> BoolArray:
-    part.get("coverage", coverage)  # which must be known
-    return np.asarray(part.get("covered", coverage), dtype=np.bool_)
+def _hits(view: View, coverage: float) -> BoolArray:
+    view.get("coverage", coverage)  # which must be known
+    return np.asarray(view.get("covered", coverage), dtype=np.bool_)
 
 
-def _options(part: View, coverage: float) -> dict[str, Any]:
+def _options(view: View, coverage: float) -> dict[str, Any]:
     """What every measure is told: what the rows claim."""
-    claimed = part.get("claim", coverage)
+    claimed = view.get("claim", coverage)
     same = 0 < claimed[0] < 1 and (claimed == claimed[0]).all()
     return {
         "coverage": float(claimed[0]) if same else claimed,
-        "confidence": part.confidence,
-        "seed": part.seed,
+        "confidence": view.confidence,
+        "seed": view.seed,
     }
 
 
@@ -510,7 +510,7 @@ def _region(case: Case) -> Draft:
 def _is_ease(case: Case, where: str) -> bool:
     """Whether a region is a part of the rows by ease alone."""
     conditions = where.split(" and ")
-    return all(f" {case.evalset.ease} " in f" {each} " for each in conditions)
+    return all(f" {case.evalset.ease} " in f" {condition} " for condition in conditions)
 
 
 def _region_words(draft: Draft, finding: Finding) -> Words:

@@ -139,8 +139,10 @@ def mcmd(
             else kernel_system(inputs.kernel, rows2, pair[1], options)
         )
         targets, residuals = fit_pair(shared, first, second, tolerance=accuracy, options=options)
-        left_out = 2.0 * sum(left / each for left, each in zip(residuals, pair, strict=True))
-    solutions = [system.solve(part) for system, part in zip(systems, targets, strict=True)]
+        left_out = 2.0 * sum(
+            residual / each for residual, each in zip(residuals, pair, strict=True)
+        )
+    solutions = [system.solve(target) for system, target in zip(systems, targets, strict=True)]
     solved = zip(systems, solutions, strict=True)
     parts = [system.predict(points, solution) for system, solution in solved]
     values = lengths(parts[0] - parts[1] if len(parts) > 1 else parts[0])

@@ -133,7 +133,7 @@ def extremes(values: FloatArray, most: int = WORST) -> IntArray:
 
 
 def extremes_table(
-    part: EvalSet,
+    evalset: EvalSet,
     values: FloatArray,
     places: IntArray,
     beside: Mapping[str, npt.NDArray[Any]],
@@ -142,45 +142,45 @@ def extremes_table(
     count = len(places) // 2
     columns: dict[str, npt.NDArray[Any]] = {
         "kind": np.array(["worst"] * count + ["best"] * count, dtype=object),
-        "row": part.row_names()[places],
+        "row": evalset.row_names()[places],
         "cce": values[places],
-        "y": part.y[places],
+        "y": evalset.y[places],
     }
-    forecast = point_of(part)
+    forecast = point_of(evalset)
     if forecast is not None:
         columns["prediction"] = forecast[places]
     for name, value in beside.items():
         columns.setdefault(name, np.array([_short(value[i]) for i in places], dtype=object))
-    for name, value in part.features.items():
+    for name, value in evalset.features.items():
         columns.setdefault(name, value[places])
-    for name, group in part.groups.items():
+    for name, group in evalset.groups.items():
         columns.setdefault(name, group.labels[group.codes[places]])
     return Table(
         name="cce_rows",
         columns=columns,
-        model=part.model,
+        model=evalset.model,
         notes="Rows whose predictive distribution is farthest from the data, and nearest to it.",
     )
 
 
 def tree_table(
-    part: EvalSet, values: FloatArray, seed: int, proven: bool, notes: str = ""
+    evalset: EvalSet, values: FloatArray, seed: int, proven: bool, notes: str = ""
 ) -> Table | None:
     """Which features or groups explain high errors: leaves of a shallow tree.
 
     Errors differ among leaves of a right model too, for they are smooth and a tree looks for what
     differs. So a leaf is worse than the others only where the model is `proven` to be wrong.
     """
-    named = _splittable(part)
-    if not named or part.n < 100:
+    named = _splittable(evalset)
+    if not named or evalset.n < 100:
         return None
     from sklearn.tree import DecisionTreeRegressor
 
     table = np.stack(list(named.values()), axis=1)
-    held_out = np.ones(part.n, dtype=np.bool_)
-    held_out[subsample(row_keys(part.y, table), part.n // 2, seed=seed, name="tree")] = False
+    held_out = np.ones(evalset.n, dtype=np.bool_)
+    held_out[subsample(row_keys(evalset.y, table), evalset.n // 2, seed=seed, name="tree")] = False
     tree = DecisionTreeRegressor(
-        max_depth=2, min_samples_leaf=max(part.n // 40, 10), random_state=seed % 2**32
+        max_depth=2, min_samples_leaf=max(evalset.n // 40, 10), random_state=seed % 2**32
     )
     inputs, levels = tree_inputs(table)
     tree.fit(inputs[~held_out], values[~held_out])
@@ -199,40 +199,40 @@ def tree_table(
     columns["worse"] = proven & (cce - 1.96 * columns["standard_error"] > overall)
     told = "A shallow tree grown on half of the rows; cce is the mean on the other half."
     return Table(
-        name="cce_tree", columns=columns, model=part.model, notes=f"{told} {notes}".strip()
+        name="cce_tree", columns=columns, model=evalset.model, notes=f"{told} {notes}".strip()
     )
 
 
-def rejection_curves(held: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
+def rejection_curves(evalset: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
     """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld."""
     curves: list[Curve] = []
-    for name, losses in losses_of(held).items():
+    for name, losses in losses_of(evalset).items():
         notes = "Rows are rejected by their CCE, which needs no label."
-        infinite = _infinite(held) if name == "rejection" else 0
+        infinite = _infinite(evalset) if name == "rejection" else 0
         if infinite:
             plural = "rows" if infinite > 1 else "row"
             notes += f" The NLL is infinite at {infinite:,} {plural}, so that it has no curve."
-        curves += _rejection(held, name, scores, losses, notes)
+        curves += _rejection(evalset, name, scores, losses, notes)
     return tuple(curves)
 
 
-def losses_of(held: EvalSet) -> dict[str, FloatArray]:
+def losses_of(evalset: EvalSet) -> dict[str, FloatArray]:
     """What rejection may lower, row by row, under the names of its curves."""
     found: dict[str, FloatArray] = {}
-    forecast = point_of(held)
+    forecast = point_of(evalset)
     if forecast is not None:
-        found["rejection"] = np.abs(held.y - forecast)
-    surprise = _surprise(held)
+        found["rejection"] = np.abs(evalset.y - forecast)
+    surprise = _surprise(evalset)
     if surprise is not None and np.isfinite(surprise).all():
         found["rejection_nll"] = surprise
     return found
 
 
-def point_of(held: EvalSet) -> FloatArray | None:
+def point_of(evalset: EvalSet) -> FloatArray | None:
     """The point forecast: as given, else the law's mean, else its median."""
-    if held.point is not None:
-        return held.point
-    for belief in held.beliefs:
+    if evalset.point is not None:
+        return evalset.point
+    for belief in evalset.beliefs:
         if isinstance(belief, (Distribution, Samples)):
             try:
                 return belief.point()
@@ -241,27 +241,27 @@ def point_of(held: EvalSet) -> FloatArray | None:
     return None
 
 
-def _surprise(held: EvalSet) -> FloatArray | None:
+def _surprise(evalset: EvalSet) -> FloatArray | None:
     """Negative log likelihood of each row; None where no belief holds a density."""
-    for belief in held.beliefs:
+    for belief in evalset.beliefs:
         try:
-            return -belief.log_density(held.y)
+            return -belief.log_density(evalset.y)
         except UnanswerableError:
             continue
     return None
 
 
-def _infinite(held: EvalSet) -> int:
-    surprise = _surprise(held)
+def _infinite(evalset: EvalSet) -> int:
+    surprise = _surprise(evalset)
     return 0 if surprise is None else int((~np.isfinite(surprise)).sum())
 
 
 def _rejection(
-    held: EvalSet, name: str, scores: FloatArray, losses: FloatArray, notes: str
+    evalset: EvalSet, name: str, scores: FloatArray, losses: FloatArray, notes: str
 ) -> tuple[Curve, Curve]:
     words = LOSSES[name]
     found = rejection_curve(scores, losses)
-    last = max(len(found.rejected) - held.fewest, 0)  # where so many rows are kept
+    last = max(len(found.rejected) - evalset.fewest, 0)  # where so many rows are kept
     kept = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
     x_label, y_label = "Share of rows rejected", f"Mean {words} of rows kept"
     told = (
@@ -273,7 +273,7 @@ def _rejection(
         x=found.rejected[kept],
         y=found.error[kept],
         reference=np.full(len(kept), found.random),
-        model=held.model,
+        model=evalset.model,
         area=found.area,
         notes=told,
         x_label=x_label,
@@ -283,7 +283,7 @@ def _rejection(
         name=f"{name}_oracle",
         x=found.rejected[kept],
         y=found.oracle[kept],
-        model=held.model,
+        model=evalset.model,
         area=found.oracle_area,
         x_label=x_label,
         y_label=y_label,
@@ -330,17 +330,17 @@ def _leaf(
     return float(len(fresh)), mean, error, float(grown.mean()) if len(grown) else math.nan
 
 
-def _splittable(part: EvalSet) -> dict[str, FloatArray]:
+def _splittable(evalset: EvalSet) -> dict[str, FloatArray]:
     """Numbers as they are; each common label of other features and of groups as an indicator."""
     found: dict[str, FloatArray] = {}
     labelled: dict[str, npt.NDArray[Any]] = {}
-    for name, value in part.features.items():
+    for name, value in evalset.features.items():
         if value.dtype.kind in "biuf":
             found[name] = value.astype(np.float64)
         else:
             labelled[name] = value.astype(str)
-    for name, group in part.groups.items():
-        if name not in part.features:
+    for name, group in evalset.groups.items():
+        if name not in evalset.features:
             labelled[name] = group.values().astype(str)
     for name, texts in labelled.items():
         labels, counts = np.unique(texts, return_counts=True)

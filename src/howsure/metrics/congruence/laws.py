@@ -39,12 +39,12 @@ _MISSED = 1e-5  # of probability: a law's own cdf may be that far from its own s
 _WHOLE = 2.0**53  # counts above are not all numbers
 
 
-def embeds_exactly(held: EvalSet) -> bool:
+def embeds_exactly(evalset: EvalSet) -> bool:
     """Whether the belief of every row has an exact embedding; raises as `law_of`."""
-    return _exact(held) is not None
+    return _exact(evalset) is not None
 
 
-def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:
+def belief_of(evalset: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:
     """The predictive laws of an evaluation set in the form that congruence takes.
 
     Normal laws, their mixtures, samples and laws of counts embed exactly. Counts are listed up to
@@ -56,27 +56,27 @@ def belief_of(held: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -
     past that there is no exact mode.
     """
     if mode == "exact":
-        found = _exact(held)
+        found = _exact(evalset)
         if found is None:
             raise UnanswerableError("the distributions have no exact embedding")
         return found
-    law, rng = law_of(held), child(seed, "congruence draws", held.model)
+    law, rng = law_of(evalset), child(seed, "congruence draws", evalset.model)
     if isinstance(law, Samples):  # no member twice, so that y and the draws are exchangeable
         order = np.argsort(rng.random(law.sorted_samples.shape), axis=1)[:, :draws]
         return Draws(np.take_along_axis(law.sorted_samples, order, axis=1))
     return Draws(law.sample(rng, draws))
 
 
-def law_of(held: EvalSet) -> Prediction:
+def law_of(evalset: EvalSet) -> Prediction:
     """The predictive law of an evaluation set."""
-    for belief in held.beliefs:
+    for belief in evalset.beliefs:
         if isinstance(belief, LAWS):
             return belief
     raise UnanswerableError("congruence needs a predictive distribution or samples")
 
 
-def _exact(held: EvalSet) -> Belief | None:
-    return exact_belief(law_of(held), float(np.std(held.y)) / _SHARPER)
+def _exact(evalset: EvalSet) -> Belief | None:
+    return exact_belief(law_of(evalset), float(np.std(evalset.y)) / _SHARPER)
 
 
 def exact_belief(law: Prediction, bandwidth: float) -> Belief | None:

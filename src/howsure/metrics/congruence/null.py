@@ -231,9 +231,9 @@ def _noting(
     differences: Iterator[FloatArray], weights: Any, errors: list[FloatArray]
 ) -> Iterator[FloatArray]:
     """The differences as they are, after noting their weighted errors."""
-    for part in differences:
-        errors.append(lengths(weights @ part))
-        yield part
+    for difference in differences:
+        errors.append(lengths(weights @ difference))
+        yield difference
 
 
 def _near(observed: FloatArray, null: FloatArray) -> NearErrors:
@@ -430,7 +430,7 @@ def mean_cce(
     points = reference.points(grid)
     targets = [reference.target, *(_target(reference, belief) for belief in repeats)]
     stacked = np.hstack(targets)
-    edges = np.cumsum([part.shape[1] for part in targets])[:-1]
+    edges = np.cumsum([target.shape[1] for target in targets])[:-1]
     rows = len(reference.y)
 
     def means(solution: Solution, shares: FloatArray | None) -> FloatArray:

@@ -292,7 +292,7 @@ def _u_statistic(
 
 
 def _beside_null(
-    found: Estimate,
+    estimate: Estimate,
     rows: _DifferentRows,
     blocks: list[_Pairs],
     outputs: _Outputs,
@@ -303,7 +303,7 @@ def _beside_null(
 ) -> Estimate:
     """With the range of right models, and the share of them with a value as large."""
     if not replicates:
-        return found
+        return estimate
     seen = _mean_h(outputs.difference(rows.y)[:, None], rows.counts, blocks)[0]
     total = float(rows.counts.sum())
     if total > len(rows.y):  # each time that a row was seen, its y is drawn anew
@@ -326,11 +326,11 @@ def _beside_null(
         drawn *= math.sqrt(sum(len(block.alike) * (len(block.alike) - 1) for block in blocks))
         drawn /= math.sqrt(pairs)
     return replace(
-        found,
+        estimate,
         null_lower=float(np.quantile(drawn, 0.025)),
         null_upper=float(np.quantile(drawn, 0.975)),
         p=float((1 + np.count_nonzero(drawn >= seen)) / (1 + len(drawn))),
-        details={**found.details, "null_draws": float(len(drawn))},
+        details={**estimate.details, "null_draws": float(len(drawn))},
     )
 
 

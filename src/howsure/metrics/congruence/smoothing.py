@@ -29,7 +29,7 @@ def largest_kernel(kernel: Kernel, *groups: Array) -> float:
     for rows in groups:
         check_range(kernel, rows, "x")
     values = [kernel.diagonal(rows) for rows in groups]
-    peak = max(float(part.max()) for part in values)
+    peak = max(float(value.max()) for value in values)
     if min(float(part.min()) for part in values) < 0.0:
         raise InputError(
             f"kernel must be positive definite, got {kernel.describe()}, which is negative at a "
@@ -48,8 +48,8 @@ def nystrom_error(
 ) -> tuple[float, float]:
     """Estimated error on a grid, typical and largest, summed over systems that approximate."""
     estimates = [
-        system.estimate_error(part, grid)
-        for system, part in zip(systems, targets, strict=True)
+        system.estimate_error(target, grid)
+        for system, target in zip(systems, targets, strict=True)
         if isinstance(system, NystromSystem)
     ]
     return sum(pair[0] for pair in estimates), sum(pair[1] for pair in estimates)

@@ -157,12 +157,12 @@ def congruence_mode(
     everything: bool = False,
 ) -> Mode:
     """The mode that serves all models: exact where every belief that is used embeds exactly."""
-    exact = all(embeds_exactly(_used(held, seed, everything=everything)) for held in evalsets)
+    exact = all(embeds_exactly(_used(evalset, seed, everything=everything)) for evalset in evalsets)
     return "exact" if exact and draws is None else "samples"
 
 
 def assess_congruence(
-    held: EvalSet,
+    evalset: EvalSet,
     mode: Mode,
     *,
     seed: int = 0,
@@ -171,29 +171,29 @@ def assess_congruence(
     beside: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> CongruenceReport:
     """Mean CCE beside that of a perfectly congruent model, and where the model is wrong."""
-    with part_of(f"congruence of {held.model}"):
+    with part_of(f"congruence of {evalset.model}"):
         return attempt(
-            f"mean_cce of {held.model}",
-            lambda: _assessed(held, mode, seed, everything, options, beside or {}),
-            lambda reason: unanswered(held, reason),
+            f"mean_cce of {evalset.model}",
+            lambda: _assessed(evalset, mode, seed, everything, options, beside or {}),
+            lambda reason: unanswered(evalset, reason),
         )
 
 
-def unanswered(held: EvalSet, reason: str) -> CongruenceReport:
+def unanswered(evalset: EvalSet, reason: str) -> CongruenceReport:
     """The report of a set without an answer."""
-    return CongruenceReport(_record(held, Estimate(math.nan, reason=reason)))
+    return CongruenceReport(_record(evalset, Estimate(math.nan, reason=reason)))
 
 
 def _assessed(
-    held: EvalSet,
+    evalset: EvalSet,
     mode: Mode,
     seed: int,
     everything: bool,
     options: CongruenceOptions,
     beside: Mapping[str, npt.NDArray[Any]],
 ) -> CongruenceReport:
-    rows = reference_places(held, seed=seed, everything=everything)
-    part = held if len(rows) == held.n else held.take(rows)
+    rows = reference_places(evalset, seed=seed, everything=everything)
+    part = evalset if len(rows) == evalset.n else evalset.take(rows)
     report_progress("reference", 0, 4)
     reference = fitted_reference(part, mode, seed=seed, options=options)
     reference.solution()
@@ -214,7 +214,7 @@ def _assessed(
         p=null.p_value,
         n=part.n,
     )
-    record = _record(held, found)
+    record = _record(evalset, found)
     report_progress(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
     known = {name: value[rows] for name, value in beside.items()}
@@ -234,12 +234,12 @@ def _assessed(
         "tree": lambda: _explained(part, score.values, mode, seed, options, null.p_value <= 0.05),
     }
     made = [
-        attempt(f"{name} of congruence of {held.model}", make, lambda _: None)
-        for name, make in makers.items()
+        attempt(f"{name} of congruence of {evalset.model}", maker, lambda _: None)
+        for name, maker in makers.items()
     ]
     report_progress("done", 4, 4)
     curves: tuple[Curve, ...] = attempt(
-        f"rejection by congruence of {held.model}",
+        f"rejection by congruence of {evalset.model}",
         partial(rejection_curves, part, score.values),
         lambda _: (),
     )
@@ -247,33 +247,33 @@ def _assessed(
     return CongruenceReport(record, tables, curves, rows[places])
 
 
-def reference_rows(held: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
+def reference_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
     """The rows that a reference is fitted on: all, or 2,000 chosen by their content."""
-    rows = reference_places(held, seed=seed, everything=everything)
-    return held if len(rows) == held.n else held.take(rows)
+    rows = reference_places(evalset, seed=seed, everything=everything)
+    return evalset if len(rows) == evalset.n else evalset.take(rows)
 
 
-def reference_places(held: EvalSet, *, seed: int = 0, everything: bool = False) -> IntArray:
+def reference_places(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> IntArray:
     """Where the rows of `reference_rows` stand, in rising order; errors as there."""
-    if held.embedding is None:
+    if evalset.embedding is None:
         raise UnanswerableError("congruence needs inputs: features or an embedding")
-    if held.weights is not None or held.cluster is not None:
+    if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("congruence needs independent, unweighted rows")
-    law_of(held)
-    return _places(held, seed, everything=everything)
+    law_of(evalset)
+    return _places(evalset, seed, everything=everything)
 
 
-def support_rows(held: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
+def support_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
     """The same of a reference whose predictions need state no distribution."""
-    if held.weights is not None or held.cluster is not None:
+    if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("a reference needs independent, unweighted rows")
-    return held.take(_places(held, seed, everything=everything))
+    return evalset.take(_places(evalset, seed, everything=everything))
 
 
-def _places(held: EvalSet, seed: int, *, everything: bool) -> IntArray:
-    if everything or held.n <= MOST_ROWS or held.embedding is None:
-        return np.arange(held.n)
-    return _chosen(held.y, held.embedding, seed)
+def _places(evalset: EvalSet, seed: int, *, everything: bool) -> IntArray:
+    if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
+        return np.arange(evalset.n)
+    return _chosen(evalset.y, evalset.embedding, seed)
 
 
 def _chosen(y: FloatArray, embedding: FloatArray, seed: int) -> IntArray:
@@ -281,28 +281,28 @@ def _chosen(y: FloatArray, embedding: FloatArray, seed: int) -> IntArray:
     return np.sort(subsample(keys, MOST_ROWS, seed=seed, name="congruence"))
 
 
-def _used(held: EvalSet, seed: int, *, everything: bool) -> EvalSet:
+def _used(evalset: EvalSet, seed: int, *, everything: bool) -> EvalSet:
     """The rows of `reference_places`; all of a set that has no answer."""
-    if everything or held.n <= MOST_ROWS or held.embedding is None:
-        return held
-    return held.take(_chosen(held.y, held.embedding, seed))
+    if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
+        return evalset
+    return evalset.take(_chosen(evalset.y, evalset.embedding, seed))
 
 
 def fitted_reference(
-    part: EvalSet,
+    evalset: EvalSet,
     mode: Mode,
     *,
     seed: int = 0,
     options: CongruenceOptions = _PLAIN,
 ) -> CongruenceReference:
     """Fit a reference on labelled rows; it scores any inputs without labels."""
-    assert part.embedding is not None
-    belief = belief_of(part, mode, seed=seed, draws=options.draws or DRAWS)
+    assert evalset.embedding is not None
+    belief = belief_of(evalset, mode, seed=seed, draws=options.draws or DRAWS)
     return CongruenceReference(
-        part.embedding,
-        part.y,
+        evalset.embedding,
+        evalset.y,
         belief,
-        kernel=options.kernel_for(part.embedding.shape[1]),
+        kernel=options.kernel_for(evalset.embedding.shape[1]),
         bandwidth=options.bandwidth,
         regularization=options.regularization,
     )
@@ -310,7 +310,7 @@ def fitted_reference(
 
 def right_model(
     reference: CongruenceReference,
-    part: EvalSet,
+    evalset: EvalSet,
     mode: Mode,
     *,
     grid: FloatArray | None = None,
@@ -320,10 +320,10 @@ def right_model(
     near: Any = None,
 ) -> NullReference:
     """What the errors would be if every y were drawn from its belief."""
-    law = law_of(part)
+    law = law_of(evalset)
     outcomes: Outcomes | None = None
     if mode == "samples":
-        outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, part.model, seed)
+        outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, evalset.model, seed)
     found = null_reference(
         reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed, near=near
     )
@@ -363,12 +363,12 @@ def _describe_null(null: NullReference) -> dict[str, str | float]:
     return told
 
 
-def _record(held: EvalSet, found: Estimate) -> Record:
-    return record_of(_ENTRIES[0], found, held, source="embedding")
+def _record(evalset: EvalSet, estimate: Estimate) -> Record:
+    return record_of(_ENTRIES[0], estimate, evalset, source="embedding")
 
 
 def _explained(
-    part: EvalSet,
+    evalset: EvalSet,
     values: FloatArray,
     mode: Mode,
     seed: int,
@@ -380,22 +380,22 @@ def _explained(
     An error given the inputs alone is an average over groups, so that a group in which the model
     is wrong would stay unseen wherever its inputs are those of the others.
     """
-    new = {name: group for name, group in part.groups.items() if name not in part.features}
-    if not new or part.n < 100:
-        return tree_table(part, values, seed, proven)
-    assert part.embedding is not None
-    kernel = options.kernel_for(part.embedding.shape[1])
+    new = {name: group for name, group in evalset.groups.items() if name not in evalset.features}
+    if not new or evalset.n < 100:
+        return tree_table(evalset, values, seed, proven)
+    assert evalset.embedding is not None
+    kernel = options.kernel_for(evalset.embedding.shape[1])
     reference = CongruenceReference(
-        _with_groups(part.embedding, [group.values() for group in new.values()], kernel),
-        part.y,
-        belief_of(part, mode, seed=seed, draws=options.draws or DRAWS),
+        _with_groups(evalset.embedding, [group.values() for group in new.values()], kernel),
+        evalset.y,
+        belief_of(evalset, mode, seed=seed, draws=options.draws or DRAWS),
         kernel=kernel,
         regularization=options.regularization,
     )
     notes = f"CCE given the inputs and {', '.join(new)}."
     with part_of("groups"):
         errors = reference.score().values
-    return tree_table(part, errors, seed, proven, notes)
+    return tree_table(evalset, errors, seed, proven, notes)
 
 
 def _with_groups(

@@ -54,17 +54,17 @@ def some_rows(view: View, most: int) -> View:
     return view.of(np.sort(subsample(keys, most, seed=view.seed, name="part of score")))
 
 
-def right_outcomes(part: View, draws: int) -> Iterator[View]:
+def right_outcomes(view: View, draws: int) -> Iterator[View]:
     """The same forecasts where each y is drawn from its own.
 
     A y outside a table of quantiles by an unknown amount is infinite.
     """
     from howsure.metrics.view import KIND_PRIORITY  # which reads the catalogue
 
-    held = part.evalset
+    held = view.evalset
     if held.units is not None:
         raise UnanswerableError("rows depend, and each y would be drawn by itself")
-    if copies(part) > DRAWN:
+    if copies(view) > DRAWN:
         raise UnanswerableError(f"y is drawn for at most {DRAWN:,} rows")
     if held.weights is not None and held.weights.kind == "frequency":
         rows = np.repeat(np.arange(held.n), held.weights.values.astype(np.int64))
@@ -73,7 +73,7 @@ def right_outcomes(part: View, draws: int) -> Iterator[View]:
     belief = next((b for kind in drawers for b in held.beliefs if isinstance(b, kind)), None)
     if belief is None:
         raise UnanswerableError(_ALONE)
-    whole = part.on(held)
+    whole = view.on(held)
     others = tuple(each for each in held.beliefs if each is not belief)
     given = {}
     for name in () if belief.draws else ("knowledge", "shown", "mean_point"):
@@ -83,8 +83,8 @@ def right_outcomes(part: View, draws: int) -> Iterator[View]:
             continue
     keys = row_keys(held.y, *(each for b in held.beliefs for each in b.numbers().values()))
     for number in range(draws):
-        y, redrawn = belief.redrawn(held.y, row_uniforms(part.seed, f"outcome {number}", keys))
-        yield part.on(replace(held, y=y, beliefs=(redrawn, *others)), given=given)
+        y, redrawn = belief.redrawn(held.y, row_uniforms(view.seed, f"outcome {number}", keys))
+        yield view.on(replace(held, y=y, beliefs=(redrawn, *others)), given=given)
 
 
 def copies(view: View) -> int:

@@ -84,7 +84,7 @@ def _decomposed(
             larger = int((draws[:, 0] >= found.miscalibration.value).sum())
             estimates[0] = replace(estimates[0], p=(1 + larger) / (1 + len(draws)))
     else:
-        estimates = [_without(each, _ASKED) for each in estimates]
+        estimates = [_without(estimate, _ASKED) for estimate in estimates]
     if part is not view:
         n = float(held.n) if held.weights is None else held.weights.effective_n
         estimates = [replace(each, n=n) for each in estimates]
@@ -132,7 +132,7 @@ def score_parts(evaluation: Evaluation) -> list[Table]:
             "dsc": parts.discrimination,
             "unc": parts.uncertainty,
         }
-        if not all(math.isfinite(each.value) for each in estimates.values()):
+        if not all(math.isfinite(estimate.value) for estimate in estimates.values()):
             continue
         columns: dict[str, npt.NDArray[Any]] = {
             "measure": np.array([title]),
