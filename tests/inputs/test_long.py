@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import howsure
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.inputs import explain, load, load_inputs, load_new, load_unlabelled, write_table
+from howsure.inputs import explain, load, load_new, load_unlabelled, write_table
 from howsure.predictions import EvalSet, Quantiles, Samples
 
 SETTINGS = examples(60)
@@ -493,8 +493,6 @@ def test_commands_that_need_a_row_for_each_case_refuse_it() -> None:
     wide = {"y": [1.0, 2.0], "mean": [1.0, 2.0], "sd": [1.0, 1.0], "x_a": [1.0, 2.0]}
     with pytest.raises(InputError, match=said):
         load_unlabelled({**LONG, "x_a": range(12)}, load(wide))
-    with pytest.raises(InputError, match=said):
-        load_inputs({**LONG, "x_a": range(12)}, {"x_a": np.zeros(1)})
 
 
 def test_new_rows_with_a_level_that_is_none_are_read() -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.inputs import load, load_inputs, load_new, load_unlabelled, open_table, write_table
+from howsure.inputs import load, load_new, load_unlabelled, open_table, write_table
 from howsure.inputs.sources import is_huge
 
 FORMS = (".parquet", ".arrow", ".csv", ".csv.gz", ".tsv.zst")
@@ -66,8 +66,6 @@ def test_rows_without_y_are_read_from_folders_too(ending: str, tmp_path: Path) -
     assert (new.n, new.evalset.n, new.labelled) == (60, 60, False)
     unlabelled = load_unlabelled(folder, reference)
     np.testing.assert_array_equal(unlabelled.features["age"], np.arange(60))
-    held = load_inputs(folder, reference.evalsets[0].features)
-    np.testing.assert_array_equal(held["age"], np.arange(60))
 
 
 def test_models_in_folders_are_compared(tmp_path: Path) -> None:

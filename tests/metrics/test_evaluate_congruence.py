@@ -13,7 +13,7 @@ from scipy import stats
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure.inputs import load_inputs
+from howsure.inputs import load, load_unlabelled
 from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
 from howsure.metrics.congruence.examples import map_table, tree_table
 from howsure.metrics.congruence.laws import belief_of
@@ -150,8 +150,11 @@ def test_a_monitor_flags_where_the_model_is_wrong_without_labels() -> None:
 def test_unlabelled_rows_must_look_like_the_reference(
     table: dict[str, list[object]], match: str
 ) -> None:
+    features = wave(60).features
+    columns = {name: np.zeros(60) for name in ("y", "mean")} | {"sd": np.ones(60)}
+    reference = load({**columns, **features}, features=[*features])
     with pytest.raises(InputError, match=match):
-        load_inputs(table, wave(60).features)
+        load_unlabelled(table, reference)
 
 
 def grouped(n: int = 1200, *, seed: int = 0, apart: bool = False) -> EvalSet:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from howsure.inputs.tables import explain as explain
     from howsure.inputs.tables import load as load
     from howsure.inputs.unlabelled import Unlabelled as Unlabelled
-    from howsure.inputs.unlabelled import load_inputs as load_inputs
     from howsure.inputs.unlabelled import load_unlabelled as load_unlabelled
     from howsure.inputs.write import write_table as write_table
 
@@ -31,7 +30,7 @@ _HOMES = {
     "source": "Source",
     "sources": "open_table",
     "tables": "Loaded explain load",
-    "unlabelled": "Unlabelled load_inputs load_unlabelled",
+    "unlabelled": "Unlabelled load_unlabelled",
     "write": "write_table",
 }
 

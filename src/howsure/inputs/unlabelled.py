@@ -150,20 +150,6 @@ def load_bare(
     return Loaded(evalsets=evalsets, roles=inputs, texts=texts, images=images)
 
 
-def load_inputs(
-    source: Any,
-    like: Mapping[str, npt.NDArray[Any]],
-    *,
-    encoding: str | None = None,
-    decimal: str = ".",
-) -> dict[str, npt.NDArray[Any]]:
-    """Read the columns of a table that a labelled reference calls features."""
-    table = next(sources(source, encoding, decimal))
-    refuse_long(table)
-    _check_present(table, tuple(like), "features")
-    return _features(table, like)
-
-
 def _whole_cells(table: Source, roles: Roles) -> ParsedColumns:
     """The cells of the columns that have roles, none of which may be missing or infinite."""
     cells = read_cells(table, roles)

@@ -15,11 +15,13 @@ from howsure.core.convert import checked, json_number, plain, restored
 from howsure.core.errors import InputError
 from howsure.core.formats import fixed, number
 from howsure.core.registry import check_known
+from howsure.core.times import FEWEST_TIMES
 from howsure.metrics.catalogue import catalogue
 from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.shared import SharedScore, scored, shared_by_all
 from howsure.metrics.wording import between
 from howsure.predictions import EvalSet
+from howsure.predictions.panels import lone
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.location_scale import FRAMED, LocationScale, moved
 from howsure.report.recalibrate import recalibrate
@@ -141,6 +143,8 @@ def learn(
         if present is not None and present.method:
             return _ended(rows, days, promise, after, present)
         why = f": {advice.sentence}" if advice is not None and advice.sentence else ""
+        if lone(rows, np.unique(days, return_inverse=True)[1], None):
+            why = f": as many rows every day look like series, whose days must be {FEWEST_TIMES}"
         raise InputError(
             f"the rows must show a fault that a recalibration corrects, got {rows.n:,} rows since "
             f"{promise.day_in_words(int(days.min()))} of which none is proven to help{why}"
