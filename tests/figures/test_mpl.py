@@ -26,6 +26,7 @@ EVERY = (
         name="words",
         question="Which?",
         layers=(
+            Layer(mark=Mark.POINTS, x=np.zeros(1), y=np.ones(1), series="points"),
             Layer(mark=Mark.TEXT, x=np.zeros(1), y=np.ones(1), series="names", labels=("first",)),
         ),
     ),

@@ -115,8 +115,8 @@ def _skewness_left(evalset: EvalSet, divided: Sequence[Grouping]) -> FloatArray:
     mass = evalset.mass
     held = np.concatenate([np.bincount(g.codes, mass, len(g.labels)) for g in divided])
     share = held / mass.sum()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((1.0 - 2.0 * share) / np.sqrt(held * (1.0 - share)))
+    spread = np.sqrt(held * (1.0 - share))  # 0 of no row, and of all: these have no surplus
+    return np.divide(1.0 - 2.0 * share, spread, out=np.zeros(len(share)), where=spread > 0.0)
 
 
 def _robust_scores(
