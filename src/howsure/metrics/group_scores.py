@@ -116,7 +116,9 @@ def _skewness_left(evalset: EvalSet, divided: Sequence[Grouping]) -> FloatArray:
     held = np.concatenate([np.bincount(g.codes, mass, len(g.labels)) for g in divided])
     share = held / mass.sum()
     spread = np.sqrt(held * (1.0 - share))  # 0 of no row, and of all: these have no surplus
-    return np.divide(1.0 - 2.0 * share, spread, out=np.zeros(len(share)), where=spread > 0.0)
+    factor = np.zeros(len(share))
+    np.divide(1.0 - 2.0 * share, spread, out=factor, where=spread > 0.0)
+    return factor
 
 
 def _robust_scores(
