@@ -14,6 +14,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.convert import checked, json_number, plain, restored
 from howsure.core.errors import InputError
 from howsure.core.formats import fixed, number
+from howsure.core.labels import Categories
 from howsure.core.registry import check_known
 from howsure.core.times import FEWEST_TIMES
 from howsure.metrics.catalogue import catalogue
@@ -137,13 +138,16 @@ def learn(
     InputError
         If none is, and none is in use.
     """
+    if promise.row_id and not promise.recurring:  # rows of other things each day are no series
+        places = np.arange(rows.n)
+        rows = replace(rows, series=Categories(places, places))
     trials = try_recalibrations(rows)
     advice = trials.advice
     if advice is None or not advice.method:
         if present is not None and present.method:
             return _ended(rows, days, promise, after, present)
         why = f": {advice.sentence}" if advice is not None and advice.sentence else ""
-        if lone(rows, np.unique(days, return_inverse=True)[1], None):
+        if rows.series is None and lone(rows, np.unique(days, return_inverse=True)[1], None):
             why = f": as many rows every day look like series, whose days must be {FEWEST_TIMES}"
         raise InputError(
             f"the rows must show a fault that a recalibration corrects, got {rows.n:,} rows since "
