@@ -9,7 +9,7 @@ import numpy as np
 from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.predictions import EvalSet
-from howsure.predictions.panels import series_of, unnamed
+from howsure.predictions.evalset import series_of, unnamed
 
 
 def of_panel(**columns: object) -> EvalSet:

@@ -64,13 +64,13 @@ STANDINGS = (
 """Each wording of `comparison`."""
 
 
-def row_fault(name: str, *, bad: bool = False, **facts: Any) -> RowFault:
-    return RowFault(name=name, rows=30.0, share=0.03, bad=bad, facts=facts)
+def row_fault(name: str, *, bad: bool = False, harmless: bool = False, **facts: Any) -> RowFault:
+    return RowFault(name=name, rows=30.0, share=0.03, bad=bad, harmless=harmless, facts=facts)
 
 
 ROW_FAULTS = (
-    row_fault("copies", n=1_000, distinct=200, together=True),
-    row_fault("copies", n=1_000, distinct=200, together=False),
+    row_fault("copies", n=1_000, distinct=200, harmless=True),
+    row_fault("copies", n=1_000, distinct=200),
     row_fault("corrected"),
     row_fault("variance", bad=True, read="variance", times=20.512),
     row_fault("variance", read="variance", times=20.512),

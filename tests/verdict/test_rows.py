@@ -351,7 +351,7 @@ def test_copies_in_a_sample_are_told_and_are_no_clusters() -> None:
     held = replace(drawn(normal, 100, 0).take(np.repeat(np.arange(100), 5)), share=0.5)
     (followed,), _ = follow([held], content_order([held]))
     assert followed.cluster is None
-    assert not fault(held, "copies").facts["together"]
+    assert not fault(held, "copies").harmless
 
 
 def test_no_advice_comes_of_copies_in_two_folds() -> None:
@@ -784,9 +784,9 @@ def test_clusters_that_hold_copies_and_others_name_what_they_share() -> None:
     apart = replace(held, cluster=Categories.checked(np.arange(500) % 5, "cluster"))
     found = copies([apart])
     assert found is not None
-    assert not found.fault.facts["together"]
+    assert not found.fault.harmless
     alike = replace(held, cluster=Categories.checked(np.repeat(np.arange(100), 5), "cluster"))
-    assert fault(alike, "copies").facts["together"]
+    assert fault(alike, "copies").harmless
 
 
 def test_rows_of_a_random_walk_are_not_in_another_unit() -> None:

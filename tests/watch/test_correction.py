@@ -130,7 +130,7 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(tmp_path: Path)
         watch.correct(rows(60, 70), since="2024-03-01")
     panel = {name: values[: 10 * (ROWS - 10)] for name, values in rows(60, 80).items()}
     panel["day"] = DAY + np.repeat(np.arange(60, 70), ROWS - 10)
-    with pytest.raises(InputError, match="look like series, whose days must be 30"):
+    with pytest.raises(InputError, match="may be series, and need 30 days"):
         watch.correct({**panel, "y": 1.6 * panel["y"]}, since="2024-03-01")
     with pytest.raises(InputError, match="since must be a date, as time is, got 'soon'"):
         watch.correct(rows(60, 70), since="soon")

@@ -107,11 +107,11 @@ class ReadPlan:
         first_row: int,
         *,
         from_text: bool,
-        told: bool = False,
+        with_bare: bool = False,
     ) -> Batch:
         """The evaluation sets of some rows, the first of which has this number in its file.
 
-        And what was `told` of rows that lack y alone.
+        Rows that lack y alone come with it on demand, as sets beside.
         """
         table = self._in_one_zone(table, title)
         source = ReadRows(table, title, from_text=from_text, decimal=self.decimal)
@@ -131,7 +131,7 @@ class ReadPlan:
         idle = len(places) == 0 or (weights is not None and not weights.any())
         with counted(first_row, places, lines=from_text):
             made = () if idle else self._built(parts, first_row + places)
-        if made and told:
+        if made and with_bare:
             others = without_y(every, lacking, int(places[0]))
             made = tuple(replace(m, without_y=rest) for m, rest in zip(made, others, strict=True))
         counts = {name: int(held.sum()) for name, held in gone.items()}

@@ -36,7 +36,7 @@ from howsure.metrics.shared import (
     shared_by_most,
 )
 from howsure.predictions import EvalSet, check_same_rows, content_order
-from howsure.predictions.panels import lone, series_of
+from howsure.predictions.evalset import lone, series_of
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
@@ -244,7 +244,7 @@ def _as_they_are(
     """One measure's differences, of every pair of models for which it means the same."""
     known = {place: row_scores(evaluation, *key) for place, evaluation in enumerate(evaluations)}
     scores = {place: held for place, held in known.items() if held is not None}
-    means = {score: meaning(evaluations[score], *key) for score in scores}
+    means = {model: meaning(evaluations[model], *key) for model in scores}
     asked = []
     for a, b in pairs:
         if a not in scores or b not in scores:

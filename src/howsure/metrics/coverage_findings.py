@@ -63,9 +63,7 @@ def _coverage_at(case: Case) -> Draft:
 
     if least < cover.value < most:
         p = 1.0
-    elif (
-        case.evalset.independent
-    ):  # past the most: y strictly inside more often than the least claims
+    elif case.evalset.independent:  # past the most: y strictly inside more often than the least
         hits = cover.value - (most - least if cover.value >= most else 0.0)
         p = float(binomial_test(round(hits * cover.n), cover.n, least))
     elif case.evalset.chronology is not None:

@@ -237,7 +237,7 @@ def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalS
     row, file = place_names(reading)
     names = [name for name in table.column_names if name not in (row, file)]
     rows = table.select(names)
-    made = reading.batch(rows, "the table", 0, from_text=from_text, told=True).evalsets
+    made = reading.batch(rows, "the table", 0, from_text=from_text, with_bare=True).evalsets
     if row not in table.column_names:
         return made
     called: npt.NDArray[Any] = table[row].to_numpy()

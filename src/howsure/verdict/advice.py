@@ -54,7 +54,7 @@ from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged
 from howsure.verdict.findings import headline_coverage, questions
-from howsure.verdict.without_y import least_width
+from howsure.verdict.without_y import LACKING, least_width
 
 MOST_ROWS = 20_000
 FOLDS = 5
@@ -77,7 +77,6 @@ _HARM = 0.005
 """Share of a part's score that a recalibration may add to it."""
 _BY_WIDTH = ("the narrowest third", "the third of middle width", "the widest third")
 _IN_TIME = ("the first third in time", "the second third in time", "the last third in time")
-_WITHOUT_Y = "rows without y"
 _MOST_PARTS = 50
 """Groups of a column past which it makes no parts."""
 _FLOOR = 0.1
@@ -466,7 +465,7 @@ class _Bench:
             cured = clear and aimed <= set(heals) and not spoiled
             proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
             harms = _harmed(each.drop, rows, unit, parts)
-            harms = harms or (_WITHOUT_Y if each.width < least else "")
+            harms = harms or (LACKING if each.width < least else "")
             healed_by_any = (name for name in self.red if questions()[name].healed == "any")
             mendable = (*each.candidate.aims, *healed_by_any)
             tried.append(
@@ -491,16 +490,17 @@ class _Bench:
         return headline_coverage(choose_coverages(self.evalset, self.coverages))
 
     def _narrowed(self, after: EvalSet) -> float:
-        """Mean width of finite intervals as a share of that before; 1 where none has two ends."""
-        widths = []
-        for evalset in (self.evalset, after):
-            try:
-                lower, upper = View(evalset).get("ends", self._headline)
-            except UnanswerableError:
-                return 1.0
-            mass = np.where(np.isfinite(upper - lower), counts(evalset), 0.0)
-            widths.append(float(mass @ np.nan_to_num(upper - lower, posinf=0.0) / mass.sum()))
-        return widths[1] / widths[0] if widths[0] > 0.0 else 1.0
+        """Mean width as a share of that before, of rows whose intervals are finite in both; 1
+        where there are none.
+        """
+        try:
+            ends = [View(each).get("ends", self._headline) for each in (self.evalset, after)]
+        except UnanswerableError:
+            return 1.0
+        widths = np.stack([upper - lower for lower, upper in ends])
+        finite = np.isfinite(widths).all(axis=0)
+        before, now = (widths[:, finite] @ counts(self.evalset)[finite]).tolist()
+        return now / before if before > 0.0 else 1.0
 
     def _advice(self, trial: RecalibrationTrial, score: str) -> Advice:
         names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")

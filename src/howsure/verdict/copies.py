@@ -32,6 +32,7 @@ class RowFault:
     rows: float  # how many
     share: float  # of all
     bad: bool = False
+    harmless: bool = False  # tests allow for it, or nothing shows that it matters
     explains: Mapping[str, float] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -101,7 +102,8 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
         name="copies",
         rows=float(n - distinct),
         share=(n - distinct) / n,
-        facts={"n": n, "distinct": distinct, "together": not named and first.share == 1.0},
+        harmless=not named and first.share == 1.0,
+        facts={"n": n, "distinct": distinct},
     )
     return Copies(Categories(codes, np.arange(1, distinct + 1)), fault)
 

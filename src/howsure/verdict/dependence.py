@@ -31,7 +31,7 @@ from howsure.metrics.calibration.components import legendre
 from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet, Intervals
-from howsure.predictions.panels import series_of, unnamed
+from howsure.predictions.evalset import series_of, unnamed
 from howsure.stats.changes import find_changes
 from howsure.stats.estimate import spread_of
 from howsure.stats.memory import HARDLY

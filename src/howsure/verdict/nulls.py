@@ -490,7 +490,7 @@ class _Stack:
             evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
             for coverage in {str(each.coverage): each.coverage for each in scores}.values():
                 views = self._views(evalsets, uniforms, coverage)
-                for each in [score for score in scores if str(score.coverage) == str(coverage)]:
+                for each in [metric for metric in scores if str(metric.coverage) == str(coverage)]:
                     what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
                     found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
                     if isinstance(found, str):

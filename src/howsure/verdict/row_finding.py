@@ -28,7 +28,7 @@ def _draft(case: Case) -> Draft:
     return Draft(
         effect=faults[0].share,
         n=float(case.evalset.n),
-        good=all(each.facts.get("together", False) for each in faults),
+        good=all(fault.harmless for fault in faults),
         facts={"found": faults, "bad": any(each.bad for each in faults)},
     )
 
@@ -66,7 +66,7 @@ def _without_y(fault: RowFault) -> str:
 def _copies(fault: RowFault) -> str:
     n, distinct = int(fault.facts["n"]), int(fault.facts["distinct"])
     seen = f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat."
-    if not fault.facts["together"]:
+    if not fault.harmless:
         return f"{seen} Remove copies, or name what they share with --cluster."
     return (
         f"{seen} Copies count as one cluster; remove them, or name what they share with --cluster."

@@ -25,6 +25,8 @@ from howsure.verdict.copies import RowFault
 
 NAME = "without_y"
 """Of the check."""
+LACKING = "rows without y"
+"""What narrower intervals may be wrong for."""
 _DRAWS, _AT_ONCE = 999, 2_000_000
 _FEWEST = 5
 """Rows with y, without it, or of a group, without which nothing sets them apart."""
@@ -42,14 +44,14 @@ def without_y(case: Case) -> RowFault | None:
         return None
     known, lacking = _count(held), _count(rest)
     facts: dict[str, Any] = {"n": known + lacking, "apart": _what_is_apart(held, rest)}
-    facts["together"] = not facts["apart"]
     try:
         hits = known * float(np.average(case.array("covered"), weights=held.multiplicities))
     except UnanswerableError:
         pass
     else:
         facts["between"] = (hits / facts["n"], (hits + lacking) / facts["n"])
-    return RowFault(name=NAME, rows=lacking, share=lacking / facts["n"], facts=facts)
+    share, harmless = lacking / facts["n"], not facts["apart"]
+    return RowFault(name=NAME, rows=lacking, share=share, harmless=harmless, facts=facts)
 
 
 def _count(evalset: EvalSet) -> float:

@@ -12,6 +12,7 @@ from howsure.metrics.finding import FEWEST_ROWS, LEVEL, Draft, Finding
 from howsure.metrics.wording import points
 from howsure.recalibration.registry import METHODS
 from howsure.verdict.findings import questions
+from howsure.verdict.without_y import LACKING
 
 if TYPE_CHECKING:
     from howsure.recalibration import FittedParameter
@@ -157,6 +158,12 @@ def _named(ids: Sequence[str]) -> str:
     return listed([questions()[each].name or each for each in ids], last="or")
 
 
+def _why_harmful(part: str) -> str:
+    if part == LACKING:
+        return f"{LACKING} may be those of the largest errors"
+    return f"it would harm {part}"
+
+
 def nothing_helps(
     red: Sequence[Finding],
     nearest: tuple[str, float, int] | None,
@@ -170,7 +177,7 @@ def nothing_helps(
     elif refused is not None:
         told = (
             f"Recalibration by {refused.method} would cut the {score} by {percent(refused.gain)}. "
-            f"It was refused, because it would harm {refused.harms}."
+            f"It was refused, because {_why_harmful(refused.harms)}."
         )
     else:
         told = "Nothing that was tried helps beyond chance."

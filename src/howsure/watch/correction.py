@@ -22,7 +22,7 @@ from howsure.metrics.measure import Evaluation, evaluate
 from howsure.metrics.shared import SharedScore, scored, shared_by_all
 from howsure.metrics.wording import between
 from howsure.predictions import EvalSet
-from howsure.predictions.panels import lone
+from howsure.predictions.evalset import lone
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.location_scale import FRAMED, LocationScale, moved
 from howsure.report.recalibrate import recalibrate
@@ -148,7 +148,7 @@ def learn(
             return _ended(rows, days, promise, after, present)
         why = f": {advice.sentence}" if advice is not None and advice.sentence else ""
         if rows.series is None and lone(rows, np.unique(days, return_inverse=True)[1], None):
-            why = f": as many rows every day look like series, whose days must be {FEWEST_TIMES}"
+            why = f": rows that are equally many a day may be series, and need {FEWEST_TIMES} days"
         raise InputError(
             f"the rows must show a fault that a recalibration corrects, got {rows.n:,} rows since "
             f"{promise.day_in_words(int(days.min()))} of which none is proven to help{why}"
