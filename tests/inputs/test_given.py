@@ -370,6 +370,12 @@ def test_what_was_inferred_is_told_and_what_was_said_is_not(
     assert bool(notes) == bool(note)
 
 
+def test_two_arrays_without_a_finite_number_are_ends() -> None:
+    ends = np.full(60, -np.inf), np.full(60, np.inf)
+    found = howsure.assess(MEAN, ends, coverage=0.9, trials=False)
+    assert found.answer.sentence == "No. Intervals have no end."
+
+
 @examples(50)
 @given(st.permutations(range(4)), st.booleans(), st.integers(5, 12))
 def test_neither_the_order_of_levels_nor_the_way_a_table_lies_matters(

@@ -244,6 +244,8 @@ def test_no_narrowing_is_advised_where_labels_may_be_missing_by_the_size_of_erro
     assert trials.advice is not None
     assert not trials.advice.method
     assert "rows without y" in {each.harms for each in trials.trials}
+    said = "It was refused, because rows without y may be those of the largest errors."
+    assert said in trials.advice.sentence
     wide = frame("few", 800, times=1.5)
     rare = read(lacking(wide, np.arange(800) % 80 == 0))
     assert try_recalibrations(rare).advice.method  # type: ignore[union-attr]

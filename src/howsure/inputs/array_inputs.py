@@ -290,7 +290,7 @@ class Arrays:
         of them: two standard errors more, or all rows, say that these are ends, as does another
         share below the first.
         """
-        positive = upper > 0
+        positive = (upper > 0) & np.isfinite(upper) & np.isfinite(lower)  # as moments are
         if self.y is None or positive.mean() <= 1.0 - _FEW:
             return ()
         with np.errstate(over="ignore"):
