@@ -1,7 +1,7 @@
 """Statistics over methods and runs of any study: numbers side by side, and how sure means are.
 
 Ranks and critical differences of methods are in `howsure_studies.engine.ranks`, their figure in
-`howsure.figures.rank_figure`.
+`howsure_studies.engine.critical_difference`.
 """
 
 from __future__ import annotations
