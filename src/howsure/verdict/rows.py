@@ -20,6 +20,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.inputs.columns import CENSORED, EVENTS
 from howsure.inputs.names import in_words
+from howsure.metrics.autocorrelation import mid_ranks
 from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest
@@ -36,7 +37,6 @@ from howsure.verdict.transformations import (
     BEYOND,
     PredictedRows,
     find_transformation,
-    ranks_of,
     slope_of,
 )
 
@@ -655,9 +655,9 @@ def one_prediction(seen: _Seen) -> RowFault | None:
         return None
     if np.isfinite(seen.spread).all() and np.ptp(seen.spread) > 0:
         return None
-    ranks = ranks_of(seen.y)
+    ranks = mid_ranks(seen.y)
     known = {
-        name: abs(float(np.corrcoef(ranks_of(values), ranks)[0, 1]))
+        name: abs(float(np.corrcoef(mid_ranks(values), ranks)[0, 1]))
         for name, values in seen.evalset.features.items()
         if values.dtype.kind in "biuf" and np.ptp(values) > 0
     }

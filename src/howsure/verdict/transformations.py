@@ -16,6 +16,7 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.labels import Categories
+from howsure.metrics.autocorrelation import mid_ranks
 from howsure.verdict.copies import OTHERS, RowFault
 
 FEWEST_ROWS = 60
@@ -174,7 +175,7 @@ def _in_other_orders(rows: PredictedRows, teach: BoolArray) -> Iterator[Transfor
         how = "series" if np.ptp(rows.series) else "time"
         same = np.array_equal(rows.timed, here)
         orders = [*([] if same else orders), (rows.timed, rows.series[rows.timed], how)]
-    y, centre = ranks_of(rows.y), ranks_of(rows.centre)
+    y, centre = mid_ranks(rows.y), mid_ranks(rows.centre)
     for order, series, how in orders:
 
         def taken(lag: int, order: IntArray = order, series: IntArray = series) -> IntArray:
@@ -265,9 +266,3 @@ def slope_of(x: FloatArray, y: FloatArray) -> tuple[float, float]:
     x, y = x - x.mean(), y - y.mean()
     slope = float(x @ y / (x @ x))
     return slope, float(np.sqrt(((x * (y - slope * x)) ** 2).sum()) / (x @ x))
-
-
-def ranks_of(values: FloatArray) -> FloatArray:
-    """Ranks; equal values share the mean of theirs."""
-    _, codes, times = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(times) - (times - 1) / 2.0)[codes.ravel()])

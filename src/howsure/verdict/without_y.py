@@ -17,6 +17,7 @@ from scipy import fft, special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
+from howsure.metrics.autocorrelation import mid_ranks
 from howsure.metrics.finding import LEVEL, Case
 from howsure.metrics.view import View
 from howsure.predictions import EvalSet
@@ -83,7 +84,7 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     columns: list[FloatArray] = []
     for name, values in joined.items():
         if values.dtype.kind == "f":
-            ranks = _centred(_mid_ranks(values[rows]))
+            ranks = _centred(mid_ranks(values[rows]))
             named += [(name, False), (name, True)]  # higher or lower; at both ends or between
             columns += [ranks, _centred(np.square(ranks))]
             continue
@@ -103,7 +104,7 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
         inside = values == which
         shares = [float(gone[part].mean()) for part in (inside, ~inside)]
         return {"where": f"{name}={which}", "shares": shares}
-    ranks = _mid_ranks(values)
+    ranks = len(gone) * mid_ranks(values)
     few = int(gone.sum())
     return {
         "what": name,
@@ -151,12 +152,6 @@ def _times(evalset: EvalSet, rest: EvalSet) -> IntArray | None:
 
 
 _OWN = 0.9
-
-
-def _mid_ranks(values: FloatArray) -> FloatArray:
-    """Ranks from ½; equal values share the mean of theirs."""
-    _, codes, times = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(times) - times / 2.0)[codes.ravel()])
 
 
 def _centred(values: FloatArray) -> FloatArray:
