@@ -43,7 +43,7 @@ import howsure, howsure.report.assess
 home, entered = howsure.__path__[0], set()
 def note(frame, event, _):
     code = frame.f_code
-    if event == "call" and code.co_filename.startswith(home) and code.co_name != "<module>":
+    if event == "call" and code.co_filename.startswith(home) and "<" not in code.co_name:
         entered.add((code.co_filename, code.co_qualname))
 rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, 1000)
