@@ -308,8 +308,8 @@ def test_rows_of_a_cluster_count_as_fewer(tmp_path: Path) -> None:
     assert Watch.init(tmp_path / "b.watch", table).promise.worth == {}
     with pytest.raises(InputError, match="'who' is not there"):
         watch.add(table)
-    with pytest.raises(InputError, match="'embedding', 'series' must be left out"):
-        Watch.init(tmp_path / "c.watch", clustered, series="who", embedding="sd")
+    with pytest.raises(InputError, match="'embedding' must be left out"):
+        Watch.init(tmp_path / "c.watch", clustered, embedding="sd")
 
 
 @pytest.mark.parametrize("statement", ["", "VACUUM", "PRAGMA user_version = 3"])

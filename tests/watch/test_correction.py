@@ -143,6 +143,26 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(tmp_path: Path)
     assert (tmp_path / "model.watch").read_bytes() == before
 
 
+def test_series_that_are_named_need_no_month(tmp_path: Path) -> None:
+    """The same rows without their names are refused: see above."""
+
+    def panel(first: int, last: int, sd: float = 1.0) -> dict[str, Any]:
+        shape = (last - first, ROWS - 10)
+        z = child(8, f"panel {first}").normal(size=shape)
+        there = {"day": DAY + np.arange(first, last)[:, None], "site": np.arange(shape[1])}
+        held = {name: np.broadcast_to(values, shape).ravel() for name, values in there.items()}
+        return {**held, "y": sd * z.ravel(), "mean": 0.0 * z.ravel(), "sd": 0.0 * z.ravel() + 1.0}
+
+    place = tmp_path / "model.watch"
+    watch = Watch.init(place, panel(0, 60), time="day", series="site")
+    assert Watch(place).promise.columns["series"] == "site"
+    found = watch.correct(panel(60, 80, 1.6), since=DAY + 60)
+    assert found.method == "scale"
+    assert found.lower > 0.0
+    with pytest.raises(InputError, match="'site' is not there"):
+        watch.add({name: values for name, values in panel(80, 81).items() if name != "site"})
+
+
 def test_without_times_a_correction_holds_from_the_next_addition_on(tmp_path: Path) -> None:
     plain = [{k: v for k, v in rows(k, k + 1, sd).items() if k != "day"} for k, sd in DAYS]
     reference = {k: v for k, v in rows(0, 60).items() if k != "day"}

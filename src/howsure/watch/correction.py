@@ -138,7 +138,7 @@ def learn(
     InputError
         If none is, and none is in use.
     """
-    if promise.row_id and not promise.recurring:  # rows of other things each day are no series
+    if rows.series is None and promise.row_id and not promise.recurring:  # new things each day
         places = np.arange(rows.n)
         rows = replace(rows, series=Categories(places, places))
     trials = try_recalibrations(rows)
@@ -148,7 +148,10 @@ def learn(
             return _ended(rows, days, promise, after, present)
         why = f": {advice.sentence}" if advice is not None and advice.sentence else ""
         if rows.series is None and lone(rows, np.unique(days, return_inverse=True)[1], None):
-            why = f": rows that are equally many a day may be series, and need {FEWEST_TIMES} days"
+            why = (
+                f": rows that are equally many a day may be series, and need {FEWEST_TIMES} days, "
+                "unless the reference names their column (series)"
+            )
         raise InputError(
             f"the rows must show a fault that a recalibration corrects, got {rows.n:,} rows since "
             f"{promise.day_in_words(int(days.min()))} of which none is proven to help{why}"

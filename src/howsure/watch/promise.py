@@ -23,9 +23,10 @@ from howsure.watch.selected import Strata
 
 _NOTEWORTHY = 5.0
 _QUANTITIES = ("coverage", *COMPONENTS, "error")
+ROW_ROLES = ("weights", "time", "series", "ease", "cluster")
+"""Roles of one column, of what is known of a row beside its prediction."""
 _ROLES: Mapping[str, Any] = {
-    **dict.fromkeys(("y", "point", "mean", "sd", "variance", "law"), str),
-    **dict.fromkeys(("weights", "time", "ease", "cluster"), str),
+    **dict.fromkeys(("y", "point", "mean", "sd", "variance", "law", *ROW_ROLES), str),
     **dict.fromkeys(
         ("lower", "upper", "samples", "quantiles", "groups", "features"), tuple[str, ...]
     ),
@@ -145,10 +146,9 @@ class Promise:
         return list(dict.fromkeys(made))
 
     def beside(self) -> list[str]:
-        """Columns of groups, inputs, time, weights and clusters."""
+        """Columns of groups, inputs, time, series, weights and clusters."""
         made = [*self.columns.get("groups", []), *self.columns.get("features", [])]
-        single = ("ease", "time", "weights", "cluster")
-        made += [self.columns[role] for role in single if role in self.columns]
+        made += [self.columns[role] for role in ROW_ROLES if role in self.columns]
         return list(dict.fromkeys(made))
 
     def cells(self) -> list[str]:

@@ -47,7 +47,7 @@ from howsure.watch.correction import RUNNING, Correction, go_on, learn, stretche
 from howsure.watch.expected import MOST_ROWS, Background
 from howsure.watch.ledger import DAY, HASH, Addition, DayScores, Ledger, LedgerEntry, LedgerState
 from howsure.watch.names import UNKNOWN, RowNames, marks_of, name_hashes, row_keys
-from howsure.watch.promise import Promise
+from howsure.watch.promise import ROW_ROLES, Promise
 from howsure.watch.quantities import (
     ALL,
     DaySums,
@@ -813,7 +813,7 @@ class Watch:
 
 _MOST_GROUPS = 50
 """Groups past which rows are not kept by strata, as each holds as many sums."""
-_UNUSED = ("embedding", "encode", "image", "cutoff", "horizon", "series")
+_UNUSED = ("embedding", "encode", "image", "cutoff", "horizon")
 """Roles of which a watch makes nothing."""
 
 
@@ -892,7 +892,7 @@ def _reading_choices(roles: Roles) -> dict[str, Any]:
     held = {name: list(columns) for name, columns in roles.columns.items() if columns}
     made: dict[str, Any] = {
         name: held[name][0]
-        for name in ("y", "point", "mean", "sd", "variance", *_SINGLE)
+        for name in ("y", "point", "mean", "sd", "variance", *ROW_ROLES)
         if name in held
     }
     several = ("lower", "upper", "samples", "groups", "features")
@@ -912,7 +912,3 @@ def _reading_choices(roles: Roles) -> dict[str, Any]:
     if roles.missing_values:
         made["missing_value"] = list(roles.missing_values)
     return made
-
-
-_SINGLE = ("weights", "time", "ease", "cluster")
-"""Roles of one column of rows."""
