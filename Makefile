@@ -5,7 +5,11 @@ BARE := .venv-bare
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 THREADS = 1
-PYTEST = OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) $(1)/bin/python -m pytest -n 2 --dist worksteal
+# Bytecode is kept, as hundreds of tests start a process; where pages and children are waited for,
+# a third worker has time.
+WORKERS = 2
+PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) \
+	$(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 comma := ,
 LANES = +@MAKE="$(MAKE)" $(PYTHON) tests/lanes.py
 
@@ -41,6 +45,7 @@ test-quick: .venv/.dev
 test-rest: .venv/.dev
 	$(LANES) docs rest
 
+rest: WORKERS = 3
 rest: .venv/.dev
 	$(call REQUIRE,site) $(call PYTEST,.venv) $(REST) --pace rest $(EVERY)
 

@@ -27,6 +27,7 @@ from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, quoted
 
 MOST_FLOAT_LABELS: Final = 100
+_NO_TIME: Final = np.iinfo(np.int64).min  # NaT, as a number
 _TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
 _PAIR: Final = re.compile(
     r"[\[(][^,;\]]+[,;][^,;\]]+[\])]\s*\d*\.?\d*\s*%?"
@@ -171,7 +172,8 @@ def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     if pa.types.is_date(plain.type):
         plain = plain.cast(pa.timestamp("s" if pa.types.is_date32(plain.type) else "ms"))
     if pa.types.is_timestamp(plain.type):
-        return np.asarray(plain.cast(pa.timestamp(plain.type.unit)).to_numpy())
+        moments = _filled(plain.cast(pa.int64()), _NO_TIME)
+        return numpy_of(moments).view(f"datetime64[{plain.type.unit}]")
     return numbers(plain, name)
 
 
@@ -322,10 +324,12 @@ def as_kind(
 
 def _codes(coded: pa.DictionaryArray, missing: int) -> IntArray:
     """The code of each row in a dictionary, and another where nothing is."""
-    codes = coded.indices.cast(pa.int64())
-    if codes.null_count:
-        codes = pc.coalesce(codes, arrow_of(np.array([missing]))[0])
-    return numpy_of(pa.chunked_array([codes]))
+    return numpy_of(_filled(pa.chunked_array([coded.indices.cast(pa.int64())]), missing))
+
+
+def _filled(column: pa.ChunkedArray, missing: int) -> pa.ChunkedArray:
+    """Whole numbers, and another where nothing is."""
+    return pc.coalesce(column, arrow_of(np.array([missing]))[0]) if column.null_count else column
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

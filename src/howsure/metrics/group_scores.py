@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
@@ -23,6 +23,7 @@ from howsure.metrics.calibration.components import legendre, scale_of, shift_of
 from howsure.metrics.finding import LEVEL
 from howsure.predictions import EvalSet
 from howsure.stats.estimate import Estimate, spread_of
+from howsure.stats.roots import root
 from howsure.stats.spells import Spells, spells_of
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ class _Moved:
         while not roughly and reach < _FARTHEST and left(guess - reach) * left(guess + reach) > 0:
             reach *= 4.0
         if not roughly and reach < _FARTHEST:
-            guess = float(optimize.brentq(left, guess - reach, guess + reach, xtol=_NEAR))
+            guess = root(left, guess - reach, guess + reach, _NEAR)
         self.shift, self.scale = before
         return guess if order == 0 else math.exp(guess)
 
