@@ -25,11 +25,11 @@ collect_ignore = ["src/howsure/methods.py", "src/howsure/studies.py"]  # old pat
 
 NEEDS = {"data_dir": "data", "chromium": "browser"}
 """The mark of each test that uses a fixture, itself or by another."""
-FEW_DRAWS = 5
-"""Draws of a statistic of perfect models in tests that are not about their range."""
+FEW_DRAWS = {"_DRAWS": 5, "_OF_PART": 5, "_FEW": 4, "_FEWEST": 3, "_MOST": 10, "_MANY_TABLES": 19}
+"""Draws of perfect models in tests that are not about their range."""
+USERS_DRAWS = {name: getattr(nulls, name) for name in FEW_DRAWS}
 FULL_DRAWS = ("draws", "rate")
-"""Marks of tests that draw as often as for users."""
-USERS_DRAWS = {name: getattr(nulls, name) for name in ("_DRAWS", "_OF_PART", "_FEW", "_FEWEST")}
+"""Marks of tests that draw as often as for users, unless they are marked `few_draws`."""
 
 
 def pytest_configure() -> None:
@@ -66,9 +66,10 @@ def _select(items: list[pytest.Item], chosen: Callable[[pytest.Item], bool]) -> 
 @pytest.hookimpl(tryfirst=True)  # before fixtures
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Perfect models are drawn a few times, or as for users in docstrings and marked tests."""
-    as_users = isinstance(item, pytest.DoctestItem) or any(map(item.get_closest_marker, FULL_DRAWS))
-    for name, count in USERS_DRAWS.items():
-        setattr(nulls, name, count if as_users else min(count, FEW_DRAWS))
+    full = isinstance(item, pytest.DoctestItem) or any(map(item.get_closest_marker, FULL_DRAWS))
+    few = item.get_closest_marker("few_draws") or not full
+    for name, count in (FEW_DRAWS if few else USERS_DRAWS).items():
+        setattr(nulls, name, count)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -62,9 +62,12 @@ def _fields(mark: str) -> list[str]:
     return [field.strip() for field in mark.split(" | ")]
 
 
+_shipped = cache(study_shipped)
+
+
 @cache
 def _page(study: str) -> Document:
-    return study_of(study).page(study_shipped(study))
+    return study_of(study).page(_shipped(study))
 
 
 def _block(study: str, section: str, what: str, *chosen: str) -> str:
@@ -72,7 +75,7 @@ def _block(study: str, section: str, what: str, *chosen: str) -> str:
     if what == "printed":
         return _printed(study)
     if what == "made":
-        return "; ".join(study_shipped(study).facts.values()) + "."
+        return "; ".join(_shipped(study).facts.values()) + "."
     fields = dict(each.split("=", 1) for each in chosen)
     if what == "facts":
         return "\n".join(filter(None, grid_blocks(_facts(study, section.split(";"), **fields))))
@@ -162,7 +165,7 @@ def _section(study: str, title: str) -> Section:
 def _numbers(study: str) -> dict[tuple[str, str, str, float], list[float]]:
     """Numbers by world, method, measure and coverage, one a seed."""
     numbers: dict[tuple[str, str, str, float], list[float]] = {}
-    for row in study_shipped(study).table.to_pylist():
+    for row in _shipped(study).table.to_pylist():
         at = -1.0 if math.isnan(row["coverage"]) else round(row["coverage"], 6)
         key = row["world"], row["method"], row["metric"], at
         numbers.setdefault(key, []).append(row["value"])

@@ -355,6 +355,7 @@ def done(words: str, out: Path) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", list(BASE))
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_every_flag_acts_or_says_why_not(command: str, places: dict[str, dict[str, str]]) -> None:
     silent, untrue = [], []
     bases: dict[str, tuple[int, str]] = {}

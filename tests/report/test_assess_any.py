@@ -25,7 +25,7 @@ from howsure.predictions import (
     Samples,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
+pytestmark = [pytest.mark.slow, pytest.mark.few_draws]
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -27,7 +27,7 @@ from howsure.stats.kernels import RBF
 from howsure.stats.solvers import landmark_factor
 from howsure.verdict import findings
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
+pytestmark = [pytest.mark.slow, pytest.mark.few_draws]
 
 RNG = np.random.default_rng
 

@@ -331,6 +331,7 @@ def _read_hints(kind: Any) -> dict[str, Any]:
 field_hints: Callable[[Any], dict[str, Any]] = cache(_read_hints)
 
 
+@cache
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     """The kinds of a hint, an inner union's too."""
     if get_origin(hint) not in (typing.Union, types.UnionType):
@@ -435,6 +436,7 @@ def _is_mapping(origin: Any) -> bool:
     return inspect.isclass(origin) and issubclass(origin, Mapping)
 
 
+@cache
 def _only_kind(hint: Any) -> Any:
     """The one kind of a hint apart from None and rules; Any where there are several."""
     kinds = [kind for kind in _alternatives(hint) if kind is not types.NoneType]

@@ -188,13 +188,10 @@ class MethodComparison:
 
     def records(self) -> tuple[Record, ...]:
         """The median of every measure and method; options hold the range over repeats."""
-        return tuple(
-            self._record(number, measure)
-            for number in range(len(self.methods))
-            for measure in self.measures
-        )
+        return _records(self)
 
-    def _record(self, number: int, measure: str) -> Record:
+    def record(self, number: int, measure: str) -> Record:
+        """That of one measure and method."""
         column = self.of(measure)[:, number]
         known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
@@ -203,7 +200,7 @@ class MethodComparison:
         null, upper = chance.get(measure, (math.nan, math.nan))
         return Record(
             metric=measure,
-            value=float(self.median(measure)[number]),
+            value=float(np.median(known)) if len(known) else math.nan,
             n=float(self.test_rows),
             direction=_direction(measure),
             units=self.units if size else "1",
@@ -223,6 +220,13 @@ class MethodComparison:
                 "ease": self.ease,
             },
         )
+
+
+@lru_cache(maxsize=512)
+def _records(comparison: MethodComparison) -> tuple[Record, ...]:
+    """See `MethodComparison.records`, for which a page asks as often."""
+    methods = range(len(comparison.methods))
+    return tuple(comparison.record(*place) for place in product(methods, comparison.measures))
 
 
 def _direction(measure: str) -> Direction:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -160,12 +161,19 @@ def _signed_rank(differences: FloatArray) -> float:
     if len(differences) > _FEW:
         return float(wilcoxon(differences)[1])
     doubled = np.rint(2 * rankdata(np.abs(some))).astype(np.int64)
-    counts = np.ones(1)
-    for rank in doubled:
-        counts = np.pad(counts, (0, rank)) + np.pad(counts, (rank, 0))
+    counts = _count_sums(tuple(np.sort(doubled).tolist()))
     positive = int(doubled[some > 0].sum())
     tail = min(counts[: positive + 1].sum(), counts[positive:].sum())
     return min(1.0, float(2 * tail / counts.sum()))
+
+
+@lru_cache(maxsize=256)
+def _count_sums(ranks: tuple[int, ...]) -> FloatArray:
+    """In how many ways some of the ranks add up to 0, 1, 2 …: without ties, n alone decides."""
+    counts = np.ones(1)
+    for rank in ranks:
+        counts = np.pad(counts, (0, rank)) + np.pad(counts, (rank, 0))
+    return counts
 
 
 def nemenyi(mean_ranks: npt.ArrayLike, n: int) -> FloatArray:
