@@ -2,13 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BARE := .venv-bare
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+PIP := -m pip --disable-pip-version-check install --quiet --no-compile
+INSTALL := $(BIN)/python $(PIP) -c constraints.txt
+# Bytecode is made of what is imported, a tenth of what is installed, and kept: hundreds of tests
+# start a process.
+export PYTHONDONTWRITEBYTECODE =
 
 THREADS = 1
-# Bytecode is kept, as hundreds of tests start a process; where pages and children are waited for,
-# a third worker has time.
 WORKERS = 2
-PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) \
+PYTEST = OPENBLAS_NUM_THREADS=$(THREADS) OMP_NUM_THREADS=$(THREADS) \
 	$(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 comma := ,
 LANES = +@MAKE="$(MAKE)" $(PYTHON) tests/lanes.py
@@ -45,6 +47,7 @@ test-quick: .venv/.dev
 test-rest: .venv/.dev
 	$(LANES) docs rest
 
+# Where pages and children are waited for, a third worker has time.
 rest: WORKERS = 3
 rest: .venv/.dev
 	$(call REQUIRE,site) $(call PYTEST,.venv) $(REST) --pace rest $(EVERY)
@@ -108,7 +111,7 @@ dist: .venv-dist/.made
 # How many of a sample of planted faults the tests catch: make mutate SAMPLE=300
 SAMPLE ?= 200
 mutate: .venv/.dev
-	$(PIP) "mutmut>=3.8,<4"
+	$(INSTALL) "mutmut>=3.8,<4"
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutation --sample $(SAMPLE)
 
 clean:
@@ -120,31 +123,31 @@ clean:
 
 $(BARE)/.made: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt \
+	$(@D)/bin/python $(PIP) -c constraints.txt \
 		-e . pytest pytest-xdist hypothesis
 	touch $@
 
 .venv-lowest/.made: pyproject.toml studies/pyproject.toml tests/lowest.py
 	$(PYTHON) -m venv $(@D)
 	$(PYTHON) tests/lowest.py > $(@D)/lowest.txt
-	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet -c $(@D)/lowest.txt \
+	$(@D)/bin/python $(PIP) -c $(@D)/lowest.txt \
 		-e ".[plots,report,cluster,netcdf,excel]" -e "./studies[vision]" pytest pytest-xdist hypothesis
 	touch $@
 
 .venv-dist/.made:
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet build
+	$(@D)/bin/python $(PIP) build
 	touch $@
 
 .venv/.report: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt
-	$(PIP) -e ".[report]" -e ./studies
+	$(INSTALL) -e ".[report]" -e ./studies
 	touch $@
 
 .venv/.dev: .venv/.made pyproject.toml studies/pyproject.toml constraints.txt
-	$(PIP) -e ".[dev]" -e "./studies[vision,tables,trees]"
+	$(INSTALL) -e ".[dev]" -e "./studies[vision,tables,trees]"
 	touch $@
 
 # With the sampler of one method of one study, and PyMC, which are too large for every day.
 .venv/.rates: .venv/.dev
-	$(PIP) -e "./studies[vision,bayes]" pymc
+	$(INSTALL) -e "./studies[vision,bayes]" pymc
 	touch $@
