@@ -11,7 +11,6 @@ from howsure.core.arrays import IntArray
 from howsure.core.convert import Bound, Natural, NonNegative, check_fields, checked
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
-from howsure.core.registry import check_known
 from howsure.inputs.building import Crossing
 from howsure.inputs.matching import Missing
 from howsure.predictions import EvalSet
@@ -80,8 +79,8 @@ class Promise:
             ("columns", self.columns, _ROLES),
             ("reading", self.reading, _READING),
         ):
-            for key in given:
-                check_known(key, kinds, f"key of {name}")
+            if foreign := sorted(given.keys() - kinds.keys()):
+                raise InputError(f"{name} of the promise must not hold {foreign[0]!r}")
             fitted = {key: checked(given[key], kinds[key], f"{key} of {name}") for key in given}
             object.__setattr__(self, name, fitted)
         strata = self.strata
