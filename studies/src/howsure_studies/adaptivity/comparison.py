@@ -225,8 +225,8 @@ class MethodComparison:
 @lru_cache(maxsize=512)
 def _records(comparison: MethodComparison) -> tuple[Record, ...]:
     """See `MethodComparison.records`, for which a page asks as often."""
-    methods = range(len(comparison.methods))
-    return tuple(comparison.record(*place) for place in product(methods, comparison.measures))
+    cells = product(range(len(comparison.methods)), comparison.measures)
+    return tuple(comparison.record(*cell) for cell in cells)
 
 
 def _direction(measure: str) -> Direction:

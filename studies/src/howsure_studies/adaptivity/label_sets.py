@@ -194,7 +194,6 @@ def given_probabilities(
     y: npt.ArrayLike,
     *,
     sds: Sequence[float] = (1.0,),
-    repeats: int = REPEATS,
     seed: int = 0,
     name: str = "classifier",
 ) -> Classified:
@@ -208,7 +207,7 @@ def given_probabilities(
         True classes, whole numbers from 0.
     sds : sequence of float
         Standard deviations of the noise on log-probabilities.
-    repeats, seed
+    seed : int
         As in `howsure.metrics.adaptivity.surrogate_ease`.
     name : str
         What reports call it.
@@ -230,10 +229,7 @@ def given_probabilities(
     table = as_matrix(probabilities, "probabilities")
     if not len(sds):
         raise InputError("sds must hold at least one number, got none")
-    eases = {
-        f"{SURROGATE}, noise {sd:g}": surrogate_ease(table, sd=sd, repeats=repeats, seed=seed)
-        for sd in sds
-    }
+    eases = {f"{SURROGATE}, noise {sd:g}": surrogate_ease(table, sd=sd, seed=seed) for sd in sds}
     labels = class_numbers(y, *table.shape)
     return Classified(name=name, probabilities=table, y=labels, eases=eases)
 

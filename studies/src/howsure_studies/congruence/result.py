@@ -279,9 +279,9 @@ class Monotonicity:
             group=f"task={self.task}, perturbation={self.kind}",
         )
 
-    def steps_up(self, measure: str = "cce") -> float:
-        """Share of steps from one severity to the next at which the mean rises."""
-        return float((np.diff(self.values[measure].mean(axis=0)) > 0).mean())
+    def steps_up(self) -> float:
+        """Share of steps from one severity to the next at which mean CCE rises."""
+        return float((np.diff(self.values["cce"].mean(axis=0)) > 0).mean())
 
 
 @final

@@ -225,10 +225,10 @@ def _right(findings: Iterable[ModelFinding]) -> list[ModelFinding]:
     return [finding for finding in findings if finding.verdict == "accepted" or finding.is_truth]
 
 
-def worst_stretch(x: FloatArray, cce: FloatArray, bins: int = 8) -> tuple[float, float, float]:
+def worst_stretch(x: FloatArray, cce: FloatArray) -> tuple[float, float, float]:
     """Between which x CCE is largest: ends of the bin of equal mass, and its mean CCE."""
     order = np.argsort(x, kind="stable")
-    parts = np.array_split(order, max(1, min(bins, len(x) // 5)))
+    parts = np.array_split(order, max(1, min(8, len(x) // 5)))
     means = [float(cce[members].mean()) for members in parts]
     worst = parts[int(np.argmax(means))]
     return float(x[worst].min()), float(x[worst].max()), max(means)
