@@ -188,10 +188,13 @@ class MethodComparison:
 
     def records(self) -> tuple[Record, ...]:
         """The median of every measure and method; options hold the range over repeats."""
-        return _records(self)
+        return tuple(
+            self._record(number, measure)
+            for number in range(len(self.methods))
+            for measure in self.measures
+        )
 
-    def record(self, number: int, measure: str) -> Record:
-        """That of one measure and method."""
+    def _record(self, number: int, measure: str) -> Record:
         column = self.of(measure)[:, number]
         known = column[np.isfinite(column)]
         low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
@@ -220,13 +223,6 @@ class MethodComparison:
                 "ease": self.ease,
             },
         )
-
-
-@lru_cache(maxsize=512)
-def _records(comparison: MethodComparison) -> tuple[Record, ...]:
-    """See `MethodComparison.records`, for which a page asks as often."""
-    cells = product(range(len(comparison.methods)), comparison.measures)
-    return tuple(comparison.record(*cell) for cell in cells)
 
 
 def _direction(measure: str) -> Direction:
