@@ -76,7 +76,6 @@ _CROSSING: Final = GlossaryEntry(
 def characteristic_report(
     results: Results,
     *,
-    title: str = "",
     facts: Mapping[str, str] | None = None,
     command: str = "",
 ) -> Document:
@@ -86,8 +85,6 @@ def characteristic_report(
     ----------
     results : mapping of str to sequence of MethodResult
         By world: every method under every seed.
-    title : str
-        What was studied, where the usual title does not serve.
     facts : mapping of str to str, optional
         What else is known.
     command : str
@@ -116,7 +113,7 @@ def characteristic_report(
         for record in r.records
     )
     return study_document(
-        title=title or f"Where do varying widths pay? {on}",
+        title=f"Where do varying widths pay? {on}",
         headline=_headline(gains, low),
         opening=_opening(gains, low, every[0].options.confidence),
         sections=[_section(name, of_world) for name, of_world in results.items()],

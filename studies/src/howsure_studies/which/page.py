@@ -48,7 +48,6 @@ _KINDS: Final[Mapping[Kind, str]] = {
 def which_report(
     results: Mapping[str, Sequence[WhichResult]],
     *,
-    title: str = "",
     facts: Mapping[str, str] | None = None,
     command: str = "",
 ) -> Document:
@@ -58,8 +57,6 @@ def which_report(
     ----------
     results : mapping of str to sequence of WhichResult
         By world: every method on every cut.
-    title : str
-        What was studied, where the usual title does not serve.
     facts : mapping of str to str, optional
         What else is known.
     command : str
@@ -98,7 +95,7 @@ def which_report(
         if section is not None
     ]
     return study_document(
-        title=title or "Which method shall I use?",
+        title="Which method shall I use?",
         headline=headline,
         opening=_opening(which, lines),
         sections=sections,
@@ -151,9 +148,9 @@ def _table(which: Which) -> Table:
 # The first screen
 
 
-def _ordered(which: Which, kind: Kind = "home") -> list[str]:
+def _ordered(which: Which) -> list[str]:
     """Methods from the lowest mean score on, those without a number last."""
-    standing = which.standing(kind, ALL)
+    standing = which.standing("home", ALL)
     if standing is None:
         return list(which.methods)
     known = [*standing.scores.methods]
