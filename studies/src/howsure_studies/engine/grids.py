@@ -31,12 +31,12 @@ _Z: Final = 1.96  # two-sided 95 %
 Differs = Literal["yes", "no", "unknown"]
 
 
-def estimate_cell(value: float, error: float = math.nan, *, sign: str = "± ") -> Cell:
+def estimate_cell(value: float, error: float = math.nan) -> Cell:
     """A number with its error small beside it, both to two digits of the error."""
     if math.isnan(value):
         return MISSING
     text, small = formats.estimate(value, error)
-    return Cell(text=text, small=f"{sign}{small}" if small else "", key=sort_key(value))
+    return Cell(text=text, small=f"± {small}" if small else "", key=sort_key(value))
 
 
 def record_cell(record: Record) -> Cell:
