@@ -103,9 +103,7 @@ def published_splits(rows: int, count: int = 20, *, share: float = 0.1) -> tuple
     return tuple((order[:kept], order[kept:]) for order in orders)
 
 
-def unit_splits(
-    units: npt.ArrayLike, count: int = 20, *, share: float = 0.1, seed: int = 0
-) -> tuple[Split, ...]:
+def unit_splits(units: npt.ArrayLike, count: int = 20, *, share: float = 0.1) -> tuple[Split, ...]:
     """Splits that leave all rows of a unit on one side, with units drawn at random.
 
     Parameters
@@ -116,8 +114,6 @@ def unit_splits(
         Splits wanted.
     share : float
         Share of test units, in (0, 1), rounded to whole units.
-    seed : int
-        Seed of the draws.
 
     Returns
     -------
@@ -145,7 +141,7 @@ def unit_splits(
     tested = round(total * check_fraction(share, "share"))
     if not 0 < tested < total:
         raise InputError(f"share must leave units on both sides of {total}, got {share!r}")
-    rng = child(seed, "unit splits")
+    rng = child(0, "unit splits")
     made = []
     for _ in range(count):
         drawn = np.zeros(total, dtype=np.bool_)
