@@ -28,11 +28,12 @@ from benchmarks.intervals import write
 from benchmarks.verdict import BOTH, FIVE, PAGE, Rows, Section, World, beyond, half, share, split
 from scipy import stats
 
-from howsure.metrics.measure import evaluate
-from howsure.metrics.shared import SharedScore, scored, shared_by_all
+from howsure.engine.finding import SharedScore
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, since_rows
 from howsure.recalibration.base import counts
+from howsure.topics.shared import scored, shared_by_all
 from howsure.verdict.advice import Advice, RecalibrationTrial, try_recalibrations
 
 MARKS = ("<!-- advice: made by benchmarks/advice.py -->", "<!-- end of advice -->")

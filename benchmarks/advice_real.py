@@ -20,8 +20,8 @@ from benchmarks.advice import advised, called, followed, levels_of, scores
 
 from howsure.core.formats import percent
 from howsure.core.rng import row_keys, row_uniforms
-from howsure.metrics.finding import Finding
-from howsure.metrics.measure import evaluate
+from howsure.engine.finding import Finding
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.document import TONES
 from howsure.verdict import examine

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from howsure.metrics.characteristic import (
+from howsure.topics.characteristic import (
     AreaRequest,
     bootstrap_curve,
     characteristic_curve,

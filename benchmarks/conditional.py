@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from howsure.metrics.conditional import (
+from howsure.topics.conditional import (
     coverage_gap,
     ert,
     hsic,

@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
-from howsure.metrics.congruence import Draws, SolverOptions, cce
 from howsure.stats.gram import tiles
 from howsure.stats.kernels import normalize_rows
+from howsure.topics.congruence import Draws, SolverOptions, cce
 
 T = TypeVar("T")
 Array = npt.NDArray[np.float64]

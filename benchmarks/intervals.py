@@ -34,15 +34,15 @@ from scipy import signal, special, stats
 
 from howsure.core.records import Record
 from howsure.core.times import Chronology, Units
-from howsure.metrics import adaptivity as adapt
+from howsure.engine.catalogue import catalogue
+from howsure.engine.measure import evaluate
 from howsure.metrics import climatology_pinball, mean_pinball
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.decomposition.parts import INSIDE, quantile_parts
-from howsure.metrics.measure import evaluate
-from howsure.metrics.skill import MIDPOINTS
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.stats.isotonic import isotonic_quantiles
+from howsure.topics import adaptivity as adapt
+from howsure.topics.decomposition.parts import INSIDE, quantile_parts
+from howsure.topics.skill import MIDPOINTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
 MARKS = ("<!-- intervals: made by benchmarks/intervals.py -->", "<!-- end of intervals -->")

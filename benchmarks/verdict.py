@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 from scipy import optimize, signal, special, stats
 
+from howsure.engine.finding import Case
+from howsure.engine.measure import evaluate
 from howsure.inputs import load, load_unlabelled
-from howsure.metrics.baseline import with_baselines
-from howsure.metrics.compare import standing
-from howsure.metrics.finding import Case
-from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.report.monitor import fit_monitor
 from howsure.report.monitor import monitored as report_of
+from howsure.topics.baseline import with_baselines
+from howsure.topics.compare import standing
 from howsure.verdict import QUESTIONS, examine
 from howsure.verdict.rows import row_faults
 from howsure.verdict.without_y import least_width, without_y

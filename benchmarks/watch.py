@@ -21,8 +21,8 @@ from scipy import signal, special
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.calibration.components import legendre
 from howsure.stats.binomial import clopper_pearson
+from howsure.stats.ecdf import legendre
 from howsure.stats.evidence import evidence, worth_of
 from howsure.watch import Watch
 from howsure.watch.quantities import component_bounds, coverage_bounds

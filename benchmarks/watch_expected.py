@@ -21,8 +21,8 @@ from benchmarks.watch import PAGE, markdown
 from scipy import optimize, special
 
 from howsure.core.rng import child
-from howsure.metrics.crps_closed import crps_normal
 from howsure.predictions import Distribution, EvalSet
+from howsure.topics.crps_closed import crps_normal
 from howsure.watch.expected import Background, Expected
 
 MARKS = (

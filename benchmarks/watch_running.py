@@ -22,8 +22,8 @@ from benchmarks.watch import BROKEN, DAYS, PAGE, markdown
 from scipy import signal, special, stats
 
 from howsure.core.rng import child
-from howsure.metrics.scores import pinball
 from howsure.stats.evidence import evidence
+from howsure.topics.scores import pinball
 from howsure.watch.quantities import coverage_bounds
 from howsure.watch.running import LEVEL, Running, shadow
 

@@ -24,7 +24,7 @@ from benchmarks.watch import BOUNDS, BROKEN, DAYS, PAGE, found, markdown, share
 from scipy import optimize, special
 
 from howsure.core.rng import child
-from howsure.metrics.calibration.components import legendre
+from howsure.stats.ecdf import legendre
 from howsure.stats.evidence import evidence
 from howsure.watch.selected import Strata, missing_by_stratum, weighted
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from howsure import metrics
 from howsure.core.records import Direction, Record
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.metric import Form, Metric, Question
+from howsure.engine.catalogue import catalogue
+from howsure.engine.metric import Form, Metric, Question
 
 FOLDER = Path(__file__).parent / "measures"
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howsure.metrics.congruence import CongruenceReference, Normals, cce
+from howsure.topics.congruence import CongruenceReference, Normals, cce
 
 FloatArray = npt.NDArray[np.float64]
 RULES = ("random", "sd", "CCE", "CCE drawn")

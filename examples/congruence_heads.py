@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.optional import require
-from howsure.metrics.congruence import null_reference
 from howsure.predictions import Distribution
+from howsure.topics.congruence import null_reference
 from howsure_studies.congruence import (
     TRUTH,
     CongruenceMeasure,

@@ -22,8 +22,9 @@ from howsure.core.convert import check_whole
 from howsure.core.progress import part_of, report_progress
 from howsure.core.registry import check_known
 from howsure.core.rng import child
-from howsure.metrics.calibration import calibration_error
-from howsure.metrics.congruence import (
+from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
+from howsure.topics.calibration import calibration_error
+from howsure.topics.congruence import (
     Belief,
     CongruenceReference,
     Draws,
@@ -31,7 +32,6 @@ from howsure.metrics.congruence import (
     mcmd,
     null_reference,
 )
-from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
 
 Pairs = tuple[FloatArray, FloatArray]
 Rows = tuple[FloatArray, FloatArray, Normals, Belief]

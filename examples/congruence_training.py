@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from howsure.metrics.congruence import Normals, cce
+from howsure.topics.congruence import Normals, cce
 
 FloatArray = npt.NDArray[np.float64]
 REGULARIZATION = 0.1  # of CCE, as in the paper

@@ -25,9 +25,9 @@ from howsure.core.optional import require
 from howsure.core.progress import part_of
 from howsure.core.records import Direction, Record, Table
 from howsure.core.rng import child
-from howsure.metrics.calibration import Weighting, calibration_error
-from howsure.metrics.congruence import CongruenceReference, Draws, null_reference
 from howsure.predictions import Distribution
+from howsure.topics.calibration import Weighting, calibration_error
+from howsure.topics.congruence import CongruenceReference, Draws, null_reference
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def discrete_errors(
     seeds : int
         Sets of data.
     weighting, levels
-        Of the calibration error, as in `howsure.metrics.calibration.calibration_error`.
+        Of the calibration error, as in `howsure.topics.calibration.calibration_error`.
     bandwidth : float
         γ of x in the CCE, which has one draw a row.
     replicates : int

@@ -17,8 +17,8 @@ import numpy as np
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
+from howsure.engine.view import choose_coverages
 from howsure.inputs import Loaded
-from howsure.metrics.view import choose_coverages
 from howsure.report.check import (
     CheckResult,
     Rules,

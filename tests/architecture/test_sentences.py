@@ -9,7 +9,17 @@ from pathlib import Path
 import howsure
 
 ROOMS = (
-    *("metrics", "recalibration", "figures", "verdict", "report", "streaming", "watch", "cli"),
+    *(
+        "engine",
+        "topics",
+        "recalibration",
+        "figures",
+        "verdict",
+        "report",
+        "streaming",
+        "watch",
+        "cli",
+    ),
     "sklearn",
 )
 LOOKS = {"startswith", "endswith", "removeprefix", "removesuffix", "find", "index", "count"}

@@ -51,7 +51,7 @@ TOPICS = {
         {"congruence"},
     ),
 }
-"""What is taken away of each, from the folder of measures on, and the findings that go."""
+"""What is taken away of each, from the folder of topics on, and the findings that go."""
 EVERY = {"coverage", *(name for _, findings in TOPICS.values() for name in findings)}
 
 
@@ -62,9 +62,9 @@ def test_a_topic_can_be_deleted(topic: str, tmp_path: Path) -> None:
     shutil.copytree(SOURCE, copy)  # compiled files are as old as theirs
     files, findings = TOPICS[topic]
     for name in files:
-        path = copy / "metrics" / name
+        path = copy / "topics" / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    table = copy / "metrics" / "catalogue.py"
+    table = copy / "engine" / "catalogue.py"
     text, lines = re.subn(rf'^ +"{topic}(\.view)?",\n', "", table.read_text(), flags=re.MULTILINE)
     assert lines == 1
     table.write_text(text)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from howsure.cli.main import app, main
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.report.check import Limit, judge, slack_of
 from howsure.stats.estimate import skewed_ends, spread_of

@@ -21,8 +21,8 @@ from howsure.cli.check import parse_limits
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record
-from howsure.metrics.characteristic import characteristic_curve
 from howsure.report.check import Limit, judge
+from howsure.topics.characteristic import characteristic_curve
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 

@@ -22,12 +22,12 @@ from typer.testing import CliRunner
 import howsure
 from howsure.cli.main import app
 from howsure.core.labels import Categories
-from howsure.metrics.congruence.examples import rejection_curves
-from howsure.metrics.drift import _when
-from howsure.metrics.groups import groupings
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import EvalSet
 from howsure.report.no_rows import FEWEST, pooled
+from howsure.topics.congruence.examples import rejection_curves
+from howsure.topics.drift import _when
+from howsure.topics.groups import groupings
 
 ROWS = 420
 HEAD = "person,y,mean,sd,age,income,job,region,site,ward,visited,photo"

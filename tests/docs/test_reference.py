@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import howsure
 from howsure.cli.main import app
+from howsure.engine.catalogue import catalogue
 from howsure.figures.layouts import companions, layouts
-from howsure.metrics.catalogue import catalogue
 from howsure.verdict.answer import Reply
 from scripts import script
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from howsure.cli.main import app
-from howsure.metrics.catalogue import catalogue
+from howsure.engine.catalogue import catalogue
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "howsure"

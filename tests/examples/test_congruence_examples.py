@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from extras import needs
-from howsure.metrics.congruence import Normals, cce
+from howsure.topics.congruence import Normals, cce
 from scripts import script
 
 

@@ -15,8 +15,8 @@ from scipy import stats
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
-from howsure.metrics.calibration import calibration_error
 from howsure.predictions import Distribution
+from howsure.topics.calibration import calibration_error
 from howsure_studies.engine import published
 
 FOLDER = Path(__file__).parents[2] / "examples"

@@ -128,7 +128,7 @@ def test_where_nothing_is_missed_no_table_is_empty(site: Path, points: bool) -> 
         ("a = no_such_module:TOPIC", "topic 'a' cannot be loaded from package other"),
         ("a = json:dumps", "topic 'a' must be a Topic with entries, got function"),
         (
-            "a = howsure.metrics.crps:TOPIC",
+            "a = howsure.topics.crps:TOPIC",
             "topic 'a' must name things of its own, got the",
         ),
         (
@@ -143,7 +143,7 @@ def test_a_topic_that_is_none_or_takes_a_name_is_left_out_and_told(
 ) -> None:
     (site / "taken.py").write_text(
         "from dataclasses import replace\n"
-        "from howsure.metrics.drift import TOPIC as own\n"
+        "from howsure.topics.drift import TOPIC as own\n"
         "named = replace(own.entries[0], name='other')\n"
         "TOPIC = replace(own, entries=(named,), arrays={})\n"
     )

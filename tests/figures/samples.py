@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.metrics.finding import State
+from howsure.engine.finding import State
 from howsure.report.document import Document, GlossaryEntry, VerdictLine
 from howsure.report.questions import STEP, document_of
 from howsure.verdict import QUESTIONS, Finding

@@ -14,11 +14,11 @@ from figures import samples
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
+from howsure.engine.metric import MISS_RANGE
 from howsure.figures import Figure, Layer, Mark, figures_of, plot
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, sample_points
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.tables import DIFFER
-from howsure.metrics.miss_range import MISS_RANGE
 
 
 def only(*items: Curve | Table) -> Figure:

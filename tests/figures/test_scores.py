@@ -13,10 +13,10 @@ from howsure.core.errors import HowsureError, InputError, strict
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child
+from howsure.engine.measure import curves_of, evaluate, tables_of
 from howsure.figures import Figure, figures_of, plot, to_vega
 from howsure.figures.figure import Layer, Mark
 from howsure.metrics import elementary_means, elementary_quantiles
-from howsure.metrics.measure import curves_of, evaluate, tables_of
 from howsure.predictions import EvalSet
 
 N = 900

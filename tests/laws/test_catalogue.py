@@ -9,8 +9,8 @@ import pytest
 
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import evaluate
+from howsure.engine.catalogue import catalogue
+from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.verdict.nulls import with_nulls
 from laws.worlds import COUNT_KINDS, KINDS, affine, belief, make, make_counts

@@ -9,10 +9,10 @@ from scipy import stats
 import howsure
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.congruence import Support
-from howsure.metrics.congruence.view import belief_of
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import CountFamily, Distribution, EvalSet, law_named
+from howsure.topics.congruence import Support
+from howsure.topics.congruence.view import belief_of
 from laws.worlds import COUNT_KINDS, make, make_counts
 
 REPLICATES = 40

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import evaluate
+from howsure.engine.catalogue import catalogue
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet
 
 N = 400

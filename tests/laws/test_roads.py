@@ -17,8 +17,8 @@ import pytest
 from extras import needs
 from howsure import assess
 from howsure.core.rng import child
+from howsure.engine.finding import Finding
 from howsure.inputs import load
-from howsure.metrics.finding import Finding
 from howsure.report.assessment import Assessment
 from howsure.report.check import Rules, check
 from howsure.verdict import QUESTIONS

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.adaptivity import (
+from howsure.stats.estimate import Estimate
+from howsure.topics.adaptivity import (
     RAPS_STRATA,
     EaseCells,
     Resampling,
@@ -30,8 +31,7 @@ from howsure.metrics.adaptivity import (
     t_cv,
     t_ss,
 )
-from howsure.metrics.adaptivity.results import shuffled_column
-from howsure.stats.estimate import Estimate
+from howsure.topics.adaptivity.results import shuffled_column
 
 NONE = Resampling(replicates=0, permutations=0)
 SEEDS = st.integers(0, 10_000)
@@ -160,7 +160,7 @@ def test_the_floor_of_large_cells_is_that_of_binomial_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     exact = noise_floor([40_000, 90_000], 0.9, observed=0.002)
-    monkeypatch.setattr("howsure.metrics.adaptivity.coverage._EXACT", 1000)
+    monkeypatch.setattr("howsure.topics.adaptivity.coverage._EXACT", 1000)
     limit = noise_floor([40_000, 90_000], 0.9, observed=0.002)
     for name in ("mean", "median", "upper"):
         assert getattr(limit, name) == pytest.approx(getattr(exact, name), abs=1 / 40_000)

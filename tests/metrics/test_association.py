@@ -14,8 +14,8 @@ from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
-from howsure.metrics.association import binned_r2, kendall_tau, spearman, width_bins
 from howsure.stats.estimate import standard_error
+from howsure.topics.association import binned_r2, kendall_tau, spearman, width_bins
 from oracles.association import kendall_tau_b, midranks, spearman_rho
 
 quick = examples(200)

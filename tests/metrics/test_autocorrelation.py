@@ -10,7 +10,7 @@ from scipy import signal, stats
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.weights import Weights
-from howsure.metrics.autocorrelation import (
+from howsure.engine.autocorrelation import (
     Dependence,
     _OrderedUnits,
     batches_for,
@@ -23,7 +23,7 @@ from howsure.metrics.autocorrelation import (
     serial_dependence,
     stretches,
 )
-from howsure.metrics.calibration.components import legendre
+from howsure.stats.ecdf import legendre
 
 
 def autoregressive(rng: np.random.Generator, n: int, rho: float) -> np.ndarray:

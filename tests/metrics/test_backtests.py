@@ -13,8 +13,8 @@ from scipy.special import xlogy
 import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.engine.measure import evaluate
 from howsure.metrics import christoffersen_coverage_test, christoffersen_test, kupiec_test
-from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 
 TESTS = tuple(

@@ -12,12 +12,12 @@ from scipy import stats
 import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.engine.measure import evaluate
 from howsure.metrics import naive_quantiles
-from howsure.metrics.baseline import FEWEST_CHANGES, with_baselines
-from howsure.metrics.measure import evaluate
-from howsure.metrics.skill import MIDPOINTS, TOLERANCE
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples, content_order
 from howsure.stats.binomial import clopper_pearson
+from howsure.topics.baseline import FEWEST_CHANGES, with_baselines
+from howsure.topics.skill import MIDPOINTS, TOLERANCE
 from howsure.verdict.dependence import follow
 
 LEVELS = np.array([0.1, 0.5, 0.8])

@@ -15,15 +15,15 @@ from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
-from howsure.metrics.calibration import (
+from howsure.engine.view import View
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.stats.estimate import Estimate, standard_error
+from howsure.topics.calibration import (
     calibration_error,
     calibration_error_quantiles,
     miscalibration_area,
 )
-from howsure.metrics.calibration.curve import calibration_curve, calibration_curve_quantiles
-from howsure.metrics.view import View
-from howsure.predictions import Distribution, EvalSet, Samples
-from howsure.stats.estimate import Estimate, standard_error
+from howsure.topics.calibration.curve import calibration_curve, calibration_curve_quantiles
 from howsure.verdict import examine
 from metrics.statistics import (
     CELLS,

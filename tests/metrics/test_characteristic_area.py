@@ -10,8 +10,8 @@ from scipy import stats
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.characteristic import AreaRequest, bands_from_sd, characteristic_curve
-from howsure.metrics.characteristic.operating import measure
+from howsure.topics.characteristic import AreaRequest, bands_from_sd, characteristic_curve
+from howsure.topics.characteristic.operating import measure
 from oracles import characteristic as oracle
 
 ERROR = np.array([1.0, -2.0, 0.5, 3.0])

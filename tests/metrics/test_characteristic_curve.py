@@ -10,12 +10,12 @@ from scipy.stats import norm
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.characteristic import (
+from howsure.topics.characteristic import (
     bands_from_quantiles,
     bands_from_sd,
     characteristic_curve,
 )
-from howsure.metrics.characteristic.trace import find_kinks, running_sum, trace
+from howsure.topics.characteristic.trace import find_kinks, running_sum, trace
 from oracles import characteristic as oracle
 
 AXES = ("bandwidth", "miss_rate", "excess", "deficit")

@@ -8,7 +8,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.characteristic import (
+from howsure.topics.characteristic import (
     AreaRequest,
     bands_from_sd,
     bootstrap_curve,
@@ -17,7 +17,7 @@ from howsure.metrics.characteristic import (
     gain_of_perfect_model,
     permutation_test,
 )
-from howsure.metrics.characteristic.resampling import (
+from howsure.topics.characteristic.resampling import (
     Sampler,
     gain_differences,
     permutation_tests,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.metrics.characteristic import AreaRequest, characteristic_curve
+from howsure.topics.characteristic import AreaRequest, characteristic_curve
 from oracles import characteristic as oracle
 
 

@@ -13,10 +13,8 @@ from scipy import signal, stats
 import howsure
 from howsure.core.records import Table
 from howsure.core.rng import child
-from howsure.metrics.compare import Standing, compare, standing
-from howsure.metrics.measure import Evaluation, evaluate
-from howsure.metrics.scores import pinball_loss, pinball_samples
-from howsure.metrics.shared import meaning
+from howsure.engine.finding import Standing
+from howsure.engine.measure import Evaluation, evaluate
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -28,6 +26,9 @@ from howsure.predictions import (
 )
 from howsure.recalibration import compare_recalibrations
 from howsure.stats.estimate import Spread, skewed_ends
+from howsure.topics.compare import compare, standing
+from howsure.topics.scores import pinball_loss, pinball_samples
+from howsure.topics.shared import meaning
 
 N = 2_000
 SCORES = ("crps", "crps_fair", "pinball", "weighted_interval_score", "interval_score", "log_score")

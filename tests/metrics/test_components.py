@@ -15,23 +15,22 @@ from scipy import integrate, special, stats
 from generated import examples
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
-from howsure.metrics.calibration import shape
-from howsure.metrics.calibration.components import (
+from howsure.engine.measure import evaluate
+from howsure.engine.view import View
+from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.stats.ecdf import cell_polynomials, legendre
+from howsure.topics.calibration import shape
+from howsure.topics.calibration.components import (
     DISTORTION,
     Components,
     Right,
-    cell_polynomials,
-    legendre,
     over_cells,
     over_jumps,
     scale_of,
     shift_of,
 )
-from howsure.metrics.calibration.findings import miss_imbalance, width_rank, width_response
-from howsure.metrics.calibration.shape import _outcomes
-from howsure.metrics.measure import evaluate
-from howsure.metrics.view import View
-from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.topics.calibration.findings import miss_imbalance, width_rank, width_response
+from howsure.topics.calibration.shape import _outcomes
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
 UNIT, HALF = (NODES + 1.0) / 2.0, WEIGHTS / 2.0

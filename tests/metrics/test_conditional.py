@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.conditional import (
+from howsure.topics.conditional import (
     conditional_validity_index,
     coverage_gap,
     ert,
@@ -29,11 +29,11 @@ from howsure.metrics.conditional import (
     worst_region,
     worst_slab,
 )
-from howsure.metrics.conditional.dependence import median_gap
-from howsure.metrics.conditional.forests import Smoother
-from howsure.metrics.conditional.groups import _added_by_chance, _mean_deviation
-from howsure.metrics.conditional.rows import content_order
-from howsure.metrics.conditional.slab import _search
+from howsure.topics.conditional.dependence import median_gap
+from howsure.topics.conditional.forests import Smoother
+from howsure.topics.conditional.groups import _added_by_chance, _mean_deviation
+from howsure.topics.conditional.rows import content_order
+from howsure.topics.conditional.slab import _search
 from oracles.conditional import dense_hsic, lowest_slab, mean_deviation, permuted_mean
 
 RIGHT = 0.9

@@ -9,11 +9,11 @@ import pytest
 
 from howsure.core.records import Notion, Record
 from howsure.core.rng import child
+from howsure.engine.measure import Evaluation, curves_of, evaluate, tables_of
 from howsure.figures import figures_of
-from howsure.metrics.conditional import view as conditional
-from howsure.metrics.conditional.view import input_table
-from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
+from howsure.topics.conditional import view as conditional
+from howsure.topics.conditional.view import input_table
 
 NAMES = {
     "worst_region",

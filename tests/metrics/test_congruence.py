@@ -9,7 +9,10 @@ from generated import examples
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure.metrics.congruence import (
+from howsure.stats.gram import GramOperator
+from howsure.stats.kernels import RBF, Laplacian, Polynomial
+from howsure.stats.ridge import RidgeSystem
+from howsure.topics.congruence import (
     CongruenceReference,
     Draws,
     Empirical,
@@ -21,9 +24,6 @@ from howsure.metrics.congruence import (
     mcmd,
     require_comparable,
 )
-from howsure.stats.gram import GramOperator
-from howsure.stats.kernels import RBF, Laplacian, Polynomial
-from howsure.stats.ridge import RidgeSystem
 from oracles.congruence import laplacian, polynomial, rbf, squared_cce, squared_mcmd
 
 quick = examples(40)
@@ -407,7 +407,7 @@ def test_a_rough_output_kernel_is_factored_whole_or_said_to_be_cut_off():
 
 
 def test_cutting_off_is_warned_about_and_bounded(monkeypatch):
-    monkeypatch.setattr("howsure.metrics.congruence.outputs._DENSE_ROWS", 100)
+    monkeypatch.setattr("howsure.topics.congruence.outputs._DENSE_ROWS", 100)
     rng = child(13, "rough")
     x, y, drawn = rng.normal(size=400), rng.normal(size=400), rng.normal(size=(400, 1))
     options = {"output_kernel": "laplacian", "output_bandwidth": 1.0, "bandwidth": 1.0}
@@ -432,7 +432,7 @@ def test_cutting_off_is_warned_about_and_bounded(monkeypatch):
 
 
 def test_many_atoms_are_searched_in_part_and_checked_in_full(monkeypatch):
-    monkeypatch.setattr("howsure.metrics.congruence.outputs._CANDIDATES", 200)
+    monkeypatch.setattr("howsure.topics.congruence.outputs._CANDIDATES", 200)
     rng = child(14, "atoms")
     x, y = rng.normal(size=60), rng.normal(size=60)
     cloud = rng.normal(size=(60, 15))

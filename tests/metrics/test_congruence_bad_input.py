@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from generated import examples
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 from howsure.core.rng import child
-from howsure.metrics.congruence import (
+from howsure.stats.kernels import RBF, CustomKernel, Polynomial
+from howsure.topics.congruence import (
     Draws,
     Normals,
     SolverOptions,
     cce,
     mcmd,
 )
-from howsure.stats.kernels import RBF, CustomKernel, Polynomial
 
 GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2.0])}
 

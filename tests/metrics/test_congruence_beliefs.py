@@ -11,11 +11,11 @@ from scipy import integrate, stats
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
-from howsure.metrics.congruence.embedding import Atoms, expected_diagonal, expected_gram
-from howsure.metrics.congruence.outputs import law_gram
 from howsure.predictions.counts import ConwayMaxwellPoisson, NegativeBinomial, Poisson
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
+from howsure.topics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
+from howsure.topics.congruence.embedding import Atoms, expected_diagonal, expected_gram
+from howsure.topics.congruence.outputs import law_gram
 from oracles.congruence import rbf, squared_cce
 
 quick = examples(40)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from extras import needs
-from howsure.metrics.congruence import Normals, SolverOptions, cce, mcmd
 from howsure.stats.gram import GramOperator, cross_product
 from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
 from howsure.stats.namespace import (
@@ -15,6 +14,7 @@ from howsure.stats.namespace import (
     like,
     triangular_solve,
 )
+from howsure.topics.congruence import Normals, SolverOptions, cce, mcmd
 
 needs("array_api_compat")
 torch = needs("torch")

@@ -12,7 +12,7 @@ import pytest
 
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure.metrics.congruence import (
+from howsure.topics.congruence import (
     CongruenceReference,
     Draws,
     Normals,
@@ -130,7 +130,7 @@ def test_what_a_callback_raises_is_what_comes_out():
 LONG = """
 import numpy as np
 from howsure.core.progress import subscribe
-from howsure.metrics.congruence import Draws, SolverOptions, cce
+from howsure.topics.congruence import Draws, SolverOptions, cce
 told = []
 def progress(stage, done, total):
     if stage == "kernel product" and not told:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from howsure.core.rng import child
-from howsure.metrics.congruence import Draws, Normals, cce, mcmd
 from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
+from howsure.topics.congruence import Draws, Normals, cce, mcmd
 
 PI = np.pi
 

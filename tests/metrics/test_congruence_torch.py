@@ -9,7 +9,8 @@ from extras import needs
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.congruence import (
+from howsure.stats.kernels import Polynomial
+from howsure.topics.congruence import (
     CongruenceReference,
     Draws,
     Normals,
@@ -19,7 +20,6 @@ from howsure.metrics.congruence import (
     mean_cce,
     null_reference,
 )
-from howsure.stats.kernels import Polynomial
 
 needs("array_api_compat")
 torch = needs("torch")

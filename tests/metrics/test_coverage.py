@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from generated import examples
-from howsure.metrics import coverage, point
+from howsure.topics import coverage, point
 
 VALUES = st.floats(-1e6, 1e6, allow_nan=False)
 TABLE = st.integers(1, 30).flatmap(

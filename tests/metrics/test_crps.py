@@ -10,10 +10,10 @@ from scipy import stats
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.metrics.crps import crps_quantiles, crps_samples
-from howsure.metrics.crps_closed import crps_normal
-from howsure.metrics.crps_numeric import crps_numeric
-from howsure.metrics.scores import pinball_loss
+from howsure.topics.crps import crps_quantiles, crps_samples
+from howsure.topics.crps_closed import crps_normal
+from howsure.topics.crps_numeric import crps_numeric
+from howsure.topics.scores import pinball_loss
 from oracles import scores as oracle
 
 RNG = np.random.default_rng(20)

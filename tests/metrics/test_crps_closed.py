@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.metrics.crps_closed import (
+from howsure.topics.crps_closed import (
     crps_between,
     crps_closed,
     crps_gamma,
@@ -25,7 +25,7 @@ from howsure.metrics.crps_closed import (
     crps_support,
     crps_t,
 )
-from howsure.metrics.crps_numeric import crps_numeric
+from howsure.topics.crps_numeric import crps_numeric
 from oracles import scores as oracle
 
 CONTINUOUS = [

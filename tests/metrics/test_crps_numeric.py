@@ -9,8 +9,8 @@ import pytest
 from scipy import special, stats
 
 from howsure.core.errors import InputError
-from howsure.metrics.crps_closed import crps_normal
-from howsure.metrics.crps_numeric import crps_lattice, crps_numeric
+from howsure.topics.crps_closed import crps_normal
+from howsure.topics.crps_numeric import crps_lattice, crps_numeric
 from oracles import scores as oracle
 
 LATTICE = [

@@ -14,6 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
+from howsure.engine.measure import evaluate
 from howsure.metrics import (
     climatology_pinball,
     elementary_means,
@@ -23,11 +24,10 @@ from howsure.metrics import (
     pinball_loss,
     quantile_decomposition,
 )
-from howsure.metrics.decomposition.parts import FOLDS, INSIDE, _held_out
-from howsure.metrics.measure import evaluate
-from howsure.metrics.skill import MIDPOINTS
 from howsure.predictions import EvalSet
 from howsure.stats.isotonic import isotonic_mean, isotonic_quantiles
+from howsure.topics.decomposition.parts import FOLDS, INSIDE, _held_out
+from howsure.topics.skill import MIDPOINTS
 from scripts import ROOT, script
 
 NAMES = ("miscalibration", "discrimination", "outcome_uncertainty")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.dispersion import ence, relative_calibration_error, sharpness, squared_z
 from howsure.stats.estimate import Estimate, mean_statistic
+from howsure.topics.dispersion import ence, relative_calibration_error, sharpness, squared_z
 from metrics.statistics import (
     Draw,
     assert_influence_is_the_derivative,

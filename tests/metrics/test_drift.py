@@ -11,10 +11,10 @@ from scipy import stats
 
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.drift import stamp
-from howsure.metrics.measure import curves_of, evaluate
+from howsure.engine.measure import curves_of, evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Samples
 from howsure.stats.changes import find_changes
+from howsure.topics.drift import stamp
 from howsure.verdict import examine
 
 DRIFTS = ("coverage_drift", "bias_drift", "spread_drift")

@@ -5,7 +5,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys, row_normals
-from howsure.metrics.adaptivity import (
+from howsure.topics.adaptivity import (
     GaussianNoise,
     ease,
     surrogate_ease,

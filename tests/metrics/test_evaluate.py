@@ -13,11 +13,8 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.compare import compare, standing
-from howsure.metrics.groups import assess_groups
-from howsure.metrics.measure import curves_of, evaluate, worst_rows
-from howsure.metrics.scores import interval_score
-from howsure.metrics.view import choose_coverages
+from howsure.engine.measure import curves_of, evaluate, worst_rows
+from howsure.engine.view import choose_coverages
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -27,6 +24,9 @@ from howsure.predictions import (
     Samples,
 )
 from howsure.stats.bootstrap import bootstrap_means
+from howsure.topics.compare import compare, standing
+from howsure.topics.groups import assess_groups
+from howsure.topics.scores import interval_score
 
 
 def normal_set(n: int, *, factor: float = 1.0, seed: int = 0, **extra: object) -> EvalSet:
@@ -287,7 +287,7 @@ def test_past_ten_models_all_are_compared_with_the_best_three(
         calls.append(1)
         return bootstrap_means(*given, **named)
 
-    module = importlib.import_module("howsure.metrics.compare")
+    module = importlib.import_module("howsure.topics.compare")
     monkeypatch.setattr(module, "bootstrap_means", counted)
     table = compare(done, order=found.models)
     assert len(calls) <= len(done[0].scores)  # draws for a measure, not for a pair

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from howsure.core.records import Direction, Notion
-from howsure.metrics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of
-from howsure.metrics.metric import Question
+from howsure.engine.catalogue import catalogue
+from howsure.engine.measure import Evaluation, curves_of, evaluate, tables_of
+from howsure.engine.metric import Question
 from howsure.predictions import EvalSet, Intervals, LabelSets
+from howsure.topics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
 
 QUICK = Resampling(replicates=30, permutations=30)
 

@@ -14,14 +14,14 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.inputs import load, load_unlabelled
-from howsure.metrics.congruence import Draws, Empirical, Normals, NullReference, Support
-from howsure.metrics.congruence.examples import map_table, tree_table
-from howsure.metrics.congruence.laws import belief_of
-from howsure.metrics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.assess import assess
 from howsure.report.congruence import with_embedding
 from howsure.report.monitor import fit_monitor
+from howsure.topics.congruence import Draws, Empirical, Normals, NullReference, Support
+from howsure.topics.congruence.examples import map_table, tree_table
+from howsure.topics.congruence.laws import belief_of
+from howsure.topics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 
 
 def wave(n: int = 700, *, wrong: float = 0.0, seed: int = 0) -> EvalSet:
@@ -288,7 +288,7 @@ def test_the_map_by_principal_coordinates_and_by_t_sne() -> None:
 def test_t_sne_keeps_clusters_together_and_draws_few_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("howsure.metrics.congruence.examples.MOST_EMBEDDED", 300)
+    monkeypatch.setattr("howsure.topics.congruence.examples.MOST_EMBEDDED", 300)
     rng = child(0, "clusters")
     kind = np.arange(400) % 3
     rows = 8.0 * np.eye(3)[kind] + 0.3 * rng.normal(size=(400, 3))

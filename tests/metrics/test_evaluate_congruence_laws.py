@@ -9,7 +9,11 @@ import pytest
 from scipy import integrate, stats
 
 from howsure.core.rng import child
-from howsure.metrics.congruence import (
+from howsure.predictions import Distribution, EvalSet
+from howsure.predictions.laws import ScipyLaw
+from howsure.predictions.mixing import mixture
+from howsure.stats.kernels import RBF
+from howsure.topics.congruence import (
     CongruenceReference,
     Mixtures,
     SolverOptions,
@@ -17,14 +21,10 @@ from howsure.metrics.congruence import (
     laws,
     null_reference,
 )
-from howsure.metrics.congruence.beliefs import Belief
-from howsure.metrics.congruence.laws import belief_of
-from howsure.metrics.congruence.outputs import as_law, law_gram
-from howsure.metrics.congruence.view import congruence_mode, reference_rows
-from howsure.predictions import Distribution, EvalSet
-from howsure.predictions.laws import ScipyLaw
-from howsure.predictions.mixing import mixture
-from howsure.stats.kernels import RBF
+from howsure.topics.congruence.beliefs import Belief
+from howsure.topics.congruence.laws import belief_of
+from howsure.topics.congruence.outputs import as_law, law_gram
+from howsure.topics.congruence.view import congruence_mode, reference_rows
 
 
 def rng() -> np.random.Generator:

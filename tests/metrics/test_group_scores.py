@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from howsure.core.rng import child
-from howsure.metrics.group_scores import _by_three_moments, errors_differ
-from howsure.metrics.groups import groupings
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
+from howsure.topics.group_scores import _by_three_moments, errors_differ
+from howsure.topics.groups import groupings
 from howsure.verdict import examine
 from howsure.verdict.answer import answer
 

@@ -13,12 +13,12 @@ from scipy import signal, special, stats
 
 from howsure.core.records import Record
 from howsure.core.times import Chronology
-from howsure.metrics.groups import FEWEST_UNITS, assess_groups, compare_groups, groupings
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import spread_of
 from howsure.stats.spells import spells_of
+from howsure.topics.groups import FEWEST_UNITS, assess_groups, compare_groups, groupings
 
 
 def poisson(seed: int, n: int) -> EvalSet:

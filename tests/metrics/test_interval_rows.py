@@ -10,9 +10,9 @@ from scipy import stats
 
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Table
-from howsure.metrics.interval_rows import SHOWN, interval_tables
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
+from howsure.topics.interval_rows import SHOWN, interval_tables
 
 
 def made(*evalsets: EvalSet, **choices: Any) -> list[Table]:

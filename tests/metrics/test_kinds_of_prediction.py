@@ -10,12 +10,12 @@ from scipy import stats
 
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.calibration import Weighting, calibration_error_quantiles
-from howsure.metrics.dispersion import variance_ratio
-from howsure.metrics.measure import curves_of, evaluate
-from howsure.metrics.view import View, choose_coverages
+from howsure.engine.measure import curves_of, evaluate
+from howsure.engine.view import View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
+from howsure.topics.calibration import Weighting, calibration_error_quantiles
+from howsure.topics.dispersion import variance_ratio
 
 
 def records(held: EvalSet, *metrics: str) -> dict[str, Record]:

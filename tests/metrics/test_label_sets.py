@@ -8,7 +8,7 @@ import numpy as np
 
 from howsure.core.records import Direction, Record
 from howsure.core.rng import child
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet, LabelSets
 
 MEASURES = ("set_size", "empty_sets", "sscv")

@@ -15,6 +15,8 @@ import howsure
 from howsure.core.records import Curve, Record, Table
 from howsure.core.rng import child
 from howsure.core.weights import Weights
+from howsure.engine.measure import curves_of, evaluate, tables_of
+from howsure.engine.view import View
 from howsure.metrics import (
     climatology_crps,
     climatology_pinball,
@@ -22,9 +24,6 @@ from howsure.metrics import (
     crps_quantiles,
     interval_score,
 )
-from howsure.metrics.lead_time import FEWEST, MOST_CELLS, Leads, Profile
-from howsure.metrics.measure import curves_of, evaluate, tables_of
-from howsure.metrics.view import View
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -33,6 +32,7 @@ from howsure.predictions import (
     Quantiles,
     content_order,
 )
+from howsure.topics.lead_time import FEWEST, MOST_CELLS, Leads, Profile
 from howsure.verdict import examine
 from howsure.verdict.dependence import follow
 

@@ -12,6 +12,7 @@ from howsure import assess
 from howsure.core.errors import DegenerateError, InputError
 from howsure.core.records import Record, Table
 from howsure.core.rng import child
+from howsure.engine.measure import evaluate, tables_of
 from howsure.metrics import (
     climatology_crps,
     climatology_pinball,
@@ -21,10 +22,9 @@ from howsure.metrics import (
     interval_score,
     relative_skill,
 )
-from howsure.metrics.baseline import with_baselines
-from howsure.metrics.many_series import FEWEST, standing_over_series
-from howsure.metrics.measure import evaluate, tables_of
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.topics.baseline import with_baselines
+from howsure.topics.many_series import FEWEST, standing_over_series
 
 LEVELS = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
 SIZES = np.array([12, 40, 17, 25, 31])

@@ -14,12 +14,12 @@ from howsure.cli.main import app
 from howsure.core.errors import HowsureError
 from howsure.core.records import Record
 from howsure.core.rng import child
+from howsure.engine.measure import evaluate
+from howsure.engine.metric import MISS_RANGE, in_words
 from howsure.figures.figure import Mark
-from howsure.metrics.characteristic import AreaRequest, permutation_test
-from howsure.metrics.measure import evaluate
-from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet
 from howsure.report.check import Rules, check, limit_of, rules_from
+from howsure.topics.characteristic import AreaRequest, permutation_test
 
 PARTS = ("characteristic_partial_gain", "characteristic_left_gain")
 RANGES = [(0.0, 0.2), (0.0, 0.5), (0.1, 0.6), (0.5, 1.0), (0.0, 1.0)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.metrics.catalogue import asked_for, catalogue, metric_named
-from howsure.metrics.measure import evaluate
+from howsure.engine.catalogue import asked_for, catalogue, metric_named
+from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet, Intervals
 
 

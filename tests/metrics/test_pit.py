@@ -13,8 +13,8 @@ from scipy import stats
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.pit import pit_cells, pit_histogram, randomised_counts, randomised_pit
 from howsure.stats.ecdf import uniformity_of_counts
+from howsure.topics.pit import pit_cells, pit_histogram, randomised_counts, randomised_pit
 from metrics.statistics import CELLS, GRID, NAMES, ROWS, Rows, counts
 from oracles import scores as oracle
 

@@ -13,9 +13,10 @@ from scipy import stats
 
 import howsure
 from howsure.core.records import Direction, Record
-from howsure.metrics import catalogue, point
-from howsure.metrics.metric import BY_UNIT, POSITIVE, Form, Laws, Metric, Question, itself
-from howsure.metrics.view import View
+from howsure.engine import catalogue
+from howsure.engine.metric import BY_UNIT, POSITIVE, Form, Laws, Metric, Question, itself
+from howsure.engine.view import View
+from howsure.topics import point
 from streaming.tables import at_once, by_parts, normal_table, state_of
 
 CUBED = math.sqrt(8.0 / math.pi)  # E|z|³

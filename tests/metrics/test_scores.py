@@ -14,9 +14,9 @@ from scipy import stats
 from extras import needs
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.crps import crps_quantiles, crps_samples
-from howsure.metrics.crps_closed import crps_laplace, crps_logistic, crps_normal, crps_t
-from howsure.metrics.scores import (
+from howsure.topics.crps import crps_quantiles, crps_samples
+from howsure.topics.crps_closed import crps_laplace, crps_logistic, crps_normal, crps_t
+from howsure.topics.scores import (
     interval_score,
     mean_pinball,
     pinball_loss,

@@ -12,7 +12,8 @@ from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
-from howsure.metrics.selective import (
+from howsure.stats.estimate import standard_error
+from howsure.topics.selective import (
     CERTAIN_SHARES,
     _harmonic_gap,
     _trigamma,
@@ -21,7 +22,6 @@ from howsure.metrics.selective import (
     excess_aurc,
     risk_at,
 )
-from howsure.stats.estimate import standard_error
 
 quick = examples(150)
 RATES = (0.03, 0.1, 0.5, 0.77, 0.9, 1.0)

@@ -12,11 +12,11 @@ from scipy import stats
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
-from howsure.metrics.congruence import skce
-from howsure.metrics.congruence.skce import _different, skce_of_part
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples, mixture
 from howsure.predictions.laws import ScipyLaw
+from howsure.topics.congruence import skce
+from howsure.topics.congruence.skce import _different, skce_of_part
 
 # Published
 

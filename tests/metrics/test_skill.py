@@ -11,6 +11,7 @@ from scipy import signal, stats
 import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.engine.measure import evaluate
 from howsure.metrics import (
     climatology_crps,
     climatology_pinball,
@@ -21,9 +22,8 @@ from howsure.metrics import (
     pinball_loss,
     skill_score,
 )
-from howsure.metrics.measure import evaluate
-from howsure.metrics.skill import MIDPOINTS, _error_of_sum
 from howsure.predictions import EvalSet
+from howsure.topics.skill import MIDPOINTS, _error_of_sum
 from howsure.verdict import examine
 
 SKILLS = ("crps_skill", "interval_skill", "pairing_gain")

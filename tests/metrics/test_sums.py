@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from howsure import Distribution, Intervals
-from howsure.metrics.catalogue import catalogue, from_sums
-from howsure.metrics.measure import evaluate
-from howsure.metrics.view import View
+from howsure.engine.catalogue import catalogue, from_sums
+from howsure.engine.measure import evaluate
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, Samples
 from howsure.stats.moments import Joint
 

@@ -11,8 +11,8 @@ from scipy import stats
 import howsure
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
+from howsure.engine.measure import evaluate
 from howsure.metrics import beyond, tail_miscalibration, tail_occurrence, tail_severity
-from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 
 MEASURES = tuple(

@@ -13,6 +13,7 @@ import howsure
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.engine.measure import evaluate
 from howsure.metrics import (
     climatology_crps,
     crps_normal,
@@ -28,7 +29,6 @@ from howsure.metrics import (
     twcrps_quantiles,
     twcrps_samples,
 )
-from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet
 
 RANGES = [(-math.inf, math.inf), (0.7, math.inf), (-math.inf, -0.4), (-0.3, 1.6)]

@@ -9,9 +9,9 @@ import pytest
 
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.compare import compare
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet, Intervals
+from howsure.topics.compare import compare
 
 GAINS = ("characteristic_gain", "characteristic_partial_gain", "characteristic_left_gain")
 

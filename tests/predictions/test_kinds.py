@@ -10,7 +10,7 @@ import pytest
 
 import howsure
 from howsure.core.arrays import FloatArray
-from howsure.metrics import view
+from howsure.engine import view
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
 from howsure.predictions.base import Prediction, Rows, tail_levels
 

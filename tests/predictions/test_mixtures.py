@@ -14,9 +14,9 @@ from scipy import integrate, stats
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.congruence.view import assess_congruence, congruence_mode
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, MixtureLaw, law_named, mixture
+from howsure.topics.congruence.view import assess_congruence, congruence_mode
 
 WEIGHTS = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pyarrow import csv
 
+from howsure.engine.measure import evaluate
 from howsure.inputs import load
-from howsure.metrics.compare import standing
-from howsure.metrics.groups import assess_groups
-from howsure.metrics.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals
+from howsure.topics.compare import standing
+from howsure.topics.groups import assess_groups
 from howsure.verdict import judge
 
 Find = Callable[[str], Path]

@@ -16,12 +16,12 @@ from sklearn.isotonic import IsotonicRegression
 from generated import examples
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
-from howsure.metrics.crps import crps_samples
-from howsure.metrics.crps_closed import crps_normal
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration import IsotonicVariance, SpreadScaling, VarianceScaling
 from howsure.recalibration.variance import _blocks, rising_blocks
+from howsure.topics.crps import crps_samples
+from howsure.topics.crps_closed import crps_normal
 
 Find = Callable[[str], Path]
 

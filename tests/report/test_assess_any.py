@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from generated import examples
 from howsure import assess
 from howsure.core.errors import HowsureError, strict
-from howsure.metrics.conditional import forests
-from howsure.metrics.conditional import view as conditional
 from howsure.predictions import (
     Distribution,
     Intervals,
@@ -24,6 +22,8 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
+from howsure.topics.conditional import forests
+from howsure.topics.conditional import view as conditional
 
 pytestmark = [pytest.mark.slow, pytest.mark.few_draws]
 

@@ -10,14 +10,9 @@ import pytest
 
 from howsure import assess
 from howsure.core.errors import _strict
+from howsure.engine import measure
 from howsure.figures import build
 from howsure.inputs import Loaded
-from howsure.metrics import association, coverage, groups, measure
-from howsure.metrics.characteristic import view as characteristic
-from howsure.metrics.conditional import dependence, forests, width_correlation
-from howsure.metrics.conditional import view as conditional
-from howsure.metrics.conditional.forests import edge_of, tree_inputs, tree_parts
-from howsure.metrics.congruence import view as congruence
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
 from howsure.report import congruence as report_congruence
@@ -25,6 +20,12 @@ from howsure.report import grids, measured
 from howsure.report.assessment import Assessment
 from howsure.stats.kernels import RBF
 from howsure.stats.solvers import landmark_factor
+from howsure.topics import association, coverage, groups
+from howsure.topics.characteristic import view as characteristic
+from howsure.topics.conditional import dependence, forests, width_correlation
+from howsure.topics.conditional import view as conditional
+from howsure.topics.conditional.forests import edge_of, tree_inputs, tree_parts
+from howsure.topics.congruence import view as congruence
 from howsure.verdict import findings
 
 pytestmark = [pytest.mark.slow, pytest.mark.few_draws]

@@ -16,10 +16,10 @@ import howsure
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report.assessment import Assessment
 from howsure.testing import assert_holds
+from howsure.topics.congruence.view import CongruenceOptions
 
 N = 150
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from howsure import LabelSets, assess
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError
-from howsure.metrics.adaptivity import Resampling, t_cv, t_ss
+from howsure.topics.adaptivity import Resampling, t_cv, t_ss
 
 
 def rows(n: int = 600) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ import pytest
 import howsure
 from howsure import Assessment, Distribution
 from howsure.core.records import Record
-from howsure.metrics.catalogue import catalogue, key_measures
+from howsure.engine.catalogue import catalogue, key_measures
 from howsure.report import measured
 
 

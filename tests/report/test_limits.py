@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.metrics.catalogue import catalogue
+from howsure.engine.catalogue import catalogue
 from howsure.report.check import Limit, Rules, limit_of, project_rules, read_rules, with_more
 
 WHOLE = """

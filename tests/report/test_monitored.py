@@ -20,12 +20,12 @@ from howsure.figures.mpl import draw
 from howsure.figures.palette import LIGHT
 from howsure.inputs import load, load_unlabelled
 from howsure.inputs.unlabelled import load_bare
-from howsure.metrics.congruence import rejection_at
-from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
 from howsure.report.monitor import Monitored, fit_monitor, monitored
 from howsure.report.page.figures import RAMP_SIGNS, block_of
+from howsure.topics.congruence import rejection_at
+from howsure.topics.congruence.view import CongruenceOptions
 
 PUBLISHED = CongruenceOptions(bandwidth=1.0, regularization=0.1, draws=1)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from howsure.core.layouts import Layout
-from howsure.metrics.catalogue import TOPICS
-from howsure.metrics.drift import TOPIC
+from howsure.engine.catalogue import TOPICS
 from howsure.report import questions
+from howsure.topics.drift import TOPIC
 from howsure.verdict import QUESTIONS
 
 LABELS = ("Models", "Coverage", "Distribution", "Groups", "Inputs", "Ease", "Rows", "Widths")

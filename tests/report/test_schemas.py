@@ -22,8 +22,8 @@ from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion
 from howsure.core.schemas import SchemaName
+from howsure.engine.finding import State as FindingState
 from howsure.inputs import Loaded
-from howsure.metrics.finding import State as FindingState
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration import FittedRecalibration, recalibrate
 from howsure.recalibration.serialization import FORMAT as RECALIBRATION

@@ -12,8 +12,8 @@ import pytest
 from scipy import signal, special, stats
 
 from howsure.core.rng import child
-from howsure.metrics.calibration.components import legendre
 from howsure.stats.binomial import clopper_pearson
+from howsure.stats.ecdf import legendre
 from howsure.stats.evidence import (
     BETS,
     FIRST,

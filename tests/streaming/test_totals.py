@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from generated import examples
 from howsure.core.labels import Categories
 from howsure.core.weights import Weights
-from howsure.metrics.catalogue import from_sums
-from howsure.metrics.measure import evaluate
+from howsure.engine.catalogue import from_sums
+from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics

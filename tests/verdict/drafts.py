@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from howsure.core.records import Record
-from howsure.metrics.autocorrelation import Dependence, Kind
-from howsure.metrics.compare import Standing
-from howsure.metrics.finding import Draft, Finding, State
-from howsure.metrics.shared import SharedScore
+from howsure.engine.autocorrelation import Dependence, Kind
+from howsure.engine.finding import Draft, Finding, SharedScore, Standing, State
 from howsure.verdict import QUESTIONS
 from howsure.verdict.copies import RowFault
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as some
 import howsure
 from generated import examples
 from howsure.core.rng import child
-from howsure.metrics.compare import Standing
-from howsure.metrics.finding import Finding, State
+from howsure.engine.finding import Finding, Standing, State
 from howsure.report.assessment import Assessment
 from howsure.verdict.answer import STATES, answer
 from verdict.drafts import drafts, finding, possible

@@ -13,11 +13,11 @@ from scipy import signal, special, stats
 from howsure import assess
 from howsure.core.labels import Categories
 from howsure.core.rng import child, row_keys
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.finding import Draft
+from howsure.engine.measure import evaluate
+from howsure.engine.view import View
 from howsure.inputs import Loaded
-from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.finding import Draft
-from howsure.metrics.measure import evaluate
-from howsure.metrics.view import View
 from howsure.predictions import (
     Distribution,
     EvalSet,

@@ -8,7 +8,7 @@ from scipy import stats
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import row_keys
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import (
     Distribution,
     EvalSet,

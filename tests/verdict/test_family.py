@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.finding import Draft, Finding
+from howsure.engine.finding import Draft, Finding
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict import QUESTIONS, family

@@ -17,10 +17,10 @@ from howsure import assess
 from howsure.core.errors import _strict
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.calibration.findings import MEAN_ERROR, ONE_WIDTH
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.finding import Case, Draft
+from howsure.engine.catalogue import catalogue
+from howsure.engine.finding import Case, Draft
 from howsure.predictions import Distribution, EvalSet, Intervals
+from howsure.topics.calibration.findings import MEAN_ERROR, ONE_WIDTH
 from howsure.verdict import QUESTIONS, examine, findings, words
 from howsure.verdict.findings import case_of, drafts_of, headline_coverage
 from howsure.verdict.words import sentence

@@ -12,8 +12,8 @@ import howsure
 from howsure.conformal.labels import LAC, LabelConformal
 from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
-from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.finding import FEWEST_ROWS, Draft, Finding
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.finding import FEWEST_ROWS, Draft, Finding
 from howsure.report.assessment import Assessment
 from howsure.verdict.family import _finding
 from howsure.verdict.words import sentence

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import ndtri
 
 from howsure import Distribution, Intervals, Quantiles, assess
-from howsure.metrics.finding import Finding
-from howsure.metrics.measure import evaluate
+from howsure.engine.finding import Finding
+from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test
 from howsure.verdict import examine

@@ -15,11 +15,11 @@ from scipy import stats
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Record
 from howsure.core.rng import child
-from howsure.metrics.catalogue import arrays, catalogue
-from howsure.metrics.groups import assess_groups
-from howsure.metrics.measure import evaluate
-from howsure.metrics.view import View
+from howsure.engine.catalogue import arrays, catalogue
+from howsure.engine.measure import evaluate
+from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.topics.groups import assess_groups
 from howsure.verdict.nulls import BY, ROWS, WHY, with_nulls
 from verdict.worlds import WORLDS, ensembles, normal, spreads, student, with_y
 

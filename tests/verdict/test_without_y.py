@@ -14,8 +14,8 @@ from scipy import stats
 
 import howsure
 from howsure.core.rng import child
+from howsure.engine.finding import Case
 from howsure.inputs import load
-from howsure.metrics.finding import Case
 from howsure.predictions import Distribution, EvalSet
 from howsure.verdict import examine
 from howsure.verdict.advice import try_recalibrations

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from howsure.core.rng import child
-from howsure.metrics.finding import State
+from howsure.engine.finding import State
 from howsure.predictions import Distribution, EvalSet
 from howsure.verdict import QUESTIONS, examine
 from howsure.verdict.words import sentence

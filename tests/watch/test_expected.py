@@ -15,10 +15,10 @@ from sklearn.linear_model import Ridge
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.crps_closed import crps_normal
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.balance import Curves, KnownRows
 from howsure.stats.evidence import worth_of
+from howsure.topics.crps_closed import crps_normal
 from howsure.watch.expected import Background, Expected
 
 Z = 1.6448536269514722

@@ -13,7 +13,7 @@ from scipy import special
 from howsure.core.convert import plain, restored
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.metrics.scores import interval_score
+from howsure.topics.scores import interval_score
 from howsure.watch.running import (
     DAY,
     DAYS,

@@ -19,11 +19,11 @@ from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import report_progress, subscribe
+from howsure.engine.catalogue import asked_for
+from howsure.engine.metric import MISS_RANGE
 from howsure.inputs import ColumnUse
 from howsure.inputs.roles import ROLES
 from howsure.inputs.tables import FILES, SAMPLE
-from howsure.metrics.catalogue import asked_for
-from howsure.metrics.miss_range import MISS_RANGE
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.coercion import source_fact

@@ -17,18 +17,18 @@ from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.optional import require
 from howsure.core.records import Curve
-from howsure.metrics.characteristic import (
+from howsure.engine.metric import MISS_RANGE, check_range
+from howsure.engine.view import View
+from howsure.predictions import content_order
+from howsure.topics.characteristic import (
     CharacteristicCurve,
     Cost,
     OperatingPoint,
     bootstrap_curve,
 )
-from howsure.metrics.characteristic.area import AreaRequest, Convention
-from howsure.metrics.characteristic.bands import XAxis, YAxis
-from howsure.metrics.characteristic.view import traced_coverage
-from howsure.metrics.miss_range import MISS_RANGE, check_range
-from howsure.metrics.view import View
-from howsure.predictions import content_order
+from howsure.topics.characteristic.area import AreaRequest, Convention
+from howsure.topics.characteristic.bands import XAxis, YAxis
+from howsure.topics.characteristic.view import traced_coverage
 
 PLOTS = (".png", ".svg", ".pdf")
 WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")

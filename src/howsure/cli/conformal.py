@@ -14,7 +14,7 @@ from howsure.cli.terminal import Console, escape
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.threads import one_thread
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.report.conformal import COVERAGE, conformal
 from howsure.report.recalibrate import Recalibration
 from howsure.report.recalibrate_parts import RecalibratedFiles

@@ -134,7 +134,7 @@ def _shown(all_: bool, quiet: bool, json_: bool) -> str:
 
 def _measures(incomplete: str) -> list[str]:
     """Names of measures that begin so, for the shell."""
-    from howsure.metrics.catalogue import catalogue
+    from howsure.engine.catalogue import catalogue
 
     return [name for name in catalogue() if name.startswith(incomplete)]
 

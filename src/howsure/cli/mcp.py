@@ -33,10 +33,10 @@ from howsure.core.optional import require
 from howsure.core.registry import check_known
 from howsure.core.schemas import schema
 from howsure.core.text import clean
+from howsure.engine.catalogue import catalogue
 from howsure.inputs.places import fixed_folder, is_address, is_folder, is_pattern, places
 from howsure.inputs.roles import NAMES_OUTSIDE, ROLES
 from howsure.inputs.source import split_sheet
-from howsure.metrics.catalogue import catalogue
 from howsure.recalibration import METHODS
 from howsure.report.check import rules_from
 from howsure.report.improve import improve_table

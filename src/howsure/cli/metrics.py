@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.padding import Padding
 
 from howsure.cli.terminal import Console, escape
-from howsure.metrics.catalogue import catalogue, metric_named
-from howsure.metrics.metric import Metric
+from howsure.engine.catalogue import catalogue, metric_named
+from howsure.engine.metric import Metric
 
 
 def run(name: str | None) -> None:

@@ -29,7 +29,7 @@ from howsure.report.grids import table_grid
 from howsure.report.monitor import Monitor, Monitored, fit_monitor, monitored
 
 if TYPE_CHECKING:
-    from howsure.metrics.congruence.view import CongruenceOptions
+    from howsure.topics.congruence.view import CongruenceOptions
 
 WORST = 10
 REPORTS = (".html", ".json", ".md")
@@ -100,7 +100,7 @@ def watching(
     Columns of groups and times that it lacks may be those of the new rows.
     """
     from howsure.inputs.sources import sources
-    from howsure.metrics.congruence.view import CongruenceOptions
+    from howsure.topics.congruence.view import CongruenceOptions
 
     columns: Any = dict(read.columns)
     if columns.get("time") or columns.get("groups"):  # else the file is opened once

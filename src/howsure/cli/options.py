@@ -29,8 +29,8 @@ from howsure.inputs.roles import ROLES, Columns, Role
 
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
-    from howsure.metrics.congruence.view import CongruenceOptions
     from howsure.streaming import Resources
+    from howsure.topics.congruence.view import CongruenceOptions
 
 R = TypeVar("R")
 _READ = "How tables are read"
@@ -64,7 +64,7 @@ def share(param: typer.CallbackParam, value: Any) -> Any:
 
 def miss_rates(param: typer.CallbackParam, value: Any) -> Any:
     """Refuse, before any work, what is no rising range of miss rates."""
-    from howsure.metrics.miss_range import check_miss_range
+    from howsure.engine.metric import check_miss_range
 
     return value if value is None else check_miss_range(value, f"--{param.name}".replace("_", "-"))
 
@@ -422,7 +422,7 @@ class CongruenceFlags:
 
     def options(self) -> CongruenceOptions:
         """The choices that these flags make."""
-        from howsure.metrics.congruence.view import CongruenceOptions
+        from howsure.topics.congruence.view import CongruenceOptions
 
         return CongruenceOptions(
             kernel=self.kernel,

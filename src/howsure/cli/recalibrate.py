@@ -29,13 +29,13 @@ from howsure.core.progress import subscribe
 from howsure.core.records import Direction, Table
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
+from howsure.engine.catalogue import catalogue
+from howsure.engine.measure import evaluate
+from howsure.engine.view import choose_coverages
 from howsure.inputs import write_table
 from howsure.inputs.files import table_form
 from howsure.inputs.places import places
 from howsure.inputs.sources import is_huge
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import evaluate
-from howsure.metrics.view import choose_coverages
 from howsure.predictions import EvalSet
 from howsure.recalibration import compare_recalibrations
 from howsure.recalibration.base import kinds_of

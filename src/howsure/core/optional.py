@@ -60,16 +60,18 @@ def exporting(
     package: str,
     homes: Mapping[str, str],
     rooms: Callable[[], tuple[str, ...]] = tuple,
+    base: str = "",
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the names of each module.
 
-    `rooms` gives submodules to be found too. Type checkers need the names as imports besides.
+    Modules are those of the package, or of `base`; `rooms` gives submodules to be found too. Type
+    checkers need the names as imports besides.
     """
     home = {name: module for module, held in homes.items() for name in held.split()}
 
     def find(name: str) -> Any:
         if name in home:
-            return getattr(importlib.import_module(f"{package}.{home[name]}"), name)
+            return getattr(importlib.import_module(f"{base or package}.{home[name]}"), name)
         if not name.startswith("_") and name in rooms():
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(

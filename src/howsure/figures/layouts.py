@@ -7,7 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from howsure.core.layouts import Axis, Layout
-from howsure.metrics.catalogue import every_topic
+from howsure.engine.catalogue import every_topic
 
 INTERVALS_ORDER = -1
 TABLE_ORDER = 8

@@ -15,16 +15,17 @@ from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record, Table
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import Evaluation, evaluate
-from howsure.metrics.metric import Question
-from howsure.metrics.shared import SharedScore, meaning, offered, scored, shared_by_all
+from howsure.engine.catalogue import catalogue
+from howsure.engine.finding import SharedScore
+from howsure.engine.measure import Evaluation, evaluate
+from howsure.engine.metric import Question
 from howsure.predictions import EvalSet, LabelSets
 from howsure.recalibration.base import POINT, kinds_of
 from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.levels import levels_with
 from howsure.recalibration.registry import can_teach, method_of, methods_of
 from howsure.stats.estimate import weighted_mean
+from howsure.topics.shared import meaning, offered, scored, shared_by_all
 
 Key = tuple[str, float | None]
 

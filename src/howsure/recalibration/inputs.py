@@ -13,8 +13,6 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
-from howsure.metrics.conditional.forests import edge_of, node_rules, tree_inputs
-from howsure.metrics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 from howsure.predictions import EvalSet
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod, check_factor, counts
 from howsure.recalibration.info import FRAMED_KINDS, SHAPE, MethodInfo
@@ -24,6 +22,8 @@ from howsure.recalibration.location_scale import (
     LocationScale,
     LocationScaleRecalibrator,
 )
+from howsure.topics.conditional.forests import edge_of, node_rules, tree_inputs
+from howsure.topics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 
 DEPTH = 3
 """Conditions that lead to a leaf, at most."""

@@ -22,15 +22,14 @@ from howsure.core.registry import attribute_of
 from howsure.core.text import one_line
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
+from howsure.engine.catalogue import every_topic
+from howsure.engine.finding import Standing
+from howsure.engine.measure import Evaluation
+from howsure.engine.metric import MISS_RANGE, in_words
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.matching import Missing
 from howsure.inputs.source import quoted
-from howsure.metrics.baseline import with_baselines
-from howsure.metrics.catalogue import every_topic
-from howsure.metrics.compare import BEST, MOST_MODELS, Standing, standing
-from howsure.metrics.measure import Evaluation
-from howsure.metrics.miss_range import MISS_RANGE, in_words
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.coercion import check_coverage_is_used, opened, source_fact
@@ -39,6 +38,8 @@ from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
 from howsure.report.overview import overview
+from howsure.topics.baseline import with_baselines
+from howsure.topics.compare import BEST, MOST_MODELS, standing
 from howsure.verdict import TOLERANCE, Advice, Finding, TrustAnswer, judge
 from howsure.verdict.advice import Trials, tried
 from howsure.verdict.answer import STATES, answer
@@ -47,7 +48,7 @@ from howsure.verdict.family import ordered
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
-    from howsure.metrics.congruence.view import CongruenceOptions
+    from howsure.topics.congruence.view import CongruenceOptions
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""

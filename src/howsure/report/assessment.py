@@ -14,8 +14,8 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.progress import listener, subscribe
 from howsure.core.records import Curve, Record, Table
-from howsure.metrics.catalogue import metric_named
-from howsure.metrics.finding import State
+from howsure.engine.catalogue import metric_named
+from howsure.engine.finding import State
 from howsure.report.document import TONES, Document, Formed, VerdictLine
 from howsure.verdict import Advice, Finding, TrustAnswer
 

@@ -32,13 +32,10 @@ from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.threads import one_thread
 from howsure.core.toml import read_toml
-from howsure.metrics.baseline import with_baselines
-from howsure.metrics.catalogue import catalogue, metric_named
-from howsure.metrics.groups import MOST_LABELS
-from howsure.metrics.measure import Evaluation, evaluate
-from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
-from howsure.metrics.skill import skill_measure
-from howsure.metrics.view import choose_coverages
+from howsure.engine.catalogue import catalogue, metric_named
+from howsure.engine.measure import Evaluation, evaluate
+from howsure.engine.metric import MISS_RANGE, MOST_LABELS, MissRange, check_miss_range
+from howsure.engine.view import choose_coverages
 from howsure.predictions import EvalSet, content_order
 from howsure.report.document import Tone
 from howsure.stats.binomial import clopper_pearson
@@ -46,6 +43,8 @@ from howsure.stats.changes import EDGE, find_changes
 from howsure.stats.estimate import one_more
 from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics
+from howsure.topics.baseline import with_baselines
+from howsure.topics.skill import skill_measure
 from howsure.verdict import TOLERANCE, Finding, examine
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import NEVER_BAD, check_judging

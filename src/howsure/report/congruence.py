@@ -10,18 +10,18 @@ from typing import Any
 import numpy.typing as npt
 
 from howsure.core.errors import attempt
-from howsure.metrics.congruence.laws import LAWS
-from howsure.metrics.congruence.view import (
+from howsure.engine.metric import SLOW_ROWS
+from howsure.predictions import EvalSet
+from howsure.report.images import MODELS, image_table
+from howsure.report.measured import Settings
+from howsure.topics.congruence.laws import LAWS
+from howsure.topics.congruence.view import (
     CongruenceOptions,
     CongruenceReport,
     assess_congruence,
     congruence_mode,
     unanswered,
 )
-from howsure.metrics.metric import SLOW_ROWS
-from howsure.predictions import EvalSet
-from howsure.report.images import MODELS, image_table
-from howsure.report.measured import Settings
 
 
 def reports(

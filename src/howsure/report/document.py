@@ -17,7 +17,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.records import Curve, Record, Table
-from howsure.metrics.catalogue import catalogue
+from howsure.engine.catalogue import catalogue
 
 if TYPE_CHECKING:
     from howsure.figures import Figure

@@ -14,8 +14,8 @@ from howsure.core import formats
 from howsure.core.errors import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.core.text import headed
+from howsure.engine.catalogue import every_topic
 from howsure.figures.tables import worst_first
-from howsure.metrics.catalogue import every_topic
 from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, GridRows, slug
 from howsure.report.overview import LEGEND, OVERVIEW
 
@@ -124,7 +124,7 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
 
 
 def unanswered_grid(
-    records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
+    records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()
 ) -> Grid | None:
     """What could not be computed, one row a reason."""
     entries = {entry.name: entry for entry in glossary}
@@ -143,7 +143,7 @@ def unanswered_grid(
             Cell(text=reason),
             Cell(text=", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in told.items())),
         )
-        for reason, told in list(reasons.items())[:limit]
+        for reason, told in list(reasons.items())[:ROWS_LIMIT]
     )
     columns = (Column(title="Reason"), Column(title="Measures"))
     return Grid(
@@ -151,14 +151,12 @@ def unanswered_grid(
     )
 
 
-def table_grids(
-    tables: Iterable[Table], glossary: Sequence[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
-) -> list[Grid]:
+def table_grids(tables: Iterable[Table], glossary: Sequence[GlossaryEntry] = ()) -> list[Grid]:
     """The tables of a report that hold rows."""
     made: list[Grid | None] = [
         attempt(
             f"table {table.name}",
-            partial(table_grid, table, glossary, limit=limit),
+            partial(table_grid, table, glossary),
             lambda _: None,
         )
         for table in tables
@@ -315,7 +313,7 @@ def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
 
 
 def _title(metric: str, entries: dict[str, GlossaryEntry]) -> str:
-    from howsure.metrics.catalogue import catalogue
+    from howsure.engine.catalogue import catalogue
 
     entry = entries.get(metric) or catalogue().get(metric)
     return entry.title if entry is not None and entry.title else headed(metric.replace("_", " "))

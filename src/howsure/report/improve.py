@@ -16,10 +16,10 @@ from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.formats import listed, percent
+from howsure.engine.finding import Finding
 from howsure.inputs.building import Crossing
 from howsure.inputs.matching import Missing
 from howsure.inputs.roles import Columns
-from howsure.metrics.finding import Finding
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import held_out, unfitted

@@ -14,20 +14,19 @@ from howsure.core.errors import InputError, attempt, collected
 from howsure.core.progress import report_progress
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
-from howsure.metrics.catalogue import asked_for, catalogue, key_measures
-from howsure.metrics.compare import compare
-from howsure.metrics.groups import GroupReport, assess_groups, compare_groups
-from howsure.metrics.interval_rows import interval_tables
-from howsure.metrics.many_series import standing_over_series
-from howsure.metrics.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
-from howsure.metrics.metric import Beside, Question
-from howsure.metrics.miss_range import MISS_RANGE, check_miss_range
+from howsure.engine.catalogue import asked_for, catalogue, key_measures
+from howsure.engine.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
+from howsure.engine.metric import MISS_RANGE, Beside, Question, check_miss_range
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
 from howsure.stats.cells import check_cells
 from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics
+from howsure.topics.compare import compare
+from howsure.topics.groups import GroupReport, assess_groups, compare_groups
+from howsure.topics.interval_rows import interval_tables
+from howsure.topics.many_series import standing_over_series
 from howsure.verdict import TOLERANCE
 from howsure.verdict.dependence import Known
 from howsure.verdict.family import check_judging
@@ -35,7 +34,7 @@ from howsure.verdict.findings import measures, needs_null
 from howsure.verdict.nulls import with_nulls
 
 if TYPE_CHECKING:
-    from howsure.metrics.congruence.view import CongruenceOptions
+    from howsure.topics.congruence.view import CongruenceOptions
 
 
 class TopicReport(Protocol):

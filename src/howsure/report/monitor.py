@@ -19,26 +19,8 @@ from howsure.core.progress import part_of, reported
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.text import one_line
 from howsure.core.threads import one_thread
+from howsure.engine.finding import State
 from howsure.inputs import Unlabelled
-from howsure.metrics.congruence import CongruenceReference, NullReference
-from howsure.metrics.congruence.examples import (
-    LOSSES,
-    losses_of,
-    map_table,
-    rejection_curves,
-)
-from howsure.metrics.congruence.laws import LAWS
-from howsure.metrics.congruence.null import NearErrors
-from howsure.metrics.congruence.view import (
-    CongruenceOptions,
-    Mode,
-    congruence_mode,
-    fitted_reference,
-    reference_rows,
-    right_model,
-    support_rows,
-)
-from howsure.metrics.finding import State
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment, Basis, Later
@@ -48,6 +30,24 @@ from howsure.report.no_rows import new_without_rows, of_many_rows
 from howsure.stats.binomial import clopper_pearson, holm
 from howsure.stats.gram import tiles
 from howsure.stats.neighbours import Neighbours, fit_neighbours, more_outside, rank_of
+from howsure.topics.congruence import CongruenceReference, NullReference
+from howsure.topics.congruence.examples import (
+    LOSSES,
+    losses_of,
+    map_table,
+    rejection_curves,
+)
+from howsure.topics.congruence.laws import LAWS
+from howsure.topics.congruence.null import NearErrors
+from howsure.topics.congruence.view import (
+    CongruenceOptions,
+    Mode,
+    congruence_mode,
+    fitted_reference,
+    reference_rows,
+    right_model,
+    support_rows,
+)
 from howsure.verdict import Finding
 
 if TYPE_CHECKING:

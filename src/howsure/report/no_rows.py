@@ -17,9 +17,9 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record, Table
+from howsure.engine.finding import FEWEST_ROWS
 from howsure.figures.build import points_of
 from howsure.inputs import Loaded, Unlabelled
-from howsure.metrics.finding import FEWEST_ROWS
 from howsure.predictions import EvalSet
 from howsure.report.assessment import Assessment, Basis, Later
 

@@ -13,7 +13,7 @@ from howsure.core.text import headed
 from howsure.report.document import TONES
 
 if TYPE_CHECKING:
-    from howsure.metrics.compare import Standing
+    from howsure.engine.finding import Standing
 
 OVERVIEW = "overview"
 """The name of the table."""

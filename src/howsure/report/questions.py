@@ -14,9 +14,9 @@ from howsure.core import formats
 from howsure.core.errors import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.core.text import abridged, headed
+from howsure.engine.catalogue import every_topic
+from howsure.engine.metric import Topic
 from howsure.figures.layouts import layout_of
-from howsure.metrics.catalogue import every_topic
-from howsure.metrics.metric import Topic
 from howsure.report import grids
 from howsure.report.document import (
     TONES,

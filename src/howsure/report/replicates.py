@@ -99,11 +99,11 @@ def covered_rows(
                 f"are given, got {hits.dtype} of shape {hits.shape}"
             )
     elif upper is not None:
-        from howsure.metrics.coverage import covered
+        from howsure.topics.coverage import covered
 
         hits = covered(y, prediction, upper)
     else:
-        from howsure.metrics.view import View
+        from howsure.engine.view import View
         from howsure.report.coercion import opened
 
         models = opened(y, prediction, coverage=(coverage,)).evalsets

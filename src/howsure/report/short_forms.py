@@ -14,7 +14,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.records import Record, Table
-from howsure.metrics.catalogue import catalogue, key_measures
+from howsure.engine.catalogue import catalogue, key_measures
 from howsure.report import grids
 from howsure.report.document import (
     TONES,

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from howsure.core.arrays import as_vector, check_fraction, check_levels
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
+from howsure.engine.catalogue import catalogue, metric_named
+from howsure.engine.measure import evaluate
 from howsure.inputs.given import PredictionInput
-from howsure.metrics.catalogue import catalogue, metric_named
-from howsure.metrics.measure import evaluate
 from howsure.predictions import EvalSet, Prediction, Quantiles
 from howsure.report.model import asked
 

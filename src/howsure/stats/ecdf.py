@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction, check_levels
+from howsure.core.arrays import (
+    FloatArray,
+    IntArray,
+    as_vector,
+    check_fraction,
+    check_levels,
+    row_blocks,
+)
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
@@ -339,3 +346,29 @@ def _check_size(n: int) -> int:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InputError(f"n must be a whole number of at least 1, got {n!r}")
     return int(n)
+
+
+# ---- orthonormal polynomials of ranks: of uniform ones, and of those of cells --------------------
+
+
+def legendre(u: FloatArray) -> FloatArray:
+    """Shifted Legendre polynomials of order 1 to 4, orthonormal on [0, 1]; shape (4, n)."""
+    made = np.empty((4, *u.shape))
+    for rows in row_blocks(len(u), u[:1].size):
+        x = 2.0 * u[rows] - 1.0
+        square = x * x
+        made[0, rows] = math.sqrt(3.0) * x
+        made[1, rows] = math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0)
+        made[2, rows] = math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0)
+        made[3, rows] = 3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0)
+    return made
+
+
+def cell_polynomials(share: FloatArray) -> FloatArray:
+    """Polynomials in the cells' middle, orthonormal under the cells' shares; (orders, cells)."""
+    middle = np.cumsum(share) - share / 2.0
+    powers = np.vander(2.0 * middle - 1.0, min(4, len(share) - 1) + 1, increasing=True)
+    root = np.sqrt(share)[:, None]
+    basis, triangle = np.linalg.qr(root * powers)
+    basis = basis * np.sign(np.diag(triangle)) / root
+    return np.asarray(basis[:, 1:].T)

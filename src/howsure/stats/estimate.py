@@ -310,6 +310,8 @@ def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n:
     return n * min(standard_error(influence, weights) / error, 1.0) ** 2
 
 
+Z_95 = float(special.ndtri(0.975))
+"""Half the width of a 95 % interval, in standard errors."""
 _LIFT = 1.25
 """The skewness of few terms falls short of that of their law: a fifth of that of χ²₁ at n = 100."""
 _LIFT_SQUARES = 1.5

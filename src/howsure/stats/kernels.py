@@ -357,15 +357,13 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
     return variance
 
 
-def median_distance(
-    rows: npt.ArrayLike, name: str = "x", *, absolute: bool = False, seed: int = 0
-) -> float:
+def median_distance(rows: npt.ArrayLike, name: str = "x", *, absolute: bool = False) -> float:
     """Median distance of two different rows."""
     array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
         raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
     if len(array) > _PAIRS:
-        rng = child(seed, "median distance")
+        rng = child(0, "median distance")
         array = array[np.sort(rng.choice(len(array), _PAIRS, replace=False))]
     from scipy.spatial.distance import pdist
 

@@ -21,19 +21,9 @@ from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights, WeightsKind
-from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.calibration import view as calibration
-from howsure.metrics.calibration.components import (
-    REACH,
-    by_normal_scores,
-    legendre,
-    p_of_units,
-    pit_components,
-    wider_than,
-)
-from howsure.metrics.catalogue import catalogue, from_sums
-from howsure.metrics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
-from howsure.metrics.measure import (
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.catalogue import catalogue, from_sums
+from howsure.engine.measure import (
     Evaluation,
     beside_claims,
     evaluate,
@@ -41,13 +31,14 @@ from howsure.metrics.measure import (
     supposed,
     tail_of,
 )
-from howsure.metrics.metric import Metric
-from howsure.metrics.recording import record_of
-from howsure.metrics.view import View
+from howsure.engine.metric import Metric
+from howsure.engine.recording import record_of
+from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
 from howsure.stats.binomial import shift_shares
-from howsure.stats.estimate import Estimate, spread_of
+from howsure.stats.ecdf import legendre
+from howsure.stats.estimate import Z_95, Estimate, spread_of
 from howsure.stats.moments import Moments
 from howsure.streaming.totals import (
     CLAIMED,
@@ -57,6 +48,14 @@ from howsure.streaming.totals import (
     SufficientStatistics,
     answering,
 )
+from howsure.topics.calibration import view as calibration
+from howsure.topics.calibration.components import (
+    by_normal_scores,
+    p_of_units,
+    pit_components,
+    wider_than,
+)
+from howsure.topics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
 from howsure.verdict.nulls import with_nulls
 
 _SIDES = ("below", "above", "missed")
@@ -550,7 +549,7 @@ def _widened(record: Record, wider: float) -> Record:
     target = 0.0 if math.isnan(record.target) else record.target
     room, p = record.null_upper - target, record.p
     if p == p and room > 0.0:
-        p = float(2.0 * special.ndtr(-REACH * abs(record.value - target) / room / wider))
+        p = float(2.0 * special.ndtr(-Z_95 * abs(record.value - target) / room / wider))
     return replace(
         record,
         standard_error=wider * record.standard_error,

@@ -19,11 +19,10 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.rng import row_hashes
-from howsure.metrics.catalogue import catalogue, from_sums
-from howsure.metrics.groups import MOST_LABELS
-from howsure.metrics.measure import refuse_open_side
-from howsure.metrics.metric import Form, Metric
-from howsure.metrics.view import View
+from howsure.engine.catalogue import catalogue, from_sums
+from howsure.engine.measure import refuse_open_side
+from howsure.engine.metric import MOST_LABELS, Form, Metric
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, Quantiles
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.moments import Joint, Moments

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from howsure.core.records import Direction as Direction
     from howsure.core.records import Notion as Notion
     from howsure.core.records import Table as Table
-    from howsure.metrics.finding import Case as Case
-    from howsure.metrics.finding import Draft as Draft
-    from howsure.metrics.finding import Finding as Finding
-    from howsure.metrics.finding import FindingQuestion as FindingQuestion
-    from howsure.metrics.finding import Words as Words
-    from howsure.metrics.metric import Form as Form
-    from howsure.metrics.metric import Laws as Laws
-    from howsure.metrics.metric import Metric as Metric
-    from howsure.metrics.metric import Question as Question
-    from howsure.metrics.metric import Topic as Topic
+    from howsure.engine.finding import Case as Case
+    from howsure.engine.finding import Draft as Draft
+    from howsure.engine.finding import Finding as Finding
+    from howsure.engine.finding import FindingQuestion as FindingQuestion
+    from howsure.engine.finding import Words as Words
+    from howsure.engine.metric import Form as Form
+    from howsure.engine.metric import Laws as Laws
+    from howsure.engine.metric import Metric as Metric
+    from howsure.engine.metric import Question as Question
+    from howsure.engine.metric import Topic as Topic
     from howsure.stats.estimate import Estimate as Estimate
 
 _HOMES = {
     "core.errors": "UnanswerableError",
     "core.layouts": "Axis Companion Layout Mark",
     "core.records": "Curve Direction Notion Table",
-    "metrics.finding": "Case Draft Finding FindingQuestion Words",
-    "metrics.metric": "Form Laws Metric Question Topic",
+    "engine.finding": "Case Draft Finding FindingQuestion Words",
+    "engine.metric": "Form Laws Metric Question Topic",
     "stats.estimate": "Estimate",
 }
 
-__getattr__, __dir__, __all__ = exporting("howsure", _HOMES)
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, base="howsure")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from howsure.metrics.finding import Finding, FindingQuestion
+from howsure.engine.finding import Finding, FindingQuestion
 from howsure.verdict.advice import Advice, RecalibrationTrial, Trials, try_recalibrations
 from howsure.verdict.answer import TrustAnswer
 from howsure.verdict.examine import examine

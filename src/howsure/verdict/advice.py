@@ -27,12 +27,10 @@ from howsure.core.errors import HowsureError, InputError, UnanswerableError
 from howsure.core.progress import report_progress
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
-from howsure.metrics.finding import LEVEL, Finding
-from howsure.metrics.groups import groupings
-from howsure.metrics.measure import Evaluation, evaluate
-from howsure.metrics.miss_range import MISS_RANGE
-from howsure.metrics.shared import SharedScore, all_shared, scored
-from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
+from howsure.engine.finding import LEVEL, Finding, SharedScore
+from howsure.engine.measure import Evaluation, evaluate
+from howsure.engine.metric import MISS_RANGE
+from howsure.engine.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import (
     EvalSet,
     Intervals,
@@ -50,6 +48,8 @@ from howsure.recalibration.recent import since_rows
 from howsure.recalibration.registry import advised
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
+from howsure.topics.groups import groupings
+from howsure.topics.shared import all_shared, scored
 from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.examine import judged

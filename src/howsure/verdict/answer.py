@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Literal, final
 
 from howsure.core.formats import fixed, listed, number
-from howsure.metrics.compare import Standing, per_cent
-from howsure.metrics.finding import Finding, State
+from howsure.engine.finding import Finding, Standing, State
+from howsure.topics.compare import per_cent
 from howsure.verdict.family import APART
 
 Reply = Literal["yes", "partly", "no", "unknown"]

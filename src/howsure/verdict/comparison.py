@@ -9,8 +9,8 @@ import numpy as np
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, number, p_words
-from howsure.metrics.compare import Standing, per_cent
-from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Standing, Words
+from howsure.topics.compare import per_cent
 
 
 def _draft(case: Case) -> Draft:

@@ -15,7 +15,7 @@ from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import fixed, number, roughly
 from howsure.core.labels import Categories, joint
 from howsure.core.times import Chronology, less_means, slots
-from howsure.metrics.autocorrelation import (
+from howsure.engine.autocorrelation import (
     LEVEL,
     Dependence,
     batches_for,
@@ -27,12 +27,12 @@ from howsure.metrics.autocorrelation import (
     serial_dependence,
     stretches,
 )
-from howsure.metrics.calibration.components import legendre
-from howsure.metrics.finding import Case, Draft, Finding, FindingQuestion, Words
-from howsure.metrics.view import View
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, Intervals
 from howsure.predictions.evalset import series_of, unnamed
 from howsure.stats.changes import find_changes
+from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import spread_of
 from howsure.stats.memory import HARDLY
 from howsure.stats.spells import spells_of

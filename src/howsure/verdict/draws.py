@@ -15,8 +15,8 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.rng import row_keys, row_uniforms
-from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.view import View
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.predictions.laws import NormalLaw, ScipyLaw
 

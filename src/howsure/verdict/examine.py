@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.core.threads import one_thread
-from howsure.metrics.finding import Finding
-from howsure.metrics.groups import compare_groups
-from howsure.metrics.measure import evaluate
-from howsure.metrics.miss_range import MISS_RANGE
+from howsure.engine.finding import Finding
+from howsure.engine.measure import evaluate
+from howsure.engine.metric import MISS_RANGE
 from howsure.predictions import EvalSet, content_order
 from howsure.stats.permutation import Resampling
+from howsure.topics.groups import compare_groups
 from howsure.verdict.dependence import Known, follow
 from howsure.verdict.family import TOLERANCE, check_judging, judge
 from howsure.verdict.findings import measures, needs_null

@@ -12,9 +12,8 @@ import numpy as np
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError, attempt
 from howsure.core.records import Record
-from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.compare import Standing
-from howsure.metrics.finding import FEWEST_ROWS, LEVEL, Draft, Finding, State
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict.copies import OTHERS
@@ -47,7 +46,7 @@ def judge(
     evalset : EvalSet
         The model's rows.
     comparison : Standing, optional
-        Which of several models are best, as `howsure.metrics.compare.standing` finds.
+        Which of several models are best, as `howsure.topics.compare.standing` finds.
     dependence : Dependence or str
         How the rows go together, or why that is not known (`howsure.verdict.dependence`).
     tolerance : float

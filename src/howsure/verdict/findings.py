@@ -10,11 +10,10 @@ from types import MappingProxyType
 
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.records import Record
-from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.catalogue import catalogue, every_topic
-from howsure.metrics.compare import Standing
-from howsure.metrics.finding import Case, Draft, FindingQuestion
-from howsure.metrics.metric import Beside
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.catalogue import catalogue, every_topic
+from howsure.engine.finding import Case, Draft, FindingQuestion, Standing
+from howsure.engine.metric import Beside
 from howsure.predictions import EvalSet
 from howsure.verdict.comparison import COMPARISON
 from howsure.verdict.dependence import DEPENDENCE

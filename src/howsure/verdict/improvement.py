@@ -21,9 +21,9 @@ from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.rng import row_hashes, row_uniforms
 from howsure.core.threads import one_thread
-from howsure.metrics.finding import Finding
-from howsure.metrics.miss_range import MISS_RANGE
-from howsure.metrics.view import View
+from howsure.engine.finding import Finding
+from howsure.engine.metric import MISS_RANGE
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, LabelSets, content_order
 from howsure.recalibration import Recalibrator, recalibrate
 from howsure.recalibration.base import POINT

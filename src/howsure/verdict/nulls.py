@@ -20,17 +20,17 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.records import Record
 from howsure.core.rng import row_uniforms
-from howsure.metrics.autocorrelation import Dependence
-from howsure.metrics.catalogue import arrays, catalogue
-from howsure.metrics.crps_closed import crps_closed
-from howsure.metrics.groups import Grouping, groupings
-from howsure.metrics.measure import Evaluation
-from howsure.metrics.metric import Form, Metric
-from howsure.metrics.view import KIND_PRIORITY, View
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.catalogue import arrays, catalogue
+from howsure.engine.measure import Evaluation
+from howsure.engine.metric import Form, Metric
+from howsure.engine.view import KIND_PRIORITY, View
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction, Samples
 from howsure.predictions.counts import CountFamily
 from howsure.predictions.quantiles import Quantiles
 from howsure.stats.estimate import Estimate
+from howsure.topics.crps_closed import crps_closed
+from howsure.topics.groups import Grouping, groupings
 from howsure.verdict.draws import (
     Copula,
     Population,

@@ -18,10 +18,10 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
+from howsure.engine.autocorrelation import mid_ranks
+from howsure.engine.view import KIND_PRIORITY, View, choose_coverages
 from howsure.inputs.columns import CENSORED, EVENTS
 from howsure.inputs.names import in_words
-from howsure.metrics.autocorrelation import mid_ranks
-from howsure.metrics.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest
 from howsure.verdict.copies import (

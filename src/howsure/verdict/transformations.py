@@ -16,7 +16,7 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.labels import Categories
-from howsure.metrics.autocorrelation import mid_ranks
+from howsure.engine.autocorrelation import mid_ranks
 from howsure.verdict.copies import OTHERS, RowFault
 
 FEWEST_ROWS = 60

@@ -17,9 +17,9 @@ from scipy import fft, special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
-from howsure.metrics.autocorrelation import mid_ranks
-from howsure.metrics.finding import LEVEL, Case
-from howsure.metrics.view import View
+from howsure.engine.autocorrelation import mid_ranks
+from howsure.engine.finding import LEVEL, Case
+from howsure.engine.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.estimate import spread_of
 from howsure.verdict.copies import RowFault

@@ -17,15 +17,16 @@ from howsure.core.formats import fixed, number
 from howsure.core.labels import Categories
 from howsure.core.registry import check_known
 from howsure.core.times import FEWEST_TIMES
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import Evaluation, evaluate
-from howsure.metrics.shared import SharedScore, scored, shared_by_all
-from howsure.metrics.wording import between
+from howsure.engine.catalogue import catalogue
+from howsure.engine.finding import SharedScore
+from howsure.engine.measure import Evaluation, evaluate
+from howsure.engine.wording import between
 from howsure.predictions import EvalSet
 from howsure.predictions.evalset import lone
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.location_scale import FRAMED, LocationScale, moved
 from howsure.report.recalibrate import recalibrate
+from howsure.topics.shared import scored, shared_by_all
 from howsure.verdict import words
 from howsure.verdict.advice import try_recalibrations
 from howsure.watch.ledger import DayScores

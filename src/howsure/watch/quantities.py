@@ -12,11 +12,11 @@ import numpy as np
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.convert import NonNegative, Positive
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.metrics.calibration.components import DISTORTION, MOVED
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.estimate import weighted_mean
 from howsure.stats.evidence import Bounds, worth_of
+from howsure.topics.calibration.components import DISTORTION, MOVED
 
 COMPONENTS = ("bias", "spread", "skew", "tails")
 """Components of the PIT, in order."""

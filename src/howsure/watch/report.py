@@ -21,11 +21,11 @@ from howsure.core.convert import restored
 from howsure.core.errors import InputError
 from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Table
+from howsure.engine.wording import between
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
-from howsure.metrics.calibration.components import legendre
-from howsure.metrics.wording import between
 from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
 from howsure.stats.binomial import clopper_pearson
+from howsure.stats.ecdf import legendre
 from howsure.stats.evidence import by_closed_testing, change_point, evidence
 from howsure.watch.correction import RUNNING, Correction, gained
 from howsure.watch.expected import Expected

@@ -37,11 +37,11 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import fixed, percent
 from howsure.core.times import Chronology
 from howsure.core.weights import check_multiplicities
-from howsure.metrics.scores import pinball
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import EvalSet
 from howsure.stats.estimate import skewed_ends, spread_of
 from howsure.stats.evidence import mixed_bets
+from howsure.topics.scores import pinball
 
 ROWS = np.array([50.0, 150.0, 500.0, 2_000.0])
 DAYS = np.array([1.0, 4.0, 15.0, 60.0])

@@ -34,9 +34,9 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.formats import percent
-from howsure.metrics.conditional.forests import edge_of, node_rules, tree_inputs
 from howsure.predictions import EvalSet
 from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree
+from howsure.topics.conditional.forests import edge_of, node_rules, tree_inputs
 from howsure.watch.quantities import Watched, point_and_width
 
 LEAST_SHARE, LEAST_ROWS = 0.05, 30

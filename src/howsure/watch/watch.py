@@ -20,6 +20,7 @@ from howsure.core.convert import check_whole, json_number, plain
 from howsure.core.errors import InputError, within
 from howsure.core.rng import row_hashes
 from howsure.core.text import CountedNote
+from howsure.engine.view import View
 from howsure.inputs import Loaded, explain, load, values
 from howsure.inputs.building import Crossing
 from howsure.inputs.cells import marks_of as marks_of_missing
@@ -37,7 +38,6 @@ from howsure.inputs.sources import (
     planned,
     sources,
 )
-from howsure.metrics.view import View
 from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE

@@ -15,7 +15,8 @@ from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.core.records import Direction
 from howsure.core.rng import child
-from howsure.metrics.adaptivity import (
+from howsure.predictions import LabelSets
+from howsure.topics.adaptivity import (
     EaseCells,
     GaussianNoise,
     Resampling,
@@ -29,7 +30,6 @@ from howsure.metrics.adaptivity import (
     t_cv,
     t_ss,
 )
-from howsure.predictions import LabelSets
 from howsure_studies.adaptivity import (
     INTERVAL_MEASURES,
     INTERVAL_METHODS,

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.metrics.adaptivity import Resampling, t_cv
+from howsure.topics.adaptivity import Resampling, t_cv
 from howsure_studies.adaptivity import (
     AdaptivityStudy,
     Classified,

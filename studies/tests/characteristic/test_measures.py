@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import wilcoxon
 
 from howsure.core.errors import InputError
-from howsure.metrics.characteristic import (
+from howsure.topics.characteristic import (
     AreaRequest,
     CharacteristicCurve,
     bootstrap_curve,

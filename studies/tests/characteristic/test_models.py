@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from extras import needs
 from howsure.core.rng import child
-from howsure.metrics.characteristic.view import characteristic_view
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, Intervals, Prediction
+from howsure.topics.characteristic.view import characteristic_view
 from howsure_studies.characteristic import (
     BaggedNetworks,
     BayesianNetwork,

@@ -12,8 +12,8 @@ import pytest
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics.characteristic import bands_from_sd, characteristic_curve
 from howsure.report.document import Document
+from howsure.topics.characteristic import bands_from_sd, characteristic_curve
 from howsure_studies.characteristic import (
     CharacteristicStudy,
     MethodResult,

@@ -12,8 +12,8 @@ from scipy import stats
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.metrics.congruence import rejection_curve
 from howsure.predictions import Distribution, EvalSet
+from howsure.topics.congruence import rejection_curve
 from howsure_studies.congruence import (
     CongruenceMeasure,
     CongruenceStudyOptions,

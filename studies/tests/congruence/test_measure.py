@@ -13,10 +13,10 @@ from extras import needs
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure.metrics.calibration import calibration_error
-from howsure.metrics.congruence import Normals, cce
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.predictions.counts import DoublePoisson
+from howsure.topics.calibration import calibration_error
+from howsure.topics.congruence import Normals, cce
 from howsure_studies.congruence import (
     TRUTH,
     CongruenceMeasure,

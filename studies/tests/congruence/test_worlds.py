@@ -14,8 +14,8 @@ from scipy import integrate
 from extras import needs
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.metrics.congruence import Draws, Mixtures, Normals, Support
 from howsure.predictions import Distribution
+from howsure.topics.congruence import Draws, Mixtures, Normals, Support
 from howsure_studies.congruence import wave_task
 from howsure_studies.congruence.experiments import gaussian_blur
 from howsure_studies.congruence.worlds import (

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 from howsure.conformal import Mondrian
 from howsure.conformal.labels import EaseBins, EaseColumn, LabelConformal, TunedLabels
 from howsure.core.errors import InputError
-from howsure.metrics.adaptivity import GaussianNoise
+from howsure.topics.adaptivity import GaussianNoise
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.conformal.normalized import NormalizedConformal, ReconstructionLoss
 

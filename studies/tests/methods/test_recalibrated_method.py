@@ -14,8 +14,8 @@ from sklearn.linear_model import LinearRegression
 import howsure
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.metrics.catalogue import catalogue
-from howsure.metrics.measure import evaluate
+from howsure.engine.catalogue import catalogue
+from howsure.engine.measure import evaluate
 from howsure.predictions import (
     Distribution,
     EvalSet,

@@ -24,8 +24,8 @@ from howsure.core.progress import report_progress
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
-from howsure.metrics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
-from howsure.metrics.catalogue import catalogue
+from howsure.engine.catalogue import catalogue
+from howsure.topics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
 from howsure_studies.engine.ranks import RankComparison, compare_ranks
 
 Numbers = Mapping[str, float | str]

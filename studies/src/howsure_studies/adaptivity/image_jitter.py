@@ -10,8 +10,8 @@ import numpy as np
 
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_uniforms
-from howsure.metrics.adaptivity import Perturbation
 from howsure.stats.perturbations import Inputs
+from howsure.topics.adaptivity import Perturbation
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_above
 from howsure.core.convert import check_whole
 from howsure.core.rng import child
-from howsure.metrics.adaptivity import (
+from howsure.stats.dominance import merge_ties
+from howsure.topics.adaptivity import (
     REPEATS,
     EaseCells,
     GaussianNoise,
@@ -29,8 +30,7 @@ from howsure.metrics.adaptivity import (
     largest_violation,
     signed_r2,
 )
-from howsure.metrics.association import binned_r2, kendall_tau
-from howsure.stats.dominance import merge_ties
+from howsure.topics.association import binned_r2, kendall_tau
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
     MethodComparison,
@@ -133,7 +133,7 @@ def regressed(
     spread : callable
         Maps inputs to predicted standard deviations, above 0, shape (k,).
     repeats, seed
-        As in `howsure.metrics.adaptivity.ease`; similarity is −|μ(x) − μ(t(x))|.
+        As in `howsure.topics.adaptivity.ease`; similarity is −|μ(x) − μ(t(x))|.
     name : str
         What reports call it.
 
@@ -148,7 +148,7 @@ def regressed(
 
     Examples
     --------
-    >>> from howsure.metrics.adaptivity import GaussianNoise
+    >>> from howsure.topics.adaptivity import GaussianNoise
     >>> x = np.linspace(-1, 1, 9)[:, None]
     >>> task = regressed(
     ...     lambda rows: rows[:, 0] ** 2,
@@ -311,7 +311,7 @@ def compare_intervals(
 
     Examples
     --------
-    >>> from howsure.metrics.adaptivity import GaussianNoise
+    >>> from howsure.topics.adaptivity import GaussianNoise
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-1, 1, (400, 1))
     >>> y = rng.normal(0, 0.2 + x[:, 0] ** 2)

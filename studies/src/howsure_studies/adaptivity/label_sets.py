@@ -25,7 +25,9 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry, check_known, unknown
 from howsure.core.rng import child
-from howsure.metrics.adaptivity import (
+from howsure.predictions import LabelSets
+from howsure.stats.cells import Cells
+from howsure.topics.adaptivity import (
     RAPS_STRATA,
     REPEATS,
     TORCHCP_STRATA,
@@ -41,9 +43,7 @@ from howsure.metrics.adaptivity import (
     signed_r2,
     surrogate_ease,
 )
-from howsure.metrics.association import spearman
-from howsure.predictions import LabelSets
-from howsure.stats.cells import Cells
+from howsure.topics.association import spearman
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
     SURROGATE,
@@ -160,7 +160,7 @@ def classified(
     perturbations : mapping of str to Perturbation
         Ways of disturbing, by name; the first gives the cells of the measures.
     repeats, seed
-        As in `howsure.metrics.adaptivity.ease`.
+        As in `howsure.topics.adaptivity.ease`.
     name : str
         What reports call it.
 
@@ -175,7 +175,7 @@ def classified(
 
     Examples
     --------
-    >>> from howsure.metrics.adaptivity import GaussianNoise
+    >>> from howsure.topics.adaptivity import GaussianNoise
     >>> def predict(x):
     ...     p = 1 / (1 + np.exp(-x[:, 0]))
     ...     return np.column_stack((1 - p, p))
@@ -208,7 +208,7 @@ def given_probabilities(
     sds : sequence of float
         Standard deviations of the noise on log-probabilities.
     seed : int
-        As in `howsure.metrics.adaptivity.surrogate_ease`.
+        As in `howsure.topics.adaptivity.surrogate_ease`.
     name : str
         What reports call it.
 

@@ -19,7 +19,7 @@ from howsure.core.arrays import as_vector
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
-from howsure.metrics.adaptivity import REPEATS, class_numbers
+from howsure.topics.adaptivity import REPEATS, class_numbers
 from howsure_studies.adaptivity.comparison import SURROGATE, MethodComparison, joined
 from howsure_studies.adaptivity.intervals import (
     CONTROL,
@@ -371,7 +371,7 @@ def _identity(label: str, entry: Mapping[str, Any], folder: Path) -> _World:
     if len(arrays) < 3 and not surrogate:
         raise InputError(
             f"world {label!r} has no ease, for {path} holds no inputs to disturb: add an array "
-            f"{_EASE}, one number a row (howsure.metrics.adaptivity.ease makes it), or set "
+            f"{_EASE}, one number a row (howsure.topics.adaptivity.ease makes it), or set "
             f"{_EASE} = {SURROGATE!r} for noise on log-probabilities, which tells no more than "
             "they do"
         )

@@ -21,7 +21,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.records import Table
 from howsure.core.rng import child
-from howsure.metrics.adaptivity import (
+from howsure.topics.adaptivity import (
     EaseCells,
     Resampling,
     noise_floor,
@@ -29,7 +29,7 @@ from howsure.metrics.adaptivity import (
     t_cv,
     t_ss,
 )
-from howsure.metrics.association import spearman
+from howsure.topics.association import spearman
 from howsure_studies.adaptivity.label_sets import Classified, LabelMethod, first_sets, set_measures
 from howsure_studies.engine import columns_of
 

@@ -10,9 +10,9 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
+from howsure.engine.metric import in_words
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
-from howsure.metrics.miss_range import in_words
 from howsure_studies.characteristic.results import TAIL, MethodResult
 
 TOLD = 0.1

@@ -1,6 +1,6 @@
 """What a trial measures: areas, gains over a constant band, operating points, the crossing.
 
-The formulas are those of `howsure.metrics.characteristic`; here they are asked for together, with
+The formulas are those of `howsure.topics.characteristic`; here they are asked for together, with
 bootstrap errors and with what a well-specified model of the same widths would show.
 """
 
@@ -17,7 +17,8 @@ from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.convert import Bound, Checked, Fraction, filled
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.rng import child
-from howsure.metrics.characteristic import (
+from howsure.engine.metric import MISS_RANGE, MissRange, check_miss_range
+from howsure.topics.characteristic import (
     AreaRequest,
     BootstrapCurve,
     Bootstrapped,
@@ -25,10 +26,9 @@ from howsure.metrics.characteristic import (
     bootstrap_curve,
     gain_of_perfect_model,
 )
-from howsure.metrics.characteristic.bands import XAxis, YAxis
-from howsure.metrics.characteristic.reference import Draws
-from howsure.metrics.characteristic.resampling import units_of
-from howsure.metrics.miss_range import MISS_RANGE, MissRange, check_miss_range
+from howsure.topics.characteristic.bands import XAxis, YAxis
+from howsure.topics.characteristic.reference import Draws
+from howsure.topics.characteristic.resampling import units_of
 
 AXES: Final[tuple[tuple[XAxis, YAxis], ...]] = (
     ("bandwidth", "miss_rate"),
@@ -99,7 +99,7 @@ def measure(
 
     Examples
     --------
-    >>> from howsure.metrics.characteristic import characteristic_curve
+    >>> from howsure.topics.characteristic import characteristic_curve
     >>> error, band = np.array([1, -2, 0.5, 3]), np.array([1, 1, 1, 2])
     >>> curve = characteristic_curve(error, np.zeros(4), -band, band)
     >>> found = measure(curve, Measuring(replicates=50))
@@ -196,7 +196,7 @@ def crossing_of(curve: CharacteristicCurve, rows: IntArray | None = None) -> flo
 
     Examples
     --------
-    >>> from howsure.metrics.characteristic import characteristic_curve
+    >>> from howsure.topics.characteristic import characteristic_curve
     >>> band = np.array([1.0, 2.0, 3.0, 4.0])
     >>> crossing_of(characteristic_curve(band, 0 * band, -band, band))
     0.5

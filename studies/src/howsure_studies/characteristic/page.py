@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed
 from howsure.core.records import Record
-from howsure.metrics.miss_range import in_words
+from howsure.engine.metric import in_words
 from howsure.report.document import (
     Cell,
     Document,

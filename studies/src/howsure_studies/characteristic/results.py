@@ -15,14 +15,14 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
-from howsure.metrics.characteristic import (
+from howsure.stats.binomial import holm
+from howsure.topics.characteristic import (
     AreaRequest,
     CharacteristicCurve,
     bootstrap_gain_difference,
     characteristic_curve,
 )
-from howsure.metrics.characteristic.resampling import permutation_tests
-from howsure.stats.binomial import holm
+from howsure.topics.characteristic.resampling import permutation_tests
 from howsure_studies.characteristic.measures import Measuring
 from howsure_studies.engine.ranks import wilcoxon_holm
 

@@ -8,9 +8,9 @@ from typing import ClassVar, Final, final
 
 from howsure.core.convert import Count, option_names, plain
 from howsure.core.rng import child
-from howsure.metrics.characteristic.view import characteristic_view
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import EvalSet
+from howsure.topics.characteristic.view import characteristic_view
 from howsure_studies.characteristic.measures import Measuring, joint_draws, measure
 from howsure_studies.characteristic.results import MethodResult, compare
 from howsure_studies.characteristic.worlds import identity_of, split_of

@@ -290,7 +290,7 @@ def _wanted(table: pa.Table, asked: list[str], headline: tuple[str, ...]) -> tup
 def _measure(asked: str, given: Sequence[str]) -> str:
     """A measure that there is, by its name or by what else the field calls it."""
     from howsure.core.registry import unknown
-    from howsure.metrics.catalogue import metric_named
+    from howsure.engine.catalogue import metric_named
 
     if asked in given:
         return asked

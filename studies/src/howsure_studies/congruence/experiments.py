@@ -23,9 +23,9 @@ from howsure.core.convert import Bound, Positive, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
-from howsure.metrics.congruence import rejection_curve
-from howsure.metrics.congruence.view import belief_of
 from howsure.predictions import Distribution, EvalSet, NormalLaw, Prediction
+from howsure.topics.congruence import rejection_curve
+from howsure.topics.congruence.view import belief_of
 from howsure_studies.congruence.encoders import kind_of
 from howsure_studies.congruence.measure import (
     CongruenceMeasure,

@@ -22,12 +22,12 @@ from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
-from howsure.metrics.calibration import Weighting, calibration_error
-from howsure.metrics.congruence import Belief, CongruenceReference, Draws, null_reference
-from howsure.metrics.congruence.laws import belief_of, embeds_exactly
-from howsure.metrics.congruence.view import CongruenceOptions
 from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.counts import DoublePoisson
+from howsure.topics.calibration import Weighting, calibration_error
+from howsure.topics.congruence import Belief, CongruenceReference, Draws, null_reference
+from howsure.topics.congruence.laws import belief_of, embeds_exactly
+from howsure.topics.congruence.view import CongruenceOptions
 from howsure_studies.congruence.networks import fit_methods
 from howsure_studies.congruence.result import CongruenceResult, CongruenceRun
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
@@ -76,9 +76,9 @@ class CongruenceMeasure(Checked):
         Whether a bootstrap sample is also where CCE is taken, as for a new data set, or CCE is
         always taken at the test inputs, so that a band over x can be had.
     kernel, bandwidth, output_bandwidth, regularization
-        As in `howsure.metrics.congruence.cce`; kernel ``auto`` and no bandwidth are the task's.
+        As in `howsure.topics.congruence.cce`; kernel ``auto`` and no bandwidth are the task's.
     levels, weighting, exponent
-        Of the ECE, as in `howsure.metrics.calibration.calibration_error`.
+        Of the ECE, as in `howsure.topics.calibration.calibration_error`.
     replicates : int
         Data sets drawn from the predictions themselves, for the CCE that a correctly specified
         model would have; 0 for none.

@@ -16,7 +16,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known, unknown
-from howsure.metrics.congruence import RejectionCurve, rejection_curve
+from howsure.topics.congruence import RejectionCurve, rejection_curve
 from howsure_studies.engine import columns_of
 
 TITLES: Final[Mapping[str, str]] = {

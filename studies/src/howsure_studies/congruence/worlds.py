@@ -24,10 +24,10 @@ from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.inputs.encoders.items import Kind
-from howsure.metrics.congruence import Belief, Mixtures, Normals, Support
 from howsure.predictions import Distribution
 from howsure.predictions.counts import ConwayMaxwellPoisson
 from howsure.predictions.laws import Law, Parameters
+from howsure.topics.congruence import Belief, Mixtures, Normals, Support
 from howsure_studies.engine import (
     absolute,
     canonical,

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Coverages, check_fields
 from howsure.core.errors import InputError
-from howsure.metrics.scores import pinball
 from howsure.predictions.base import tail_levels
+from howsure.topics.scores import pinball
 from howsure_studies.methods.interface import (
     COVERAGES,
     Fitted,

@@ -24,7 +24,7 @@ from howsure.core.convert import (
 from howsure.core.errors import InputError, UnanswerableError, within
 from howsure.core.records import Record
 from howsure.core.registry import check_known
-from howsure.metrics.catalogue import metric_named
+from howsure.engine.catalogue import metric_named
 from howsure_studies.engine import (
     Combined,
     Group,

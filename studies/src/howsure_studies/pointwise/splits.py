@@ -41,7 +41,7 @@ from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Direction, Record, Table
 from howsure.core.registry import check_known
 from howsure.core.rng import child
-from howsure.metrics.measure import evaluate
+from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet, Quantiles
 from howsure_studies.engine import columns_of
 from howsure_studies.methods.interface import Fitted, Method

@@ -106,7 +106,7 @@ class Space:
     embed : callable
         Inputs of shape (n, …) to embeddings of shape (n, e); as they are by default.
     kernel : str
-        Of embeddings, as in `howsure.metrics.congruence.cce`; ``auto`` is ``polynomial`` for more
+        Of embeddings, as in `howsure.topics.congruence.cce`; ``auto`` is ``polynomial`` for more
         than 16 columns and ``rbf`` otherwise.
     bandwidth : str or float, optional
         Of that kernel; a number is γ.

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import HowsureError, UnanswerableError
-from howsure.metrics.scores import pinball
-from howsure.metrics.view import View
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, Prediction, Quantiles
 from howsure.recalibration import recalibrate
+from howsure.topics.scores import pinball
 from howsure.verdict.advice import try_recalibrations
 from howsure.verdict.examine import examine
 from howsure_studies.tasks import SplitTable

@@ -27,7 +27,7 @@ torch = needs("torch")
 from strays import HostTensors, Unplaced  # noqa: E402
 
 ROOT = Path(__file__).parents[4]
-ROOMS = [ROOT / "src/howsure" / room for room in ("stats", "metrics")]
+ROOMS = [ROOT / "src/howsure" / room for room in ("stats", "engine", "topics")]
 LAWS = [*(head_named(name) for name in HEADS), SquaredError(), PairHead()]
 SMALL = {"name": "small", "widths": [4, 4, 4, 4]}
 

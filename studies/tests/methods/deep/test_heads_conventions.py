@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from howsure.core.rng import child
-from howsure.metrics.calibration import calibration_error
 from howsure.predictions import Distribution
 from howsure.predictions.counts import ConwayMaxwellPoisson
+from howsure.topics.calibration import calibration_error
 
 SETS, ROWS = 40, 100
 

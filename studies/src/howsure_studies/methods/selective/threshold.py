@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from howsure.conformal.ranks import conformal_rank, order_statistics
 from howsure.core.arrays import BoolArray, as_vector, check_fraction
-from howsure.metrics.selective import Acceptance, acceptance
+from howsure.topics.selective import Acceptance, acceptance
 
 SHARE: Final = 0.95
 """The share of validation rows accepted, nearly; that of Gustafsson, Danelljan and Schön."""
@@ -133,7 +133,7 @@ def score_acceptance(loss: npt.ArrayLike, scores: npt.ArrayLike) -> Acceptance:
     Raises
     ------
     InputError
-        As `howsure.metrics.selective.acceptance`.
+        As `howsure.topics.selective.acceptance`.
 
     Examples
     --------

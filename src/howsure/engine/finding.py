@@ -1,0 +1,486 @@
+"""A finding: its question, what the records of a model show of it, and its words.
+
+A topic owns its findings, each one `FindingQuestion`; `howsure.verdict` judges them together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.brief import brief_repr
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Record
+from howsure.predictions import EvalSet, Intervals, LabelSets, Quantiles
+from howsure.stats.binomial import worst_part
+
+if TYPE_CHECKING:
+    from howsure.engine.autocorrelation import Dependence
+
+State = Literal["good", "caution", "bad", "negligible", "undecided"]
+
+LEVEL = 0.05
+"""Error rate of all findings together."""
+MARGIN = 0.03
+"""Shares that differ by no more are alike."""
+FEWEST_ROWS = 10
+"""Rows that a part of all needs, lest what it shows be condemned."""
+FROM_ALL = "expected from all rows"
+"""By what the coverage of a part of the rows is judged, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One question of the verdict, answered.
+
+    Attributes
+    ----------
+    id : str
+        Its name; a page of the documentation bears it.
+    question : str
+        What it answers.
+    state : {"good", "caution", "bad", "negligible", "undecided"}
+        ``bad``: jointly proven, and beyond the tolerance. ``negligible``: proven, within it.
+        ``good``: the interval lies within the margin. ``caution``: below .05 alone, not jointly.
+    effect, unit, lower, upper
+        Size of the departure from a correctly specified model, and its 95 % interval.
+    p, p_adjusted : float
+        Its p-value alone, and among all findings of the model (Holm).
+    tolerance : float
+        The effect that does no harm.
+    cost : float
+        Of what is bad, the share of its score that the way aimed at it saves on held-out rows;
+        NaN where none was tried.
+    where : str
+        The group or the part of the inputs, if there is one.
+    sentence : str
+        The finding in words.
+    clause : str
+        What was seen, short, as a part of a sentence.
+    more_rows : float
+        How many more rows would decide what is undecided; infinite where none would, NaN where that
+        is not known.
+    model : str
+        Which model.
+    """
+
+    id: str
+    question: str
+    state: State
+    effect: float
+    unit: str
+    lower: float
+    upper: float
+    p: float
+    p_adjusted: float
+    tolerance: float
+    cost: float
+    where: str
+    sentence: str
+    clause: str = ""
+    more_rows: float = math.nan
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What one question showed, before it is judged beside the others.
+
+    Attributes
+    ----------
+    id : str
+        Of the question; the verdict fills it in.
+    effect, lower, upper, p, where
+        As in `Finding`.
+    n : float
+        Rows behind it.
+    good : bool, optional
+        Overrides the margin where evidence for a model has another form.
+    caution : bool
+        Of what is never bad: whether it is worth a word.
+    telling : bool
+        Whether it would look otherwise were the model wrong; else it is never good.
+    within : mapping of str to float
+        Findings that explain this one where they are bad, each with the effect here that one unit
+        of theirs explains.
+    beside : tuple of (effect, lower, upper)
+        What must lie within the margin too, for the finding to be good.
+    facts : mapping
+        What its words need besides.
+    """
+
+    id: str = ""
+    effect: float
+    lower: float = math.nan
+    upper: float = math.nan
+    p: float = math.nan
+    where: str = ""
+    n: float = math.nan
+    good: bool | None = None
+    caution: bool = False
+    telling: bool = True
+    within: Mapping[str, float] = field(default_factory=dict)
+    beside: tuple[tuple[float, float, float], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Words(NamedTuple):
+    """A finding in words; what follows what was seen depends on the state.
+
+    Attributes
+    ----------
+    seen : str
+        What was seen, with its numbers.
+    fault : str
+        The fault; empty where all is said.
+    well : str
+        What holds if all is well.
+    more : str
+        A sentence that follows.
+    limit : str
+        Of what more than these rows nothing can be said.
+    clause : str
+        What was seen, short, as a part of a sentence; the fault where it is empty.
+    """
+
+    seen: str
+    fault: str = ""
+    well: str = ""
+    more: str = ""
+    limit: str = ""
+    clause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingQuestion:
+    """What a finding answers, from what, and in which words.
+
+    Attributes
+    ----------
+    id : str
+        Its name.
+    asked : str
+        The question, for people.
+    label : str
+        It in a word or two, for a table.
+    unit : str
+        Of the effect and its bounds.
+    draft : callable
+        From the records of a model, a `Case`, to a `Draft`; `UnanswerableError` says why there is
+        none.
+    words : callable
+        From a draft and its `Finding` to `Words`.
+    tolerance : float
+        Size of an effect that does no harm, at the default tolerance of one point of coverage.
+    margin : float
+        What the whole interval of the effect must lie within to be good; NaN where no amount of
+        rows gives evidence *for* a model.
+    measures : tuple of str
+        Those that it reads.
+    told_by : tuple of str
+        Those that its words read besides, which decide no state.
+    section : str
+        Label of the section of the page where it stands; that of its topic, if omitted.
+    name : str
+        It within a sentence, where its id is no word.
+    cause : str
+        What another finding is then part of.
+    needs : str
+        What a model needs that has it where no recalibration helps, with ``{where}``.
+    healed : {"any", "aimed", "none"}
+        By which ways to recalibrate: any; those alone that aim at it, as it is out of sight on
+        held-out folds, which differ; none.
+    reported : bool
+        Whether a report alone has what it reads, and a check does not judge it.
+    sought : str
+        What is proven or not.
+    measured : bool
+        Whether its effect is of what its sentence tells.
+    times : str
+        What its effect is a multiple of, for people; empty where it is a difference.
+    reads_null : callable, optional
+        Of which records it reads what a perfect model shows, that is drawn for it.
+    """
+
+    id: str
+    asked: str
+    label: str
+    draft: Callable[[Case], Draft]
+    words: Callable[[Draft, Finding], Words]
+    unit: str = "share"
+    tolerance: float = 0.01
+    margin: float = MARGIN
+    measures: tuple[str, ...] = ()
+    told_by: tuple[str, ...] = ()
+    section: str = ""
+    name: str = ""
+    cause: str = ""
+    needs: str = ""
+    healed: Literal["any", "aimed", "none"] = "any"
+    reported: bool = False
+    sought: str = "departure"
+    measured: bool = True
+    times: str = ""
+    reads_null: Callable[[Record], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The records of one model that a verdict rests on, found once.
+
+    `records` are those at the headline coverage, `levels` those at every stated one.
+    """
+
+    evalset: EvalSet
+    records: Mapping[str, Record]
+    coverage: float
+    levels: Mapping[float, Mapping[str, Record]] = field(default_factory=dict)
+    comparison: Standing | None = None
+    dependence: Dependence | str = ""
+
+    def get(self, name: str) -> Record:
+        """The record of a measure; or the reason why it has none."""
+        record = self.records.get(name)
+        if record is None:
+            raise UnanswerableError(_absence(name, bool(self.evalset.groups)))
+        if math.isnan(record.value):
+            raise UnanswerableError(record.reason)
+        return record
+
+    def array(self, name: str) -> FloatArray:
+        """A named array of the rows, at the coverage."""
+        from howsure.engine.view import View  # whose arrays are made by topics
+
+        return np.asarray(View(self.evalset).get(name, self.coverage), dtype=np.float64)
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of an error of all rows."""
+        dependence = self.dependence
+        if self.evalset.chronology is not None and not isinstance(dependence, str):
+            return max(dependence.effective - 1.0, 1.0)
+        return max(self.evalset.independent_n - 1.0, 1.0)
+
+    @property
+    def one_quantile(self) -> float | None:
+        """The level of the quantile that alone bounds intervals at the coverage, if one does."""
+        tables = (belief for belief in self.evalset.beliefs if isinstance(belief, Quantiles))
+        return next((table.one_sided(self.coverage) for table in tables), None)
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray] | None:
+        """Of bare intervals at the coverage, or at their lowest; None of other predictions."""
+        held = next(
+            (belief for belief in self.evalset.beliefs if isinstance(belief, Intervals)), None
+        )
+        if held is None:
+            return None
+        known = held.own_coverages
+        place = known.index(self.coverage) if self.coverage in known else 0
+        return held.lower[:, place], held.upper[:, place]
+
+    @property
+    def of_sets(self) -> bool:
+        """Whether label sets were predicted."""
+        return any(isinstance(belief, LabelSets) for belief in self.evalset.beliefs)
+
+
+def _absence(name: str, grouped: bool) -> str:
+    """Why there is no record of a measure."""
+    from howsure.engine.catalogue import catalogue  # which gathers findings
+    from howsure.engine.metric import MOST_LABELS
+
+    if name not in catalogue():
+        return f"no topic brings the measure {name}"
+    beside = catalogue()[name].beside
+    if beside == "groups" and grouped:
+        return f"no column has {MOST_LABELS:,} groups or fewer"
+    return f"the table has no {beside}" if beside else "it was not measured"
+
+
+# ---- what drafts share ---------------------------------------------------------------------------
+
+_PLAIN = 0.05
+"""P-value of a change that may explain a departure of all rows."""
+_SMALL = 0.01
+"""Points of coverage that are told only where nothing is farther off."""
+
+
+def at_worst(case: Case, ask: Callable[[Case], Draft], *, short_first: bool = False) -> Draft:
+    """What a question shows at the stated level that is farthest off, one test for all levels.
+
+    Where none is proven to be off, at the headline level. With `short_first` a level that is
+    proven to fall short comes before those that are above, the farthest of which is a fact.
+    """
+    drafts: dict[float, Draft] = {}
+    for coverage, records in case.levels.items():
+        with suppress(UnanswerableError):
+            drafts[coverage] = ask(replace(case, coverage=coverage, records=records))
+    headline = drafts.pop(case.coverage, None) or ask(case)
+    if not drafts or any(math.isnan(draft.p) for draft in (headline, *drafts.values())):
+        return headline
+    every = {case.coverage: headline, **drafts}
+    worst = min(every, key=lambda coverage: every[coverage].p)
+    p = min(len(every) * every[worst].p, 1.0)
+    named, facts = worst if p < _PLAIN else case.coverage, {}
+    below = [
+        c for c, each in every.items() if each.effect < -_SMALL and len(every) * each.p < _PLAIN
+    ]
+    if short_first and below:
+        named = min(below, key=lambda coverage: every[coverage].p)
+        if every[worst].effect > 0:
+            facts = {"above": (worst, every[worst].effect)}
+    chosen = every.pop(named)
+    return replace(
+        chosen,
+        p=p,
+        beside=tuple((each.effect, each.lower, each.upper) for each in every.values()),
+        facts={**chosen.facts, **facts, "others": list(every)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Coverage of parts of the rows, beside what all rows lead one to expect."""
+
+    labels: Sequence[str]
+    value: FloatArray
+    expected: FloatArray
+    lower: FloatArray  # ends of simultaneous intervals
+    upper: FloatArray
+    n: FloatArray
+
+    def named(
+        self, farthest: int, proven: BoolArray | None = None
+    ) -> tuple[int, dict[str, str | float]]:
+        """The part of which a test tells, and what `apart` reads of it.
+
+        It is the one that is covered less than expected by most, of those `proven` to be apart;
+        else that which differs most. ``reach`` is how far any part may stray.
+        """
+        upper = self.upper if proven is None else np.where(proven, self.upper, np.inf)
+        part = worst_part(upper, self.expected, farthest)
+        reach = np.maximum(self.upper - self.expected, self.expected - self.lower).max()
+        return part, {
+            "reach": max(float(reach), 0.0),
+            "where": self.labels[part],
+            "rows": float(self.n[part]),
+            **{
+                name: float(getattr(self, name)[part])
+                for name in ("value", "expected", "lower", "upper")
+            },
+        }
+
+
+def apart(test: Record, facts: Mapping[str, Any]) -> Draft:
+    """A part of the rows that is covered otherwise than all rows lead one to expect."""
+    chosen = dict(test.options)
+    seen, expected = float(chosen["value"]), float(chosen["expected"])
+    return Draft(
+        effect=seen - expected,
+        lower=float(chosen["lower"]) - expected,
+        upper=float(chosen["upper"]) - expected,
+        p=test.p,
+        where=str(chosen["where"]),
+        n=test.n,
+        good=float(chosen["reach"]) <= MARGIN,
+        facts={**chosen, **facts},
+    )
+
+
+def of_ratio(record: Record, **more: Any) -> Draft:
+    """The departure of a ratio from 1."""
+    return Draft(
+        effect=record.value - 1.0,
+        lower=record.lower - 1.0,
+        upper=record.upper - 1.0,
+        p=record.p,
+        n=record.n,
+        **more,
+    )
+
+
+def of_value(record: Record, **more: Any) -> Draft:
+    """The departure of what should be 0."""
+    return Draft(effect=record.value, lower=record.lower, upper=record.upper, n=record.n, **more)
+
+
+def student_p(value: float, error: float, freedom: float) -> float:
+    """Two-sided p-value of a mean that should be 0."""
+    if not error > 0:
+        return math.nan
+    return float(2.0 * special.stdtr(freedom, -abs(value) / error))
+
+
+def known_drift(case: Case, name: str) -> Record | None:
+    """The record of how coverage, spread or bias changes in time, where there is one."""
+    try:
+        return case.get(f"{name}_drift")
+    except UnanswerableError:
+        return None
+
+
+def since_change(case: Case, name: str) -> dict[str, float]:
+    """Drift explains a departure of all rows that only one side of the change has."""
+    record = known_drift(case, name)
+    if record is None or record.p >= _PLAIN:
+        return {}
+    return {"drift": math.inf} if record.options.get("wrong") in ("after", "before") else {}
+
+
+# ---- which of several models is best, by a score that they have in common ------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SharedScore:
+    """One score that models have in common."""
+
+    metric: str  # its name in the catalogue
+    coverage: float = math.nan  # of an interval score; NaN for others
+    # levels of the quantiles that it reads; empty where each model's own measure serves
+    levels: tuple[float, ...] = ()
+    how: str = ""  # what was done to make it mean the same, in words; empty where nothing was
+
+    @property
+    def title(self) -> str:
+        """Its name within a sentence."""
+        from howsure.engine.catalogue import catalogue  # which gathers findings
+
+        title = catalogue()[self.metric].title.partition(" (")[0]
+        return title if title.isupper() else title[0].lower() + title[1:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Standing:
+    """Which models are best, by the finest score that they have in common.
+
+    Models stand in the order of their mean score, the lowest first.
+    """
+
+    score: SharedScore  # that score
+    models: tuple[str, ...]  # the models that have it
+    # shape (m,): its mean for each, and the interval
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    best: BoolArray  # shape (m,): whether no other model provably beats it
+    # shape (m, m): whether the model of the row is provably worse than that of the column
+    behind: BoolArray
+    # the first model less the second, with its interval
+    difference: float
+    difference_lower: float
+    difference_upper: float
+    # of that difference alone, and among all pairs
+    p: float
+    p_adjusted: float
+    # models that do not have the score, and what they give
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = brief_repr

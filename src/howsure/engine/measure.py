@@ -1,0 +1,346 @@
+"""From an evaluation set to records: every metric of the catalogue that its content permits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.brief import brief_repr
+from howsure.core.errors import UnanswerableError, attempt
+from howsure.core.records import Curve, Record, Table
+from howsure.engine.catalogue import catalogue, metric_named, topics
+from howsure.engine.metric import (
+    MISS_RANGE,
+    RANGED,
+    SLOW_ROWS,
+    Beside,
+    Form,
+    Metric,
+    check_miss_range,
+)
+from howsure.engine.recording import record_of
+from howsure.engine.view import View, choose_coverages, stated_coverages
+from howsure.predictions import EvalSet, Quantiles
+from howsure.stats.dominance import lowest
+from howsure.stats.estimate import Estimate, heavy, mean_statistic, weighted_mean
+
+_UNKNOWN = "the nominal coverage of the intervals is unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One model's records, with the row scores behind them."""
+
+    evalset: EvalSet  # what was evaluated
+    view: View  # its named arrays
+    coverages: tuple[float, ...]  # the nominal coverages assessed; a NaN stands for an unknown one
+    records: tuple[Record, ...]  # one for each metric and coverage, answered or not
+    # shape (n,): the row scores of metrics that are means
+    scores: Mapping[tuple[str, float], FloatArray]
+    beside: Beside = ""  # {"", "inputs", "ease"}: what its metrics need beside y and predictions
+
+    __repr__ = brief_repr
+
+    def row_scores(self, metric: str, coverage: float) -> FloatArray | None:
+        """The row scores of a metric at a coverage (NaN: an unknown one), if there are any."""
+        for (name, at), scores in self.scores.items():
+            if name == metric and (at == coverage or (math.isnan(at) and math.isnan(coverage))):
+                return scores
+        return None
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def evaluate(
+    evalset: EvalSet,
+    *,
+    coverages: Sequence[float] = (),
+    metrics: Iterable[str] | None = None,
+    beside: Beside = "",
+    confidence: float = 0.95,
+    seed: int = 0,
+    slow: Iterable[str] = (),
+    given: Mapping[str, Any] | None = None,
+    miss_range: Sequence[float] = MISS_RANGE,
+    known: Evaluation | None = None,
+) -> Evaluation:
+    """Compute every metric that the content permits, each with its sampling error.
+
+    What an evaluation of the same rows, with the same options, holds is `known`: it is taken.
+    """
+    check_fraction(confidence, "confidence")
+    entries = catalogue()
+    if metrics is None:
+        metrics = [name for name, e in entries.items() if e.forms and e.beside == beside]
+    names = list(dict.fromkeys(metric_named(name).name for name in metrics))
+    wanted = choose_coverages(evalset, coverages)
+    every = wanted if len(coverages) else stated_coverages(evalset, wanted)
+    if beside:  # such measures are told at the headline coverage alone
+        wanted = wanted[-1:]
+    asked = frozenset(slow)
+    if known is None:
+        view = View(
+            evalset,
+            seed=seed,
+            confidence=confidence,
+            slow=asked,
+            given=given,
+            miss_range=check_miss_range(miss_range),
+        )
+    else:
+        view = known.view
+    held: dict[str, list[Record]] = {}
+    for record in () if known is None else known.records:
+        held.setdefault(record.metric, []).append(record)
+    records: list[Record] = []
+    scores: dict[tuple[str, float], FloatArray] = {}
+    for name in names:
+        metric = entries[name]
+        if known is not None and name in held:
+            records.extend(held[name])
+            scores |= {key: rows for key, rows in known.scores.items() if key[0] == name}
+            continue
+        levels = every if metric.every_level else wanted
+        for coverage in levels if metric.per_coverage else (math.nan,):
+            if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
+                reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --with {name}"
+                records.extend(_unanswered(view, metric, coverage, reason)[0])
+                continue
+            made, rows = attempt(
+                f"{name} of {evalset.model}",
+                partial(_measure, view, metric, coverage),
+                partial(_unanswered, view, metric, coverage),
+            )
+            records.extend(made)
+            if rows is not None:
+                scores[(name, coverage)] = rows
+    return Evaluation(evalset, view, wanted, tuple(records), scores, beside)
+
+
+def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record], FloatArray | None]:
+    """One metric at one coverage: its records, and its row scores where it is a mean."""
+    if not _RANKED.intersection(*(form.needs for form in metric.forms)):
+        return _answered(view, metric, coverage)
+    known: View = view.get("with_point")
+    records, rows = _answered(known, metric, coverage)
+    left, n = view.evalset.n - known.evalset.n, view.evalset.n
+    if left:
+        told = f"on {n - left:,} of {n:,} rows, those whose interval has a midpoint"
+        records = [
+            replace(record, reason="; ".join(filter(None, (record.reason, told))))
+            for record in records
+        ]
+    return records, rows
+
+
+_RANKED = frozenset({"uncertainty", "acceptance"})
+"""Arrays that set rows in order: a few rows without a point must not take the others along."""
+
+
+def _answered(
+    view: View, metric: Metric, coverage: float
+) -> tuple[list[Record], FloatArray | None]:
+    if metric.calibration and math.isnan(coverage):
+        raise UnanswerableError(_UNKNOWN)
+    reasons: list[str] = []
+    for form in metric.forms:
+        try:
+            arrays = _arrays(view, form, coverage)
+        except UnanswerableError as error:
+            reasons.append(str(error))
+            continue
+        found, rows = _compute(view.evalset, form, *arrays)
+        refuse_open_side(view, metric, coverage, np.array([each.value for each in found]))
+        known = [_claimed(view, metric, coverage, each) for each in found]
+        needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
+        records = [
+            record_of(
+                metric,
+                noted(each, form),
+                view.evalset,
+                coverage=coverage,
+                confidence=view.confidence,
+                source=view.source(needs, coverage),
+                share=form.reduce == "share",
+            )
+            for each in known
+        ]
+        return supposed(view, metric, records), rows
+    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def refuse_open_side(view: View, metric: Metric, coverage: float, values: FloatArray) -> None:
+    """Raise `UnanswerableError` where values are infinite as one quantile bounds one side alone."""
+    made = view.answered("ends", coverage) if metric.per_coverage else None
+    if isinstance(made, Quantiles) and made.one_sided(coverage) and np.isinf(values).any():
+        raise UnanswerableError("one quantile alone leaves the other side open")
+
+
+def tail_of(view: View, form: Form, coverage: float) -> str:
+    """Why the errors of these rows are too heavy-tailed for an interval; empty where they are not.
+
+    The form is one whose estimate is a mean of squared errors.
+    """
+    (found,), _ = _compute(view.evalset, form, *_arrays(view, form, coverage))
+    if found.squares is None or found.cancels:
+        return ""
+    return heavy(found.squares, view.evalset.multiplicities)
+
+
+def _arrays(view: View, form: Form, coverage: float) -> tuple[list[Any], dict[str, Any]]:
+    """What the function of a form is given."""
+    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+    return [view.get(name, coverage) for name in form.needs], keywords
+
+
+def answering(
+    view: View, names: Sequence[str], coverage: float
+) -> tuple[str, Form, list[Any], dict[str, Any]]:
+    """The first of some measures whose arrays there are, and its form with what it is given."""
+    for name in names:
+        for form in catalogue()[name].forms:
+            try:
+                return name, form, *_arrays(view, form, coverage)
+            except UnanswerableError:
+                continue
+    raise UnanswerableError(f"no {' or '.join(names)} is known")
+
+
+def _unanswered(
+    view: View, metric: Metric, coverage: float, reason: str
+) -> tuple[list[Record], None]:
+    return [record_of(metric, unknown(reason), view.evalset, coverage=coverage)], None
+
+
+def unknown(reason: str) -> Estimate:
+    """The estimate of what has no answer."""
+    return Estimate(math.nan, reason=reason)
+
+
+def _claimed(view: View, metric: Metric, coverage: float, estimate: Estimate) -> Estimate:
+    """With what the prediction itself claims, where that is not the nominal coverage.
+
+    Of a range the null is the end nearer to the nominal value, and the other is a detail.
+    """
+    if not metric.expected or math.isnan(coverage):
+        return estimate
+    claims, weights = view.get("claims", coverage)[metric.expected], view.evalset.multiplicities
+    least, most = (weighted_mean(end, weights) for end in claims.T)
+    return beside_claims(metric, coverage, estimate, least, most)
+
+
+def beside_claims(
+    metric: Metric, coverage: float, estimate: Estimate, least: float, most: float
+) -> Estimate:
+    """An estimate beside the least and the most that rows claim on average."""
+    least, most = (float(np.clip(end, 0.0, 1.0)) for end in (least, most))
+    target = metric.target_at(coverage)
+    if most - least <= RANGED:  # a few values that rounding made equal are no range
+        return (
+            estimate if math.isclose(least, target, rel_tol=1e-9) else replace(estimate, null=least)
+        )
+    if abs(least - target) <= abs(most - target):
+        return replace(estimate, null=least, details={**estimate.details, "claimed_most": most})
+    return replace(estimate, null=most, details={**estimate.details, "claimed_least": least})
+
+
+def supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
+    """Without their target where what it supposes does not hold, and the reason."""
+    try:
+        if metric.supposes:
+            view.get(metric.supposes)
+    except UnanswerableError as error:
+        return [
+            replace(
+                record,
+                target=math.nan,
+                null=math.nan,
+                reason="; ".join(filter(None, (record.reason, str(error)))),
+            )
+            for record in records
+        ]
+    return records
+
+
+def noted(estimate: Estimate, form: Form) -> Estimate:
+    """With the options of its form, and the form's note unless the value has one of its own."""
+    options = {name: str(value) for name, value in form.options.items()}
+    return replace(
+        estimate, reason=estimate.reason or form.note, details={**options, **estimate.details}
+    )
+
+
+def _compute(
+    evalset: EvalSet, form: Form, arrays: list[Any], keywords: Mapping[str, Any]
+) -> tuple[Sequence[Estimate], FloatArray | None]:
+    values = evalset.multiplicities
+    if form.reduce in ("mean", "share"):
+        rows = np.asarray(form.function(*arrays, **keywords, **form.options))
+        estimate = mean_statistic(rows, values)
+        return [replace(estimate, squares=rows) if form.squares else estimate], rows
+    weights = {"weights": values} if form.weighted else {}
+    told = form.function(*arrays, **keywords, **form.options, **weights)
+    return [told] if isinstance(told, Estimate) else told, None
+
+
+WORST_ROWS = 50
+
+
+def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curve, ...]:
+    """Every curve that the content permits, thinned to a few hundred points."""
+    made: list[Curve] = []
+    for topic in topics(evaluation.beside):
+        for draw in topic.curves:  # where there is none, a record tells the reason
+            what = f"curves of {topic.entries[0].question} of {evaluation.evalset.model}"
+            made.extend(attempt(what, partial(draw, evaluation, confidence), lambda _: []))
+    return tuple(made)
+
+
+def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
+    """Every small table of the topics that were evaluated."""
+    made: list[Table] = []
+    for topic in topics(evaluation.beside):
+        for table in topic.tables:
+            what = f"tables of {topic.entries[0].question} of {evaluation.evalset.model}"
+            made.extend(attempt(what, partial(table, evaluation), lambda _: []))
+    return tuple(made)
+
+
+def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | None:
+    """The rows that the beliefs describe worst, with what is known of them."""
+    ranked_by = ("interval_score", "crps", "mae", "miss_rate")
+    found = [
+        (name, coverage, scores)
+        for wanted in ranked_by
+        for (name, coverage), scores in evaluation.scores.items()
+        if name == wanted
+    ]
+    if not found:
+        return None
+    name, coverage, scores = found[0]
+    scores = scores.astype(np.float64)
+    evalset, view = evaluation.evalset, evaluation.view
+    most = min(most, evalset.n)
+    rows = lowest(-scores, most)
+    columns = {"row": evalset.row_names()[rows], "y": evalset.y[rows]}
+    for extra, key in (("point", 0.0), ("lower", coverage), ("upper", coverage), ("sd", 0.0)):
+        try:
+            columns[extra] = view.get(extra, key)[rows]
+        except UnanswerableError:
+            continue
+    columns[name] = scores[rows]
+    for label, group in evalset.groups.items():
+        columns.setdefault(label, group.labels[group.codes[rows]])
+    for label, feature in evalset.features.items():
+        columns.setdefault(label, feature[rows])
+    return Table(
+        name="worst_rows",
+        columns=columns,
+        model=evalset.model,
+        notes=f"The {most} rows with the worst {name.replace('_', ' ')}.",
+    )

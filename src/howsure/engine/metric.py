@@ -1,0 +1,375 @@
+"""What an entry of the catalogue says of itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.errors import InputError
+from howsure.core.formats import level
+from howsure.core.records import Curve, Direction, Notion, Table
+
+if TYPE_CHECKING:
+    from howsure.core.layouts import Layout
+    from howsure.engine.finding import FindingQuestion
+    from howsure.engine.measure import Evaluation
+    from howsure.engine.sums import Sums
+    from howsure.engine.view import View
+
+Reduce = Literal["mean", "share", "statistic"]
+MissRange = tuple[float, float]
+MISS_RANGE: Final[MissRange] = (0.0, 0.2)
+"""Where intervals are used in practice."""
+MOST_LABELS = 1_000
+"""Groups of a column, past which it is left out: its labels are names."""
+Beside = Literal["", "groups", "inputs", "ease"]
+Merges = Literal["sums", "histogram", "rows"]
+
+
+class Question(StrEnum):
+    """What the reader wants to know; measures are grouped by it."""
+
+    COVERAGE = "Do the intervals cover as often as they claim?"
+    WIDTH = "How wide are the intervals?"
+    SCORE = "How good are the predictions, in one number?"
+    SKILL = "What does the model know?"
+    TAILS = "How good are predictions of extreme values?"
+    CALIBRATION = "Do the stated probabilities come true?"
+    ASSOCIATION = "Does the width mean anything?"
+    TRADE = "What does covering more rows cost in width?"
+    TIME = "Does it change over time?"
+    SERIES = "How does it do on each series?"
+    CONDITIONAL = "Does coverage depend on the inputs?"
+    CONGRUENCE = "Is the prediction right at every input?"
+    ADAPTIVITY = "Do widths and sets grow where rows are harder?"
+    POINT = "How good is the point forecast?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """One way to compute a metric, from one kind of content.
+
+    Attributes
+    ----------
+    needs : tuple of str
+        Names of the arrays that the function takes, in order.
+    keywords : mapping of str to str
+        Its keyword arguments, each with the name of the array that it takes.
+    function : callable
+        A formula on plain arrays.
+    reduce : {"mean", "share", "statistic"}
+        ``mean``: one score a row, averaged. ``share``: one truth value a row, averaged, with
+        exact binomial intervals. ``statistic``: returns an `Estimate`, or a sequence of them.
+    weighted : bool
+        Whether a statistic takes the keyword ``weights``; false where its arrays hold them.
+    options : mapping
+        Choices passed by keyword and kept in the record.
+    note : str
+        What the reader must know of this form.
+    squares : bool
+        Whether a mean of squared errors is what it rests on: see `howsure.stats.estimate.heavy`.
+    """
+
+    needs: tuple[str, ...]
+    function: Callable[..., Any]
+    keywords: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    reduce: Reduce = "mean"
+    weighted: bool = True
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    note: str = ""
+    squares: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laws:
+    """How a metric must behave; every entry is tested on what it declares.
+
+    Permuting rows changes no metric, frequency weights equal repetition wherever a metric takes
+    them, and the same seed gives the same answer: these hold for all, so they are not declared.
+
+    Attributes
+    ----------
+    translation : {"invariant", "varies"}
+        What adding a constant to y and beliefs does.
+    scale : float or {"log", "varies"}
+        The power of s by which multiplying y and beliefs by s multiplies the value; ``log``: it
+        adds log s.
+    reflection : str
+        What negating y and beliefs does: ``invariant``, ``negates``, ``varies``, or the name of
+        the metric whose value it takes.
+    why : str
+        Why a law fails, where one does.
+    """
+
+    translation: Literal["invariant", "varies"] = "invariant"
+    scale: float | Literal["log", "varies"] = 0.0
+    reflection: str = "invariant"
+    why: str = ""
+
+
+INVARIANT = Laws()
+"""Laws of a measure without units that no shift and no mirror changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One measure: what it is, which way is better, how it is computed, what laws it obeys.
+
+    Attributes
+    ----------
+    name, title : str
+        The name in code and the name for people.
+    synonyms : tuple of str
+        What else the field calls it; `howsure.engine.catalogue.metric_named` finds it by these,
+        and by the title and what the title has in brackets.
+    question : Question
+        What it helps to answer.
+    meaning, formula, source, beware : str
+        What it says, its formula, where it comes from, and how it can mislead.
+    direction, units, notion
+        As in `Record`. Units are ``y``, ``nats``, ``%`` or ``1``.
+    target : float or {"coverage", "miss", "half miss"}
+        Value of a perfect model; NaN where it depends on the data.
+    per_coverage : bool
+        Whether it is computed at each nominal coverage.
+    every_level : bool
+        Whether also at those that a table of quantiles states beyond the ones that are assessed.
+    calibration : bool
+        Whether it needs a *known* nominal coverage.
+    forms : tuple of Form
+        Tried in order; the first whose needs the content meets is used.
+    laws : Laws
+        What it obeys.
+    standard_normal : float
+        Its value for the perfect model y ~ N(0, 1) at coverage 0.9; tested by simulation. NaN
+        where undefined there, and then `laws.why` or `meaning` says why.
+    beside : {"", "groups", "inputs", "ease"}
+        What it needs of each row beside y and predictions.
+    merges : {"sums", "histogram", "rows"}
+        What parts of a table must keep so that the value of the whole follows: ``sums`` (exact);
+        a ``histogram`` of the PIT, whose cells bound the error; or the ``rows`` themselves.
+    bounds : tuple of float
+        The least and the greatest value that it can take; intervals are cut there.
+    slow : bool
+        Too slow for tables past 50,000 rows unless asked for by name.
+    expected : {"", "covered", "missed", "below", "above"}
+        Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
+    supposes : str
+        Name of an array without which the target does not hold; the reason is then told.
+    by_size : bool
+        Whether the value changes with the number of rows in no way known.
+    key_number : int
+        Its place among the key numbers of a report, where the first that there are have room; 0
+        where it is none.
+    compares : int
+        Its place among the scores by the first of which a figure compares models; 0 where by none.
+    """
+
+    name: str
+    title: str
+    question: Question
+    meaning: str
+    formula: str
+    direction: Direction
+    forms: tuple[Form, ...]
+    standard_normal: float
+    source: str = "definition"
+    units: str = "1"
+    laws: Laws = INVARIANT
+    notion: Notion = Notion.MARGINAL
+    synonyms: tuple[str, ...] = ()
+    target: float | Literal["coverage", "miss", "half miss"] = math.nan
+    per_coverage: bool = False
+    every_level: bool = False
+    calibration: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    beside: Beside = ""
+    merges: Merges = "sums"
+    slow: bool = False
+    expected: Literal["", "covered", "missed", "below", "above"] = ""
+    supposes: str = ""
+    beware: str = ""
+    by_size: bool = False
+    key_number: int = 0
+    compares: int = 0
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Everything that it is called: name, title and synonyms."""
+        short, _, bracket = self.title.partition(" (")
+        told = (bracket.rstrip(")"),) if bracket else ()
+        return (self.name, self.title, short, *told, *self.synonyms)
+
+    def target_at(self, coverage: float) -> float:
+        """The value of a perfect model at a nominal coverage.
+
+        Examples
+        --------
+        >>> from howsure.engine.catalogue import catalogue
+        >>> catalogue()["misses_below"].target_at(0.9)
+        0.05
+        """
+        if self.target == "coverage":
+            return coverage
+        if self.target == "miss":
+            return 1.0 - coverage
+        if self.target == "half miss":
+            return (1.0 - coverage) / 2.0
+        return self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """How a named array is made of a view, and what it differs with."""
+
+    make: Callable[[View, float], Any]
+    per_coverage: bool = False
+    predicted: bool = False  # it follows from the prediction alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What one topic adds to the whole.
+
+    Attributes
+    ----------
+    entries : tuple of Metric
+        Its measures, in the order in which reports show them.
+    arrays : mapping of str to callable
+        What its formulas read of an evaluation set: arrays by name, each with what makes it of a
+        view and a nominal coverage.
+    per_coverage : tuple of str
+        Those of the arrays that differ from coverage to coverage.
+    predicted : tuple of str
+        Those of the arrays that follow from the prediction alone, whatever y is.
+    curves : tuple of callable
+        What draws its curves of an evaluation, at a confidence.
+    tables : tuple of callable
+        What makes its small tables of an evaluation.
+    sums : mapping of str to Sums
+        Its statistics that follow from sums over rows, see `howsure.engine.sums`.
+    compared : callable, optional
+        Of several evaluations, pairs of their numbers, a confidence and a seed: rows of how the
+        models of a pair differ, where that takes more than scores of rows.
+    findings : tuple of FindingQuestion
+        What the verdict concludes from its measures.
+    label, title : str
+        Of its section of the page, in the list of contents and above it. Topics of one label
+        share a section, which has the title of the first; without a label, what does not name
+        its own section stands at the end. Without a title it is the question that is answered.
+    layouts : mapping of str to Layout
+        How its curves are drawn, by their names.
+    titles : mapping of str to str
+        Those of its tables, by their names.
+    unlisted : tuple of str
+        Tables that the page shows as figures or pictures alone.
+    reports : str
+        ``module:function`` of what tells more of every model than measures do; given the sets,
+        the settings, and texts and images of the rows, it returns what has a `record`, `curves`
+        and `tables`.
+    """
+
+    entries: tuple[Metric, ...]
+    arrays: Mapping[str, Callable[[View, float], Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    per_coverage: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()
+    curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
+    tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
+    sums: Mapping[str, Sums] = field(default_factory=lambda: MappingProxyType({}))
+    compared: Callable[..., Iterable[tuple[tuple[int, int], dict[str, Any]]]] | None = None
+    findings: tuple[FindingQuestion, ...] = ()
+    label: str = ""
+    title: str = ""
+    layouts: Mapping[str, Layout] = field(default_factory=lambda: MappingProxyType({}))
+    titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    unlisted: tuple[str, ...] = ()
+    reports: str = ""
+
+
+BY_UNIT = Laws(scale=1.0)
+"""Laws of a measure in the units of y."""
+BINNED = "It depends on the number of bins, and is above 0 for a perfect model: read its reference."
+"""What to beware of in a measure of bins."""
+SHARE = (0.0, 1.0)
+POSITIVE = (0.0, math.inf)
+RANGED = 0.01
+"""Gap of the most and the least that rows claim, past which a claim is no one number."""
+SLOW_ROWS = 50_000
+"""Rows past which slow measures are left out unless asked for."""
+
+
+def itself(values: FloatArray) -> FloatArray:
+    """Row scores that are at hand."""
+    return values
+
+
+def statistic(
+    function: Callable[..., Any],
+    *needs: str,
+    weighted: bool = True,
+    squares: bool = False,
+    **options: Any,
+) -> Form:
+    """The form of a statistic of these arrays."""
+    return Form(
+        needs=needs,
+        function=function,
+        reduce="statistic",
+        weighted=weighted,
+        squares=squares,
+        options=options,
+    )
+
+
+def stated(array: str, part: str = "estimate") -> Form:
+    """The form of a measure whose estimate an array holds, or one for each of its items."""
+
+    def read(found: Any) -> Any:
+        if isinstance(found, list):
+            return [getattr(item, part) for item in found]
+        return getattr(found, part)
+
+    return statistic(read, array, weighted=False)
+
+
+# ---- the miss rates of partial areas: their default, their check, and how they are told ----------
+
+
+def check_miss_range(value: Sequence[float], name: str = "miss_range") -> MissRange:
+    """Check a range of miss rates, from one to a higher one.
+
+    Examples
+    --------
+    >>> check_miss_range([0, 0.5])
+    (0.0, 0.5)
+    """
+    return check_range(value, name, largest=1.0)
+
+
+def check_range(value: Sequence[float], name: str, *, largest: float) -> tuple[float, float]:
+    """Check a rising pair of numbers between 0 and a largest value."""
+    ends = as_vector(value, name)
+    if len(ends) != 2 or not 0.0 <= ends[0] < ends[1] <= largest:
+        limit = "" if math.isinf(largest) else f" and {largest:g}"
+        rule = f"between 0{limit}" if limit else "of at least 0"
+        raise InputError(f"{name} must be two rising numbers {rule}, got {value!r}")
+    return float(ends[0]), float(ends[1])
+
+
+def in_words(miss_range: MissRange) -> str:
+    """A range of miss rates within a sentence.
+
+    Examples
+    --------
+    >>> in_words((0.0, 0.2)), in_words((0.05, 0.5))
+    ('up to 20 %', 'from 5 % to 50 %')
+    """
+    low, high = miss_range
+    return f"from {level(low)} to {level(high)}" if low > 0 else f"up to {level(high)}"

@@ -1,0 +1,298 @@
+"""Larger where it is harder: size against difficulty over cells (T-SS, Rank-SS), and Property 1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError
+from howsure.core.rng import child
+from howsure.stats.cells import (
+    RAPS_STRATA,
+    ROUNDING,
+    Cells,
+    EaseCells,
+    Strata,
+    StratumCells,
+    signed_r2,
+)
+from howsure.stats.estimate import Estimate
+from howsure.stats.permutation import Resampling
+from howsure.topics.adaptivity.results import (
+    AdaptivityMeasure,
+    CellTable,
+    bootstrapped,
+    canonical_rows,
+    few_rows,
+    shuffled_column,
+    simulated_means,
+)
+
+_DEFAULT = Resampling()
+
+
+def t_ss(
+    size: npt.ArrayLike,
+    difficulty: npt.ArrayLike,
+    ease: npt.ArrayLike,
+    *,
+    bins: int = 50,
+    weights: npt.ArrayLike | None = None,
+    resampling: Resampling = _DEFAULT,
+) -> AdaptivityMeasure:
+    """Signed R² of mean size on mean difficulty over cells by ease (T-SS); higher is better.
+
+    T-SS = sign(β)·R² of the straight line through the B pairs of means, which is sign(ρ)·ρ².
+
+    Parameters
+    ----------
+    size : array-like of shape (n,)
+        Size of each label set, or width of each interval.
+    difficulty : array-like of shape (n,)
+        Rank of the true label (classification), or |y − prediction| (regression).
+    ease : array-like of shape (n,)
+        Ease of each row.
+    bins : int
+        Number of cells of equal mass, from 3 to n.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+    resampling : Resampling
+        How the interval and the floor are drawn.
+
+    Returns
+    -------
+    AdaptivityMeasure
+        In [−1, 1]. NaN where cells agree in mean size (intervals of one width adapt to nothing)
+        or in mean difficulty (a model that never errs). The floor is that of difficulties
+        shuffled over the rows: 0 on average.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a value is not finite, or bins are fewer than 3 or more than the rows.
+
+    Notes
+    -----
+    Source: Jang and Lee 2025, equation 4.
+
+    Examples
+    --------
+    >>> t_ss([1, 2, 4, 4], [1, 2, 3, 4], [0.9, 0.7, 0.4, 0.1], bins=4).estimate.value
+    0.896
+    """
+    if isinstance(bins, int) and bins < 3:
+        raise InputError(f"bins must be at least 3 for a line, got {bins}")
+    columns = _three(ease, "ease", size, difficulty)
+    rows, counts = canonical_rows(columns, weights)
+    return _line("t_ss", EaseCells(rows[:, 0], bins, counts), rows[:, 1:], counts, resampling)
+
+
+def rank_ss(
+    size: npt.ArrayLike,
+    rank: npt.ArrayLike,
+    *,
+    strata: Strata | None = RAPS_STRATA,
+    weights: npt.ArrayLike | None = None,
+    resampling: Resampling = _DEFAULT,
+) -> AdaptivityMeasure:
+    """Signed R² of mean size on mean rank over strata of the true label's rank.
+
+    Parameters
+    ----------
+    size, weights, resampling
+        As `t_ss`.
+    rank : array-like of shape (n,)
+        Rank of the true label, from 1.
+    strata : sequence of (low, high), or None
+        Closed ranges of rank; empty strata are skipped.
+
+    Returns
+    -------
+    AdaptivityMeasure
+        In [−1, 1]; its cells hold the mean size of each stratum. NaN with fewer than three
+        strata.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a value is not finite, or strata are not in rising order.
+
+    Examples
+    --------
+    >>> rank_ss([1, 2, 5], [1, 2, 5]).estimate.value
+    1.0
+    """
+    columns = _three(rank, "rank", size, rank)
+    rows, counts = canonical_rows(columns, weights)
+    return _line("rank_ss", StratumCells(rows[:, 0], strata), rows[:, 1:], counts, resampling)
+
+
+def satisfaction_rate(
+    size: npt.ArrayLike,
+    difficulty: npt.ArrayLike,
+    *,
+    subset: int = 100,
+    pairs: int = 1000,
+    resampling: Resampling = _DEFAULT,
+) -> AdaptivityMeasure:
+    """How often the harder of two random subsets has the larger sets (Property 1).
+
+    Parameters
+    ----------
+    size : array-like of shape (n,)
+        Size of each label set, or width of each interval.
+    difficulty : array-like of shape (n,)
+        Rank of the true label, or |y − prediction|.
+    subset : int
+        Rows in a subset, drawn with replacement; at least 1.
+    pairs : int
+        Pairs of subsets, at least 1.
+    resampling : Resampling
+        How the interval and the floor are drawn.
+
+    Returns
+    -------
+    AdaptivityMeasure
+        In [0, 1]; higher is better. The floor is that of difficulties shuffled over the rows,
+        about one half; its one cell holds the means of size and difficulty.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a value is not finite, or a count is below 1.
+
+    Notes
+    -----
+    With mean difficulties d₁, d₂ and mean sizes s₁, s₂ the property holds if d₁ < d₂ and s₁ ≤ s₂,
+    or d₁ > d₂ and s₁ ≥ s₂, or d₁ = d₂. Source: Jang and Lee 2025, Property 1; what happens at
+    equal sizes is not said there.
+
+    Examples
+    --------
+    >>> satisfaction_rate([1, 2, 3, 4], [1, 2, 3, 4], subset=2, pairs=50).estimate.value
+    1.0
+    """
+    check_whole(subset, "subset")
+    check_whole(pairs, "pairs")
+    rows = _three(size, "size", size, difficulty)[:, 1:]
+    rows = rows[np.lexsort(rows.T)]
+    n = len(rows)
+    rng = child(resampling.seed, "adaptivity", "property")
+
+    def rate(drawn: FloatArray) -> float:
+        chosen = rng.integers(0, n, size=(pairs, 2, subset))
+        means = (column[chosen].mean(axis=2).T for column in drawn.T)
+        larger, harder = (np.sign(first - second) for first, second in means)
+        return float((larger * harder >= 0).mean())
+
+    value = rate(rows)
+    draws = np.array([rate(rows[rng.integers(0, n, size=n)]) for _ in range(resampling.replicates)])
+    shuffled = np.array(
+        [
+            rate(np.column_stack((rows[:, 0], rng.permutation(rows[:, 1]))))
+            for _ in range(resampling.permutations)
+        ]
+    )
+    table = CellTable(
+        low=rows.min(axis=0)[:1],
+        high=rows.max(axis=0)[:1],
+        n=np.array([float(n)]),
+        means={"size": rows[:, :1].mean(axis=0), "difficulty": rows[:, 1:].mean(axis=0)},
+    )
+    return _measure(value, draws, shuffled, table, resampling)
+
+
+def _line(
+    name: str, cells: Cells, rows: FloatArray, counts: FloatArray, resampling: Resampling
+) -> AdaptivityMeasure:
+    def slope(multiplicities: FloatArray, columns: FloatArray = rows) -> float:
+        mass, means = cells.means(columns, multiplicities)
+        held = means[mass > 0]
+        return signed_r2(held[:, 0], held[:, 1])
+
+    mass, means = cells.means(rows, counts)
+    table = CellTable(
+        low=cells.low,
+        high=cells.high,
+        n=mass,
+        means={"size": means[:, 0], "difficulty": means[:, 1]},
+    )
+    value = slope(counts)
+    if math.isnan(value):
+        held = means[mass > 0]
+        why = "fewer than three cells have rows"
+        if len(held) >= 3:
+            spread = np.ptp(held, axis=0) <= 2 * ROUNDING * np.abs(held).max(axis=0)
+            why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
+        none = Estimate(math.nan, reason=why, n=float(mass.sum()))
+        return AdaptivityMeasure(estimate=none, cells=table)
+    few = "" if isinstance(cells, EaseCells) else few_rows(mass[mass > 0])
+    if isinstance(cells, EaseCells):
+        drawn = simulated_means(cells, rows, counts, resampling, name)
+        draws = np.array([signed_r2(*pair.T) for pair in drawn])
+    else:
+        draws = np.zeros(0) if few else bootstrapped(slope, counts, resampling, name)
+    rng = child(resampling.seed, "adaptivity", name, "shuffle")
+    shuffled = np.array(
+        [
+            slope(counts, np.column_stack((rows[:, 0], shuffled_column(rows[:, 1], counts, rng))))
+            for _ in range(resampling.permutations if name == "t_ss" else 0)
+        ]
+    )
+    found = _measure(value, draws, shuffled, table, resampling)
+    if not isinstance(cells, EaseCells):
+        return replace(found, estimate=replace(found.estimate, reason=few))
+    # ρ's inverse hyperbolic tangent spreads alike whatever ρ is (R. A. Fisher 1915)
+    ends = np.tanh(resampling.around(float(_turned(value)), _turned(draws)))
+    lower, upper = (math.copysign(float(end) ** 2, float(end)) for end in ends)
+    return replace(found, estimate=replace(found.estimate, lower=lower, upper=upper))
+
+
+def _turned(slopes: npt.ArrayLike) -> FloatArray:
+    """Signed R² as Fisher's z of the correlation."""
+    squares = np.asarray(slopes, dtype=np.float64)
+    rho = np.sign(squares) * np.sqrt(np.abs(squares))
+    return np.asarray(np.arctanh(np.clip(rho, -1.0 + 1e-15, 1.0 - 1e-15)))
+
+
+def _measure(
+    value: float,
+    draws: FloatArray,
+    shuffled: FloatArray,
+    table: CellTable,
+    resampling: Resampling,
+) -> AdaptivityMeasure:
+    lower, upper = resampling.interval(draws)
+    lower, upper = min(lower, value), max(upper, value)
+    floor, high, p_value = math.nan, math.nan, math.nan
+    known = shuffled[np.isfinite(shuffled)]
+    if len(known) > 1:
+        floor = float(known.mean())
+        high = float(np.quantile(known, resampling.confidence, method="weibull"))
+        p_value = float((1 + (known >= value - ROUNDING).sum()) / (1 + len(known)))
+    estimate = Estimate(
+        value,
+        null=floor,
+        details={"cells": float((table.n > 0).sum())},
+        lower=lower,
+        upper=upper,
+        null_upper=high,
+        p=p_value,
+        n=float(table.n.sum()),
+    )
+    return AdaptivityMeasure(estimate=estimate, cells=table)
+
+
+def _three(
+    by: npt.ArrayLike, name: str, size: npt.ArrayLike, difficulty: npt.ArrayLike
+) -> FloatArray:
+    first = as_vector(by, name)
+    n = len(first)
+    return np.column_stack(
+        (first, as_vector(size, "size", length=n), as_vector(difficulty, "difficulty", length=n))
+    )

@@ -1,0 +1,475 @@
+"""What is wrong with the PIT: its components of bias, spread, skew and tails.
+
+The probability integral transform of a correctly specified model is uniform, so its orthonormal
+polynomials φ_1 … φ_4 have mean 0 and variance 1 and are uncorrelated. They are bounded: their
+means keep their level under heavy tails, where a mean squared z-score does not. Samples and
+quantile tables have polynomials of their own, orthonormal on the cells that y may fall into.
+
+A fault leaks: errors that are only too large also move φ_4. So y is shifted and scaled against
+its prediction until φ_1 and φ_2 vanish; the shift and the scale tell bias and spread, and what
+then is left of φ_3 and φ_4 is skew and tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import FloatArray, IntArray, row_blocks
+from howsure.core.errors import UnanswerableError
+from howsure.core.rng import child, row_hashes
+from howsure.core.times import Chronology, Units
+from howsure.core.weights import Weights
+from howsure.stats.ecdf import legendre
+from howsure.stats.estimate import Z_95, Estimate, Spread, spread_of, standard_error, weighted_mean
+
+MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
+"""Largest |∫_0^u φ_1| and |∫_0^u φ_2|: how far one unit moves a stated probability."""
+DISTORTION = (7.0**0.5 / 16.0, 0.1235184)
+"""The same of φ_3 and φ_4."""
+STEP, CELL_STEP = 0.05, 0.25
+"""By how many sds y is moved to tell a slope, and of cells, whose means go in steps."""
+_FLAT = 0.05
+_LOOSE = 0.25
+"""Newton's last move that is taken: means of cells go in steps."""
+_STILL = 1e-5
+"""A step of shift and log scale that no longer matters."""
+_SLOPE = -math.sqrt(3.0 / math.pi)
+"""How fast φ_1 falls as a normal y is shifted back."""
+_RARE = 0.1
+"""Excess kurtosis of a mean, past which its p-value is drawn: it is not normal."""
+_DRAWS = 9_999
+
+Move = float | FloatArray
+"""Of all rows, or of each."""
+Place = Callable[[Move, Move], npt.NDArray[Any]]
+Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """The polynomials under a right model, where y falls into cells or the PIT jumps."""
+
+    # shape (orders, n, k): φ at k outcomes of each row; n = 1 where all rows are alike
+    values: FloatArray
+    shares: FloatArray  # shape (n, k): probability of each outcome
+    weights: FloatArray | None = None  # shape (n,): of the rows
+    whole: bool = True  # whether these are all rows, not a part of them
+
+    def covariance(self) -> FloatArray:
+        """Covariance of the orders, averaged over rows."""
+        products = np.einsum("irk,jrk,rk->rij", self.values, self.values, self.shares)
+        return np.asarray(np.average(products, axis=0, weights=self.weights))
+
+    def p(self, mean: float, factors: FloatArray, n: float, kind: str) -> float:
+        """Two-sided p-value of a mean of factors·φ, drawn where it is not normal; else 0."""
+        rows = np.tensordot(factors, self.values, 1)
+        second, fourth = (
+            float(np.average((rows**power * self.shares).sum(axis=1), weights=self.weights))
+            for power in (2, 4)
+        )
+        alike = len(rows) == 1
+        if not second > 0 or fourth / second**2 / n < _RARE or not (alike or self.whole):
+            return 0.0
+        if alike:
+            counts = child(0, "components", round(n), rows.size).multinomial(
+                round(n), self.shares[0], size=_DRAWS
+            )
+            drawn = counts @ rows[0] / round(n)
+        else:
+            drawn = self._drawn(rows, kind)
+        reached = np.abs(drawn) >= abs(mean) * (1.0 - 1e-9)
+        return float((1 + np.count_nonzero(reached)) / (1 + len(drawn)))
+
+    def _drawn(self, rows: FloatArray, kind: str) -> FloatArray:
+        """Means of rows whose outcomes are drawn; equal rows are interchangeable."""
+        order = np.argsort(row_hashes(rows, self.shares), kind="stable")
+        weights = np.ones(len(rows)) if self.weights is None else self.weights
+        if kind == "frequency":
+            order = np.repeat(order, weights[order].astype(np.int64))
+            weights = np.ones(len(rows))
+        draws = min(_DRAWS, max(199, 3_000_000 // len(order)))
+        rng, total = child(0, "components", len(order)), np.zeros(draws)
+        for row in order:
+            cuts = np.cumsum(self.shares[row])
+            place = np.minimum(np.searchsorted(cuts, rng.random(draws)), len(cuts) - 1)
+            total += weights[row] * rows[row][place]
+        return total / float(weights[order].sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Components:
+    """Bias, spread, skew and tails, each with its error and the p-value of a right model."""
+
+    # shift of y against its prediction in stated sds; above 0 where predictions are too low
+    bias: Estimate
+    spread: Estimate  # size of the errors as a multiple of the stated one; 1 is right
+    # what is left of φ_3 and φ_4, as the largest shift of a stated probability; above 0 for a long
+    # upper tail, and for tails heavier than stated
+    skew: Estimate
+    tails: Estimate
+
+
+def over_jumps(ends: FloatArray) -> FloatArray:
+    """Mean of each Legendre polynomial between two PIT values, of shape (2, n); (4, n)."""
+    low, high = ends
+    x = 2.0 * ends - 1.0
+    p = [np.ones_like(x), x]
+    for order in range(1, 5):  # Bonnet's recursion
+        p.append(((2 * order + 1) * x * p[order] - order * p[order - 1]) / (order + 1))
+    sums = [
+        (p[order + 1] - p[order - 1]) / (2.0 * math.sqrt(2.0 * order + 1.0))
+        for order in range(1, 5)
+    ]
+    wide = high - low > 1e-9
+    gap = np.where(wide, high - low, 1.0)
+    means = np.stack([(each[1] - each[0]) / gap for each in sums])
+    return np.where(wide, means, legendre((low + high) / 2.0))
+
+
+def shift_of(first: float) -> float:
+    """The shift b, in sds, of a normal y whose mean φ_1 is this: √3 (2Φ(b/√2) − 1)."""
+    reached = np.clip(first / math.sqrt(3.0), -0.9999, 0.9999)
+    return float(math.sqrt(2.0) * special.ndtri((reached + 1.0) / 2.0))
+
+
+def scale_of(second: float) -> float:
+    """The scale k of a normal y whose mean φ_2 is this: √5 (3 asin(ρ)/π − ½), ρ = k²/(1 + k²)."""
+    angle = math.pi / 3.0 * (np.clip(second / math.sqrt(5.0), -0.499, 0.999) + 0.5)
+    share = math.sin(angle)
+    return math.sqrt(share / (1.0 - share))
+
+
+def pit_components(
+    place: Place,
+    polynomials: Polynomials,
+    *,
+    weights: Weights | None = None,
+    cluster: Units = None,
+    fit_on: Place | None = None,
+    fit_weights: FloatArray | None = None,
+    cells: FloatArray | None = None,
+    right: Right | None = None,
+) -> Components:
+    """Components of the PIT, with what explains them taken out of the higher ones."""
+    part = fit_on or place
+    share = None if weights is None else weights.values
+    fit_share = share if fit_on is None else fit_weights
+    step = STEP if cells is None else CELL_STEP
+
+    def means(shift: float, log_scale: float) -> FloatArray:
+        values = polynomials(part(shift, math.exp(log_scale)))
+        return np.asarray(np.average(values, axis=1, weights=fit_share))
+
+    at = place(0.0, 1.0)
+    orders = len(polynomials(at[..., :1]))
+    unit = np.eye(orders)
+    plain = _combined(unit[:2], polynomials, at)
+    covariance = np.eye(orders) if right is None else right.covariance()
+    test = partial(mean_test, weights=weights, cluster=cluster, right=right)
+    guess = np.average(plain, axis=1, weights=share)
+    start = np.array([shift_of(guess[0]), math.log(scale_of(guess[1]))])
+    fit = partial(_fitted, means, step=step)
+    try:
+        both, slopes = fit(start, free=[0, 1])
+    except UnanswerableError as error:
+        missing = Estimate(math.nan, reason=str(error))
+        size = math.sqrt(covariance[0, 0])
+        n = float(len(plain[0])) if weights is None else weights.effective_n
+        reach = shift_of(Z_95 * size / math.sqrt(n))
+        reach *= wider_by(plain[0] - guess[0], weights, cluster)
+        bias = Estimate(
+            _shifted(means, float(start[0])),
+            (guess[0] - plain[0]) / _SLOPE,
+            p=test(plain[0], size, factors=unit[0], exact=True),
+            null_lower=-reach,
+            null_upper=reach,
+        )
+        return Components(bias=bias, spread=missing, skew=missing, tails=missing)
+    del plain
+
+    def size_of(factors: FloatArray) -> float:
+        """The standard deviation of a combination in a right model."""
+        return math.sqrt(float(factors @ covariance @ factors))
+
+    tests = []
+    for order, other in ((0, np.array([0.0, 1.0])), (1, np.array([1.0, 0.0]))):
+        factors = unit[order].copy()
+        try:  # the other is taken out, so that neither leaks
+            free, tilts = fit(start * other, free=[1 - order])
+            factors[1 - order] = -tilts[order, 0] / tilts[1 - order, 0]
+        except UnanswerableError:  # this one is so far off that the other is flat
+            free = both * other
+        (rows,) = _combined(factors[None], polynomials, place(free[0], math.exp(free[1])))
+        tests.append(test(rows, size_of(factors), factors=factors))
+    solved = np.linalg.inv(slopes[:2])
+    left = np.zeros(2)
+    for _ in range(1 if fit_on is None else 3):  # a fit on a part is but a start
+        both = both + left
+        fitted = place(both[0], math.exp(both[1]))
+        moves = _combined(-solved @ unit[:2], polynomials, fitted)  # influences on b and log k
+        left = np.average(moves, axis=1, weights=share)
+        if np.abs(left).max() < _STILL:
+            break
+    n = float(moves.shape[1]) if weights is None else weights.effective_n
+    noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
+    chance = Z_95 * np.sqrt(noise / n)
+    chance *= [wider_by(move - move.mean(), weights, cluster) for move in moves]
+    bias = Estimate(
+        float(both[0] + left[0]),
+        moves[0] - left[0],
+        p=tests[0],
+        null_lower=-float(chance[0]),
+        null_upper=float(chance[0]),
+    )
+    scale = math.exp(both[1] + left[1])
+    spread = Estimate(
+        scale,
+        scale * (moves[1] - left[1]),
+        p=tests[1],
+        null_lower=math.exp(-chance[1]),
+        null_upper=math.exp(chance[1]),
+    )
+    shapes = []
+    for order, distortion in zip((2, 3), DISTORTION, strict=True):
+        if orders <= order:
+            shapes.append(Estimate(math.nan, reason=f"{orders + 1} cells are too few for it"))
+            continue
+        factors = unit[order].copy()
+        factors[:2] = -slopes[order] @ solved
+        (rest,) = _combined(factors[None], polynomials, fitted)
+        size, mean = size_of(factors), weighted_mean(rest, share)
+        p = test(rest, size, factors=factors)
+        told = n / wider_by(rest - mean, weights, cluster) ** 2  # independent rows that say as much
+        value, reach = distortion * mean, distortion * size * Z_95 / math.sqrt(told)
+        found = Estimate(value, distortion * rest - value, p=p, null_lower=-reach, null_upper=reach)
+        shapes.append(
+            replace(found, details=_beyond(at, cells, share, value, rows=told, paired=order == 3))
+        )
+    return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
+
+
+def _combined(factors: FloatArray, polynomials: Polynomials, place: npt.NDArray[Any]) -> FloatArray:
+    """Combinations of the polynomials at the rows' places, shape (combinations, n)."""
+    made = np.empty((len(factors), place.shape[-1]))
+    for rows in row_blocks(place.shape[-1], factors.shape[1]):
+        made[:, rows] = factors @ polynomials(place[..., rows])
+    return made
+
+
+def _fitted(
+    means: Callable[[float, float], FloatArray], start: FloatArray, *, step: float, free: list[int]
+) -> tuple[FloatArray, FloatArray]:
+    """The shift and log scale at which their own means vanish, with all means' slopes there."""
+    try:
+        return _newton(means, start, step=step, free=free)
+    except UnanswerableError:
+        return _newton(means, _started(means, start, free), step=step, free=free)
+
+
+def _newton(
+    means: Callable[[float, float], FloatArray], start: FloatArray, *, step: float, free: list[int]
+) -> tuple[FloatArray, FloatArray]:
+    at = start.copy()
+    for turn in range(12):
+        units = np.diag([math.exp(at[1]), 1.0])[free]  # a shift counts in sds of what is left
+        slopes = np.stack(
+            [(means(*(at + step * u)) - means(*(at - step * u))) / (2.0 * step) for u in units],
+            axis=1,
+        )
+        if abs(np.linalg.det(slopes[free])) < _FLAT ** len(free):
+            break
+        move = -np.linalg.solve(slopes[free], means(*at)[free])
+        size = np.abs(move).max()
+        # A tenth of the tolerance is near enough; at the last turn a loose step beats no answer.
+        if size < 1e-3 or (turn == 11 and size < _LOOSE):
+            return at, slopes / units.sum(axis=1)
+        # At most half or twice the spread a turn: far off, means are flat and steps overshoot.
+        at = at + np.clip(move, -0.7, 0.7) @ units
+    raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
+
+
+def _started(
+    means: Callable[[float, float], FloatArray], start: FloatArray, free: list[int]
+) -> FloatArray:
+    """A start for Newton where PIT values are all near 0, 1 or ½: where signs change, in turn."""
+    shift, log_scale = start
+    for _ in range(2):
+        if 0 in free:
+            shift = _root(lambda b, s: means(b, s)[0], shift, log_scale, math.exp(log_scale), 2.0)
+        if 1 in free:
+            log_scale = _root(lambda s, b: means(b, s)[1], log_scale, shift, 0.5, 1.0)
+    return np.array([shift, log_scale])
+
+
+def _shifted(means: Callable[[float, float], FloatArray], start: float) -> float:
+    """The shift alone, where no scale can be told; the start if y is beyond all."""
+    try:
+        return _root(lambda b, s: means(b, s)[0], start, 0.0, 1.0, 2.0)
+    except UnanswerableError:
+        return start
+
+
+def _root(
+    means: Callable[[float, float], float], start: float, other: float, step: float, growth: float
+) -> float:
+    """Where a mean that falls with its first argument changes its sign, roughly."""
+    sign = float(np.sign(means(start, other)))
+    edge = float(start)
+    for _ in range(60):
+        beyond = edge + sign * step
+        if means(beyond, other) * sign <= 0.0:
+            for _ in range(12):
+                middle = (edge + beyond) / 2.0
+                if means(middle, other) * sign > 0.0:
+                    edge = middle
+                else:
+                    beyond = middle
+            return (edge + beyond) / 2.0
+        edge, step = beyond, step * growth
+    raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
+
+
+_LEVELS = (0.1, 0.05, 0.025, 0.01, 0.25)
+"""Shares of the outermost parts in which a tail is told: the first in which it shows clearly."""
+_CLEAR = 3.0
+"""Standard errors."""
+
+
+def _beyond(
+    at: npt.NDArray[Any],
+    cells: FloatArray | None,
+    weights: FloatArray | None,
+    value: float,
+    *,
+    rows: float,
+    paired: bool,
+) -> dict[str, str | float]:
+    """What shares of y were to lie in outermost parts, below and above, and do.
+
+    Skew and tails are what is left once shift and scale are taken out, which move these shares
+    too. So they are told where they go the way of the `value`: both together if `paired`, else
+    the upper less the lower, by more than so many independent `rows` stray by chance. Where they
+    do so nowhere, nothing is told.
+    """
+    sides = [(level, level) for level in _LEVELS]
+    if cells is not None and at.ndim == 1:
+        half = range(1, (len(cells) + 1) // 2)
+        sides = [(float(cells[:k].sum()), float(cells[-k:].sum())) for k in half]
+    for place, (low, high) in enumerate(sides, 1):
+        if at.ndim > 1:  # the part of each jump that lies there
+            gap = np.maximum(at[1] - at[0], 1e-12)
+            below = np.clip((low - at[0]) / gap, 0.0, 1.0)
+            above = np.clip((at[1] - 1.0 + high) / gap, 0.0, 1.0)
+        elif cells is None:
+            below, above = at < low, at > 1.0 - high
+        else:
+            below, above = at < place, at >= len(cells) - place
+        seen = [weighted_mean(each.astype(np.float64), weights) for each in (below, above)]
+        off = (seen[0] - low, seen[1] - high)
+        way = off[0] + off[1] if paired else off[1] - off[0]
+        if way * math.copysign(1.0, value) > _CLEAR * math.sqrt((low + high) / rows):
+            names = ("stated_below", "stated_above", "seen_below", "seen_above")
+            return dict(zip(names, (low, high, *seen), strict=True))
+    return {}
+
+
+def mean_test(
+    rows: FloatArray,
+    size: float,
+    *,
+    weights: Weights | None,
+    cluster: Units,
+    right: Right | None = None,
+    factors: FloatArray | None = None,
+    exact: bool = False,
+) -> float:
+    """Two-sided p-value that the mean of rows with variance size² (if all is right) is 0."""
+    share = None if weights is None else weights.values
+    mean = weighted_mean(rows, share)
+    if cluster is not None:
+        sd = math.sqrt(weighted_mean(np.square(rows - mean), share))
+        return p_of_units(mean, sd, size, spread_of(rows - mean, weights, cluster), cluster)
+    n = float(len(rows)) if weights is None else weights.effective_n
+    seen = standard_error(rows - mean, weights)
+    floor = size / math.sqrt(n)
+    error = floor if math.isnan(seen) or exact else max(floor, seen)
+    if abs(mean) < 1e-12:  # rounding alone, and perhaps no variance to divide by
+        return 1.0
+    p = float(2.0 * special.ndtr(-abs(mean) / error))
+    if right is None or factors is None:
+        return p
+    return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
+
+
+def p_of_units(
+    mean: float, sd: float, size: float, spread: Spread, units: IntArray | Chronology
+) -> float:
+    """P-value that a mean of rows is 0, where their sd is a size if all is right, by units."""
+    if 0 < sd < size:  # rows that agree by luck show too little of what a right model does
+        mean *= sd / size
+    if not isinstance(units, Chronology):
+        spread = replace(spread, degrees=np.array([float(units.max())]))
+    return spread.p(mean)
+
+
+def wider_by(influence: FloatArray, weights: Weights | None, cluster: Units) -> float:
+    """How many times the reach of a mean is that of independent rows, where these have units."""
+    if cluster is None:
+        return 1.0
+    plain = standard_error(influence, weights)
+    return wider_than(plain, spread_of(influence, weights, cluster), cluster)
+
+
+def wider_than(plain: float, spread: Spread, units: IntArray | Chronology) -> float:
+    """How many times the reach of an error of independent rows is that which units tell."""
+    ratio = float(spread.error[0]) / plain if plain > 0 else 1.0
+    degrees = float(spread.degrees[0] if isinstance(units, Chronology) else units.max())
+    degrees = 1.0 if math.isnan(degrees) else max(degrees, 1.0)  # as of one unit
+    student = float(special.stdtrit(degrees, 0.975)) / Z_95
+    return student * (1.0 if math.isnan(ratio) else max(ratio, 1.0))
+
+
+def pooled_blocks(ordered: FloatArray) -> FloatArray:
+    """Where each of the values of a row begins and ends, equal ones as one block; (2, n, k)."""
+    n, k = ordered.shape
+    fresh = np.c_[np.ones(n, dtype=bool), ordered[:, 1:] != ordered[:, :-1]]
+    first = np.maximum.accumulate(np.where(fresh, np.arange(k), 0), axis=1)
+    last = np.c_[fresh[:, 1:], np.ones(n, dtype=bool)]
+    backwards = np.where(last, np.arange(1, k + 1), k)[:, ::-1]
+    return np.stack([first, np.minimum.accumulate(backwards, axis=1)[:, ::-1]]) / float(k)
+
+
+def cell_of(
+    edges: FloatArray, y: FloatArray, centre: FloatArray, unit: FloatArray, b: Move, k: Move
+) -> IntArray:
+    """How many members or quantiles lie below y, once it is shifted and scaled."""
+    still = np.equal(b, 0.0) & np.equal(k, 1.0)  # where ties must stay
+    moved = np.where(still, y, centre + (y - centre - b * unit) / k)
+    return np.asarray((edges < moved[:, None]).sum(axis=1))
+
+
+def over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> FloatArray:
+    """Mean of polynomials on cells between two PIT values; that of the cell if they are one."""
+    edges = np.r_[0.0, np.cumsum(cells)]
+    edges[-1] = 1.0
+    low, high = ends
+    wide = high - low > 1e-9
+    gap = np.where(wide, high - low, 1.0)
+    sums = np.c_[np.zeros(len(table)), np.cumsum(table * cells, axis=1)]
+    means = np.stack([(np.interp(high, edges, s) - np.interp(low, edges, s)) / gap for s in sums])
+    place = np.searchsorted(edges[1:-1], low, side="right")
+    return np.where(wide, means, table[:, place])
+
+
+def by_normal_scores(pit: FloatArray) -> Place:
+    """Shift and scale on the normal scores of the PIT, where y itself cannot be moved."""
+    scores = special.ndtri(pit)
+    return lambda b, k: np.asarray(special.ndtr((scores - b) / k))

@@ -1,0 +1,413 @@
+"""The shape of an evaluation set's errors: components of its PIT, its widths, its two sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from howsure.core.arrays import BoolArray, FloatArray, row_blocks
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Direction, Notion
+from howsure.core.times import Chronology
+from howsure.core.weights import Weights
+from howsure.engine.metric import Laws, Metric, Question, Topic, itself, stated, statistic
+from howsure.engine.sums import Sums
+from howsure.predictions import Distribution, Quantiles, Samples
+from howsure.stats.ecdf import cell_polynomials, legendre
+from howsure.stats.estimate import Z_95, Estimate, weighted_mean
+from howsure.stats.moments import Joint
+from howsure.topics.calibration.components import (
+    CELL_STEP,
+    STEP,
+    Components,
+    Move,
+    Place,
+    Polynomials,
+    Right,
+    by_normal_scores,
+    cell_of,
+    over_cells,
+    over_jumps,
+    pit_components,
+    pooled_blocks,
+    scale_of,
+)
+from howsure.topics.calibration.findings import (
+    FINDINGS,
+    ONE_WIDTH,
+    exchanged_response,
+    miss_imbalance,
+    width_rank,
+    width_response,
+)
+
+if TYPE_CHECKING:
+    from howsure.engine.view import View
+
+FIT_ROWS = 20_000
+"""Rows that shift and scale are fitted on; the components are those of all rows."""
+STEEP = 1.2
+"""How many times the slope of a step that of a fifth of it is, past which y is not moved."""
+MOST_TIES = 0.01
+"""Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
+_DRAWN_ROWS = 1_000
+_ROUNDING = 1e-9
+
+
+def _components(view: View, _: float) -> Components:
+    part = view.part(FIT_ROWS)
+    found: Placed = view.get("placed")
+    evalset = view.evalset
+    return pit_components(
+        found.place,
+        found.polynomials,
+        weights=evalset.weights,
+        cluster=evalset.units,
+        fit_on=None if part is view else _placed(part, found).place,
+        fit_weights=part.evalset.multiplicities,
+        cells=found.cells,
+        right=_right(view, found),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where y lies in its prediction, and the polynomials of such places."""
+
+    place: Place
+    polynomials: Polynomials
+    cells: FloatArray | None = None
+    table: FloatArray | None = None
+    jumps: bool = False
+    by_scores: bool = False  # whether shift and scale are those of normal scores, as y is not moved
+    exchange: Callable[[float, float, slice], tuple[FloatArray, FloatArray]] | None = None
+    """Of some rows the members with y, and φ_2 of each in rising order, were it y."""
+
+
+def _placed(view: View, whole: Placed | None = None) -> Placed:
+    """By the prediction that knows most; of a part of the rows in the way of the `whole`."""
+    y = view.evalset.y
+    distribution, samples = view.held(Distribution), view.held(Samples)
+    if distribution is not None:
+        view.told("components", distribution.kind)
+        if distribution.discrete:
+            ends = np.stack([view.get("cdf_left"), view.get("cdf")])
+            return Placed(by_normal_scores(ends), over_jumps, jumps=True, by_scores=True)
+        levels = special.ndtr([-1.0, 0.0, 1.0])  # one at a time, for columns of three are slow
+        low, middle, high = (distribution.quantile(level)[:, 0] for level in levels)
+        unit = (high - low) / 2.0
+
+        def moved(b: Move, k: Move) -> FloatArray:
+            return distribution.cdf(middle + (y - middle - b * unit) / k)
+
+        if _steep(moved, legendre, len(y), STEP) if whole is None else whole.by_scores:
+            return Placed(by_normal_scores(view.get("cdf")), legendre, by_scores=True)
+        return Placed(moved, legendre)
+    if samples is not None and samples.size > 1:
+        view.told("components", samples.kind)
+        members, size = samples.sorted_samples, samples.size
+        cells = np.full(size + 1, 1.0 / (size + 1))
+        table = cell_polynomials(cells)
+        centre, unit = samples.point(), samples.sd()
+        plain = Placed(
+            partial(cell_of, members, y, centre, unit), lambda at: table[:, at], cells, table
+        )
+        by_scores = (
+            whole.by_scores
+            if whole is not None
+            else (_tied(members, y) or _steep(plain.place, plain.polynomials, len(y), CELL_STEP))
+        )
+        if by_scores:
+            ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
+            place = by_normal_scores(ends / (size + 1.0))
+            means = partial(over_cells, table, cells)
+
+            def pooled(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
+                values = np.sort(np.column_stack([members[rows], y[rows]]), axis=1)
+                second = means(pooled_blocks(values).reshape(2, -1))[1]
+                return values, second.reshape(values.shape)
+
+            return Placed(place, means, cells, table, jumps=True, by_scores=True, exchange=pooled)
+
+        def together(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
+            moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
+            return np.column_stack([members[rows], moved]), table[1]
+
+        return replace(plain, exchange=together)
+    known = view.held(Quantiles)
+    if known is None:
+        lacking = "the table has no distributions, samples or quantiles"
+        raise UnanswerableError(lacking if samples is None else "one sample gives no spread")
+    view.told("components", known.kind)
+    levels, values = known.levels, known.values
+    if len(levels) < 2:
+        raise UnanswerableError("one quantile gives no spread")
+    if whole is None and _tied(values, y):
+        raise UnanswerableError(
+            "y often equals a stated quantile, where a quantile table states no probability"
+        )
+    cells = np.diff(np.r_[0.0, levels, 1.0])
+    table = cell_polynomials(cells)
+    centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
+    unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
+    place = partial(cell_of, values, y, centre, unit)
+    return Placed(place, lambda at: table[:, at], cells, table)
+
+
+def _steep(place: Place, polynomials: Polynomials, n: int, step: float) -> bool:
+    """Whether the PIT moves ever faster the less y is moved: its density is infinite at an end.
+
+    Its mean then has no slope there, by which a shift could be told from a fault of shape. Of an
+    exponential law, whose density is finite, the slope of a fifth of the step is 1.1 times that of
+    the step, of a χ²₁ 1.5 times.
+    """
+
+    def slope(step: float) -> float:
+        ahead, behind = (polynomials(place(b, 1.0))[0].mean() for b in (step, -step))
+        return float(ahead - behind) / step
+
+    wide = slope(step)
+    return wide != 0.0 and slope(step / 5.0) / wide > STEEP + 1.0 / math.sqrt(n)
+
+
+def _tied(edges: FloatArray, y: FloatArray) -> bool:
+    """Whether y equals members or quantiles more often than rounding makes it."""
+    return bool(np.mean((edges == y[:, None]).any(axis=1)) > MOST_TIES)
+
+
+def _right(view: View, found: Placed) -> Right | None:
+    """The polynomials under a right model; None where these are orthonormal and continuous."""
+    if not found.jumps:
+        if found.cells is None or found.table is None:
+            return None
+        return Right(found.table[:, None], found.cells[None])
+    part = view.part(_DRAWN_ROWS)
+    distribution = part.held(Distribution)
+    if distribution is not None:
+        ends, shares = _outcomes(distribution)
+    else:
+        members = part.belief(Samples).sorted_samples
+        ends = pooled_blocks(np.sort(np.c_[members, part.evalset.y], axis=1))
+        shares = np.full(ends.shape[1:], 1.0 / ends.shape[2])
+    values = found.polynomials(ends.reshape(2, -1)).reshape(-1, *shares.shape)
+    weights = part.evalset.weights
+    return Right(values, shares, None if weights is None else weights.values, part is view)
+
+
+def _outcomes(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
+    """Jumps of the PIT at 61 quantiles, and shares of [0, 1] that each stands for.
+
+    Shares are exact where the quantiles visit neighbouring values; between values that they skip,
+    the gap is halved.
+    """
+    values = distribution.quantile(special.ndtr(np.linspace(-5.0, 5.0, 61)))
+    n, k = values.shape
+    law = distribution.take(np.repeat(np.arange(n), k))
+    low, high = (at(values.ravel()).reshape(n, k) for at in (law.cdf_left, law.cdf))
+    between = (high[:, :-1] + low[:, 1:]) / 2.0
+    cuts = np.c_[np.zeros(n), between, np.ones(n)]
+    return np.stack([low, high]), np.maximum(np.diff(cuts, axis=1), 0.0)
+
+
+def _response(view: View, coverage: float) -> Estimate:
+    """Of widths beside what shift and scale all rows have in common, where they are finite."""
+    view = view.bounded()
+    evalset, uncertainty = view.evalset, view.get("uncertainty")
+    share = evalset.multiplicities
+    try:
+        rank = width_rank(uncertainty, share)
+    except UnanswerableError as error:
+        return Estimate(math.nan, reason=str(error), details={ONE_WIDTH: "yes"})
+    judge = partial(width_response, weights=evalset.weights, cluster=evalset.units)
+    try:
+        found: Placed = view.get("placed")
+        fitted: Components = view.get("components")
+    except UnanswerableError:
+        nominal = view.get("coverage", coverage)
+        missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
+        return judge(missed, rank(uncertainty), partial(_size_by_misses, nominal))
+    shift, scale = 0.0, 1.0
+    tied = found.jumps and found.exchange is not None  # such values are exchanged as they are
+    if not math.isnan(fitted.spread.value) and not tied:
+        shift, scale = fitted.bias.value, fitted.spread.value
+    signal = found.polynomials(found.place(shift, scale))[1].copy()  # the others are let go
+    expected: FloatArray | float = 0.0
+    if found.exchange is not None and found.cells is not None:
+        expected = np.empty(evalset.n)
+        for rows in row_blocks(evalset.n, len(found.cells)):
+            expected[rows] = exchanged_response(*found.exchange(shift, scale, rows), rank)
+    return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
+
+
+def _size_by_spread(second: float) -> float:
+    return math.log(scale_of(second))
+
+
+def _size_by_misses(nominal: float, missed: float) -> float:
+    # Where all or none are missed the size would be infinite or 0, which has no log.
+    half = special.ndtri(min(max(1.0 - missed / 2.0, 0.5 + 1e-6), 1.0 - 1e-9))
+    return math.log(float(special.ndtri(0.5 + nominal / 2.0)) / float(half))
+
+
+def _imbalance(view: View, coverage: float) -> Estimate:
+    evalset, units = view.evalset, view.evalset.units
+    if isinstance(units, Chronology):
+        units = units.hiding(units.side)
+    estimate = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
+    skew, variance = _claimed_sides(view, coverage)
+    null, spread = (weighted_mean(each, evalset.multiplicities) for each in (skew, variance))
+    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
+    return _beside_claims(estimate, null, spread, n)
+
+
+def _imbalance_of_sums(sums: Joint) -> tuple[Estimate, FloatArray]:
+    """As of three rows, below, above and inside, which stand for all."""
+    below, above, null, spread = (float(mean) for mean in sums.mean)
+    counts = np.round(np.array([below, above, 1.0 - below - above]) * sums.mass)
+    side = np.arange(3)
+    estimate = miss_imbalance(side == 0, side == 1, weights=Weights(counts))
+    estimate = replace(estimate, value=above - below, influence=None)
+    return _beside_claims(estimate, null, spread, sums.mass), np.array([-1.0, 1.0])
+
+
+def _sides(view: View, coverage: float) -> tuple[BoolArray, BoolArray]:
+    """Which rows lie below and above their intervals."""
+    lower, upper = view.get("ends", coverage)
+    if np.isinf(lower).all() or np.isinf(upper).all():
+        raise UnanswerableError("the intervals are one-sided")
+    return np.asarray(view.evalset.y < lower), np.asarray(view.evalset.y > upper)
+
+
+def _claimed_sides(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
+    """What rows claim of misses above less below, and the variance of that; none of a range."""
+    try:
+        view.get("claim", coverage)  # one number, no range
+        claims = view.get("claims", coverage)
+    except UnanswerableError:
+        none = np.zeros(view.evalset.n)
+        return none, none
+    skew = (claims["above"] - claims["below"])[:, 0]
+    return skew, claims["missed"][:, 0] - np.square(skew)
+
+
+def _beside_claims(estimate: Estimate, null: float, spread: float, n: float) -> Estimate:
+    """With the null of intervals of counts, which miss unequally on their sides."""
+    if abs(null) <= _ROUNDING:
+        return estimate
+    chance = Z_95 * math.sqrt(spread / n)
+    return replace(estimate, null=null, null_lower=null - chance, null_upper=null + chance)
+
+
+_PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
+
+_entry = partial(
+    Metric,
+    question=Question.CALIBRATION,
+    source=_PIT,
+    direction=Direction.TARGET,
+    merges="histogram",
+    standard_normal=0.0,
+    target=0.0,
+    beware=(
+        "Faults share the blame: look at all four of shift, spread, skew and tails before acting."
+    ),
+)
+
+_ENTRIES = (
+    _entry(
+        name="pit_bias",
+        title="Bias by the PIT",
+        meaning="Shift of y against its prediction; above 0 where predictions are too low.",
+        formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
+        units="sd",
+        forms=(stated("components", "bias"),),
+        laws=Laws(reflection="negates"),
+        key_number=8,
+    ),
+    _entry(
+        name="pit_spread",
+        title="Spread by the PIT",
+        meaning=(
+            "Size of the errors as a multiple of the stated one, for any predictive distribution."
+        ),
+        formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
+        forms=(stated("components", "spread"),),
+        standard_normal=1.0,
+        target=1.0,
+        bounds=(0.0, math.inf),
+        key_number=9,
+    ),
+    _entry(
+        name="pit_skew",
+        title="Skew by the PIT",
+        meaning="How far unstated skew moves a stated probability; above 0 for a long upper tail.",
+        formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
+        forms=(stated("components", "skew"),),
+        laws=Laws(reflection="negates"),
+    ),
+    _entry(
+        name="pit_tails",
+        title="Tails by the PIT",
+        meaning="How far unstated tails move a stated probability; above 0 for heavier ones.",
+        formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
+        forms=(stated("components", "tails"),),
+    ),
+    Metric(
+        name="width_response",
+        title="Error size at large widths against small",
+        question=Question.CALIBRATION,
+        meaning=(
+            "Errors over their stated size: ratio of rows with large to rows with small widths."
+        ),
+        formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
+        direction=Direction.TARGET,
+        forms=(statistic(itself, "width_response", weighted=False),),
+        merges="rows",
+        per_coverage=True,
+        standard_normal=math.nan,
+        notion=Notion.LOCAL,
+        target=1.0,
+        bounds=(0.0, math.inf),
+        beware="It compares two halves; a fault in the middle of widths is not seen.",
+    ),
+    _entry(
+        name="miss_imbalance",
+        title="Misses above minus misses below",
+        meaning="Share of rows above their interval minus share below; 0 for balanced intervals.",
+        formula="mean 1{y > u} − mean 1{y < l}",
+        source="definition",
+        forms=(statistic(itself, "miss_imbalance", weighted=False),),
+        per_coverage=True,
+        laws=Laws(reflection="negates"),
+        bounds=(-1.0, 1.0),
+        merges="sums",
+        beware="Balanced misses may be too many on both sides.",
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "placed": lambda view, _: _placed(view),
+        "components": _components,
+        "width_response": _response,
+        "miss_imbalance": _imbalance,
+    },
+    predicted=("placed",),
+    per_coverage=("width_response", "miss_imbalance"),
+    findings=FINDINGS,
+    label="Distribution",
+    sums={
+        "miss_imbalance": Sums(
+            lambda view, c: tuple(side.astype(np.float64) for side in _sides(view, c)),
+            _imbalance_of_sums,
+            beside=_claimed_sides,
+        ),
+    },
+)

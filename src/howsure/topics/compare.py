@@ -1,0 +1,476 @@
+"""Models on the same rows: paired differences of scores that mean the same, and the best set.
+
+Resamples, sign patterns and swaps are drawn once for all models: a resampled mean of a
+difference is the difference of two resampled means, so pairs cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.formats import roughly
+from howsure.core.labels import Categories
+from howsure.core.records import Direction, Table
+from howsure.core.rng import child
+from howsure.core.times import Chronology, slots
+from howsure.core.weights import Weights
+from howsure.engine.autocorrelation import follows, in_time_order
+from howsure.engine.catalogue import catalogue, every_topic
+from howsure.engine.finding import SharedScore, Standing
+from howsure.engine.measure import Evaluation
+from howsure.engine.metric import Question
+from howsure.engine.recording import record_of
+from howsure.predictions import EvalSet, check_same_rows, content_order
+from howsure.predictions.evalset import lone, series_of
+from howsure.stats.binomial import holm
+from howsure.stats.bootstrap import bootstrap_means
+from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
+from howsure.stats.memory import FEWEST
+from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
+from howsure.topics.shared import Shared, meaning, row_scores, shared_by_all, shared_by_most
+
+MOST_ROWS = 20_000
+MOST_MODELS = 10
+"""The most models of which all pairs are compared, and all of which are shown in detail."""
+BEST = 3
+"""With more models than that, how many of the best all others are compared with."""
+LEVEL = 0.05
+"""Chance that the best set leaves out a model that is as good as any."""
+
+Pair = tuple[int, int]
+
+
+def per_cent(metric: str, base: float) -> float:
+    """What turns a difference of scores into per cent of one of them; NaN where nothing does."""
+    entry = catalogue()[metric]
+    of_size = entry.units == "y" and entry.direction is Direction.LOWER and entry.bounds[0] == 0.0
+    return 100.0 / base if of_size and base > 0.0 else math.nan
+
+
+def standing(
+    evaluations: Sequence[Evaluation], *, confidence: float = 0.95, seed: int = 0
+) -> Standing | None:
+    """Which of several models on the same rows are best; None where no two share a score."""
+    sets = [evaluation.evalset for evaluation in evaluations]
+    check_same_rows(sets)
+    shared = shared_by_most(evaluations)
+    if shared is None:
+        return None
+    score = shared.score
+    means = {
+        place: record_of(
+            catalogue()[score.metric],
+            mean_statistic(rows, sets[place].multiplicities),
+            sets[place],
+            coverage=score.coverage,
+            confidence=confidence,
+        )
+        for place, rows in shared.rows.items()
+    }
+    order = sorted(means, key=lambda place: means[place].value)
+    count = len(order)
+    columns = _Columns.of(evaluations, shared.rows, score.metric, seed)
+    pairs = list(itertools.combinations(order, 2))  # the better mean first
+    p, adjusted = columns.joint(pairs)
+    worse = adjusted < LEVEL
+    behind = np.zeros((count, count), dtype=bool)
+    rank = {place: number for number, place in enumerate(order)}
+    for (one, other), proven in zip(pairs, worse, strict=True):
+        behind[rank[other], rank[one]] = proven
+    (difference, lower, upper), *_ = columns.differences(pairs[:1], confidence)
+    return Standing(
+        score=score,
+        models=tuple(sets[place].model for place in order),
+        values=np.array([means[place].value for place in order]),
+        lower=np.array([means[place].lower for place in order]),
+        upper=np.array([means[place].upper for place in order]),
+        best=np.asarray(~behind.any(axis=1)),
+        behind=behind,
+        difference=difference,
+        difference_lower=lower,
+        difference_upper=upper,
+        p=float(p[0]),
+        p_adjusted=float(adjusted[0]),
+        left_out={sets[place].model: why for place, why in shared.left_out.items()},
+    )
+
+
+def compare(
+    evaluations: Sequence[Evaluation],
+    *,
+    order: Sequence[str] = (),
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Table:
+    """Paired differences between models on the same rows.
+
+    Past `MOST_MODELS` models all are compared with the first `BEST` of the `order` alone.
+    """
+    sets = [evaluation.evalset for evaluation in evaluations]
+    check_same_rows(sets)
+    pairs, about = _pairs(sets, order)
+    by_pair: dict[Pair, list[dict[str, Any]]] = {pair: [] for pair in pairs}
+    for key in dict.fromkeys(_label(key) for found in evaluations for key in found.scores):
+        for pair, row in _as_they_are(evaluations, key, pairs, confidence, seed):
+            by_pair[pair].append(row)
+    for pair, row in _in_common(evaluations, by_pair, confidence, seed):
+        by_pair[pair].append(row)
+    for topic in every_topic():
+        if topic.compared is not None:
+            for pair, row in topic.compared(evaluations, pairs, confidence, seed):
+                by_pair[pair].append(row)
+    rows = [
+        {**row, "model_a": sets[a].model, "model_b": sets[b].model, "n": _rows_that_count(sets[a])}
+        for (a, b), found in by_pair.items()
+        for row in found
+    ]
+    names = (
+        "metric", "coverage", "model_a", "model_b", "value_a", "value_b", "difference",
+        "lower", "upper", "per_cent", "p_value", "adjusted_p_value", "n", "direction", "note",
+    )  # fmt: skip
+    text = ("metric", "model_a", "model_b", "direction", "note")
+    for row in rows:
+        row["direction"] = catalogue()[row["metric"]].direction.value
+        row["adjusted_p_value"] = math.nan
+        row["per_cent"] = row["difference"] * per_cent(row["metric"], row["value_b"])
+    if len(evaluations) <= MOST_MODELS:
+        _adjust(rows)
+    columns = {
+        name: np.array([row[name] for row in rows], dtype=object if name in text else np.float64)
+        for name in names
+    }
+    return Table(
+        name="models",
+        columns=columns,
+        notes=(
+            f"Difference is model a minus model b on the same rows, with a {confidence:.0%} paired "
+            "interval, also in per cent of model b. The p-value permutes the signs of paired "
+            f"differences; the adjusted one is among all pairs of a measure (Holm).{about}"
+        ),
+    )
+
+
+def _adjust(rows: Sequence[dict[str, Any]]) -> None:
+    """Holm's p-values among all pairs of models, for each measure."""
+    families: dict[tuple[str, float, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        coverage = -1.0 if math.isnan(row["coverage"]) else row["coverage"]
+        families.setdefault((row["metric"], coverage, row.get("how", "")), []).append(row)
+    for family in families.values():
+        adjusted = holm([row["p_value"] for row in family])
+        for row, p in zip(family, adjusted, strict=True):
+            row["adjusted_p_value"] = float(p)
+
+
+def _pairs(sets: Sequence[EvalSet], order: Sequence[str]) -> tuple[list[Pair], str]:
+    """Which models to compare, and what to say of the choice."""
+    every = list(itertools.combinations(range(len(sets)), 2))
+    if len(sets) <= MOST_MODELS:
+        return every, ""
+    ranked = {name: place for place, name in enumerate(order)}
+    places = sorted(range(len(sets)), key=lambda p: ranked.get(sets[p].model, len(ranked)))
+    best = places[:BEST]
+    names = ", ".join(sets[place].model for place in best)
+    about = (
+        f" With more than {MOST_MODELS} models, all {len(sets):,} are compared with the "
+        f"first {BEST} alone ({names}), not with each other."
+    )
+    return [pair for pair in every if set(pair).intersection(best)], about
+
+
+def _rows_that_count(evalset: EvalSet) -> float:
+    return float(evalset.n) if evalset.weights is None else float(evalset.weights.effective_n)
+
+
+def _label(key: tuple[str, float]) -> tuple[str, float]:
+    """The key of a measure, that of an unknown coverage equal to itself."""
+    return key[0], math.nan if math.isnan(key[1]) else key[1]
+
+
+_TOLD = frozenset({Question.SCORE, Question.POINT})
+"""Questions whose measures say so where they cannot be compared."""
+
+
+def _as_they_are(
+    evaluations: Sequence[Evaluation],
+    key: tuple[str, float],
+    pairs: Sequence[Pair],
+    confidence: float,
+    seed: int,
+) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """One measure's differences, of every pair of models for which it means the same."""
+    known = {place: row_scores(evaluation, *key) for place, evaluation in enumerate(evaluations)}
+    scores = {place: held for place, held in known.items() if held is not None}
+    means = {model: meaning(evaluations[model], *key) for model in scores}
+    asked = []
+    for a, b in pairs:
+        if a not in scores or b not in scores:
+            continue
+        if means[a] != means[b]:
+            if catalogue()[key[0]].question in _TOLD:
+                names = [evaluations[place].evalset.model for place in (a, b)]
+                told = f"not compared: {means[a] or 'as stated'} of {names[0]}"
+                told += f", {means[b] or 'as stated'} of {names[1]}"
+                yield (a, b), _unknown(SharedScore(*key), told) | {"unlike": True}
+            continue
+        asked.append((a, b))
+    yield from _paired(evaluations, SharedScore(*key), scores, asked, confidence, seed)
+
+
+def _in_common(
+    evaluations: Sequence[Evaluation],
+    known: Mapping[Pair, Sequence[Mapping[str, Any]]],
+    confidence: float,
+    seed: int,
+) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """The finest score of two models that are not compared by it as they are."""
+    found: dict[SharedScore, dict[int, FloatArray]] = {}
+    asked: dict[SharedScore, list[Pair]] = {}
+    for pair, rows in known.items():
+        if not any(row.get("unlike") for row in rows):
+            continue
+        shared: Shared | None = shared_by_all([evaluations[place] for place in pair])
+        if shared is None:
+            continue
+        done = {row["metric"] for row in rows if not math.isnan(row["difference"])}
+        if shared.score.metric in done:
+            continue
+        scores = found.setdefault(shared.score, {})
+        scores.update({pair[place]: rows for place, rows in shared.rows.items()})
+        asked.setdefault(shared.score, []).append(pair)
+    for score, pairs in asked.items():
+        yield from _paired(evaluations, score, found[score], pairs, confidence, seed)
+
+
+def _unknown(score: SharedScore, note: str) -> dict[str, Any]:
+    """A row without numbers."""
+    numbers = ("value_a", "value_b", "difference", "lower", "upper", "p_value")
+    row: dict[str, Any] = dict.fromkeys(numbers, math.nan)
+    return row | {"metric": score.metric, "coverage": score.coverage, "note": note}
+
+
+def _paired(
+    evaluations: Sequence[Evaluation],
+    score: SharedScore,
+    scores: Mapping[int, FloatArray],
+    pairs: Sequence[Pair],
+    confidence: float,
+    seed: int,
+) -> Iterator[tuple[Pair, dict[str, Any]]]:
+    """One score's differences, of every pair."""
+    usable = {place: held for place, held in scores.items() if np.isfinite(held).all()}
+    asked = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
+    for pair in pairs:
+        if pair not in asked:
+            yield pair, _unknown(score, "some rows score infinity")
+    if not asked:
+        return
+    columns = _Columns.of(evaluations, usable, score.metric, seed)
+    tests = columns.tests(asked)
+    gaps = columns.differences(asked, confidence)
+    for pair, tested, (difference, lower, upper) in zip(asked, tests, gaps, strict=True):
+        value_a, value_b = (columns.mean(place) for place in pair)
+        notes = (score.how, columns.note(pair), tested.note)
+        row = {
+            "metric": score.metric,
+            "coverage": score.coverage,
+            "how": score.how,
+            "value_a": value_a,
+            "value_b": value_b,
+            "difference": difference,
+            "lower": lower,
+            "upper": upper,
+            "p_value": tested.p_value,
+            "note": "; ".join(note for note in notes if note),
+        }
+        yield pair, row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """Row scores of several models as columns, in an order of rows that their content decides.
+
+    Equal models share a column, so that they differ by exactly 0. `times` say when rows
+    happened, and `known` that errors of a model follow each other; else each difference is tested.
+    """
+
+    table: FloatArray
+    column: Mapping[int, int]
+    weights: Weights | None
+    cluster: IntArray | None
+    times: Chronology | None
+    known: bool
+    metric: str
+    seed: int
+    spreads: dict[Pair, Spread | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        evaluations: Sequence[Evaluation],
+        scores: Mapping[int, FloatArray],
+        metric: str,
+        seed: int,
+    ) -> _Columns:
+        """The columns of these models."""
+        sets = [evaluation.evalset for evaluation in evaluations]
+        order, first = content_order(sets), sets[0]
+        times = _units_in_time(first)
+        alike: dict[bytes, int] = {}
+        column = {
+            place: alike.setdefault(score[order].tobytes(), len(alike))
+            for place, score in scores.items()
+        }
+        return cls(
+            np.stack([np.frombuffer(held) for held in alike], axis=1),
+            column,
+            None if first.weights is None else first.weights.take(order),
+            None if first.cluster is None else first.cluster.codes[order],
+            None if times is None else times.take(order),
+            first.chronology is not None
+            or (times is not None and (times.few or times.series is not None)),
+            metric,
+            seed,
+        )
+
+    def note(self, pair: Pair) -> str:
+        """What to say of the interval of a difference."""
+        spread = self._in_time(pair)
+        if spread is not None:
+            if math.isnan(spread.error[0]):
+                return f"no interval: rows count as fewer than {FEWEST:g}"
+            gap, mean = self._gap(pair)
+            n = float(len(gap)) if self.weights is None else self.weights.effective_n
+            return f"rows count as about {roughly(counts_as(gap - mean, self.weights, spread, n))}"
+        if self.cluster is None:
+            return ""
+        return f"interval by {len(np.unique(self.cluster)):,} clusters"
+
+    def mean(self, place: int) -> float:
+        """The mean score of a model."""
+        values = self.table[:, self.column[place]]
+        return float(np.average(values, weights=self._mass))
+
+    @property
+    def _mass(self) -> FloatArray | None:
+        return None if self.weights is None else self.weights.values
+
+    def _of(self, pairs: Sequence[Pair]) -> list[Pair]:
+        return [(self.column[a], self.column[b]) for a, b in pairs]
+
+    def _gap(self, pair: Pair) -> tuple[FloatArray, float]:
+        """Differences of two models row by row, and their mean."""
+        one, two = self.column[pair[0]], self.column[pair[1]]
+        gap = self.table[:, one] - self.table[:, two]
+        return gap, float(np.average(gap, weights=self._mass))
+
+    def _in_time(self, pair: Pair) -> Spread | None:
+        """How far a mean difference strays, if differences follow each other in time."""
+        if self.times is None:
+            return None
+        if pair not in self.spreads:
+            gap, mean = self._gap(pair)
+            units = self.times.times
+            follow = self.known or follows(gap, units, self.weights)
+            self.spreads[pair] = spread_of(gap - mean, self.weights, self.times) if follow else None
+        return self.spreads[pair]
+
+    def tests(self, pairs: Sequence[Pair]) -> list[FlipTest]:
+        """A test of each pair's mean difference, alone: by signs, or as of rows in time."""
+        found = sign_flip_tests(
+            self.table,
+            self._of(pairs),
+            child(self.seed, "sign flips", self.metric),
+            weights=self.weights,
+            cluster=self.cluster,
+        )
+        for place, pair in enumerate(pairs):
+            spread, note = self._in_time(pair), found[place].note
+            if spread is not None and found[place].units > 0:
+                mean = self._gap(pair)[1]
+                units = float(spread.units[0])
+                note = "p-value of Student's t, as rows follow each other in time"
+                found[place] = FlipTest(mean, spread.p(mean), units, "Student's t", 0, note)
+        return found
+
+    def joint(self, pairs: Sequence[Pair]) -> tuple[FloatArray, FloatArray]:
+        """P-values of all pairs, alone and jointly: Holm's; of very many pairs by their maxima.
+
+        With thousands of pairs Holm asks for p-values finer than draws can give.
+        """
+        if len(self.column) <= MOST_MODELS:
+            p = np.array([tested.p_value for tested in self.tests(pairs)])
+            return p, holm(p)
+        return joint_flip_tests(
+            self.table,
+            self._of(pairs),
+            child(self.seed, "joint sign flips", self.metric),
+            weights=self.weights,
+            cluster=self.cluster,
+        )
+
+    def differences(
+        self, pairs: Sequence[Pair], confidence: float
+    ) -> list[tuple[float, float, float]]:
+        """Each pair's mean difference and its interval: by its units, else by a bootstrap."""
+        spreads = [self._spread(pair) for pair in pairs]
+        if all(spread is not None for spread in spreads):
+            return [self._by_units(pair, confidence) for pair in pairs]
+        # The first model's column comes last, where it decides the order of units: one more model
+        # leaves that as it is.
+        drawn = bootstrap_means(
+            self.table[:, ::-1],
+            child(self.seed, "paired bootstrap", self.metric),
+            weights=self.weights,
+        )
+        ahead, behind = (-1 - np.array(side) for side in zip(*self._of(pairs), strict=True))
+        gaps = replace(
+            drawn,
+            estimate=drawn.estimate[ahead] - drawn.estimate[behind],
+            replicates=drawn.replicates[:, ahead] - drawn.replicates[:, behind],
+        )
+        lower, upper = gaps.interval(confidence)
+        values = [self.mean(a) - self.mean(b) for a, b in pairs]
+        told = zip(values, lower.tolist(), upper.tolist(), strict=True)
+        return [
+            each if spread is None else self._by_units(pair, confidence)
+            for each, spread, pair in zip(told, spreads, pairs, strict=True)
+        ]
+
+    def _spread(self, pair: Pair) -> Spread | None:
+        """How far a mean difference strays over times or clusters; None of independent rows."""
+        spread = self._in_time(pair)
+        if spread is not None or self.cluster is None:
+            return spread
+        gap, mean = self._gap(pair)
+        return spread_of(gap - mean, self.weights, self.cluster)
+
+    def _by_units(self, pair: Pair, confidence: float) -> tuple[float, float, float]:
+        """The mean difference, and its interval as of any mean over units."""
+        spread, value = self._spread(pair), self._gap(pair)[1]
+        assert spread is not None
+        low, high = skewed_ends(value, spread, confidence)
+        return value, float(low[0]), float(high[0])
+
+
+def _units_in_time(evalset: EvalSet) -> Chronology | None:
+    """When rows, or their clusters, happened; None without times that give an order."""
+    known = evalset.chronology
+    if known is not None:
+        few = lone(evalset, known.times, known.series)
+        return Chronology(known.times, few=few, series=known.series)
+    if evalset.time is None:
+        return None
+    times = Categories.checked(evalset.time, "time").codes
+    series = series_of(evalset, times)
+    if evalset.cluster is None or series is not None:
+        return Chronology(slots(evalset.time), few=lone(evalset, times, series), series=series)
+    units = in_time_order(times, evalset.cluster.codes)
+    return None if units is None else Chronology(units)

@@ -1,0 +1,597 @@
+"""Conditional coverage of an evaluation set: where does it fail, and is it more than chance?
+
+Needs inputs (features or an embedding) or groups beside the predictions, and independent rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import level, percent
+from howsure.core.layouts import UNIT, Axis, Layout
+from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.engine.finding import FROM_ALL, Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.metric import SHARE, Metric, Question, Topic, stated
+from howsure.engine.wording import SDS, small
+from howsure.predictions import EvalSet, LabelSets
+from howsure.stats.ecdf import simultaneous_band
+from howsure.stats.estimate import Z_95
+from howsure.topics.calibration.components import MOVED, scale_of, shift_of
+from howsure.topics.conditional import (
+    ERT,
+    CoverageGap,
+    DependenceTest,
+    LocalPit,
+    Region,
+    RegionTest,
+    WorstRegion,
+    WorstSlab,
+    coverage_gap,
+    ert,
+    hsic,
+    local_pit,
+    regions_differ,
+    width_correlation,
+    worst_region,
+    worst_slab,
+)
+
+if TYPE_CHECKING:
+    from howsure.engine.measure import Evaluation
+    from howsure.engine.view import View
+
+MOST_ROWS = 5_000
+DIRECTIONS = 300
+MOST_LABELS = 10
+MOST_COLUMNS = 50
+COMPONENTS = 20
+
+
+def input_table(evalset: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
+    """The inputs as a matrix of numbers, with a name for each column."""
+    if evalset.features:
+        named = dict(_columns(evalset.features))
+        return np.stack(list(named.values()), axis=1), tuple(named)
+    if evalset.embedding is None:
+        raise UnanswerableError("inputs are needed: features or an embedding")
+    rows = evalset.embedding
+    if rows.shape[1] <= MOST_COLUMNS:
+        return rows, tuple(f"embedding {i}" for i in range(rows.shape[1]))
+    left, scale, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    kept = left[:, :COMPONENTS] * scale[:COMPONENTS]
+    return kept, tuple(f"principal coordinate {i + 1}" for i in range(kept.shape[1]))
+
+
+def _columns(features: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[str, FloatArray]]:
+    """Numbers as they are; each common label of others as an indicator, of two the rarer one."""
+    for name, value in features.items():
+        if value.dtype.kind in "biuf":
+            yield name, value.astype(np.float64)
+            continue
+        labels, counts = np.unique(value.astype(str), return_counts=True)
+        ranked = labels[np.argsort(-counts, kind="stable")]
+        for label in ranked[1:] if len(ranked) == 2 else ranked[:MOST_LABELS]:
+            yield f"{name}={label}", (value.astype(str) == label).astype(np.float64)
+
+
+def _independent_rows(view: View) -> View:
+    """Independent rows, at most 5,000 unless all are asked for."""
+    if view.evalset.weights is not None or view.evalset.cluster is not None:
+        raise UnanswerableError(
+            "measures of conditional coverage need independent, unweighted rows"
+        )
+    return view if "conditional" in view.slow else view.part(MOST_ROWS)
+
+
+def _hits(view: View, coverage: float) -> BoolArray:
+    view.get("coverage", coverage)  # which must be known
+    return np.asarray(view.get("covered", coverage), dtype=np.bool_)
+
+
+def _options(view: View, coverage: float) -> dict[str, Any]:
+    """What every measure is told: what the rows claim."""
+    claimed = view.get("claim", coverage)
+    same = 0 < claimed[0] < 1 and (claimed == claimed[0]).all()
+    return {
+        "coverage": float(claimed[0]) if same else claimed,
+        "confidence": view.confidence,
+        "seed": view.seed,
+    }
+
+
+def _slab(view: View, coverage: float) -> WorstSlab:
+    part = _independent_rows(view)
+    x, names = input_table(part.evalset)
+    hits, options = _hits(part, coverage), _options(part, coverage)
+    return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
+
+
+def _worst(view: View, coverage: float) -> WorstRegion:
+    part = _independent_rows(view)
+    x, names = input_table(part.evalset)
+    return worst_region(_hits(part, coverage), x, names=names, **_options(part, coverage))
+
+
+def _differ(view: View, coverage: float) -> RegionTest:
+    part = _independent_rows(view)
+    x, names = input_table(part.evalset)
+    hits, options = _hits(part, coverage), _options(part, coverage)
+    try:
+        pit = part.get("pit")
+    except UnanswerableError:
+        pit = None
+    return regions_differ(hits, x, pit=pit, names=names, **options)
+
+
+def _ert(view: View, coverage: float) -> ERT:
+    part = _independent_rows(view)
+    x, names = input_table(part.evalset)
+    classifier = view.given.get("classifier")
+    options = _options(part, coverage)
+    return ert(_hits(part, coverage), x, names=names, classifier=classifier, **options)
+
+
+def _of_width(
+    measure: Callable[..., DependenceTest],
+) -> Callable[[View, float], DependenceTest]:
+    def make(view: View, coverage: float) -> DependenceTest:
+        part = _independent_rows(view)
+        hits = _hits(part, coverage)
+        if part.source(("covered",), coverage) == LabelSets.kind:
+            widths = part.get("set_sizes")
+        else:
+            widths = part.get("upper", coverage) - part.get("lower", coverage)
+        return measure(hits, widths, **_options(part, coverage))
+
+    return make
+
+
+def _local(view: View, _: float) -> LocalPit:
+    part = _independent_rows(view)
+    x, names = input_table(part.evalset)
+    headline = view.headline
+    return local_pit(
+        part.get("pit"),
+        x,
+        names=names,
+        coverage=0.9 if math.isnan(headline) else headline,
+        confidence=view.confidence,
+        seed=view.seed,
+    )
+
+
+def _gaps(view: View, coverage: float) -> list[CoverageGap]:
+    part = _independent_rows(view)
+    if not part.evalset.groups:
+        raise UnanswerableError("the table has no groups")
+    hits, options = _hits(part, coverage), _options(part, coverage)
+    columns = part.evalset.groups.items()
+    return [coverage_gap(hits, groups, name=name, **options) for name, groups in columns]
+
+
+def region_tables(evaluation: Evaluation) -> list[Table]:
+    """Where coverage fails: the region of each measure, and all parts that a tree tells apart."""
+    view, coverage = evaluation.view, evaluation.coverages[-1]
+    regions: list[tuple[str, Region]] = []
+    for name in ("worst_region", "regions_differ", "worst_slab", "ert", "hsic", "local_pit"):
+        found = _answer(view, name, coverage)
+        region = None if found is None else found.region
+        if name == "regions_differ" and region is not None and regions:
+            region = None if region.where == regions[0][1].where else region
+        if region is not None and (region.n or name != "local_pit"):
+            if isinstance(found, WorstSlab) and found.slab is not None:
+                inputs, _ = input_table(_independent_rows(view).evalset)
+                region = replace(region, where=found.slab.mostly(inputs))
+            regions.append((name, region))
+    regions.extend(
+        (f"coverage_gap {gap.raw.details['column']}", gap.region)
+        for gap in _answer(view, "coverage_gaps", coverage) or ()
+        if gap.region is not None
+    )
+    model = view.evalset.model
+    tables = [_region_table("conditional_regions", regions, coverage, model, _JUDGED)]
+    excess = _answer(view, "ert", coverage)
+    parts = [("ert", part) for part in excess.parts] if excess is not None else []
+    tables.append(_region_table("conditional_parts", parts, coverage, model, _PARTS))
+    return [table for table in tables if table is not None]
+
+
+def _answer(view: View, name: str, coverage: float) -> Any:
+    try:
+        return view.get(name, coverage)
+    except UnanswerableError:
+        return None
+
+
+_JUDGED = (
+    "Where coverage fails by each measure. Regions are found on one half of the rows; coverage, "
+    "interval and p-value are measured on the other. P-values of groups are Holm-adjusted."
+)
+_PARTS = (
+    "A shallow tree on the probability of coverage, grown on one half of the rows. "
+    "Coverage is measured on the other half."
+)
+
+
+def _region_table(
+    name: str, regions: Sequence[tuple[str, Region]], nominal: float, model: str, notes: str
+) -> Table | None:
+    if not regions:
+        return None
+    columns: dict[str, npt.NDArray[Any]] = {
+        "measure": np.array([measure for measure, _ in regions], dtype=object),
+        "where": np.array([region.where for _, region in regions], dtype=object),
+    }
+    for key in (
+        "n",
+        "share",
+        "empirical_coverage",
+        "lower",
+        "upper",
+        "p_value",
+        "found",
+        "expected",
+    ):
+        columns[key] = np.array([float(getattr(region, key)) for _, region in regions])
+    columns["nominal"] = np.full(len(regions), nominal)
+    labels = {
+        "found": "coverage where it was sought",
+        "share": "share of rows",
+        "expected": "coverage expected",
+    }
+    return Table(name=name, columns=columns, labels=labels, model=model, notes=notes)
+
+
+def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """The PIT in the worst part, as its distance from uniform, with the band of a right model."""
+    found: LocalPit = evaluation.view.get("local_pit")
+    if found.region is None or not found.region.n:
+        return []
+    where = found.region.where
+    place = f"over {where}" if where == "all rows" else f"where {where}"
+    band = simultaneous_band(found.region.n, found.levels, confidence=confidence)
+    return [
+        Curve(
+            name="local_pit",
+            x=found.levels,
+            y=found.region_cdf - found.levels,
+            lower=np.asarray(band.lower) - found.levels,
+            upper=np.asarray(band.upper) - found.levels,
+            reference=np.zeros(len(found.levels)),
+            x_label="PIT",
+            y_label="ECDF − uniform",
+            band=f"{level(confidence)} simultaneous band of a perfect model",
+            model=evaluation.evalset.model,
+            notes=f"Least uniform {place}: predictive distributions {found.fault}.",
+        )
+    ]
+
+
+_LOCAL = "Rows must be independent. At most 5,000 rows are looked at unless all are asked for."
+_ERT = (
+    "It is a lower bound: what the classifier cannot see of the inputs is missed. It is negative "
+    "where the classifier is worse than the nominal coverage itself, so a perfect model shows "
+    "about 0 or less, never surely 0."
+)
+_entry = partial(
+    Metric,
+    question=Question.CONDITIONAL,
+    direction=Direction.LOWER,
+    beside="inputs",
+    merges="rows",
+    standard_normal=math.nan,
+    notion=Notion.LOCAL,
+    per_coverage=True,
+    calibration=True,
+    target=0.0,
+)
+
+_ENTRIES = (
+    _entry(
+        name="worst_region",
+        title="Coverage in the worst region",
+        synonyms=("worst region coverage",),
+        meaning=(
+            "Coverage where it is lowest, found on one half of the rows and measured on the other."
+        ),
+        formula="coverage of the part (two conditions) that the other half finds farthest below",
+        source="trees on one half judged on the other",
+        direction=Direction.TARGET,
+        forms=(stated("worst_region"),),
+        target="coverage",
+        bounds=SHARE,
+        key_number=11,
+        beware=f"Another half of the rows may find another region. {_LOCAL}",
+    ),
+    _entry(
+        name="regions_differ",
+        title="Do regions differ?",
+        synonyms=("region differences",),
+        meaning="P-value of the test that no part of the inputs strays from all rows.",
+        formula="min over halves and signals of p in the part that the other half finds, adjusted",
+        source="trees on one half judged on the other; claims shifted to the coverage of all rows",
+        direction=Direction.NONE,
+        units="p-value",
+        forms=(stated("regions_differ"),),
+        target=math.nan,
+        bounds=SHARE,
+        beware=(
+            "A p-value is no size: with many rows a difference without consequence is "
+            f"significant. It sees over-coverage as well. {_LOCAL}"
+        ),
+    ),
+    _entry(
+        name="worst_slab",
+        title="Coverage in the worst slab",
+        synonyms=("WSC", "worst slab coverage", "worst slice coverage"),
+        meaning=(
+            "Coverage in the worst slab, found on one half of the rows and measured on the other."
+        ),
+        formula="coverage of {a ≤ v·x ≤ b}, v in two inputs, where the other half covers least",
+        source="Cauchois et al. 2021; found on one half, measured on the other",
+        direction=Direction.TARGET,
+        forms=(stated("worst_slab"),),
+        target="coverage",
+        bounds=SHARE,
+        beware=(
+            "Sought and judged on the same rows, a perfect model looks bad; here rows are split. "
+            f"{_LOCAL}"
+        ),
+    ),
+    _entry(
+        name="ert_squared",
+        title="Excess risk of the target coverage, squared",
+        synonyms=("ERT", "excess risk of the target", "L2-ERT"),
+        meaning=(
+            "Lower bound of the mean squared gap between coverage given x and nominal coverage."
+        ),
+        formula="mean (1−α−c)² − mean (h−c)², h(x) cross-fitted, c whether covered, 1−α as claimed",
+        source="arXiv 2512.11779",
+        forms=(stated("ert", "squared"),),
+        beware=f"{_ERT} {_LOCAL}",
+    ),
+    _entry(
+        name="ert_absolute",
+        title="Excess risk of the target coverage, absolute",
+        synonyms=("L1-ERT",),
+        meaning=(
+            "Lower bound of the mean absolute gap between coverage given x and nominal coverage."
+        ),
+        formula="mean sign(h−(1−α))·(c−(1−α)), h(x) cross-fitted",
+        source="arXiv 2512.11779",
+        forms=(stated("ert", "absolute"),),
+        beware=f"{_ERT} {_LOCAL}",
+    ),
+    _entry(
+        name="ert_log",
+        title="Excess risk of the target coverage, logarithmic",
+        synonyms=("KL-ERT",),
+        meaning="Lower bound of the mean divergence of coverage given x, in nats.",
+        formula="mean log loss of 1−α less that of h(x), cross-fitted",
+        source="arXiv 2512.11779",
+        units="nats",
+        forms=(stated("ert", "log"),),
+        beware=f"{_ERT} {_LOCAL}",
+    ),
+    _entry(
+        name="conditional_validity_index",
+        title="Conditional validity index (CVI)",
+        meaning="Mean distance of coverage given x, as it is learnt, from nominal coverage.",
+        formula="mean |h−(1−α)|, h(x) cross-fitted; the parts below and above 1−α sum to it",
+        source="arXiv 2603.27189, by its abstract; the package insurance-conformal",
+        forms=(stated("ert", "validity"),),
+        target=math.nan,
+        bounds=SHARE,
+        beware=(
+            "Learnt chances stray by chance, so a perfect model is above 0: read its reference. "
+            "The default trees smooth, and so understate a sharp failure. Compare models on the "
+            "same rows only. The absolute ERT is the same index "
+            f"corrected for that chance. {_LOCAL}"
+        ),
+    ),
+    _entry(
+        name="hsic",
+        title="HSIC of width and coverage",
+        synonyms=("Hilbert-Schmidt independence criterion",),
+        meaning="Dependence of width and coverage; 0 where coverage does not depend on width.",
+        formula="normalised Hilbert–Schmidt criterion; bandwidths are median distances",
+        source="Feldman, Bates and Romano 2021",
+        forms=(stated("hsic"),),
+        bounds=SHARE,
+        beware=f"It sees coverage that depends on width, not on other inputs. {_LOCAL}",
+    ),
+    _entry(
+        name="width_correlation",
+        title="Correlation of width and coverage",
+        synonyms=("Pearson's correlation of width and coverage",),
+        meaning="Above 0 where wider intervals cover more often; 0 is best.",
+        formula="Pearson's r of width and whether covered",
+        source="Feldman, Bates and Romano 2021",
+        direction=Direction.TARGET,
+        forms=(stated("width_correlation"),),
+        bounds=(-1.0, 1.0),
+        merges="sums",
+        beware=f"It sees a straight relation alone. {_LOCAL}",
+    ),
+    _entry(
+        name="local_pit",
+        title="Local miscalibration of the PIT",
+        meaning="How much better the PIT given x is predicted than by the uniform distribution.",
+        formula="mean excess risk of P(PIT ≤ u) = u against a cross-fitted P(PIT ≤ u | x)",
+        source="Zhao et al. 2021",
+        forms=(stated("local_pit"),),
+        per_coverage=False,
+        calibration=False,
+        beware=f"It is a lower bound, as the ERT is, and may be negative. {_LOCAL}",
+    ),
+    _entry(
+        name="coverage_gap",
+        title="Coverage gap over groups",
+        synonyms=("CovGap", "class coverage gap"),
+        meaning="Mean distance of group coverage from its claim; above 0 by chance alone.",
+        formula="mean over groups of |cov_g − (1−α)|, 1−α as the rows claim it",
+        forms=(stated("coverage_gaps", "raw"),),
+        notion=Notion.GROUP,
+        bounds=SHARE,
+        merges="sums",
+        beware=(
+            "Small groups stray by chance. The debiased form takes that off; the plain one does "
+            "not."
+        ),
+    ),
+    _entry(
+        name="coverage_gap_debiased",
+        title="Coverage gap over groups, without chance",
+        synonyms=("debiased CovGap",),
+        meaning="Mean squared distance of group coverage from its claim, without binomial chance.",
+        formula="mean over groups of [(cov_g − (1−α))² − α(1−α)/n_g]₊",
+        forms=(stated("coverage_gaps", "debiased"),),
+        notion=Notion.GROUP,
+        bounds=SHARE,
+        merges="sums",
+        beware=(
+            "Groups with less spread than chance count as 0, so a perfect model is slightly "
+            "above 0."
+        ),
+    ),
+)
+
+
+# ---- what is concluded of coverage given the inputs ----------------------------------------------
+
+_WELL = "no region is out of line"
+_VAGUE = 0.5
+"""P-value from which on no interval follows from it."""
+
+
+def _region(case: Case) -> Draft:
+    record = case.get("regions_differ")
+    told = record.options
+    where = str(told["where"])
+    effect, lower, upper = (
+        float(told[name]) - float(told["expected"]) for name in ("value", "lower", "upper")
+    )
+    moved = MOVED.get(str(told["signal"]))
+    if moved is not None:  # told by the PIT, which coverage alone may hide
+        effect = moved * float(told["deviation"])
+        reach = math.nan
+        if record.p < _VAGUE:
+            reach = abs(effect) * Z_95 / -float(special.ndtri(record.p / 2.0))
+        lower, upper = effect - reach, effect + reach
+    return Draft(
+        effect=effect,
+        lower=lower,
+        upper=upper,
+        p=record.p,
+        where=where,
+        n=float(told["rows"]),
+        within={"ease": math.inf} if _is_ease(case, where) else {},
+        facts={"told": told, "worst": case.records.get("worst_region")},
+    )
+
+
+def _is_ease(case: Case, where: str) -> bool:
+    """Whether a region is a part of the rows by ease alone."""
+    conditions = where.split(" and ")
+    return all(f" {case.evalset.ease} " in f" {condition} " for condition in conditions)
+
+
+def _region_words(draft: Draft, finding: Finding) -> Words:
+    told, worst = draft.facts["told"], draft.facts["worst"]
+    signal, off = str(told["signal"]), float(told["deviation"])
+    cover, expected = percent(float(told["value"])), percent(float(told["expected"]))
+    if signal == "coverage":
+        what, fault = f"coverage is {cover}", "coverage depends on the inputs"
+        seen = f"{what}, where {expected} is {FROM_ALL}"
+        if draft.effect > 0 and isinstance(worst, Record) and worst.value < float(told["value"]):
+            lowest = f"is {percent(worst.value)} where {worst.options['where']}"
+            seen = f"Coverage {lowest}, {cover} where {draft.where}; {expected} is {FROM_ALL}"
+            return Words(seen, fault, _WELL, clause=f"coverage {lowest}")
+    elif signal == "bias":  # as of normal y
+        way = "higher" if draft.effect > 0 else "lower"
+        what = f"y averages {abs(shift_of(off)):.2f} {SDS} {way}"
+        seen, fault = f"{what} beside its prediction than overall", "bias depends on the inputs"
+    else:
+        size = small(scale_of(off), 2, trim=False)
+        what = f"errors are {size} times as large"
+        seen, fault = f"{what} for their stated size as overall", "spread depends on the inputs"
+    short = signal != "coverage" and float(told["value"]) < float(told["expected"])
+    more = f"Coverage there is {cover}." if short and finding.state == "bad" else ""
+    clause = f"{what} where {draft.where}"
+    return Words(f"Where {draft.where}, {seen}", fault, _WELL, more, clause=clause)
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="region",
+        asked="Does coverage depend on the inputs?",
+        label="Regions",
+        draft=_region,
+        words=_region_words,
+        measures=("regions_differ",),
+        told_by=("worst_region",),
+        name="coverage given inputs",
+        cause="what depends on the inputs",
+        needs="For the inputs: a model that fits the rows better where {where}.",
+        measured=False,  # its effect is of probabilities, its sentence of coverage
+        healed="aimed",
+    ),
+)
+
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "worst_region": _worst,
+        "regions_differ": _differ,
+        "worst_slab": _slab,
+        "ert": _ert,
+        "hsic": _of_width(hsic),
+        "width_correlation": _of_width(width_correlation),
+        "local_pit": _local,
+        "coverage_gaps": _gaps,
+    },
+    per_coverage=(
+        "worst_region",
+        "regions_differ",
+        "worst_slab",
+        "ert",
+        "hsic",
+        "width_correlation",
+        "coverage_gaps",
+    ),
+    curves=(_local_curve,),
+    tables=(region_tables,),
+    findings=FINDINGS,
+    label="Inputs",
+    layouts={
+        "local_pit": Layout(
+            order=9,
+            question="Where among the inputs is the PIT least uniform?",
+            title="Local PIT, difference from uniform",
+            reading=(
+                "Each curve is the PIT in the part of the inputs where it departs most. "
+                "Inside its shaded band it is consistent with calibration."
+            ),
+            x=Axis(title="PIT", domain=UNIT),
+            y=Axis(title="ECDF − uniform"),
+            reference="uniform",
+            band_about="reference",
+            band="simultaneous band",
+        ),
+    },
+    titles={
+        "conditional_regions": "Conditional regions",
+        "conditional_parts": "Conditional parts",
+    },
+)

@@ -1,0 +1,49 @@
+"""Conditional congruence: how far predictive laws are from nature's, at every input."""
+
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.beliefs import (
+    Belief,
+    Draws,
+    Empirical,
+    Mixtures,
+    Normals,
+    Support,
+)
+from howsure.topics.congruence.discrepancy import mcmd
+from howsure.topics.congruence.null import MeanCCE, NullReference, mean_cce, null_reference
+from howsure.topics.congruence.reference import CongruenceReference, cce
+from howsure.topics.congruence.rejection import RejectionCurve, rejection_at, rejection_curve
+from howsure.topics.congruence.results import (
+    CCE,
+    MCMD,
+    Diagnostics,
+    difference,
+    require_comparable,
+)
+from howsure.topics.congruence.skce import skce
+
+__all__ = [
+    "CCE",
+    "MCMD",
+    "Belief",
+    "CongruenceReference",
+    "Diagnostics",
+    "Draws",
+    "Empirical",
+    "MeanCCE",
+    "Mixtures",
+    "Normals",
+    "NullReference",
+    "RejectionCurve",
+    "SolverOptions",
+    "Support",
+    "cce",
+    "difference",
+    "mcmd",
+    "mean_cce",
+    "null_reference",
+    "rejection_at",
+    "rejection_curve",
+    "require_comparable",
+    "skce",
+]

@@ -1,0 +1,414 @@
+"""What a model believes of each y: normal laws, mixtures, listed values, or samples.
+
+`Draws` stands for the Monte-Carlo mode of the papers; every other belief is exact, with no
+sampling noise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.errors import InputError
+from howsure.topics.congruence.embedding import Atoms
+
+Mode = Literal["exact", "samples"]
+
+
+class Belief(ABC):
+    """A law of y for each of n rows."""
+
+    __slots__ = ()
+
+    @property
+    def mode(self) -> Mode:
+        """Whether the embedding is exact, or made of Monte-Carlo draws.
+
+        The two give different values for one model, so they are never compared.
+        """
+        return "exact"
+
+    @property
+    def draws(self) -> int:
+        """Monte-Carlo draws for each row; 0 in exact mode."""
+        return 0
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Number of outputs p."""
+
+    @abstractmethod
+    def atoms(self) -> Atoms:
+        """All atoms, those of a row side by side."""
+
+    @abstractmethod
+    def masses(self) -> FloatArray:
+        """Share of all rows' probability on each atom, shape (a,); they sum to one."""
+
+    @abstractmethod
+    def average(self, values: FloatArray) -> FloatArray:
+        """Weighted sums by row of values (a, r) of the atoms, shape (n, r)."""
+
+    @abstractmethod
+    def take(self, rows: slice) -> Belief:
+        """The belief of some rows."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of y for each row, shape (n, p).
+
+        Raises
+        ------
+        InputError
+            In samples mode: the few draws are not the law that they came from.
+        """
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Normals(Belief):
+    """Normal laws, with independent outputs where there are several.
+
+    Parameters
+    ----------
+    mean : array-like of shape (n,) or (n, p)
+        In the units of y.
+    sd : array-like of the same shape
+        Zero or more.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, or a standard deviation is negative.
+
+    Examples
+    --------
+    >>> len(Normals([0.0, 1.0], [1.0, 1.0]))
+    2
+    """
+
+    mean: FloatArray
+    sd: FloatArray
+
+    def __init__(self, mean: npt.ArrayLike, sd: npt.ArrayLike) -> None:
+        centre = as_matrix(mean, "mean")
+        spread = as_matrix(sd, "sd", length=len(centre), columns=centre.shape[1])
+        _check_spread(spread, "sd")
+        object.__setattr__(self, "mean", centre)
+        object.__setattr__(self, "sd", spread)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @property
+    def outputs(self) -> int:
+        return int(self.mean.shape[1])
+
+    def atoms(self) -> Atoms:
+        return Atoms(self.mean, self.sd)
+
+    def masses(self) -> FloatArray:
+        return np.full(len(self), 1.0 / len(self))
+
+    def average(self, values: FloatArray) -> FloatArray:
+        return values
+
+    def take(self, rows: slice) -> Normals:
+        return Normals(self.mean[rows], self.sd[rows])
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        drawn: FloatArray = self.mean + self.sd * rng.standard_normal(self.mean.shape)
+        return drawn
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Mixtures(Belief):
+    """Mixtures of k normal laws of one output, such as an ensemble's.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n, k)
+        Zero or more, each row summing to one.
+    means, sds : array-like of shape (n, k)
+        In the units of y.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, a standard deviation is negative, or weights are not
+        probabilities.
+
+    Examples
+    --------
+    >>> Mixtures([[0.5, 0.5]], [[-1.0, 1.0]], [[1.0, 1.0]]).atoms().mean.tolist()
+    [[-1.0], [1.0]]
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    sds: FloatArray
+
+    def __init__(self, weights: npt.ArrayLike, means: npt.ArrayLike, sds: npt.ArrayLike) -> None:
+        centres = as_matrix(means, "means")
+        rows, parts = centres.shape
+        spreads = as_matrix(sds, "sds", length=rows, columns=parts)
+        _check_spread(spreads, "sds")
+        shares = _probabilities(
+            as_matrix(weights, "weights", length=rows, columns=parts), "weights"
+        )
+        object.__setattr__(self, "weights", shares)
+        object.__setattr__(self, "means", centres)
+        object.__setattr__(self, "sds", spreads)
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    def atoms(self) -> Atoms:
+        return Atoms(self.means.reshape(-1, 1), self.sds.reshape(-1, 1))
+
+    def masses(self) -> FloatArray:
+        return self.weights.reshape(-1) / len(self)
+
+    def average(self, values: FloatArray) -> FloatArray:
+        return _weighted_rows(self.weights, values)
+
+    def take(self, rows: slice) -> Mixtures:
+        return Mixtures(self.weights[rows], self.means[rows], self.sds[rows])
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        chosen = _inverse(self.weights, rng)
+        mean = np.take_along_axis(self.means, chosen, axis=1)
+        sd = np.take_along_axis(self.sds, chosen, axis=1)
+        drawn: FloatArray = mean + sd * rng.standard_normal(mean.shape)
+        return drawn
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Support(Belief):
+    """Laws of one output on listed values, such as counts.
+
+    Parameters
+    ----------
+    values : array-like of shape (s,) or (n, s)
+        The values, shared by all rows or one set for each row.
+    probabilities : array-like of shape (n, s)
+        Zero or more, each row summing to one (to within 1e-6, then made exact).
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, or rows are not probabilities.
+
+    Examples
+    --------
+    >>> Support([0, 1, 2], [[0.5, 0.5, 0.0]]).draw(np.random.default_rng(0)).shape
+    (1, 1)
+    """
+
+    values: FloatArray
+    probabilities: FloatArray
+
+    def __init__(self, values: npt.ArrayLike, probabilities: npt.ArrayLike) -> None:
+        shares = _probabilities(as_matrix(probabilities, "probabilities"), "probabilities")
+        listed = np.asarray(values)
+        if listed.ndim == 2 and listed.shape[0] != 1:
+            points = as_matrix(listed, "values", length=len(shares), columns=shares.shape[1])
+        else:
+            points = as_matrix(listed.reshape(1, -1), "values", columns=shares.shape[1])
+        object.__setattr__(self, "values", points)
+        object.__setattr__(self, "probabilities", shares)
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    @property
+    def _shared(self) -> bool:
+        return len(self.values) == 1
+
+    def atoms(self) -> Atoms:
+        return Atoms(self.values.reshape(-1, 1))
+
+    def masses(self) -> FloatArray:
+        shares = self.probabilities
+        return (shares.sum(axis=0) if self._shared else shares.reshape(-1)) / len(self)
+
+    def average(self, values: FloatArray) -> FloatArray:
+        if self._shared:
+            averaged: FloatArray = self.probabilities @ values
+            return averaged
+        return _weighted_rows(self.probabilities, values)
+
+    def take(self, rows: slice) -> Support:
+        values = self.values if self._shared else self.values[rows]
+        return Support(values, self.probabilities[rows])
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        chosen = _inverse(self.probabilities, rng)
+        values = np.broadcast_to(self.values, self.probabilities.shape)
+        drawn: FloatArray = np.take_along_axis(values, chosen, axis=1)
+        return drawn
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Sampled(Belief):
+    """m samples for each row, whatever they stand for: see `Empirical` and `Draws`."""
+
+    samples: FloatArray = field(repr=False)
+
+    def __init__(self, samples: npt.ArrayLike) -> None:
+        object.__setattr__(self, "samples", _cube(samples))
+
+    @abstractmethod
+    def take(self, rows: slice) -> Sampled: ...
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def outputs(self) -> int:
+        return int(self.samples.shape[2])
+
+    def atoms(self) -> Atoms:
+        return Atoms(self.samples.reshape(-1, self.samples.shape[2]))
+
+    def masses(self) -> FloatArray:
+        return np.full(
+            self.samples.shape[0] * self.samples.shape[1], 1.0 / len(self.samples[0]) / len(self)
+        )
+
+    def average(self, values: FloatArray) -> FloatArray:
+        rows, size, _ = self.samples.shape
+        averaged: FloatArray = values.reshape(rows, size, -1).mean(axis=1)
+        return averaged
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Empirical(Sampled):
+    """The empirical law of m samples a row: the samples *are* the belief.
+
+    Parameters
+    ----------
+    samples : array-like of shape (n, m) or (n, m, p)
+        In the units of y.
+
+    Raises
+    ------
+    InputError
+        If they are not finite numbers of that shape.
+
+    Examples
+    --------
+    >>> belief = Empirical([[0.0, 1.0], [2.0, 3.0]])
+    >>> belief.average(belief.atoms().mean).tolist()
+    [[0.5], [2.5]]
+    """
+
+    def take(self, rows: slice) -> Empirical:
+        return Empirical(self.samples[rows])
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        rows, size, _ = self.samples.shape
+        drawn: FloatArray = self.samples[np.arange(rows), rng.integers(0, size, rows)]
+        return drawn
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Draws(Sampled):
+    """ℓ Monte-Carlo draws a row that stand for a law, as the papers have it.
+
+    Parameters
+    ----------
+    samples : array-like of shape (n,), (n, ℓ) or (n, ℓ, p)
+        In the units of y.
+
+    Raises
+    ------
+    InputError
+        If they are not finite numbers of that shape.
+
+    Examples
+    --------
+    >>> drawn = Draws([0.1, 0.9])
+    >>> drawn.mode, drawn.draws
+    ('samples', 1)
+    """
+
+    @property
+    def mode(self) -> Mode:
+        return "samples"
+
+    @property
+    def draws(self) -> int:
+        return int(self.samples.shape[1])
+
+    def take(self, rows: slice) -> Draws:
+        return Draws(self.samples[rows])
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        raise InputError(
+            "draws must be given for predictions in samples mode, got none: its own draws would "
+            "match themselves"
+        )
+
+
+def _weighted_rows(weights: FloatArray, values: FloatArray) -> FloatArray:
+    rows, parts = weights.shape
+    summed: FloatArray = np.matmul(weights[:, None, :], values.reshape(rows, parts, -1))[:, 0]
+    return summed
+
+
+def _inverse(shares: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """One column for each row, drawn with that row's probabilities; shape (n, 1)."""
+    total = np.cumsum(shares, axis=1)
+    level = rng.random((len(shares), 1)) * total[:, -1:]
+    below: npt.NDArray[np.int64] = (total <= level).sum(axis=1, keepdims=True)
+    return below
+
+
+def _probabilities(array: FloatArray, name: str) -> FloatArray:
+    if (array < 0.0).any():
+        raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
+    total = array.sum(axis=1, keepdims=True)
+    wrong = np.abs(total[:, 0] - 1.0) > 1e-6
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise InputError(
+            f"{name} must sum to 1 in every row, got {total[first, 0]:.6g} at row {first}"
+        )
+    shares: FloatArray = array / total
+    return shares
+
+
+def _check_spread(array: FloatArray, name: str) -> None:
+    if (array < 0.0).any():
+        raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
+
+
+def _cube(samples: npt.ArrayLike) -> FloatArray:
+    array = np.asarray(samples)
+    if array.ndim == 3 and array.size:
+        rows = len(array)
+        cube: FloatArray = as_matrix(array.reshape(rows, -1), "samples").reshape(array.shape)
+        return cube
+    return as_matrix(array, "samples")[:, :, None]

@@ -1,0 +1,371 @@
+"""Where a model is wrong: a map of congruence errors, the extreme rows, a tree, rejection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.records import Curve, Table
+from howsure.core.rng import child, row_keys
+from howsure.predictions import Distribution, EvalSet, Samples
+from howsure.stats.bootstrap import subsample
+from howsure.topics.conditional.forests import edge_of, tree_inputs
+from howsure.topics.congruence import NullReference, rejection_curve
+
+MapLayout = Literal["inputs", "pca", "t-sne"]
+
+WORST = 15
+MOST_EMBEDDED = 2_000
+"""The most rows of a t-SNE map."""
+MOST_LABELS = 20
+"""The most labels of one column that a tree looks at."""
+LOSSES = {"rejection": "|error|", "rejection_nll": "NLL"}
+"""What each rejection curve is of."""
+_LONGEST = 160
+_POINTS = 200
+_BINS = 10
+
+
+def map_table(
+    rows: FloatArray,
+    values: FloatArray,
+    null: NullReference | None,
+    names: npt.NDArray[Any],
+    *,
+    second: tuple[str, FloatArray],
+    features: Mapping[str, npt.NDArray[Any]] | None = None,
+    first: Sequence[str] = (),
+    outside: BoolArray | None = None,
+    layout: MapLayout = "inputs",
+    model: str = "",
+    seed: int = 0,
+) -> Table:
+    """Congruence errors over a plane: of two inputs in their own units, where there are such.
+
+    Features named by `first` go before those along which errors differ most. Rows `outside` a
+    reference have a place and no error; without `null` no row has one.
+    """
+    notes = "Where the predictive distribution is far from the data; p-values are pointwise."
+    if null is None:
+        notes = "Which rows lie outside the reference."
+    chosen = np.arange(len(rows))
+    own = _telling(features or {}, values) if layout == "inputs" else []
+    own.sort(key=lambda axis: first.index(axis[0]) if axis[0] in first else len(first))
+    if own:
+        axes = [*own, second][:2]
+        plane = np.stack([axis for _, axis in axes], axis=1)
+        titles = (axes[0][0], axes[1][0])
+    elif rows.shape[1] == 1:
+        plane = np.stack([rows[:, 0], second[1]], axis=1)
+        titles = ("input", second[0])
+    elif layout == "t-sne" and len(rows) > 3:
+        if len(rows) > MOST_EMBEDDED:
+            keys = row_keys(rows, values)
+            chosen = np.sort(subsample(keys, MOST_EMBEDDED, seed=seed, name="t-sne"))
+            notes += f" t-SNE of {len(chosen):,} of {len(rows):,} rows, chosen at random."
+        plane = _neighbours(rows[chosen], seed)
+        titles = ("first t-SNE coordinate", "second t-SNE coordinate")
+        notes += " t-SNE keeps neighbours together; distances between clusters mean nothing."
+    else:
+        plane = _principal(rows)
+        titles = ("first principal coordinate", "second principal coordinate")
+    return Table(
+        name="cce_map",
+        columns={
+            "row": names[chosen],
+            "first": plane[:, 0],
+            "second": plane[:, 1],
+            "cce": values[chosen],
+            **(
+                {}
+                if null is None
+                else {
+                    "perfect": null.point_expected[chosen],
+                    "p_value": null.point_p_value[chosen],
+                }
+            ),
+            **({} if outside is None else {"outside": outside[chosen]}),
+        },
+        labels={
+            "first": titles[0],
+            "second": titles[1],
+            "cce": "CCE",
+            "perfect": "CCE of a perfect model",
+        },
+        model=model,
+        notes=notes,
+    )
+
+
+def _telling(
+    features: Mapping[str, npt.NDArray[Any]], values: FloatArray
+) -> list[tuple[str, FloatArray]]:
+    """The numeric inputs, those first along which errors differ most: by ranks in bins."""
+    known = np.isfinite(values)
+    order = np.argsort(values[known], kind="stable")
+    ranks = np.argsort(order, kind="stable").astype(np.float64)
+    found = []
+    for name, column in features.items():
+        if column.dtype.kind not in "iuf" or len(np.unique(column)) < 3:
+            continue
+        number = column.astype(np.float64)
+        edges = np.unique(np.quantile(number, np.linspace(0, 1, _BINS + 1)[1:-1]))
+        bins = np.searchsorted(edges, number[known], side="right")
+        counts = np.bincount(bins)
+        means = np.bincount(bins, weights=ranks) / np.maximum(counts, 1)
+        between = float(counts @ np.square(means - ranks.mean())) if known.any() else 0.0
+        found.append((between, name, number))
+    found.sort(key=lambda each: -each[0])
+    return [(name, number) for _, name, number in found]
+
+
+def extremes(values: FloatArray, most: int = WORST) -> IntArray:
+    """Places of the highest errors, the highest first, then of the lowest, the lowest first."""
+    order = np.argsort(values, kind="stable")
+    count = min(most, len(order) // 2)
+    return np.concatenate([order[::-1][:count], order[:count]])
+
+
+def extremes_table(
+    evalset: EvalSet,
+    values: FloatArray,
+    places: IntArray,
+    beside: Mapping[str, npt.NDArray[Any]],
+) -> Table:
+    """The rows of the highest and the lowest error, with what is known of them."""
+    count = len(places) // 2
+    columns: dict[str, npt.NDArray[Any]] = {
+        "kind": np.array(["worst"] * count + ["best"] * count, dtype=object),
+        "row": evalset.row_names()[places],
+        "cce": values[places],
+        "y": evalset.y[places],
+    }
+    forecast = point_of(evalset)
+    if forecast is not None:
+        columns["prediction"] = forecast[places]
+    for name, value in beside.items():
+        columns.setdefault(name, np.array([_short(value[i]) for i in places], dtype=object))
+    for name, value in evalset.features.items():
+        columns.setdefault(name, value[places])
+    for name, group in evalset.groups.items():
+        columns.setdefault(name, group.labels[group.codes[places]])
+    return Table(
+        name="cce_rows",
+        columns=columns,
+        model=evalset.model,
+        notes="Rows whose predictive distribution is farthest from the data, and nearest to it.",
+    )
+
+
+def tree_table(
+    evalset: EvalSet, values: FloatArray, seed: int, proven: bool, notes: str = ""
+) -> Table | None:
+    """Which features or groups explain high errors: leaves of a shallow tree.
+
+    Errors differ among leaves of a right model too, for they are smooth and a tree looks for what
+    differs. So a leaf is worse than the others only where the model is `proven` to be wrong.
+    """
+    named = _splittable(evalset)
+    if not named or evalset.n < 100:
+        return None
+    from sklearn.tree import DecisionTreeRegressor
+
+    table = np.stack(list(named.values()), axis=1)
+    held_out = np.ones(evalset.n, dtype=np.bool_)
+    held_out[subsample(row_keys(evalset.y, table), evalset.n // 2, seed=seed, name="tree")] = False
+    tree = DecisionTreeRegressor(
+        max_depth=2, min_samples_leaf=max(evalset.n // 40, 10), random_state=seed % 2**32
+    )
+    inputs, levels = tree_inputs(table)
+    tree.fit(inputs[~held_out], values[~held_out])
+    leaf = tree.apply(inputs)
+    rules = _rules(tree.tree_, list(named), levels)
+    rows = [(rules[int(n)], *_leaf(values, leaf == n, held_out)) for n in np.unique(leaf)]
+    rows.sort(key=lambda row: -row[2])
+    headings = ("rows", "cce", "standard_error", "cce_when_grown")
+    columns: dict[str, npt.NDArray[Any]] = {
+        "where": np.array([row[0] for row in rows], dtype=object)
+    }
+    for place, heading in enumerate(headings, start=1):
+        columns[heading] = np.array([row[place] for row in rows])
+    cce, known = columns["cce"], np.isfinite(columns["cce"])
+    overall = np.average(cce[known], weights=columns["rows"][known]) if known.any() else math.nan
+    columns["worse"] = proven & (cce - 1.96 * columns["standard_error"] > overall)
+    told = "A shallow tree grown on half of the rows; cce is the mean on the other half."
+    return Table(
+        name="cce_tree", columns=columns, model=evalset.model, notes=f"{told} {notes}".strip()
+    )
+
+
+def rejection_curves(evalset: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
+    """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld."""
+    curves: list[Curve] = []
+    for name, losses in losses_of(evalset).items():
+        notes = "Rows are rejected by their CCE, which needs no label."
+        infinite = _infinite(evalset) if name == "rejection" else 0
+        if infinite:
+            plural = "rows" if infinite > 1 else "row"
+            notes += f" The NLL is infinite at {infinite:,} {plural}, so that it has no curve."
+        curves += _rejection(evalset, name, scores, losses, notes)
+    return tuple(curves)
+
+
+def losses_of(evalset: EvalSet) -> dict[str, FloatArray]:
+    """What rejection may lower, row by row, under the names of its curves."""
+    found: dict[str, FloatArray] = {}
+    forecast = point_of(evalset)
+    if forecast is not None:
+        found["rejection"] = np.abs(evalset.y - forecast)
+    surprise = _surprise(evalset)
+    if surprise is not None and np.isfinite(surprise).all():
+        found["rejection_nll"] = surprise
+    return found
+
+
+def point_of(evalset: EvalSet) -> FloatArray | None:
+    """The point forecast: as given, else the law's mean, else its median."""
+    if evalset.point is not None:
+        return evalset.point
+    for belief in evalset.beliefs:
+        if isinstance(belief, (Distribution, Samples)):
+            try:
+                return belief.point()
+            except UnanswerableError:  # a law without a mean has a median
+                return belief.quantile([0.5])[:, 0]
+    return None
+
+
+def _surprise(evalset: EvalSet) -> FloatArray | None:
+    """Negative log likelihood of each row; None where no belief holds a density."""
+    for belief in evalset.beliefs:
+        try:
+            return -belief.log_density(evalset.y)
+        except UnanswerableError:
+            continue
+    return None
+
+
+def _infinite(evalset: EvalSet) -> int:
+    surprise = _surprise(evalset)
+    return 0 if surprise is None else int((~np.isfinite(surprise)).sum())
+
+
+def _rejection(
+    evalset: EvalSet, name: str, scores: FloatArray, losses: FloatArray, notes: str
+) -> tuple[Curve, Curve]:
+    words = LOSSES[name]
+    found = rejection_curve(scores, losses)
+    last = max(len(found.rejected) - evalset.fewest, 0)  # where so many rows are kept
+    kept = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
+    x_label, y_label = "Share of rows rejected", f"Mean {words} of rows kept"
+    told = (
+        f"{notes} Mean over all shares: {found.area:.4g}, in random order "
+        f"{found.random_area:.4g}, by the losses themselves {found.oracle_area:.4g}."
+    )
+    curve = Curve(
+        name=name,
+        x=found.rejected[kept],
+        y=found.error[kept],
+        reference=np.full(len(kept), found.random),
+        model=evalset.model,
+        area=found.area,
+        notes=told,
+        x_label=x_label,
+        y_label=y_label,
+    )
+    oracle = Curve(
+        name=f"{name}_oracle",
+        x=found.rejected[kept],
+        y=found.oracle[kept],
+        model=evalset.model,
+        area=found.oracle_area,
+        x_label=x_label,
+        y_label=y_label,
+    )
+    return curve, oracle
+
+
+def _principal(rows: FloatArray) -> FloatArray:
+    """The two principal coordinates, each axis pointing to where its largest loading is positive.
+
+    From the covariance where there are more rows than columns: the map needs few digits.
+    """
+    centred = rows - rows.mean(axis=0)
+    if len(rows) < rows.shape[1]:
+        axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
+    else:
+        axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :2]
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None], axis=0)
+    plane = np.zeros((len(rows), 2))
+    plane[:, : axes.shape[1]] = centred @ (axes * np.where(largest < 0.0, -1.0, 1.0))
+    return plane
+
+
+def _neighbours(rows: FloatArray, seed: int) -> FloatArray:
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    state = int(child(seed, "t-sne").integers(2**31))
+    perplexity = min(30.0, (len(rows) - 1) / 3)
+    started = _principal(rows)
+    scale = float(started[:, 0].std()) or 1.0
+    # As scikit-learn scales a start of principal components: so near that all can still move.
+    model = TSNE(random_state=state, perplexity=perplexity, init=1e-4 * started / scale)
+    with threadpool_limits(1):  # of the OpenMP that was loaded just now
+        return np.asarray(model.fit_transform(rows), dtype=np.float64)
+
+
+def _leaf(
+    values: FloatArray, inside: npt.NDArray[np.bool_], held_out: npt.NDArray[np.bool_]
+) -> tuple[float, float, float, float]:
+    fresh, grown = values[inside & held_out], values[inside & ~held_out]
+    error = float(fresh.std(ddof=1) / math.sqrt(len(fresh))) if len(fresh) > 1 else math.nan
+    mean = float(fresh.mean()) if len(fresh) else math.nan
+    return float(len(fresh)), mean, error, float(grown.mean()) if len(grown) else math.nan
+
+
+def _splittable(evalset: EvalSet) -> dict[str, FloatArray]:
+    """Numbers as they are; each common label of other features and of groups as an indicator."""
+    found: dict[str, FloatArray] = {}
+    labelled: dict[str, npt.NDArray[Any]] = {}
+    for name, value in evalset.features.items():
+        if value.dtype.kind in "biuf":
+            found[name] = value.astype(np.float64)
+        else:
+            labelled[name] = value.astype(str)
+    for name, group in evalset.groups.items():
+        if name not in evalset.features:
+            labelled[name] = group.values().astype(str)
+    for name, texts in labelled.items():
+        labels, counts = np.unique(texts, return_counts=True)
+        for label in labels[np.argsort(-counts, kind="stable")][:MOST_LABELS]:
+            found[f"{name}={label}"] = (texts == label).astype(np.float64)
+    return found
+
+
+def _rules(tree: Any, names: list[str], levels: dict[int, FloatArray]) -> dict[int, str]:
+    """What leads to each node of a fitted scikit-learn tree, in words."""
+    rules = {0: "all rows"}
+    for node in range(tree.node_count):
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        if left < 0:
+            continue
+        column = int(tree.feature[node])
+        name, edge = names[column], edge_of(levels, column, float(tree.threshold[node]))
+        before = "" if node == 0 else f"{rules[node]}, "
+        low, high = f"{name} ≤ {edge:.4g}", f"{name} > {edge:.4g}"
+        if "=" in name and edge == 0.5:
+            low, high = f"not {name}", name
+        rules[left], rules[right] = before + low, before + high
+    return rules
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,0 +1,173 @@
+"""Predictive laws of an evaluation set in the form that congruence takes: exact, or by draws."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.rng import child
+from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.predictions.mixtures import MixtureLaw
+from howsure.topics.congruence.beliefs import (
+    Belief,
+    Draws,
+    Empirical,
+    Mixtures,
+    Normals,
+    Support,
+)
+from howsure.topics.congruence.embedding import PLACES, lattice_nodes, lattice_runs
+
+Mode = Literal["exact", "samples"]
+Listed = tuple[FloatArray, FloatArray]
+"""Counts and their probabilities, shape (n, s) each."""
+
+LAWS = (Distribution, Samples)
+"""The beliefs that are predictive laws."""
+DRAWS = 5
+MOST_LISTED = 100_000
+MOST_SUPPORT = 4_000_000
+
+_TAIL = 1e-12  # left out at both ends of a law of counts
+_BUMPS = 2.0  # standard deviations that a run may span, of the law times the kernel
+_SHARPER = 2.0  # the kernel is taken to be so much narrower than y
+_STOP = 1e-10  # probability of a run at whose end the law stops
+_MISSED = 1e-5  # of probability: a law's own cdf may be that far from its own sum, a kink is more
+_WHOLE = 2.0**53  # counts above are not all numbers
+
+
+def embeds_exactly(evalset: EvalSet) -> bool:
+    """Whether the belief of every row has an exact embedding; raises as `law_of`."""
+    return _exact(evalset) is not None
+
+
+def belief_of(evalset: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:
+    """The predictive laws of an evaluation set in the form that congruence takes.
+
+    Normal laws, their mixtures, samples and laws of counts embed exactly. Counts are listed up to
+    100,000 in all. Wider laws, and mixtures of them, are summed by quadrature over runs of
+    counts (`howsure.topics.congruence.embedding`): for an output kernel half as wide as y's
+    standard deviation or wider, embeddings are right to about 1e-11, or as the law's
+    probabilities are. Those of every run are held against the law's own cdf: where they differ
+    by 1e-5 in a row, as for a law with kinks or gaps, counts are listed up to four million, and
+    past that there is no exact mode.
+    """
+    if mode == "exact":
+        found = _exact(evalset)
+        if found is None:
+            raise UnanswerableError("the distributions have no exact embedding")
+        return found
+    law, rng = law_of(evalset), child(seed, "congruence draws", evalset.model)
+    if isinstance(law, Samples):  # no member twice, so that y and the draws are exchangeable
+        order = np.argsort(rng.random(law.sorted_samples.shape), axis=1)[:, :draws]
+        return Draws(np.take_along_axis(law.sorted_samples, order, axis=1))
+    return Draws(law.sample(rng, draws))
+
+
+def law_of(evalset: EvalSet) -> Prediction:
+    """The predictive law of an evaluation set."""
+    for belief in evalset.beliefs:
+        if isinstance(belief, LAWS):
+            return belief
+    raise UnanswerableError("congruence needs a predictive distribution or samples")
+
+
+def _exact(evalset: EvalSet) -> Belief | None:
+    return exact_belief(law_of(evalset), float(np.std(evalset.y)) / _SHARPER)
+
+
+def exact_belief(law: Prediction, bandwidth: float) -> Belief | None:
+    """The exact embedding, where there is one; None for continuous laws other than normal."""
+    if isinstance(law, Samples):
+        return Empirical(law.sorted_samples)
+    assert isinstance(law, Distribution)
+    if law.discrete:
+        found = _counts(law, bandwidth)
+        return None if found is None else Support(*found)
+    parts = _parts(law)
+    if any(part.law.name != "norm" for _, part in parts):
+        return None
+    if len(parts) == 1:
+        return Normals(law.parameters["loc"], law.parameters["scale"])
+    return Mixtures(
+        np.stack([weight for weight, _ in parts], axis=1),
+        np.stack([part.parameters["loc"] for _, part in parts], axis=1),
+        np.stack([part.parameters["scale"] for _, part in parts], axis=1),
+    )
+
+
+def _parts(law: Distribution) -> list[tuple[FloatArray, Distribution]]:
+    """Weights and laws of what a mixture is made of, mixtures in it too; else the law alone."""
+    if not isinstance(law.law, MixtureLaw):
+        return [(np.ones(law.n), law)]
+    found: list[tuple[FloatArray, Distribution]] = []
+    for number, family in enumerate(law.law.parts, 1):
+        own = {name: law.parameters[f"{name}_{number}"] for name in family.parameters}
+        weight = law.parameters[f"weight_{number}"]
+        found += [(weight * share, part) for share, part in _parts(Distribution(family, own))]
+    return found
+
+
+def _counts(law: Distribution, bandwidth: float) -> Listed | None:
+    """Counts that stand for a law of counts; None where there would be too many."""
+    ends = law.quantile([_TAIL, 1.0 - _TAIL])
+    size = float((ends[:, 1] - ends[:, 0]).max() + 1.0) * law.n
+    if size <= MOST_LISTED:
+        return _listed(law, ends)
+    parts = _parts(law)
+    some = [_quadrature(part, bandwidth) for _, part in parts]
+    if all(one is not None for one in some):
+        together = [
+            (one[0], weight[:, None] * one[1])
+            for one, (weight, _) in zip(some, parts, strict=True)
+            if one is not None
+        ]
+        values, masses = (np.hstack(side) for side in zip(*together, strict=True))
+        if values.size <= MOST_SUPPORT:
+            return values, masses / masses.sum(axis=1, keepdims=True)
+    return _listed(law, ends) if size <= MOST_SUPPORT else None
+
+
+def _listed(law: Distribution, ends: FloatArray) -> Listed:
+    """All counts between the ends."""
+    width = int((ends[:, 1] - ends[:, 0]).max()) + 1
+    values = ends[:, :1] + np.arange(width)
+    masses = _masses(law, values)
+    return values, masses / masses.sum(axis=1, keepdims=True)
+
+
+def _quadrature(law: Distribution, bandwidth: float) -> Listed | None:
+    """Some counts with weights, or None where they are too many or too far off."""
+    ends = law.quantile([_TAIL, 1.0 - _TAIL])
+    low, high = ends.T
+    spread = law.law.sd(law.parameters)
+    if not (np.isfinite(spread).all() and np.abs(ends).max() < _WHOLE):
+        return None
+    spread = np.maximum(spread, 1.0)
+    with np.errstate(divide="ignore"):
+        longest = _BUMPS / np.hypot(1.0 / spread, 1.0 / np.float64(bandwidth))
+    if float(((high - low) / np.maximum(longest, 1.0)).max()) * law.n * PLACES > MOST_SUPPORT:
+        return None
+    stops = _masses(law, ends) * longest[:, None] > _STOP
+    starts, lengths = lattice_runs(
+        low, high, longest=longest, stops_below=stops[:, 0], stops_above=stops[:, 1]
+    )
+    values, weights = lattice_nodes(starts, lengths)
+    masses = weights * _masses(law, values.reshape(law.n, -1)).reshape(values.shape)
+    edges = np.concatenate([starts[:, :1], starts + lengths], axis=1) - 1.0
+    exact = np.diff(law.law.cdf(edges, _columns(law)), axis=1)
+    if np.abs(masses.sum(axis=2) - exact).sum(axis=1).max() > _MISSED:
+        return None
+    return values.reshape(law.n, -1), masses.reshape(law.n, -1)
+
+
+def _masses(law: Distribution, counts: FloatArray) -> FloatArray:
+    """Probabilities of counts, shape (n, s)."""
+    return np.asarray(np.exp(law.law.log_density(counts, _columns(law))))
+
+
+def _columns(law: Distribution) -> dict[str, FloatArray]:
+    return {name: value[:, None] for name, value in law.parameters.items()}

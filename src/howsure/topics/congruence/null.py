@@ -1,0 +1,487 @@
+"""What a perfectly congruent model would score: the null reference of a congruence error.
+
+A conditional congruence error is positive even for a perfect model, by an amount that depends
+on n, λ and the kernels. Here the outcomes are drawn from the predictions themselves, so that the
+model is right by construction, and the error is computed again. Of samples, the outcome and the m
+members are exchangeable: any of these m + 1 values is the outcome, judged with all m others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, check_fraction, to_host
+from howsure.core.brief import brief_repr
+from howsure.core.convert import check_whole
+from howsure.core.errors import InputError
+from howsure.core.progress import reported
+from howsure.core.rng import child
+from howsure.stats.namespace import Array
+from howsure.stats.ridge import Solution
+from howsure.topics.congruence.beliefs import Belief, Empirical, Mode, Sampled
+from howsure.topics.congruence.choices import as_outputs
+from howsure.topics.congruence.outputs import fit_outputs
+from howsure.topics.congruence.reference import CongruenceReference, checked_belief
+from howsure.topics.congruence.smoothing import largest_kernel, lengths
+
+Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike | Literal["exchange"]
+
+_COLUMNS = 1024  # right-hand sides solved together
+_BYTES = 1e9
+_ENOUGH = 10  # replicates as large as the observed error settle its p-value
+_WORK = 3.2e10  # multiplications that further replicates may cost: below 2 s of one core
+_OVERHEAD = 1500  # of a replicate, in points
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullReference:
+    """Errors of a model beside those that it would have if it were right.
+
+    Attributes
+    ----------
+    observed : float
+        Mean error of the model.
+    expected : float
+        Mean error expected of a right model at this n, λ and kernel.
+    upper : float
+        Its quantile at `level`.
+    range : tuple of float
+        Its central range at `level`.
+    p_value : float
+        Share of replicates with a mean error at least as large, the model's own counted in:
+        (1 + #)/(R + 1).
+    level : float
+        Level of the quantiles.
+    replicates : ndarray of float, shape (R,)
+        Mean errors of the replicates.
+    stopped : bool
+        Whether the cost of further replicates, not their outcome, ended them.
+    point_observed, point_expected, point_upper, point_p_value : ndarray of float, shape (g,)
+        The same at each evaluation point, by the replicates of the start. The p-values are not
+        adjusted for their number.
+    near : NearErrors, optional
+        The errors of the reference rows around each point alone.
+    """
+
+    observed: float
+    expected: float
+    upper: float
+    range: tuple[float, float]
+    p_value: float
+    level: float
+    replicates: FloatArray
+    stopped: bool
+    point_observed: FloatArray
+    point_expected: FloatArray
+    point_upper: FloatArray
+    point_p_value: FloatArray
+    near: NearErrors | None = None
+
+    __repr__ = brief_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearErrors:
+    """Errors of the reference rows around each point, beside those that a right model would have.
+
+    A congruence error is smooth: where a model is wrong, the errors of right rows far from there
+    rise with it, beyond those of a model that is right throughout. These are of rows around a
+    point alone: ‖Σ_i w_i (φ(y_i) − μ_i)‖ with given weights.
+    """
+
+    observed: float  # mean error of the model
+    replicates: FloatArray  # shape (R,): means of right models
+    # shape (g,): of each point
+    point_observed: FloatArray
+    point_p_value: FloatArray
+    # shape (S,): means of models that are right but for a bias of half their spread; empty if not
+    # made
+    shifted: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    __repr__ = brief_repr
+
+    @property
+    def p_value(self) -> float:
+        """Of the mean error."""
+        larger = int((self.replicates >= self.observed).sum())
+        return (1 + larger) / (len(self.replicates) + 1)
+
+    @property
+    def power(self) -> float:
+        """Share of the shifted models that a test at 5 % finds."""
+        limit = np.quantile(self.replicates, 0.95, method="higher")
+        return float((self.shifted > limit).mean()) if len(self.shifted) else 0.0
+
+
+def null_reference(
+    reference: CongruenceReference,
+    grid: npt.ArrayLike | None = None,
+    *,
+    outcomes: Outcomes | None = None,
+    replicates: int = 199,
+    most: int | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    near: Any = None,
+) -> NullReference:
+    """Compare a model's errors with those of the same model in a world where it is right.
+
+    Parameters
+    ----------
+    reference : CongruenceReference
+        Fitted on labelled rows; its kernels, system and embeddings are used again.
+    grid : array-like of shape (g, d), optional
+        Where to evaluate; by default the reference inputs.
+    outcomes : callable, array-like or "exchange", optional
+        Outcomes drawn from the predictions: a function of a random generator that returns
+        shape (n,) or (n, p), or an array of shape (n, R) or (n, R, p). By default they are
+        drawn from the exact belief; in samples mode they must be given, and the Monte-Carlo
+        draws of the reference stay as they are. ``exchange``, the default for `Empirical`, lets
+        y change places with one of its row's samples, or stay, each with chance 1/(m + 1).
+    replicates : int
+        R, for a function or by default.
+    most : int, optional
+        Replicates of a function, of a belief or by exchange go on to so many while fewer than 10
+        have a mean error as large as the model's, and while they cost less than about 2 s. By
+        default they end at R.
+    level : float
+        Level of the upper quantiles.
+    seed : int
+        Seed of the draws.
+    near : ndarray or sparse array of float, shape (g, n), optional
+        Weights of the reference rows around each point, for `NullReference.near`.
+
+    Returns
+    -------
+    NullReference
+
+    Raises
+    ------
+    InputError
+        If a shape does not fit, there are no replicates, or outcomes are needed and not given.
+
+    Notes
+    -----
+    The p-value tests that every outcome was drawn from its prediction, independently of the
+    others; of samples, that y and the members of its row are exchangeable. Members that are put in
+    y's place while y is left out would be nearer to each other than to y: with few of them a right
+    model would be rejected in 15 to 24 % at 5 %. Stopping at 10 is that of Besag and Clifford 1991.
+    Bandwidths stay those of the observed outcomes: with a rule (not a number) for the
+    output bandwidth the test is exact only up to that. The system is factored once; each
+    replicate adds right-hand sides.
+
+    Examples
+    --------
+    >>> from howsure.topics.congruence.beliefs import Normals
+    >>> x = np.linspace(0.0, 6.0, 200)
+    >>> y = np.cos(x) + 0.5 * child(0, "doc").standard_normal(200)
+    >>> wrong = CongruenceReference(x, y, Normals(np.sin(x), np.full(200, 0.5)))
+    >>> found = null_reference(wrong, replicates=99)
+    >>> found.observed > found.upper, found.p_value
+    (True, 0.01)
+    """
+    check_fraction(level, "level")
+    points = reference.points(grid)
+    observed = lengths(reference.vectors(points, reference.solution()))
+    mean = float(observed.mean())
+    worlds = _differences(reference, outcomes, replicates, seed)
+    around: list[FloatArray] = []
+    if near is not None:
+        worlds = _noting(worlds, near, around)
+    null = np.array(list(_errors(reference, points, worlds)))
+    means = null.mean(axis=1)
+    affordable = len(means)
+    if most is not None:
+        check_whole(most, "most", replicates)
+        width = max(1, reference.target.shape[1])
+        work = len(reference.y) * (len(observed) + _OVERHEAD) * width
+        affordable = min(most, replicates + int(_WORK / work))
+    larger = int((means >= mean).sum())
+    while larger < _ENOUGH and len(means) < affordable:
+        size = min(_at_once(reference), affordable - len(means))
+        worlds = _differences(reference, outcomes, size, seed, first=len(means))
+        fresh = [each.mean() for each in _errors(reference, points, worlds)]
+        means = np.append(means, fresh)
+        larger = int((means >= mean).sum())
+    ends = np.quantile(means, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
+    return NullReference(
+        observed=mean,
+        expected=float(means.mean()),
+        upper=float(np.quantile(means, level)),
+        range=(float(ends[0]), float(ends[1])),
+        p_value=(1 + larger) / (len(means) + 1),
+        level=level,
+        replicates=means,
+        stopped=most is not None and affordable < most and larger < _ENOUGH,
+        point_observed=observed,
+        point_expected=null.mean(axis=0),
+        point_upper=np.quantile(null, level, axis=0),
+        point_p_value=(1 + (null >= observed).sum(axis=0)) / (len(null) + 1),
+        near=None if near is None else _near(lengths(near @ reference.target), np.array(around)),
+    )
+
+
+def _noting(
+    differences: Iterator[FloatArray], weights: Any, errors: list[FloatArray]
+) -> Iterator[FloatArray]:
+    """The differences as they are, after noting their weighted errors."""
+    for difference in differences:
+        errors.append(lengths(weights @ difference))
+        yield difference
+
+
+def _near(observed: FloatArray, null: FloatArray) -> NearErrors:
+    return NearErrors(
+        observed=float(observed.mean()),
+        replicates=null.mean(axis=1),
+        point_observed=observed,
+        point_p_value=(1 + (null >= observed).sum(axis=0)) / (len(null) + 1),
+    )
+
+
+def _errors(
+    reference: CongruenceReference, points: Array | None, differences: Iterator[FloatArray]
+) -> Iterator[FloatArray]:
+    """Errors at the points in worlds with these differences; many are solved together."""
+    for batch in _batches(differences, len(reference.y)):
+        solution = reference.system.solve(np.hstack(batch))
+        vectors = reference.vectors(points, solution)
+        edges = np.cumsum([part.shape[1] for part in batch])[:-1]
+        yield from (lengths(part) for part in np.split(vectors, edges, axis=1))
+
+
+def _differences(
+    reference: CongruenceReference,
+    outcomes: Outcomes | None,
+    replicates: int,
+    seed: int,
+    *,
+    first: int = 0,
+) -> Iterator[FloatArray]:
+    belief, y = reference.belief, reference.y
+    exchanged = isinstance(outcomes, str) or (outcomes is None and isinstance(belief, Empirical))
+    if not exchanged:
+        for drawn in _outcomes(reference, outcomes, replicates, seed, first):
+            yield reference.outputs.difference(drawn)[0]
+        return
+    if outcomes not in (None, "exchange") or not isinstance(belief, Sampled):
+        raise InputError(
+            f"outcomes may be 'exchange' beside samples only, got {outcomes!r} beside "
+            f"{type(belief).__name__}"
+        )
+    check_whole(replicates, "replicates")
+    members = belief.samples.shape[1]
+    for number in reported(range(first, first + replicates), "null reference"):
+        place = child(seed, "congruence null", number).integers(0, members + 1, len(y))
+        other = belief.samples[np.arange(len(y)), np.minimum(place, members - 1)]
+        drawn = np.where((place == members)[:, None], y, other)
+        yield reference.outputs.exchanged(drawn, y, members)
+
+
+def _outcomes(
+    reference: CongruenceReference,
+    outcomes: Outcomes | None,
+    replicates: int,
+    seed: int,
+    first: int,
+) -> Iterator[FloatArray]:
+    rows, width = reference.y.shape
+    if outcomes is not None and not callable(outcomes):
+        array = np.asarray(to_host(outcomes, "outcomes"))
+        if array.ndim not in (2, 3) or array.shape[1] == 0:
+            raise InputError(
+                f"outcomes must have shape (n, R) or (n, R, p), got shape {array.shape}"
+            )
+        cube = array[:, :, None] if array.ndim == 2 else array
+        for column in reported(range(cube.shape[1]), "null reference"):
+            yield as_outputs(cube[:, column], "outcomes", length=rows, columns=width)
+        return
+    check_whole(replicates, "replicates")
+    for number in reported(range(first, first + replicates), "null reference"):
+        rng = child(seed, "congruence null", number)
+        drawn = reference.belief.draw(rng) if outcomes is None else outcomes(rng)
+        yield as_outputs(drawn, "outcomes", length=rows, columns=width)
+
+
+def _at_once(reference: CongruenceReference) -> int:
+    """Replicates that are solved together."""
+    return max(1, _columns(len(reference.y)) // max(1, int(reference.target.shape[1])))
+
+
+def _columns(rows: int) -> int:
+    return max(1, min(_COLUMNS, int(_BYTES / (8 * rows))))
+
+
+def _batches(items: Iterator[FloatArray], rows: int) -> Iterator[list[FloatArray]]:
+    """Group right-hand sides so that a system is solved for about a thousand at once."""
+    limit = _columns(rows)
+    batch: list[FloatArray] = []
+    for item in items:
+        if batch and sum(part.shape[1] for part in batch) + item.shape[1] > limit:
+            yield batch
+            batch = []
+        batch.append(item)
+    yield batch
+
+
+# ---- mean conditional congruence error with its two uncertainties: Monte-Carlo and data ----------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanCCE:
+    """Mean error over evaluation points, and how much it varies.
+
+    Attributes
+    ----------
+    mean : float
+        On the data as they are, averaged over Monte-Carlo repeats.
+    monte_carlo_sd : float
+        Standard deviation over repeats of the Monte-Carlo draws on the data as they are; 0 in
+        exact mode, NaN with a single set of draws.
+    data_sd : float
+        Standard deviation over bootstrap samples (and repeats within): the standard error.
+    coefficient_of_variation : float
+        data_sd / mean.
+    mode : {"exact", "samples"}
+        How beliefs were embedded.
+    repeats : ndarray of float, shape (K,)
+        Mean errors on the data as they are, one for each set of draws.
+    bootstraps : ndarray of float, shape (B, K)
+        Mean errors on the bootstrap samples.
+    """
+
+    mean: float
+    monte_carlo_sd: float
+    data_sd: float
+    coefficient_of_variation: float
+    mode: Mode
+    repeats: FloatArray
+    bootstraps: FloatArray
+
+    __repr__ = brief_repr
+
+
+def mean_cce(
+    reference: CongruenceReference,
+    grid: npt.ArrayLike | None = None,
+    *,
+    repeats: Sequence[Belief] = (),
+    bootstraps: int = 10,
+    seed: int = 0,
+) -> MeanCCE:
+    """Mean conditional congruence error with its Monte-Carlo and data uncertainty.
+
+    Parameters
+    ----------
+    reference : CongruenceReference
+        Fitted on labelled rows.
+    grid : array-like of shape (g, d), optional
+        Where to evaluate; by default the reference inputs.
+    repeats : sequence of Belief, optional
+        Further Monte-Carlo draws of the same beliefs, in samples mode.
+    bootstraps : int
+        Bootstrap samples of the reference rows, two or more. The grid is resampled as well:
+        with the reference rows where it is those rows, else on its own.
+    seed : int
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    MeanCCE
+
+    Raises
+    ------
+    InputError
+        If a repeat does not fit the reference, differs in mode or number of draws, or there
+        are fewer than two bootstrap samples.
+
+    Notes
+    -----
+    What is used again. For repeats: everything, the system and its factors; a repeat only adds
+    right-hand sides. For a bootstrap sample: the output vectors, the kernel matrix and its
+    low-rank factor, since repeated rows enter as counts c in (√c K √c + nλI) with the same K.
+    The spectrum of a smooth kernel too, where a null has found it. Not the Cholesky factor: counts
+    change the matrix by full rank, so a direct solve factors anew for each bootstrap sample, and
+    the iterative one only takes new steps. A Nyström system keeps its landmarks and passes over
+    the rows anew. Bandwidths stay those of the data. Repeated rows carry less information than new
+    ones, so bootstrap means lie above the mean itself; only their spread is used.
+
+    References
+    ----------
+    Young et al. (2025), section 4.5: ten bootstrap samples of five sets of draws.
+
+    Examples
+    --------
+    >>> from howsure.topics.congruence.beliefs import Normals
+    >>> x = np.linspace(0.0, 6.0, 200)
+    >>> y = np.cos(x) + 0.5 * child(0, "doc").standard_normal(200)
+    >>> reference = CongruenceReference(x, y, Normals(np.cos(x), np.full(200, 0.5)))
+    >>> found = mean_cce(reference)
+    >>> 0.0 < found.data_sd < found.mean, found.monte_carlo_sd
+    (True, 0.0)
+    """
+    check_whole(bootstraps, "bootstraps", 2)
+    points = reference.points(grid)
+    targets = [reference.target, *(_target(reference, belief) for belief in repeats)]
+    stacked = np.hstack(targets)
+    edges = np.cumsum([target.shape[1] for target in targets])[:-1]
+    rows = len(reference.y)
+
+    def means(solution: Solution, shares: FloatArray | None) -> FloatArray:
+        vectors = reference.vectors(points, solution)
+        parts: list[Array] = np.split(vectors, edges, axis=1)
+        return np.array([np.average(lengths(part), weights=shares) for part in parts])
+
+    plain = means(reference.system.solve(stacked) if repeats else reference.solution(), None)
+    resampled = []
+    for number in reported(range(bootstraps), "bootstrap"):
+        rng = child(seed, "congruence bootstrap", number)
+        counts = _counts(rng, rows)
+        shares = counts if points is None else _counts(rng, len(points))
+        resampled.append(means(reference.system.solve(stacked, counts), shares))
+    spread = np.array(resampled)
+    mean, data_sd = float(plain.mean()), float(spread.std(ddof=1))
+    return MeanCCE(
+        mean=mean,
+        monte_carlo_sd=_monte_carlo(reference.belief.mode, plain),
+        data_sd=data_sd,
+        coefficient_of_variation=data_sd / mean if mean else math.nan,
+        mode=reference.belief.mode,
+        repeats=plain,
+        bootstraps=spread,
+    )
+
+
+def _target(reference: CongruenceReference, belief: Belief) -> FloatArray:
+    first = reference.belief
+    checked_belief(belief, reference.y)
+    if belief.mode != first.mode or belief.draws != first.draws:
+        raise InputError(
+            "repeats must be in the reference's mode with as many draws, got "
+            f"{belief.mode} with {belief.draws} beside {first.mode} with {first.draws}"
+        )
+    options = reference.system.options
+    peak = largest_kernel(reference.inputs.kernel, reference.inputs.rows)
+    return fit_outputs(
+        reference.output_kernel,
+        reference.y,
+        belief,
+        tolerance=options.accuracy * reference.regularization / (2.0 * peak),
+        options=options,
+    )[1]
+
+
+def _counts(rng: np.random.Generator, rows: int) -> FloatArray:
+    return np.bincount(rng.integers(0, rows, rows), minlength=rows).astype(np.float64)
+
+
+def _monte_carlo(mode: Mode, repeats: FloatArray) -> float:
+    if mode == "exact":
+        return 0.0
+    return float(repeats.std(ddof=1)) if len(repeats) > 1 else math.nan

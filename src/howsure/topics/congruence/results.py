@@ -1,0 +1,205 @@
+"""What measures of congruence return, and which of them may be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from howsure.core.arrays import FloatArray
+from howsure.core.brief import brief_repr
+from howsure.core.errors import InputError
+from howsure.topics.congruence.beliefs import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostics:
+    """How a value was computed, and how far off it may be.
+
+    Attributes
+    ----------
+    solver : str
+        What solved the regularised system.
+    rank : int
+        Length of the vectors that stand for outputs.
+    landmarks : int
+        Landmark rows of a Nyström approximation; 0 without one.
+    iterations : int
+        Products with the kernel matrix that conjugate gradients took.
+    residual : float
+        Relative residual of the system, measured; NaN for Nyström.
+    squared_error : float
+        Bound, over all evaluation points, of the error of a *squared* value; NaN for Nyström.
+    typical_error, largest_error : float
+        Of the values of a Nyström approximation, estimated on a sample: root mean square, and
+        maximum; 0 without one.
+    note : str
+        What limits the value, if anything.
+    """
+
+    solver: str
+    rank: int
+    landmarks: int = 0
+    iterations: int = 0
+    residual: float = math.nan
+    squared_error: float = math.nan
+    typical_error: float = 0.0
+    largest_error: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MCMD:
+    """Maximum conditional mean discrepancy of two samples at evaluation points.
+
+    Attributes
+    ----------
+    values : ndarray of float, shape (g,)
+        Not squared; zero or more, lower is more alike, in units of the output kernel's root.
+    n : tuple of int
+        Sizes of the two samples.
+    regularization : tuple of float
+        λ of the two samples.
+    kernel, output_kernel : str
+        Names and constants.
+    diagnostics : Diagnostics
+        How the values were computed.
+    """
+
+    values: FloatArray
+    n: tuple[int, int]
+    regularization: tuple[float, float]
+    kernel: str
+    output_kernel: str
+    diagnostics: Diagnostics
+
+    __repr__ = brief_repr
+
+    @property
+    def mean(self) -> float:
+        """Mean over the evaluation points."""
+        return float(self.values.mean())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CCE:
+    """Conditional congruence error of a model at evaluation points.
+
+    Attributes
+    ----------
+    values : ndarray of float, shape (g,)
+        Zero or more, lower is better, in units of the output kernel's root.
+    mode : {"exact", "samples"}
+        How beliefs were embedded.
+    draws : int
+        Monte-Carlo draws for each row; 0 in exact mode.
+    n : int
+        Labelled reference rows.
+    regularization : float
+        λ.
+    kernel, output_kernel : str
+        Names and constants.
+    diagnostics : Diagnostics
+        How the values were computed.
+    """
+
+    values: FloatArray
+    mode: Mode
+    draws: int
+    n: int
+    regularization: float
+    kernel: str
+    output_kernel: str
+    diagnostics: Diagnostics
+
+    __repr__ = brief_repr
+
+    @property
+    def mean(self) -> float:
+        """Mean over the evaluation points."""
+        return float(self.values.mean())
+
+    @property
+    def options(self) -> Mapping[str, str | float]:
+        """The choices that decided the values; equal for values that may be compared."""
+        return MappingProxyType(
+            {
+                "mode": self.mode,
+                "draws": self.draws,
+                "n": self.n,
+                "regularization": self.regularization,
+                "kernel": self.kernel,
+                "output_kernel": self.output_kernel,
+            }
+        )
+
+
+def require_comparable(*results: CCE) -> None:
+    """Refuse to compare conditional congruence errors that were computed differently.
+
+    Values have meaning only beside values of the same mode, number of draws, kernels,
+    regularisation and number of reference rows.
+
+    Parameters
+    ----------
+    *results : CCE
+        What is to be compared.
+
+    Raises
+    ------
+    InputError
+        If a choice differs, saying which.
+
+    Examples
+    --------
+    >>> result = CCE(values=np.zeros(1), mode="exact", draws=0, n=2, regularization=0.1,
+    ...              kernel="rbf", output_kernel="rbf",
+    ...              diagnostics=Diagnostics(solver="cholesky", rank=1))
+    >>> require_comparable(result, result)
+    """
+    for result in results[1:]:
+        for name, value in results[0].options.items():
+            other = result.options[name]
+            if other != value:
+                raise InputError(
+                    "conditional congruence errors must be computed alike to be compared, got "
+                    f"{name} {value} beside {name} {other}"
+                )
+
+
+def difference(first: CCE, second: CCE) -> FloatArray:
+    """Difference of two models' errors, first − second, at each evaluation point.
+
+    Parameters
+    ----------
+    first, second : CCE
+        Of two models, computed alike at the same points.
+
+    Returns
+    -------
+    ndarray of float, shape (g,)
+        Negative where the first model is the more congruent.
+
+    Raises
+    ------
+    InputError
+        If they may not be compared, or have different numbers of points.
+
+    Examples
+    --------
+    >>> result = CCE(values=np.array([0.2]), mode="exact", draws=0, n=2, regularization=0.1,
+    ...              kernel="rbf", output_kernel="rbf",
+    ...              diagnostics=Diagnostics(solver="cholesky", rank=1))
+    >>> difference(result, result).tolist()
+    [0.0]
+    """
+    require_comparable(first, second)
+    if len(first.values) != len(second.values):
+        raise InputError(
+            "conditional congruence errors must be at the same points, got "
+            f"{len(first.values)} and {len(second.values)}"
+        )
+    return np.asarray(first.values - second.values)

@@ -1,0 +1,586 @@
+"""Conditional congruence of an evaluation set: is the belief right at every input, and where not?
+
+Needs inputs (an embedding) beside the beliefs. One mode serves all models of a comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.brief import brief_repr
+from howsure.core.errors import InputError, UnanswerableError, attempt
+from howsure.core.formats import number
+from howsure.core.layouts import UNIT, Axis, Companion, Layout
+from howsure.core.progress import part_of, report_progress
+from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.rng import child, row_keys
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.metric import (
+    POSITIVE,
+    Form,
+    Metric,
+    Question,
+    Topic,
+    itself,
+)
+from howsure.engine.recording import record_of
+from howsure.engine.wording import small
+from howsure.predictions import EvalSet, Prediction, Samples
+from howsure.stats.bootstrap import subsample
+from howsure.stats.estimate import Z_95, Estimate
+from howsure.stats.kernels import normalize_rows
+from howsure.topics.congruence import (
+    CongruenceReference,
+    NullReference,
+    mean_cce,
+    null_reference,
+)
+from howsure.topics.congruence.choices import choose_kernel
+from howsure.topics.congruence.examples import (
+    MapLayout,
+    extremes,
+    extremes_table,
+    map_table,
+    rejection_curves,
+    tree_table,
+)
+from howsure.topics.congruence.laws import (
+    DRAWS,
+    Mode,
+    belief_of,
+    embeds_exactly,
+    law_of,
+)
+from howsure.topics.congruence.null import Outcomes
+from howsure.topics.congruence.skce import skce_of_part
+from howsure.topics.congruence.smoothing import lengths
+
+if TYPE_CHECKING:
+    from howsure.engine.view import View
+
+__all__ = [
+    "CongruenceOptions",
+    "CongruenceReport",
+    "Mode",
+    "assess_congruence",
+    "belief_of",
+    "congruence_mode",
+    "fitted_reference",
+    "reference_places",
+    "reference_rows",
+    "right_model",
+    "unanswered",
+]
+
+MOST_ROWS = 2_000
+REPLICATES = 199
+MOST_REPLICATES = 9_999
+MONITORED = 99
+SHIFTED = 50
+BOOTSTRAPS = 10
+WIDE = 16
+MOST_GROUP_LABELS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CongruenceOptions:
+    """The choices behind a conditional congruence error.
+
+    Examples
+    --------
+    >>> CongruenceOptions(bandwidth=1.0, draws=1).regularization
+    0.1
+    """
+
+    # of the inputs, as in `howsure.topics.congruence.cce`; `auto` is `polynomial` for inputs of
+    # more than 16 columns and `rbf` otherwise, or the one that a named bandwidth belongs to
+    kernel: str = "auto"
+    bandwidth: str | float | None = None  # of the kernel of the inputs; a number is γ
+    regularization: float = 0.1  # λ
+    # ℓ, draws a row. By default the exact embedding where every belief has one, and 5 draws
+    # otherwise.
+    draws: int | None = None
+    # {"inputs", "pca", "t-sne"}: of the map; `inputs` are the two numeric ones along which errors
+    # differ most
+    layout: MapLayout = "inputs"
+
+    def __post_init__(self) -> None:
+        if self.draws is not None and (isinstance(self.draws, bool) or self.draws < 1):
+            raise InputError(f"draws must be at least 1, got {self.draws!r}")
+        if not (math.isfinite(self.regularization) and self.regularization > 0):
+            raise InputError(f"regularization must be positive, got {self.regularization!r}")
+        if isinstance(self.bandwidth, (int, float)) and not self.bandwidth > 0:
+            raise InputError(f"bandwidth must be positive, got {self.bandwidth!r}")
+        if self.layout not in ("inputs", "pca", "t-sne"):
+            raise InputError(f"layout must be inputs, pca or t-sne, got {self.layout!r}")
+        choose_kernel(self.kernel_for(1), self.bandwidth, np.array([[0.0], [1.0]]), "x")
+
+    def kernel_for(self, width: int) -> str:
+        """The kernel for inputs of so many columns."""
+        if self.kernel != "auto":
+            return self.kernel
+        if isinstance(self.bandwidth, str):
+            return "polynomial" if self.bandwidth == "inverse-width" else "rbf"
+        return "polynomial" if width > WIDE else "rbf"
+
+
+_PLAIN = CongruenceOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class CongruenceReport:
+    """What conditional congruence tells of one model: its record, and where it is wrong."""
+
+    record: Record  # the mean error beside that of a right model
+    tables: tuple[Table, ...] = ()  # `cce_map`, `cce_rows` and `cce_tree`
+    curves: tuple[Curve, ...] = ()  # rejection by the error
+    # shape (k,): where the rows of `cce_rows` stand in the evaluation set
+    places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    __repr__ = brief_repr
+
+
+def congruence_mode(
+    evalsets: Sequence[EvalSet],
+    draws: int | None = None,
+    *,
+    seed: int = 0,
+    everything: bool = False,
+) -> Mode:
+    """The mode that serves all models: exact where every belief that is used embeds exactly."""
+    exact = all(embeds_exactly(_used(evalset, seed, everything=everything)) for evalset in evalsets)
+    return "exact" if exact and draws is None else "samples"
+
+
+def assess_congruence(
+    evalset: EvalSet,
+    mode: Mode,
+    *,
+    seed: int = 0,
+    everything: bool = False,
+    options: CongruenceOptions = _PLAIN,
+    beside: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> CongruenceReport:
+    """Mean CCE beside that of a perfectly congruent model, and where the model is wrong."""
+    with part_of(f"congruence of {evalset.model}"):
+        return attempt(
+            f"mean_cce of {evalset.model}",
+            lambda: _assessed(evalset, mode, seed, everything, options, beside or {}),
+            lambda reason: unanswered(evalset, reason),
+        )
+
+
+def unanswered(evalset: EvalSet, reason: str) -> CongruenceReport:
+    """The report of a set without an answer."""
+    return CongruenceReport(_record(evalset, Estimate(math.nan, reason=reason)))
+
+
+def _assessed(
+    evalset: EvalSet,
+    mode: Mode,
+    seed: int,
+    everything: bool,
+    options: CongruenceOptions,
+    beside: Mapping[str, npt.NDArray[Any]],
+) -> CongruenceReport:
+    rows = reference_places(evalset, seed=seed, everything=everything)
+    part = evalset if len(rows) == evalset.n else evalset.take(rows)
+    report_progress("reference", 0, 4)
+    reference = fitted_reference(part, mode, seed=seed, options=options)
+    reference.solution()
+    report_progress("a perfect model's errors", 1, 4)
+    null = right_model(
+        reference, part, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
+    )
+    report_progress("bootstrap", 2, 4)
+    spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
+    score = reference.score()
+    found = Estimate(
+        null.observed,
+        null=null.expected,
+        details={**score.options, "draws": float(score.draws), **_describe_null(null)},
+        error=spread.data_sd,
+        null_lower=null.range[0],
+        null_upper=null.range[1],
+        p=null.p_value,
+        n=part.n,
+    )
+    record = _record(evalset, found)
+    report_progress(f"{options.layout} map, rows, tree", 3, 4)
+    places = extremes(score.values)
+    known = {name: value[rows] for name, value in beside.items()}
+    makers: dict[str, Callable[[], Table | None]] = {
+        "map": lambda: map_table(
+            np.asarray(reference.inputs.rows, dtype=np.float64),
+            score.values,
+            null,
+            part.row_names(),
+            second=("y", part.y),
+            features=part.features,
+            layout=options.layout,
+            model=part.model,
+            seed=seed,
+        ),
+        "extreme rows": lambda: extremes_table(part, score.values, places, known),
+        "tree": lambda: _explained(part, score.values, mode, seed, options, null.p_value <= 0.05),
+    }
+    made = [
+        attempt(f"{name} of congruence of {evalset.model}", maker, lambda _: None)
+        for name, maker in makers.items()
+    ]
+    report_progress("done", 4, 4)
+    curves: tuple[Curve, ...] = attempt(
+        f"rejection by congruence of {evalset.model}",
+        partial(rejection_curves, part, score.values),
+        lambda _: (),
+    )
+    tables = tuple(table for table in made if table is not None)
+    return CongruenceReport(record, tables, curves, rows[places])
+
+
+def reference_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
+    """The rows that a reference is fitted on: all, or 2,000 chosen by their content."""
+    rows = reference_places(evalset, seed=seed, everything=everything)
+    return evalset if len(rows) == evalset.n else evalset.take(rows)
+
+
+def reference_places(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> IntArray:
+    """Where the rows of `reference_rows` stand, in rising order; errors as there."""
+    if evalset.embedding is None:
+        raise UnanswerableError("congruence needs inputs: features or an embedding")
+    if evalset.weights is not None or evalset.cluster is not None:
+        raise UnanswerableError("congruence needs independent, unweighted rows")
+    law_of(evalset)
+    return _places(evalset, seed, everything=everything)
+
+
+def support_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
+    """The same of a reference whose predictions need state no distribution."""
+    if evalset.weights is not None or evalset.cluster is not None:
+        raise UnanswerableError("a reference needs independent, unweighted rows")
+    return evalset.take(_places(evalset, seed, everything=everything))
+
+
+def _places(evalset: EvalSet, seed: int, *, everything: bool) -> IntArray:
+    if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
+        return np.arange(evalset.n)
+    return _chosen(evalset.y, evalset.embedding, seed)
+
+
+def _chosen(y: FloatArray, embedding: FloatArray, seed: int) -> IntArray:
+    keys = row_keys(y, embedding)
+    return np.sort(subsample(keys, MOST_ROWS, seed=seed, name="congruence"))
+
+
+def _used(evalset: EvalSet, seed: int, *, everything: bool) -> EvalSet:
+    """The rows of `reference_places`; all of a set that has no answer."""
+    if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
+        return evalset
+    return evalset.take(_chosen(evalset.y, evalset.embedding, seed))
+
+
+def fitted_reference(
+    evalset: EvalSet,
+    mode: Mode,
+    *,
+    seed: int = 0,
+    options: CongruenceOptions = _PLAIN,
+) -> CongruenceReference:
+    """Fit a reference on labelled rows; it scores any inputs without labels."""
+    assert evalset.embedding is not None
+    belief = belief_of(evalset, mode, seed=seed, draws=options.draws or DRAWS)
+    return CongruenceReference(
+        evalset.embedding,
+        evalset.y,
+        belief,
+        kernel=options.kernel_for(evalset.embedding.shape[1]),
+        bandwidth=options.bandwidth,
+        regularization=options.regularization,
+    )
+
+
+def right_model(
+    reference: CongruenceReference,
+    evalset: EvalSet,
+    mode: Mode,
+    *,
+    grid: FloatArray | None = None,
+    seed: int = 0,
+    replicates: int = MONITORED,
+    most: int | None = None,
+    near: Any = None,
+) -> NullReference:
+    """What the errors would be if every y were drawn from its belief."""
+    law = law_of(evalset)
+    outcomes: Outcomes | None = None
+    if mode == "samples":
+        outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, evalset.model, seed)
+    found = null_reference(
+        reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed, near=near
+    )
+    if found.near is None:
+        return found
+    return replace(found, near=replace(found.near, shifted=_shifted(reference, law, near, seed)))
+
+
+def _shifted(reference: CongruenceReference, law: Prediction, near: Any, seed: int) -> FloatArray:
+    """Mean errors near points where y lies half a spread above what the law says, world by world.
+
+    Half the distance from the median to the 84th percentile is half an sd of a normal law, and
+    laws without an sd have it too.
+    """
+    drawn = law.sample(child(seed, "congruence shifted"), SHIFTED)
+    low, high = np.quantile(drawn, [0.16, 0.84], axis=1)
+    moved = drawn + 0.25 * (high - low)[:, None]
+    worlds = (reference.outputs.difference(world[:, None])[0] for world in moved.T)
+    return np.array([lengths(near @ world).mean() for world in worlds])
+
+
+def _drawn(law: Prediction, model: str, seed: int) -> Callable[[np.random.Generator], FloatArray]:
+    """Outcomes one world at a time, drawn a hundred worlds at once."""
+
+    def worlds() -> Iterator[FloatArray]:
+        for block in count():
+            yield from law.sample(child(seed, "congruence null", model, block), 100).T
+
+    source = worlds()
+    return lambda _: next(source)
+
+
+def _describe_null(null: NullReference) -> dict[str, str | float]:
+    told: dict[str, str | float] = {"null_draws": float(len(null.replicates))}
+    if null.stopped:
+        told["null_stopped"] = "further draws would take more than 2 s"
+    return told
+
+
+def _record(evalset: EvalSet, estimate: Estimate) -> Record:
+    return record_of(_ENTRIES[0], estimate, evalset, source="embedding")
+
+
+def _explained(
+    evalset: EvalSet,
+    values: FloatArray,
+    mode: Mode,
+    seed: int,
+    options: CongruenceOptions,
+    proven: bool,
+) -> Table | None:
+    """The tree of errors. Groups that are no inputs count as inputs here.
+
+    An error given the inputs alone is an average over groups, so that a group in which the model
+    is wrong would stay unseen wherever its inputs are those of the others.
+    """
+    new = {name: group for name, group in evalset.groups.items() if name not in evalset.features}
+    if not new or evalset.n < 100:
+        return tree_table(evalset, values, seed, proven)
+    assert evalset.embedding is not None
+    kernel = options.kernel_for(evalset.embedding.shape[1])
+    reference = CongruenceReference(
+        _with_groups(evalset.embedding, [group.values() for group in new.values()], kernel),
+        evalset.y,
+        belief_of(evalset, mode, seed=seed, draws=options.draws or DRAWS),
+        kernel=kernel,
+        regularization=options.regularization,
+    )
+    notes = f"CCE given the inputs and {', '.join(new)}."
+    with part_of("groups"):
+        errors = reference.score().values
+    return tree_table(evalset, errors, seed, proven, notes)
+
+
+def _with_groups(
+    embedding: FloatArray, groups: Sequence[npt.NDArray[Any]], kernel: str
+) -> FloatArray:
+    """Inputs beside indicators of the common labels of groups, both of like weight."""
+    unit = kernel == "polynomial" and embedding.shape[1] > 1
+    rows = np.asarray(normalize_rows(embedding, "embedding")) if unit else embedding
+    parts = [rows]
+    for values in groups:
+        texts = values.astype(str)
+        labels, counts = np.unique(texts, return_counts=True)
+        kept = labels[np.argsort(-counts, kind="stable")][:MOST_GROUP_LABELS]
+        marks = (texts[:, None] == kept).astype(np.float64)
+        if unit:
+            parts.append(marks / math.sqrt(len(groups)))
+        elif (spread := float(marks.var(axis=0).sum())) > 0:
+            parts.append(marks * math.sqrt(float(rows.var(axis=0).mean()) / spread))
+    return np.hstack(parts)
+
+
+def _skce(view: View, _: float) -> Estimate:
+    held = view.evalset
+    try:
+        law = law_of(held)
+    except UnanswerableError:
+        raise UnanswerableError("SKCE needs a predictive distribution or samples") from None
+    weights = held.weights
+    if held.units is not None or (weights is not None and weights.kind != "frequency"):
+        raise UnanswerableError("SKCE needs independent rows without importance weights")
+    view.told("skce", law.kind)
+    return skce_of_part(
+        held.y,
+        law,
+        None if weights is None else weights.values,
+        everything="skce" in view.slow,
+        confidence=view.confidence,
+        seed=view.seed,
+    )
+
+
+_ENTRIES = (
+    Metric(
+        name="mean_cce",
+        title="Mean conditional congruence error (CCE)",
+        synonyms=("MCCE", "conditional congruence error", "congruence"),
+        question=Question.CONGRUENCE,
+        meaning="Distance of the predictive from the true distribution, averaged over the inputs.",
+        formula="mean over x of ‖Σ_i α_i(x) (φ(y_i) − μ_i)‖, α(x) = (K + nλI)⁻¹ k(x)",
+        source="Young et al. 2025",
+        direction=Direction.LOWER,
+        forms=(),
+        merges="rows",
+        beside="inputs",
+        standard_normal=math.nan,
+        notion=Notion.POINTWISE,
+        bounds=POSITIVE,
+        beware=(
+            "A value means nothing without its reference: it depends on kernels, on λ and on the "
+            "number of rows. It is slow: past 50,000 rows it must be asked for by name."
+        ),
+    ),
+    Metric(
+        name="skce",
+        title="Squared kernel calibration error (SKCE)",
+        synonyms=("kernel calibration error", "kernel calibration error of distributions"),
+        question=Question.CALIBRATION,
+        meaning=(
+            "Distance of y from what was predicted, among rows of like predictions; unbiased."
+        ),
+        formula=(
+            "mean over pairs of e^(−W₂(P,P')/ℓ)·[κ(y,y') − E κ(Z,y') − E κ(y,Z') + E κ(Z,Z')], "
+            "Z ~ P, Z' ~ P'"
+        ),
+        source="Widmann, Lindsten and Zachariah 2021 (arXiv 2210.13355)",
+        direction=Direction.TARGET,
+        forms=(Form(needs=("skce",), function=itself, reduce="statistic", weighted=False),),
+        merges="rows",
+        slow=True,
+        standard_normal=0.0,
+        notion=Notion.LOCAL,
+        target=0.0,
+        beware=(
+            "Its size means little: read its p-value. A perfect model is often below 0. "
+            "It sees what depends on the prediction, not on other inputs. "
+            "Past 500 rows, of counts past 100, a part stands for all unless it is asked for by "
+            "name; then rows are paired within blocks of 125."
+        ),
+    ),
+)
+
+
+# ---- what is concluded of conditional congruence -------------------------------------------------
+
+
+def _congruence(case: Case) -> Draft:
+    record = case.get("mean_cce")
+    if not record.null > 0:
+        raise UnanswerableError("no correctly specified model could be simulated to compare with")
+    half = Z_95 * record.standard_error
+    return Draft(
+        effect=record.value / record.null - 1.0,
+        lower=(record.value - half) / record.null - 1.0,
+        upper=(record.value + half) / record.null - 1.0,
+        p=record.p,
+        n=record.n,
+        facts={"record": record},
+    )
+
+
+def _congruence_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    seen = (
+        f"Mean CCE is {number(record.value, 3)}; "
+        f"a correctly specified model has {number(record.null, 3)}"
+    )
+    ratio = small(record.value / record.null, 1)
+    clause = f"mean CCE is {ratio} times that of a correctly specified model"
+    return Words(seen, "at some inputs the predictive distribution is wrong", clause=clause)
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="congruence",
+        asked="Is the prediction right at every input?",
+        label="Congruence",
+        unit="ratio − 1",
+        draft=_congruence,
+        words=_congruence_words,
+        tolerance=0.02,
+        margin=math.nan,
+        measures=("mean_cce",),
+        healed="none",
+        reported=True,
+        times="a correct model's",
+    ),
+)
+
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={"skce": _skce},
+    findings=FINDINGS,
+    label="Inputs",
+    layouts={
+        "rejection": Layout(
+            order=10,
+            question="Does it help to withhold suspect rows?",
+            title="Rejection by CCE",
+            section="Rejection",
+            reading=(
+                "Rows are withheld from the highest CCE on. "
+                "A curve below random order withholds the rows with the larger errors."
+            ),
+            x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+            y=Axis(title="Mean |error| of the rows kept", zero=True),
+            data="highest CCE first",
+            reference="random order",
+            companions={"rejection_oracle": Companion(words="oracle order")},
+            fits_curve=True,
+            read_at=0.5,
+        ),
+        "rejection_nll": Layout(
+            order=11,
+            question="Does it help the likelihood to withhold suspect rows?",
+            title="Rejection by CCE, likelihood",
+            section="Rejection",
+            reading=(
+                "Rows are withheld from the highest CCE on. "
+                "A curve below random order withholds the rows that were least likely."
+            ),
+            x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
+            y=Axis(title="Mean NLL of the rows kept"),
+            data="highest CCE first",
+            reference="random order",
+            companions={"rejection_nll_oracle": Companion(words="oracle order")},
+            read_at=0.5,
+        ),
+    },
+    titles={
+        "cce_tree": "Which inputs go with the error",
+        "cce_map": "Congruence at every row",
+        "cce_rows": "Rows of the highest and the lowest CCE",
+        "cce_images": "Images of the highest and the lowest CCE",
+    },
+    unlisted=("cce_images", "cce_map", "cce_tree"),
+    reports="howsure.report.congruence:reports",
+)

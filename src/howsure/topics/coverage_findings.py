@@ -1,0 +1,457 @@
+"""What is concluded of coverage: of all rows, on both sides, in groups."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import fixed, listed, percent
+from howsure.core.records import Record
+from howsure.core.times import Chronology
+from howsure.engine.finding import (
+    FROM_ALL,
+    LEVEL,
+    MARGIN,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+    apart,
+    at_worst,
+    of_value,
+    since_change,
+    student_p,
+)
+from howsure.engine.wording import SDS, points, share_with_span, small
+from howsure.stats.binomial import binomial_test
+from howsure.stats.estimate import spread_of, weighted_mean
+from howsure.topics.calibration.components import MOVED
+from howsure.topics.group_scores import ERRORS
+
+_FEWEST_MISSES = 0.1
+"""Share of the misses at the nominal coverage that label sets must claim for coverage to test them.
+
+Sets that claim fewer hold nearly every class: they cover whatever the probabilities are.
+"""
+_LIMIT_OF_SURE_SETS = (
+    "Sets that claim to cover nearly always hardly test the probabilities: give a lower coverage "
+    "(--coverage, coverage=)."
+)
+
+# ---- of all rows ---------------------------------------------------------------------------------
+
+
+def _coverage(case: Case) -> Draft:
+    if math.isnan(case.coverage):
+        case.get("empirical_coverage")
+        raise UnanswerableError("the nominal coverage of the intervals is unknown")
+    return at_worst(case, _coverage_at, short_first=True)
+
+
+def _coverage_at(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
+    least = case.coverage if math.isnan(cover.null) else cover.null
+    most = float(cover.options.get("claimed_most", least))
+    claimed = least if cover.value < least else most
+
+    def beyond(share: float) -> float:
+        return share - min(max(share, least), most)
+
+    if least < cover.value < most:
+        p = 1.0
+    elif case.evalset.independent:  # past the most: y strictly inside more often than the least
+        hits = cover.value - (most - least if cover.value >= most else 0.0)
+        p = float(binomial_test(round(hits * cover.n), cover.n, least))
+    elif case.evalset.chronology is not None:
+        p = _in_time(case, case.evalset.chronology, cover.value - claimed, claimed)
+    else:
+        spread = cover.value * (1.0 - cover.value)
+        wider = math.sqrt(max(claimed * (1.0 - claimed) / spread, 1.0)) if spread > 0 else 1.0
+        p = student_p(cover.value - claimed, wider * cover.standard_error, case.freedom)
+    return Draft(
+        effect=beyond(cover.value),
+        lower=beyond(cover.lower),
+        upper=beyond(cover.upper),
+        p=p,
+        n=cover.n,
+        within=since_change(case, "coverage"),
+        telling=not case.of_sets or 1.0 - least > _FEWEST_MISSES * (1.0 - case.coverage),
+        facts={
+            "record": cover,
+            "coverage": case.coverage,
+            "claims": (least, most),
+            "sets": case.of_sets,
+            "quantile": case.one_quantile if cover.source == "quantiles" else None,
+        },
+    )
+
+
+def _in_time(case: Case, times: Chronology, off: float, claimed: float) -> float:
+    """The p-value of coverage where rows follow each other: hits hide the memory of sizes.
+
+    The variance of a hit is that of the claim at least: one that is smaller is luck.
+    """
+    weights, counts = case.evalset.weights, case.evalset.multiplicities
+    hits = case.array("covered")
+    mean = weighted_mean(hits, counts)
+    least = math.sqrt(claimed * (1.0 - claimed))
+    if hits.min() == hits.max():  # the signal alone tells
+        rows, scale = times.size, 1.0 / least if least > 0 else math.nan
+        if rows is None:
+            return math.nan
+        rows = rows - weighted_mean(rows, counts)
+        rows = rows / math.sqrt(weighted_mean(np.square(rows), counts))
+    else:
+        rows, scale = hits - mean, min(math.sqrt(mean * (1.0 - mean)) / least, 1.0)
+    return spread_of(rows, weights, times.hiding(times.size)).p(scale * off)
+
+
+def _coverage_words(draft: Draft, _: Finding) -> Words:
+    facts = draft.facts
+    if facts.get("quantile") is not None:
+        return _quantile_words(draft)
+    what = "sets" if facts["sets"] else "intervals"
+    seen = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
+    least, most = facts["claims"]
+    claim = percent(least)
+    if most - least > 5e-4:
+        claim += f" to {percent(most)}"
+    elif abs(least - facts["coverage"]) <= 5e-4:
+        claim = ""
+    seen += f", where the predictions claim {claim}" if claim else ""
+    way = "under-cover" if draft.effect < 0 else "over-cover"
+    well = f"in line with {'this claim' if claim else 'the nominal coverage'}"
+    clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
+    more = ""
+    if "above" in facts:
+        level, off = facts["above"]
+        more = f"Those at {percent(level)} over-cover by {points(off)}."
+    clause += f" (expected {claim})" if claim else ""
+    limit = "" if draft.telling else _LIMIT_OF_SURE_SETS
+    return Words(
+        seen,
+        f"they {way} by {points(draft.effect)}",
+        well + _as_others(draft, what),
+        more,
+        limit=limit,
+        clause=clause,
+    )
+
+
+def _quantile_words(draft: Draft) -> Words:
+    """Of one quantile alone, by the share of y on the side that it bounds."""
+    level, record = draft.facts["quantile"], draft.facts["record"]
+    upper = level >= 0.5
+    where = f"of y lie {'at or below' if upper else 'at or above'} the {level:g} quantile"
+    least, most = draft.facts["claims"]
+    claim = percent(least) if most - least <= 5e-4 else f"{percent(least)} to {percent(most)}"
+    way = "low" if (draft.effect < 0) == upper else "high"
+    return Words(
+        f"{share_with_span(record)} {where}, where it claims {claim}",
+        f"it is too {way}, by {points(draft.effect)}",
+        "in line with its level" + _as_others(draft, "intervals"),
+        clause=f"{percent(record.value)} {where} (expected {claim})",
+    )
+
+
+def _as_others(draft: Draft, what: str) -> str:
+    """That what holds at one stated level holds at the others too."""
+    others = sorted(draft.facts.get("others", ()))
+    if not others:
+        return ""
+    if len(others) > _FEW_LEVELS:
+        return f", as are the {what} of the {len(others)} other levels"
+    return f", as are those at {listed([percent(each) for each in others])}"
+
+
+_FEW_LEVELS = 3
+
+# ---- with two ends -------------------------------------------------------------------------------
+
+
+def _ends(case: Case) -> Draft:
+    below, above = (np.isinf(end) for end in case.ends or (np.zeros(1),) * 2)
+    infinite = below | above
+    if not infinite.any():
+        raise UnanswerableError("")  # of intervals with two ends nothing is said
+    counts, others = case.evalset.multiplicities, math.nan
+    if not infinite.all():
+        rest = None if counts is None else counts[~infinite]
+        others = weighted_mean(case.array("covered")[~infinite], rest)
+    kinds = {
+        "no end": below & above,
+        "no lower end": below & ~above,
+        "no upper end": above & ~below,
+    }
+    return Draft(
+        effect=weighted_mean(infinite.astype(float), counts),
+        n=float(len(below)),
+        facts={
+            "kinds": {
+                what: weighted_mean(rows.astype(float), counts) for what, rows in kinds.items()
+            },
+            "others": others,
+            "bad": bool(kinds["no end"].all()),
+        },
+    )
+
+
+def _ends_words(draft: Draft, _: Finding) -> Words:
+    others = float(draft.facts["others"])
+    told = listed(
+        [
+            what if share == 1.0 else f"{what} in {percent(share)} of rows"
+            for what, share in draft.facts["kinds"].items()
+            if share
+        ]
+    )
+    seen, clause = f"Intervals have {told}", f"intervals have {told}"
+    if not math.isnan(others):
+        return Words(f"{seen}; the others cover {percent(others)}", clause=clause)
+    if draft.facts["bad"]:
+        seen += ": they cover whatever happens, and say nothing of it"
+    return Words(seen, clause=clause)
+
+
+# ---- on both sides -------------------------------------------------------------------------------
+
+
+def _one_sided(case: Case) -> Draft:
+    return at_worst(case, _one_sided_at)
+
+
+def _one_sided_at(case: Case) -> Draft:
+    cover = case.get("empirical_coverage")
+    if cover.source == "label sets":
+        raise UnanswerableError("label sets have no sides")
+    if cover.source != "intervals":
+        raise UnanswerableError("bias and skew judge both sides of a predictive distribution")
+    if "claimed_most" in cover.options:
+        raise UnanswerableError("y often equals an end of its interval")
+    record = case.get("miss_imbalance")
+    if math.isnan(record.p):
+        raise UnanswerableError("no row is missed")
+    below = case.get("misses_below").value
+    facts = {"record": record, "below": below, "coverage": case.coverage}
+    return of_value(record, p=record.p, facts=facts)
+
+
+def _one_sided_words(draft: Draft, _: Finding) -> Words:
+    below = float(draft.facts["below"])
+    above = below + draft.facts["record"].value
+    level = f"{percent(draft.facts['coverage'])} " if draft.facts.get("others") else ""
+    seen = (
+        f"y lies below its {level}interval in {percent(below)} of rows and above it in "
+        f"{percent(above)}"
+    )
+    side = "above" if draft.effect > 0 else "below"
+    return Words(seen, f"misses are mostly {side}", "misses are balanced")
+
+
+# ---- in groups -----------------------------------------------------------------------------------
+
+
+def _groups(case: Case) -> Draft:
+    """By coverage, bias and spread: two tests, of which the clearer tells.
+
+    What is not clear by itself, and a spread that coverage shows too, is told by coverage.
+    """
+    try:
+        errors = case.get(ERRORS)
+    except UnanswerableError:
+        return _by_coverage(case)
+    try:
+        covered = _by_coverage(case)
+    except UnanswerableError:
+        return _by_errors(errors)
+    p = min(2.0 * min(errors.p, covered.p), 1.0)
+    by_rows = [
+        2.0 * min(each.p, float(facts.get("p_here", 1.0))) < LEVEL
+        for each, facts in ((errors, errors.options), (covered, covered.facts))
+    ]
+    told_by_coverage = by_rows[1] and (
+        errors.p >= covered.p or errors.options["signal"] == "spread"
+    )
+    if told_by_coverage or not by_rows[0]:
+        return replace(covered, p=p)
+    return replace(_by_errors(errors), p=p, good=covered.good)
+
+
+def _by_errors(test: Record) -> Draft:
+    told = test.options
+    moved = MOVED[str(told["signal"])]
+    effect, *ends = (moved * float(told[name]) for name in ("deviation", "lower", "upper"))
+    return Draft(
+        effect=effect,
+        lower=ends[0],
+        upper=ends[1],
+        p=test.p,
+        where=str(told["where"]),
+        n=test.n,
+        facts={**told, "errors": True},
+    )
+
+
+def _by_coverage(case: Case) -> Draft:
+    worst = case.records.get("worst_group_shortfall")
+    shared = {"worst": worst, "sets": case.of_sets}
+    try:
+        test = case.get("groups_differ")
+        cover = case.records.get("empirical_coverage")
+        overall = math.nan if cover is None else cover.value
+        return apart(test, {**shared, "overall": overall, "claimed": False})
+    except UnanswerableError:  # of a range of claims, a group can fall short of the least
+        if worst is None or math.isnan(worst.p):
+            raise
+    claimed = float(worst.options["claimed"])
+    return Draft(
+        effect=-worst.value,
+        lower=-worst.upper,
+        upper=-worst.lower,
+        p=worst.p if worst.value > 0 else 1.0,
+        where=worst.group,
+        n=worst.n,
+        good=worst.upper <= MARGIN,
+        facts={
+            **shared,
+            "value": claimed - worst.value,
+            "expected": claimed,
+            "claimed": True,
+            "rows": worst.n,
+            "spells": worst.options.get("spells", 0.0),
+        },
+    )
+
+
+def _in_groups(draft: Draft, finding: Finding) -> Words:
+    """The group whose bias or spread differs most clearly, and the next if it is of that kind."""
+    facts, more = draft.facts, ""
+    size, overall = float(facts["size"]), float(facts["overall"])
+    other = float(facts["size_2"]) if facts.get("signal_2") == facts["signal"] else None
+    if facts["signal"] == "bias":
+        clause = f"in {draft.where} predictions are {_far(size, f'{SDS} ')}"
+        seen, beside = f"{clause} on average", "" if other is None else _far(other)
+        if other is not None and other * size < 0.0 and abs(overall) < _CANCELLED * abs(size):
+            more = "They cancel overall."
+        else:
+            way = f" {_far(overall).partition(' ')[2]}" if overall * size < 0.0 else ""
+            seen += f", {fixed(abs(overall), 2)}{way} overall"
+    else:
+        times, whole, beside = (
+            "" if each is None else f"{small(each, 2, trim=False)} times"
+            for each in (size, overall, other)
+        )
+        clause = f"in {draft.where} errors are {times} their stated size"
+        seen = f"{clause}, {whole} overall"
+    if beside:
+        seen += f", in {facts['where_2']} {beside}"
+    fault = f"groups differ in {facts['signal']}"
+    limit = _limit_of_spells(draft, finding)
+    return Words(f"I{seen[1:]}", fault, _well(), more, limit, clause)
+
+
+_CANCELLED = 0.25
+"""Bias of all rows beside that of a group, below which groups cancel."""
+
+
+def _far(shift: float, unit: str = "") -> str:
+    """By how many predicted sds predictions are off, and which way."""
+    return f"{small(abs(shift), 2, trim=False)} {unit}too {'low' if shift > 0 else 'high'}"
+
+
+def _well() -> str:
+    return f"no group differs by more than {points(MARGIN)}"
+
+
+def _limit_of_spells(draft: Draft, finding: Finding) -> str:
+    """That so few spells show nothing in general, where rows alone would."""
+    count = int(draft.facts.get("spells", 0))
+    if float(draft.facts.get("p_here", 1.0)) < LEVEL <= finding.p:
+        return f"{_spells(count)} cannot show whether {draft.where} is so in general."
+    return ""
+
+
+def _spells(count: int) -> str:
+    return "1 spell" if count == 1 else f"{count:,} spells"
+
+
+def _groups_words(draft: Draft, finding: Finding) -> Words:
+    facts, where = draft.facts, draft.where
+    if facts.get("errors"):
+        return _in_groups(draft, finding)
+    spells = int(facts.get("spells", 0))
+    cover, expected = percent(float(facts["value"])), percent(float(facts["expected"]))
+    what, clause = "Sets" if facts["sets"] else "Intervals", f"coverage is {cover} in {where}"
+    seen = (
+        f"{what} cover {cover} of {float(facts['rows']):,.0f} rows"
+        f"{f' in {_spells(spells)}' if spells else ''} in {where}, "
+    )
+    worst, more = facts.get("worst"), ""
+    if draft.effect > 0 and isinstance(worst, Record) and worst.group not in ("", where):
+        least = percent(float(worst.options["claimed"]) - worst.value)
+        seen = f"{what} cover {least} in {worst.group}, but {cover} in {where}, "
+        clause = f"coverage is {least} in {worst.group}"
+    if facts["claimed"]:
+        seen += f"where at least {expected} is claimed"
+    elif expected == percent(float(facts["overall"])):
+        seen += f"{expected} overall"
+    else:
+        seen += f"where {expected} is {FROM_ALL}"
+    if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
+        who = "It" if worst.group == where else worst.group
+        more = f"{who} is at least {points(worst.lower)} short of its claim."
+    margin = points(MARGIN)
+    if facts["claimed"]:
+        return Words(seen, "it falls short", f"no group falls {margin} short", more, clause=clause)
+    limit = _limit_of_spells(draft, finding)
+    return Words(seen, "groups differ in coverage", _well(), more, limit, clause)
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="ends",
+        asked="Do all intervals have two ends?",
+        label="Ends",
+        draft=_ends,
+        words=_ends_words,
+        tolerance=0.0,
+        margin=math.nan,
+        healed="none",
+    ),
+    FindingQuestion(
+        id="coverage",
+        asked="Do the intervals cover as often as they claim?",
+        label="Coverage",
+        draft=_coverage,
+        words=_coverage_words,
+        measures=("empirical_coverage",),
+        name="overall coverage",
+    ),
+    FindingQuestion(
+        id="one_sided",
+        asked="Are misses as frequent on both sides?",
+        label="Both sides",
+        draft=_one_sided,
+        words=_one_sided_words,
+        measures=("misses_below", "miss_imbalance"),
+        name="the balance of misses",
+    ),
+    FindingQuestion(
+        id="groups",
+        asked="Do groups differ in coverage, bias or spread?",
+        label="Groups",
+        draft=_groups,
+        words=_groups_words,
+        measures=("groups_differ", ERRORS, "worst_group_shortfall"),
+        section="Groups",
+        name="coverage in groups",
+        cause="how groups differ",
+        needs="For groups: more rows of {where}, or a model that uses this column.",
+        measured=False,  # its effect may be of probabilities, its sentence of bias
+        healed="aimed",
+    ),
+)

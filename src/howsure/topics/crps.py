@@ -1,0 +1,288 @@
+"""CRPS of quantiles and of samples, one number a row.
+
+The continuous ranked probability score is ∫ (F(t) − 1{y ≤ t})² dt: lower is better, in the units
+of y, and in expectation no law F scores better than the right one. Laws of a known family are
+scored in `howsure.topics.crps_closed`, any other in `howsure.topics.crps_numeric`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howsure.core.arrays import (
+    FloatArray,
+    as_matrix,
+    as_vector,
+    check_quantiles,
+    row_blocks,
+)
+from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.records import Direction
+from howsure.engine.metric import (
+    BY_UNIT,
+    POSITIVE,
+    SLOW_ROWS,
+    Form,
+    Metric,
+    Question,
+    Topic,
+    itself,
+)
+from howsure.predictions import (
+    CountFamily,
+    CountLaw,
+    Distribution,
+    Samples,
+)
+from howsure.topics.crps_closed import crps_between, crps_support
+from howsure.topics.crps_numeric import crps_lattice, crps_numeric
+from howsure.topics.scores import overflow_as_inf, weighted_pinball
+
+if TYPE_CHECKING:
+    from howsure.engine.view import View
+
+WIDE_COUNTS = 4096  # counts in a law up to which they are summed one by one
+COUNT_CELLS = 1 << 18  # entries of a table of counts
+
+
+def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row from its quantiles alone, truncated at the outermost levels.
+
+    2 ∫ pinball_τ(y, q_τ) dτ from the first to the last level, by the trapezoid over the given
+    levels. What lies beyond the outermost levels is unknown and left out, so values over other
+    levels are not comparable. Lower is better, at least
+    0, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    quantiles : array-like of shape (n, k)
+        Predicted quantiles, one column a level, k ≥ 2.
+    levels : array-like of shape (k,)
+        Their levels, rising, in (0, 1).
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, shapes differ, or there are fewer than two levels.
+
+    Notes
+    -----
+    Laio and Tamea (2007), Verification tools for probabilistic forecasts of continuous
+    hydrological variables, Hydrology and Earth System Sciences 11.
+
+    Examples
+    --------
+    >>> crps_quantiles([0.0], [[-1.0, 0.0, 1.0]], [0.25, 0.5, 0.75])
+    array([0.125])
+    """
+    truth, table, grid = check_quantiles(y, quantiles, levels)
+    return weighted_pinball(truth, table, grid, trapezoid(grid))
+
+
+def trapezoid(levels: FloatArray) -> FloatArray:
+    """What the pinball loss at each level counts in a CRPS: the gaps on both sides of it."""
+    if len(levels) < 2:
+        raise DegenerateError(f"levels must hold at least 2 levels for a CRPS, got {len(levels)}")
+    gaps = np.diff(levels)
+    return np.asarray(np.append(gaps, 0.0) + np.append(0.0, gaps))
+
+
+def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True) -> FloatArray:
+    """CRPS of each row from samples, in O(m log m) a row.
+
+    mean_j |s_j − y| − ½ mean_{j,k} |s_j − s_k|. The mean over pairs divides by m² (the CRPS of
+    the samples' own step function), or, ``fair``, by m(m − 1): then its expectation is the CRPS of
+    the law that the samples were drawn from, whatever m is. Lower is better, in the units of y; a
+    fair score may be negative.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    samples : array-like of shape (n, m)
+        Draws from each row's law; at least two for a fair score.
+    fair : bool
+        Whether to judge the law behind the draws rather than the draws.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If shapes differ, a value is missing, or a fair score is asked of one sample.
+
+    Notes
+    -----
+    Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
+    Journal of the American Statistical Association 102, eq. 21; fair version: Ferro (2014), Fair
+    scores for ensemble forecasts, Quarterly Journal of the Royal Meteorological Society 140.
+    Sorted, the sum over pairs is Σ_j 2(2j − m − 1) s_(j).
+
+    Examples
+    --------
+    >>> crps_samples([0.0], [[-1.0, 1.0]], fair=False), crps_samples([0.0], [[-1.0, 1.0]])
+    (array([0.5]), array([0.]))
+    """
+    truth = as_vector(y, "y")
+    table = as_matrix(samples, "samples", length=len(truth))
+    size = table.shape[1]
+    if fair and size < 2:
+        raise DegenerateError("samples must hold at least 2 columns for a fair score, got 1")
+    rank = 2.0 * np.arange(1, size + 1) - size - 1.0
+    factor = rank / (size * (size - 1 if fair else size))
+    scores = np.empty(len(truth))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows in row_blocks(len(truth), size):
+            distance = np.sort(table[rows] - truth[rows, None], axis=1)
+            scores[rows] = np.abs(distance).mean(axis=1) - distance @ factor
+    return overflow_as_inf(scores)
+
+
+def crps_of_law(
+    y: FloatArray,
+    distribution: Distribution,
+    *,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    ask: str = "",
+) -> FloatArray:
+    """CRPS of each row's law: by closed form, by sums over counts, or through its cdf.
+
+    Between two thresholds it is that of laws and y which are moved to the nearer one. The cdf of
+    many rows is not integrated unless asked for by the name of the measure, which is `ask`.
+    """
+    moved = np.clip(y, lower, upper)
+    closed = crps_between(distribution.law.name, moved, distribution.parameters, lower, upper)
+    if closed is not None:
+        return closed
+    scores, rest = np.empty(len(y)), np.arange(len(y))
+    if isinstance(distribution.law, CountFamily):
+        rest = _crps_by_sums(
+            distribution.law.frozen(distribution.parameters), moved, scores, lower, upper
+        )
+    if ask and len(rest) > SLOW_ROWS:
+        raise UnanswerableError(
+            f"the CRPS of {distribution.law.name} distributions is integrated row by row, slow "
+            f"above {SLOW_ROWS:,} rows: ask for it with --with {ask}"
+        )
+    if len(rest):
+        scores[rest] = crps_by_cdf(distribution.take(rest), moved[rest], lower=lower, upper=upper)
+    return scores
+
+
+def _crps_of_law(view: View, _: float) -> FloatArray:
+    ask = "" if "crps" in view.slow else "crps"
+    return crps_of_law(view.evalset.y, view.belief(Distribution), ask=ask)
+
+
+def _crps_of_samples(view: View, _: float) -> FloatArray:
+    """CRPS of the distribution behind each row's samples, as a reference is scored."""
+    samples = view.get("samples")
+    view.told("crps_of_samples", Samples.kind)
+    return crps_samples(view.evalset.y, samples, fair=samples.shape[1] > 1)
+
+
+def _crps_by_sums(
+    law: CountLaw, y: FloatArray, scores: FloatArray, lower: float, upper: float
+) -> npt.NDArray[Any]:
+    """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows."""
+    low, high = law.ends()
+    widths = high - low + 1.0
+    order = np.argsort(widths, kind="stable")
+    few, start = int((widths <= WIDE_COUNTS).sum()), 0
+    while start < few:
+        size = min(max(int(COUNT_CELLS // widths[order[start]]), 1), few - start)
+        size = max(int(COUNT_CELLS // widths[order[start + size - 1]]), 1)
+        rows = order[start : min(start + size, few)]
+        counts, shares = law.take(rows).support()
+        if np.isfinite((lower, upper)).any():
+            counts = np.clip(counts, lower, upper)
+        scores[rows] = crps_support(y[rows], counts, shares)
+        start += len(rows)
+    return np.sort(order[few:])
+
+
+def crps_by_cdf(distribution: Distribution, y: FloatArray, **options: Any) -> FloatArray:
+    """The CRPS of each row's law through its cdf; options are those of `crps_numeric`."""
+
+    def cdf(values: FloatArray, rows: npt.NDArray[Any]) -> FloatArray:
+        return distribution.law.cdf(
+            values, {k: v[rows][:, None] for k, v in distribution.parameters.items()}
+        )
+
+    ends = distribution.quantile([0.25, 0.75])
+    spread = np.maximum(ends[:, 1] - ends[:, 0], 1.0 if distribution.discrete else 0.0)
+    integrate = crps_lattice if distribution.discrete else crps_numeric
+    return integrate(y, cdf, spread, **options)
+
+
+_entry = partial(
+    Metric, question=Question.SCORE, direction=Direction.LOWER, units="y", laws=BY_UNIT
+)
+
+_ENTRIES = (
+    _entry(
+        name="crps",
+        title="CRPS",
+        synonyms=("continuous ranked probability score", "mean CRPS"),
+        meaning="Continuous ranked probability score: a proper score of the whole distribution.",
+        formula="∫ (F(t) − 1{y ≤ t})² dt",
+        source="Gneiting and Raftery 2007, section 4.2",
+        forms=(
+            Form(needs=("crps_of_law",), function=itself),
+            Form(
+                needs=("y", "samples"),
+                function=crps_samples,
+                options={"fair": False},
+                note="the samples taken as the whole distribution",
+            ),
+            Form(
+                needs=("y", "quantiles", "levels"),
+                function=crps_quantiles,
+                note="from quantiles: truncated at the outermost levels",
+            ),
+        ),
+        standard_normal=0.5642,
+        bounds=POSITIVE,
+        key_number=5,
+        compares=1,
+        beware=(
+            "From quantiles it stops at the outermost levels; from samples it favours narrow "
+            "ensembles. Large errors of the mean hide faults of the spread."
+        ),
+    ),
+    _entry(
+        name="crps_fair",
+        title="Fair CRPS of an ensemble",
+        synonyms=("fair CRPS", "unbiased CRPS"),
+        meaning="CRPS of the distribution behind the samples, without the penalty for few samples.",
+        formula="mean|s − y| − Σ|s − s′| / (2m(m − 1))",
+        source="Ferro 2014",
+        forms=(Form(needs=("y", "samples"), function=crps_samples, options={"fair": True}),),
+        standard_normal=math.nan,
+        beware="It judges the distribution behind the samples, not the ensemble that is served.",
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "crps_of_law": _crps_of_law,
+        "crps_of_samples": _crps_of_samples,
+        "samples": lambda view, _: view.belief(Samples).sorted_samples,
+    },
+    predicted=("samples",),
+)

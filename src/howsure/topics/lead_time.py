@@ -1,0 +1,537 @@
+"""Does it hold at every lead time? Coverage, score, width and skill by how far ahead rows were
+predicted.
+
+Horizons are cells: each its own, or, of many, consecutive ones of about as many rows. Rows of one
+origin and of neighbouring times depend; what holds of a mean of all rows holds within a cell, and
+bands over all cells are drawn from how their means go together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.errors import UnanswerableError
+from howsure.core.formats import listed, percent
+from howsure.core.layouts import Axis, Layout
+from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.times import Chronology
+from howsure.engine.finding import FROM_ALL, MARGIN, Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.finding import apart as apart_of
+from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, statistic
+from howsure.engine.wording import between, points
+from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
+from howsure.stats.simultaneous import joint_level
+from howsure.topics.decomposition.parts import skill_of_groups
+
+if TYPE_CHECKING:
+    from howsure.engine.measure import Evaluation
+    from howsure.engine.view import View
+    from howsure.topics.groups import Grouping
+
+MOST_CELLS = 12
+"""The most cells that lead times are put into."""
+FEWEST = 30
+"""Rows of a cell, below which nothing is told of it."""
+_TWO_SIDED = 1.96
+_ENDS = 3.0
+"""The part of all horizons that are the shortest, and of those that are the longest."""
+_SCORES = ("crps", "interval_score", "mae")
+"""The finest first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leads:
+    """Rows by lead time."""
+
+    view: View  # of the rows that are in a cell
+    horizons: FloatArray  # shape (h,): the different ones, rising
+    place: IntArray  # shape (n,): which of them each row has
+    cells: IntArray  # shape (h,): the cell of each
+    labels: tuple[str, ...]  # of the cells
+    middle: FloatArray  # shape (c,): mean horizon of each cell
+    left_out: str  # the horizons of too few rows, in words
+
+    @property
+    def grouping(self) -> Grouping:
+        """The cells as groups."""
+        from howsure.topics.groups import Grouping  # which reads the catalogue
+
+        return Grouping("lead time", self.cells[self.place], self.labels)
+
+
+def _leads(view: View, _: float) -> Leads:
+    horizon = view.evalset.horizon
+    if horizon is None:
+        raise UnanswerableError("the table has no horizon")
+    horizons, place = np.unique(horizon, return_inverse=True)
+    if len(horizons) < 2:
+        raise UnanswerableError("all rows have one lead time")
+    weights = view.evalset.weights
+    copies = weights.values if weights is not None and weights.kind == "frequency" else None
+    rows = np.bincount(place, copies).astype(np.float64)
+    cells = np.arange(len(horizons))
+    if len(horizons) > MOST_CELLS:
+        middle = np.cumsum(rows) - 0.5 * rows
+        cells = np.floor(MOST_CELLS * middle / rows.sum()).astype(np.int64)
+    enough = np.bincount(cells, rows)[cells] >= FEWEST
+    if len(np.unique(cells[enough])) < 2:
+        raise UnanswerableError(f"fewer than two lead times have {FEWEST} rows")
+    left_out = ""
+    if not enough.all():
+        few = [f"{horizon:g}" for horizon in horizons[~enough].tolist()]
+        left_out = f"Horizons of fewer than {FEWEST} rows are left out: {listed(few, most=12)}."
+        view = view.of(np.flatnonzero(enough[place]))
+        place = (np.cumsum(enough) - 1)[place[enough[place]]]
+        horizons, cells, rows = horizons[enough], cells[enough], rows[enough]
+    cells = np.unique(cells, return_inverse=True)[1]
+    total = np.bincount(cells, rows)
+    return Leads(
+        view=view,
+        horizons=horizons,
+        place=place,
+        cells=cells,
+        labels=tuple(_steps(horizons[np.flatnonzero(cells == cell)]) for cell in range(len(total))),
+        middle=np.bincount(cells, rows * horizons) / total,
+        left_out=left_out,
+    )
+
+
+def _steps(horizons: FloatArray) -> str:
+    """Horizons in words."""
+    first, last = (f"{end:g}" for end in (horizons[0], horizons[-1]))
+    if first == last:
+        return f"{first} step{'' if first == '1' else 's'}"
+    return f"{first}–{last} steps"
+
+
+def _hits(leads: Leads, coverage: float) -> tuple[FloatArray, FloatArray]:
+    """Whether rows are covered, and what they claim, where that is known."""
+    hits = np.asarray(leads.view.get("covered", coverage), dtype=np.float64)
+    if hits.min() == hits.max():
+        raise UnanswerableError("every row is covered" if hits[0] else "no row is covered")
+    if math.isnan(coverage):
+        return hits, np.zeros(len(hits))
+    return hits, np.asarray(leads.view.get("claim", coverage))
+
+
+def _differ(view: View, coverage: float) -> Estimate:
+    """The test that no lead time differs from all, by cells."""
+    leads: Leads = view.get("leads")
+    _hits(leads, coverage)
+    return _tested(leads.view, coverage, leads.grouping)
+
+
+def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
+    """Do groups differ?"""
+    from howsure.engine.measure import Evaluation
+    from howsure.topics.groups import difference  # which reads the catalogue
+
+    scores = {("empirical_coverage", coverage): view.get("covered", coverage)}
+    known = Evaluation(view.evalset, view, (coverage,), (), scores)
+    return difference(known, (grouping,), coverage, confidence=view.confidence, seed=view.seed)
+
+
+def _drop(view: View, coverage: float) -> Estimate:
+    """Coverage less its claim at the shortest third of horizons, less that at the longest."""
+    from howsure.topics.groups import Grouping  # which reads the catalogue
+
+    leads: Leads = view.get("leads")
+    hits, claim = _hits(leads, coverage)
+    count = max(int(len(leads.horizons) / _ENDS), 1)
+    ends = (leads.place < count, leads.place >= len(leads.horizons) - count)
+    names = [_steps(leads.horizons[:count]), _steps(leads.horizons[-count:])]
+    evalset = leads.view.evalset
+    mass = evalset.multiplicities
+    mass = np.ones(evalset.n) if mass is None else mass
+
+    def contrast(values: FloatArray) -> tuple[float, FloatArray]:
+        """Difference of the means at both ends, and its influence values."""
+        influence, means = np.zeros(len(values)), []
+        for rows, sign in zip(ends, (1.0, -1.0), strict=True):
+            mean = weighted_mean(values[rows], mass[rows])
+            influence[rows] = sign * (values[rows] - mean) * (mass.sum() / mass[rows].sum())
+            means.append(mean)
+        return means[0] - means[1], influence
+
+    drop, influence = contrast(hits - claim)
+    units = evalset.units
+    if isinstance(units, Chronology):
+        units = units.hiding(None if units.size is None else contrast(units.size)[1])
+    spread = spread_of(influence, evalset.weights, units)
+    alone = spread_of(influence, evalset.weights)
+    if alone.error[0] > spread.error[0]:  # few units that agree by luck have no error
+        spread = replace(alone, degrees=spread.degrees)
+    lower, upper = (float(end[0]) for end in skewed_ends(drop, spread, view.confidence))
+    both = np.flatnonzero(ends[0] | ends[1])
+    p = spread.p(drop)
+    if units is None and (evalset.weights is None or evalset.weights.kind == "frequency"):
+        grouping = Grouping("lead time", ends[1][both].astype(np.int64), tuple(names))
+        held = {"covered": hits[both], "claim": claim[both]}
+        p = _tested(leads.view.on(evalset.take(both), held), coverage, grouping).p  # exact
+    error = float(spread.error[0])
+    told: dict[str, str | float] = {}
+    for name, rows, label in zip(("short", "long"), ends, names, strict=True):
+        told[name] = label
+        told[f"{name}_coverage"] = weighted_mean(hits[rows], mass[rows])
+        told[f"{name}_claim"] = weighted_mean(claim[rows], mass[rows])
+    return Estimate(
+        drop,
+        error=error,
+        lower=max(lower, -1.0),
+        upper=min(upper, 1.0),
+        null_lower=-_TWO_SIDED * error,
+        null_upper=_TWO_SIDED * error,
+        p=p,
+        n=float(mass[both].sum()),
+        reason="no interval: rows count as too few" if math.isnan(error) else "",
+        details=told,
+    )
+
+
+class Profile(NamedTuple):
+    """One quantity by lead time: its means, simultaneous ends, and what it is judged against."""
+
+    name: str
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    reference: FloatArray | None
+    level: float  # confidence of each interval alone
+
+
+def _profiles(view: View, coverage: float) -> list[Profile]:
+    """Coverage, score, width and skill by cell."""
+    leads: Leads = view.get("leads")
+    made: list[Profile] = []
+    for make in (_coverages, _scores, _widths, _skills):
+        try:
+            made.append(make(leads, coverage))
+        except UnanswerableError:
+            continue
+    if not made:
+        raise UnanswerableError("nothing of these predictions is scored by row")
+    return made
+
+
+def _coverages(leads: Leads, coverage: float) -> Profile:
+    hits = np.asarray(leads.view.get("covered", coverage), dtype=np.float64)
+    claims = None
+    if not math.isnan(coverage):
+        claims = _cell_means(leads, np.asarray(leads.view.get("claimed", coverage)))
+    return _means(leads, "empirical_coverage", hits)._replace(reference=claims)
+
+
+def _widths(leads: Leads, coverage: float) -> Profile:
+    lower, upper = leads.view.get("ends", coverage)
+    widths = np.asarray(upper - lower, dtype=np.float64)
+    if not np.isfinite(widths).all():
+        raise UnanswerableError("some intervals are unbounded")
+    return _means(leads, "mean_width", widths)
+
+
+def _scores(leads: Leads, coverage: float) -> Profile:
+    from howsure.engine.measure import answering  # which reads the catalogue
+
+    name, form, arrays, keywords = answering(leads.view, _SCORES, coverage)
+    rows = np.asarray(form.function(*arrays, **keywords, **form.options), dtype=np.float64)
+    if not np.isfinite(rows).all():
+        raise UnanswerableError("some rows score infinity")
+    return _means(leads, name, rows)
+
+
+def _means(leads: Leads, name: str, rows: FloatArray) -> Profile:
+    """Means of row scores, with simultaneous intervals."""
+    from howsure.engine.catalogue import catalogue  # which gathers this topic
+    from howsure.topics.groups import group_means
+
+    grouping, evalset = leads.grouping, leads.view.evalset
+    means = group_means(evalset, grouping, rows, catalogue()[name])
+    level = _level(leads, rows - means.value[grouping.codes])
+    return Profile(name, means.value, *means.ends(level), None, level)
+
+
+def _skills(leads: Leads, coverage: float) -> Profile:
+    """Skill against the distribution of y at the same lead times."""
+    evalset, codes, size = leads.view.evalset, leads.grouping.codes, len(leads.labels)
+    name, value, influence = skill_of_groups(leads.view, codes, range(size), coverage)
+    if not np.isfinite(value).any():
+        raise UnanswerableError("the reference scores 0, as where y is constant")
+    spread = spread_of(influence, evalset.weights, evalset.units, codes, size)
+    level = _level(leads, influence)
+    lower, upper = skewed_ends(value, spread, level)
+    return Profile(name, value, lower, np.minimum(upper, 1.0), np.zeros(size), level)
+
+
+def _cell_means(leads: Leads, rows: FloatArray) -> FloatArray:
+    codes, weights = leads.grouping.codes, leads.view.evalset.multiplicities
+    mass = np.ones(len(rows)) if weights is None else weights
+    return np.asarray(np.bincount(codes, mass * rows) / np.bincount(codes, mass))
+
+
+def _level(leads: Leads, influence: FloatArray) -> float:
+    """How sure each interval must be for all to hold."""
+    view = leads.view
+    return joint_level(
+        influence,
+        leads.grouping.codes,
+        len(leads.labels),
+        view.evalset.weights,
+        view.evalset.units,
+        confidence=view.confidence,
+        seed=view.seed,
+    )
+
+
+# ---- what a page shows ---------------------------------------------------------------------------
+
+_SHOWN = {
+    "empirical_coverage": ("lead_time_coverage", "Coverage"),
+    "crps": ("lead_time_score", "CRPS"),
+    "interval_score": ("lead_time_score", "Interval score"),
+    "mae": ("lead_time_score", "MAE"),
+    "mean_width": ("lead_time_width", "Width"),
+    "crps_skill": ("lead_time_skill", "Skill"),
+    "interval_skill": ("lead_time_skill", "Skill"),
+}
+"""The curve of each measure by lead time, and what heads its column."""
+
+
+def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
+    """Coverage, score, width and skill by lead time, each with its simultaneous band."""
+    from howsure.engine.catalogue import catalogue  # which gathers this topic
+
+    view, coverage = evaluation.view, evaluation.coverages[-1]
+    leads: Leads = view.get("leads")
+    return [
+        Curve(
+            name=_SHOWN[found.name][0],
+            x=leads.middle,
+            y=found.value,
+            lower=found.lower,
+            upper=found.upper,
+            reference=found.reference,
+            x_label="Lead time (steps)",
+            y_label=catalogue()[found.name].title,
+            band=f"{formats.level(confidence)} band, simultaneous for all lead times",
+            model=view.evalset.model,
+            notes=leads.left_out,
+        )
+        for found in view.get("lead_profiles", coverage)
+    ]
+
+
+def _tables(evaluation: Evaluation) -> list[Table]:
+    """The same as numbers."""
+    from howsure.topics.groups import rows_in_groups  # which reads the catalogue
+
+    view, coverage = evaluation.view, evaluation.coverages[-1]
+    leads: Leads = view.get("leads")
+    columns: dict[str, Any] = {
+        "lead_time": np.array(leads.labels, dtype=object),
+        "n": rows_in_groups(leads.view.evalset, leads.grouping),
+    }
+    labels = {"lead_time": "Lead time", "n": "Rows"}
+    for found in view.get("lead_profiles", coverage):
+        title = _SHOWN[found.name][1]
+        columns |= {
+            found.name: found.value,
+            f"{found.name}_lower": found.lower,
+            f"{found.name}_upper": found.upper,
+        }
+        labels |= {
+            found.name: title,
+            f"{found.name}_lower": "from",
+            f"{found.name}_upper": "to",
+        }
+    notes = [
+        f"Intervals of each measure are simultaneous for all lead times ({view.confidence:.0%}).",
+        leads.left_out,
+    ]
+    return [
+        Table(
+            name="lead_times",
+            columns=columns,
+            labels=labels,
+            model=view.evalset.model,
+            notes=" ".join(filter(None, notes)),
+        )
+    ]
+
+
+# ---- the finding ---------------------------------------------------------------------------------
+
+_PLAIN = 0.05
+"""P-value of a fall or a rise that is told rather than one lead time."""
+_MOVED_CLAIM = 0.005
+
+
+def _draft(case: Case) -> Draft:
+    """A fall or rise with lead time, or one lead time that differs from all: what is clearer."""
+    drop, test = case.get("lead_time_drop"), case.get("lead_times_differ")
+    p = min(2.0 * float(np.fmin(drop.p, test.p)), 1.0)
+    within = max(abs(drop.lower), abs(drop.upper)) <= MARGIN
+    good = within and float(test.options["reach"]) <= MARGIN
+    if drop.p <= max(_PLAIN, test.p):
+        return Draft(
+            effect=-drop.value,
+            lower=-drop.upper,
+            upper=-drop.lower,
+            p=p,
+            n=drop.n,
+            good=good,
+            facts={"drop": drop},
+        )
+    return replace(apart_of(test, {"drop": None}), p=p, good=good)
+
+
+def _words(draft: Draft, finding: Finding) -> Words:
+    drop: Record | None = draft.facts["drop"]
+    well = f"no lead time differs by more than {points(MARGIN)}"
+    if drop is None:
+        facts = draft.facts
+        cover = percent(float(facts["value"]))
+        seen = (
+            f"At {draft.where}, {cover} of {float(facts['rows']):,.0f} rows are covered; "
+            f"{percent(float(facts['expected']))} is {FROM_ALL}"
+        )
+        clause = f"coverage is {cover} at {draft.where}"
+        return Words(seen, "coverage depends on lead time", well, clause=clause)
+    told = drop.options
+    short, long = (percent(float(told[f"{end}_coverage"])) for end in ("short", "long"))
+    claims = [float(told[f"{end}_claim"]) for end in ("short", "long")]
+    if abs(claims[0] - claims[1]) > _MOVED_CLAIM:
+        short, long = (
+            f"{cover} ({percent(claim)} claimed)"
+            for cover, claim in zip((short, long), claims, strict=True)
+        )
+    way, side = ("falls", 100.0) if draft.effect < 0 else ("rises", -100.0)
+    size = f"{points(drop.value)}{between(side * drop.lower, side * drop.upper, 1)}"
+    clause = f"coverage {way} from {short} at {told['short']} to {long} at {told['long']}"
+    if finding.state == "bad":
+        seen = (
+            f"Coverage {way} with lead time: {short} at {told['short']}, {long} at {told['long']}"
+        )
+        return Words(seen, more=f"It {way} by {size}.", clause=clause)
+    seen = f"Coverage is {short} at {told['short']} and {long} at {told['long']}"
+    return Words(seen, f"coverage {way} with lead time by {size}", well, clause=clause)
+
+
+_entry: Callable[..., Metric] = partial(
+    Metric,
+    question=Question.TIME,
+    merges="rows",
+    standard_normal=math.nan,
+    notion=Notion.GROUP,
+    per_coverage=True,
+)
+
+_ENTRIES = (
+    _entry(
+        name="lead_time_drop",
+        title="Drop of coverage with lead time",
+        synonyms=("coverage by lead time", "coverage by horizon"),
+        meaning=(
+            "Coverage less its claim at the shortest third of lead times, less the same at the "
+            "longest third."
+        ),
+        formula="mean (c − p) of the shortest third of horizons − that of the longest",
+        direction=Direction.TARGET,
+        target=0.0,
+        bounds=(-1.0, 1.0),
+        forms=(statistic(itself, "lead_time_drop", weighted=False),),
+        beware="It does not see what lies between: coverage may be lowest at a lead time there.",
+    ),
+    _entry(
+        name="lead_times_differ",
+        title="Do lead times differ?",
+        meaning="P-value of the test that all lead times have the same coverage, given claims.",
+        formula="max over lead times of |Σ(c − p̃)| / sd, p̃ the claims shifted to all coverage",
+        source="as groups_differ",
+        direction=Direction.NONE,
+        units="p-value",
+        bounds=SHARE,
+        forms=(statistic(itself, "lead_times_differ", weighted=False),),
+        beware="A p-value is no size: with many rows a difference without consequence is proven.",
+    ),
+)
+
+_X = Axis(title="Lead time (steps)")
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    arrays={
+        "leads": _leads,
+        "lead_time_drop": _drop,
+        "lead_times_differ": _differ,
+        "lead_profiles": _profiles,
+    },
+    per_coverage=("lead_time_drop", "lead_times_differ", "lead_profiles"),
+    curves=(_curves,),
+    tables=(_tables,),
+    findings=(
+        FindingQuestion(
+            id="lead_time",
+            asked="Does coverage hold at every lead time?",
+            label="Lead time",
+            draft=_draft,
+            words=_words,
+            measures=("lead_time_drop", "lead_times_differ"),
+            name="coverage by lead time",
+            cause="how coverage depends on lead time",
+            needs="For lead time: a spread that grows with the horizon as errors do.",
+        ),
+    ),
+    label="Lead time",
+    title="Does it hold at every lead time?",
+    layouts={
+        "lead_time_coverage": Layout(
+            order=12,
+            question="Up to which lead time do the intervals cover?",
+            title="Coverage by lead time",
+            reading=(
+                "Where a claim is known it is dashed: below it intervals under-cover. A line that "
+                "falls to the right says that intervals do not widen as fast as errors grow."
+            ),
+            x=_X,
+            y=Axis(title="Empirical coverage", kind="percent"),
+            reference="claimed",
+        ),
+        "lead_time_score": Layout(
+            order=12,
+            question="How does the score grow with lead time?",
+            title="Score by lead time",
+            reading="Lower is better. Scores grow with lead time where the future is less known.",
+            x=_X,
+            y=Axis(title="Score", zero=True),
+        ),
+        "lead_time_skill": Layout(
+            order=12,
+            question="Up to which lead time does the model know anything?",
+            title="Skill by lead time",
+            reading=(
+                "At 0 a forecast is no better than the distribution of y at that lead time; "
+                "where the band reaches 0, no skill is proven."
+            ),
+            x=_X,
+            y=Axis(title="Skill"),
+            reference="no skill",
+        ),
+        "lead_time_width": Layout(
+            order=12,
+            question="How do intervals widen with lead time?",
+            title="Width by lead time",
+            reading="Widths that stay while scores grow are what makes coverage fall.",
+            x=_X,
+            y=Axis(title="Mean width", zero=True),
+        ),
+    },
+    titles={"lead_times": "By lead time"},
+)

@@ -1,0 +1,695 @@
+"""What does a forecast know? Its score beside that of the distribution of y, or of strange rows.
+
+The reference is climatology: the same forecast for every row, the distribution of all y. What it
+would score on new rows is estimated without bias by pairs of different rows for the CRPS; for
+quantiles, which have no such form, in-sample scores flatter by as much as leave-one-out scores
+overdo it, and their mean is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from howsure.core.arrays import (
+    FloatArray,
+    IntArray,
+    as_vector,
+    check_fraction,
+    check_quantiles,
+    power_of_two,
+)
+from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.formats import fixed
+from howsure.core.records import Direction, Record
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.metric import Form, Metric, Question, Topic, itself, statistic
+from howsure.engine.wording import small, span
+from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.stats.estimate import Estimate, weighted_mean
+from howsure.topics.crps import crps_quantiles, trapezoid
+from howsure.topics.scores import interval_score, pinball
+
+if TYPE_CHECKING:
+    from howsure.engine.view import View
+
+MIDPOINTS = (np.arange(9) + 0.5) / 9
+"""Levels at which distributions and samples are compared with strange rows."""
+TOLERANCE = 0.02
+"""Share of the reference's score by which a forecast may differ and be neither better nor worse."""
+_MOST = 1e12
+"""How many times the score of a reference another may be; its square is a number still."""
+FEWEST = 30
+"""Independent rows, of rows that depend, by which skill is judged; rows of a group."""
+_LEVEL = 0.05
+MEASURE_OF = {
+    "persistence": "persistence_skill",
+    "seasonal": "seasonal_skill",
+    "model": "baseline_skill",
+}
+"""The measure that tells skill against a baseline of a kind."""
+
+
+def climatology_crps(y: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> FloatArray:
+    """CRPS at each row of the distribution of all y, such that the mean is unbiased.
+
+    mean_{j≠i} |y_i − y_j| − Δ/2 with Δ the mean of |y_i − y_j| over pairs of different rows
+    (Gini's mean difference). The mean over rows is Δ/2: in expectation, whatever n is, the CRPS of
+    the distribution that y was drawn from. Lower is better, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened, at least two rows.
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If a value is missing or infinite, lengths differ, or the rows count as one or fewer.
+
+    Notes
+    -----
+    The distribution of y in-sample scores (1 − 1/n) Δ/2, and without the row itself
+    (1 + 1/(n − 1)) Δ/2 on average: this is the fair score (Ferro 2014) of an ensemble whose members
+    are the other rows.
+
+    Examples
+    --------
+    >>> climatology_crps([0.0, 2.0, 4.0])
+    array([1.66666667, 0.66666667, 1.66666667])
+    """
+    truth, mass = _rows(y, weights)
+    total = mass.sum()
+    order = np.argsort(truth, kind="stable")
+    away = _mean_distance(truth, order, truth, order, mass) * (total / (total - 1.0))
+    return np.asarray(away - 0.5 * float(np.average(away, weights=mass)))
+
+
+def climatology_pinball(
+    y: npt.ArrayLike, *, level: float, weights: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Pinball loss at each row of the quantile of all y, such that the mean is nearly unbiased.
+
+    The mean of the loss at the quantile of all rows, which flatters by about c/n, and at that of
+    all other rows, which overdoes it by as much. Lower is better, in the units of y.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened, at least two rows.
+    level : float
+        Level of the quantile, in (0, 1).
+    weights : array-like of shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, lengths differ, or the rows count as one or fewer.
+
+    Examples
+    --------
+    >>> climatology_pinball([0.0, 1.0, 5.0], level=0.5)
+    array([1.   , 0.375, 2.125])
+    """
+    truth, mass = _rows(y, weights)
+    inside, outside = _in_and_out(truth, check_fraction(level, "level"), mass)
+    return 0.5 * (inside + outside)
+
+
+def skill_score(
+    scores: npt.ArrayLike,
+    reference: npt.ArrayLike,
+    *,
+    weights: FloatArray | None = None,
+    noise: float = 0.0,
+) -> Estimate:
+    """Share by which a mean score is lower than that of a reference; 1 is perfect, 0 no better.
+
+    Parameters
+    ----------
+    scores, reference : array-like of shape (n,)
+        Scores of the forecast and of the reference in the same rows, lower is better.
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+    noise : float
+        Standard error of the mean of the reference that its row scores do not show, as they are of
+        pairs of rows.
+
+    Returns
+    -------
+    Estimate
+        1 − S/R, with influence −(s_i − S)/R + S (r_i − R)/R². NaN where R is 0.
+
+    Raises
+    ------
+    InputError
+        If a score is missing, or lengths differ.
+
+    Examples
+    --------
+    >>> skill_score([1.0, 2.0], [2.0, 4.0]).value
+    0.5
+    """
+    own = as_vector(scores, "scores", finite=False)
+    other = as_vector(reference, "reference", length=len(own), finite=False)
+    mean = weighted_mean(own, weights)
+    if not math.isfinite(mean):
+        return Estimate(math.nan, reason="some rows score infinity")
+    base = weighted_mean(other, weights)
+    if not base > 0.0:
+        return Estimate(math.nan, reason="the reference scores 0, as where y is constant")
+    if not mean < _MOST * base:
+        return Estimate(math.nan, reason=f"its score is over {_MOST:g} times the reference's")
+    ratio = mean / base
+    influence = (ratio * (other - base) - (own - mean)) / base
+    count = float(len(own)) if weights is None else float(weights.sum())
+    known = weighted_mean(np.square(influence), weights) / max(count - 1.0, 1.0)
+    hidden = (ratio * noise / base) ** 2
+    if known > 0.0:
+        influence *= math.sqrt(1.0 + hidden / known)
+    return Estimate(1.0 - ratio, influence)
+
+
+def pairing_gain(
+    y: npt.ArrayLike,
+    quantiles: npt.ArrayLike,
+    levels: npt.ArrayLike,
+    *,
+    weights: FloatArray | None = None,
+) -> Estimate:
+    """By what share forecasts score better in their own rows than dealt to rows at random.
+
+    1 − S/T, with S the mean pinball loss and T its mean over all pairs of a forecast and the y of
+    another row. It is 0 on average for any forecast that does not know which row is which, however
+    wrong it is; higher is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    quantiles : array-like of shape (n, k)
+        Predicted quantiles, one column a level.
+    levels : array-like of shape (k,)
+        Their levels, rising, in (0, 1).
+    weights : ndarray of float, shape (n,), optional
+        Multiplicities of the rows.
+
+    Returns
+    -------
+    Estimate
+        With influence −(s_i − S)/T + S (t_i − T)/T², where t_i is the mean loss of row i's forecast
+        elsewhere and of others' forecasts in row i, less T. O(n log n).
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain, shapes differ, or the rows count as one or fewer.
+
+    Examples
+    --------
+    >>> float(pairing_gain([0.0, 1.0], [[0.0], [1.0]], [0.5]))
+    1.0
+    >>> float(pairing_gain([0.0, 1.0], [[0.5], [0.5]], [0.5]))
+    0.0
+    """
+    truth, table, grid = check_quantiles(y, quantiles, levels)
+    truth, mass = _rows(truth, weights)
+    total, rising = float(mass.sum()), np.argsort(truth, kind="stable")
+    scores, strange = np.zeros(len(truth)), np.zeros(len(truth))
+    centre = weighted_mean(truth, mass)
+    for column, level in zip(table.T, grid, strict=True):
+        here = pinball(truth, column, level)
+        order, tilt = np.argsort(column, kind="stable"), level - 0.5
+        # a pinball loss is half a distance and a tilt
+        at_row = 0.5 * _mean_distance(truth, rising, column, order, mass)
+        at_row += tilt * (truth - weighted_mean(column, mass))
+        of_row = 0.5 * _mean_distance(column, order, truth, rising, mass)
+        of_row += tilt * (centre - column)
+        scores += here
+        strange += at_row + of_row - weighted_mean(at_row, mass) - here / total
+    return skill_score(scores, strange * (total / (total - 1.0)), weights=weights)
+
+
+def _rows(y: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+    """Values and their multiplicities, of more than one row."""
+    truth = as_vector(y, "y")
+    mass = np.ones(len(truth))
+    if weights is not None:
+        mass = as_vector(weights, "weights", length=len(truth))
+    if not float(mass.sum()) > 1.0:
+        raise DegenerateError(f"y must hold more than one row that counts, got {mass.sum():g}")
+    return truth, mass
+
+
+def _in_and_out(y: FloatArray, level: float, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Pinball loss at each row of the quantile of all rows, and of that of all others."""
+    values, place = np.unique(y, return_inverse=True)
+    below: FloatArray = np.cumsum(np.bincount(place, weights=mass).astype(np.float64))
+    total, others = float(below[-1]), np.zeros(len(y))
+    reached = values[_reach(below, level * total)].mean()
+    # without one row counts fall by one from its own value on
+    here = _reach(below, level * (total - 1.0))
+    behind = _reach(below, level * (total - 1.0) + 1.0)
+    for before, after in zip(here, behind, strict=True):
+        others += 0.5 * np.where(before < place, values[before], values[after])
+    return pinball(y, reached, level), pinball(y, others, level)
+
+
+def _reach(below: FloatArray, count: float) -> list[int]:
+    """Places of the first value that reaches a count of rows, and of the first that passes it."""
+    slack = 1e-9 * float(below[-1])  # sums of weights are off by their last digits
+    ends = np.searchsorted(below, (count - slack, count + slack))
+    return [min(int(end), len(below) - 1) for end in ends]
+
+
+def _mean_distance(
+    values: FloatArray, rising: IntArray, points: FloatArray, order: IntArray, mass: FloatArray
+) -> FloatArray:
+    """Mean distance of points from each value; `rising` and `order` sort values and points."""
+    centre = weighted_mean(points, mass)
+    held, moved, off = mass[order], points[order] - centre, values - centre
+    count = np.append(0.0, np.cumsum(held))
+    sums = np.append(0.0, np.cumsum(held * moved))
+    place = np.empty(len(values), dtype=np.int64)
+    place[rising] = np.searchsorted(moved, off[rising], side="right")  # in order, for the cache
+    total = off * (2.0 * count[place] - count[-1]) + sums[-1] - 2.0 * sums[place]
+    return np.asarray(np.maximum(total, 0.0) / count[-1])
+
+
+def crps_skill(y: FloatArray, scores: FloatArray, *, weights: FloatArray | None = None) -> Estimate:
+    """Of row scores that are CRPS."""
+    reference = climatology_crps(y, weights=weights)
+    return skill_score(scores, reference, weights=weights, noise=_pair_noise(y, reference, weights))
+
+
+def _pair_noise(y: FloatArray, reference: FloatArray, weights: FloatArray | None) -> float:
+    """Standard error of Δ/2 that is due to pairs of rows alone.
+
+    Of A_ij = |y_i − y_j| less its means by row and by column, E A² = 2 var y + Δ² − 2 E h² (h the
+    mean distance of a row), and the second term of Hoeffding's decomposition has variance
+    E A² / (2 n (n − 1)).
+    """
+    count = float(len(y)) if weights is None else float(weights.sum())
+    half = weighted_mean(reference, weights)
+    unit = power_of_two(y)
+    away = (reference + half) / unit
+    variance = weighted_mean(np.square((y - weighted_mean(y, weights)) / unit), weights)
+    square = 2.0 * variance + (2.0 * half / unit) ** 2
+    square -= 2.0 * weighted_mean(np.square(away), weights)
+    return unit * math.sqrt(max(square, 0.0) / (2.0 * count * (count - 1.0)))
+
+
+def _skill_of_quantiles(
+    y: FloatArray, quantiles: FloatArray, levels: FloatArray, *, weights: FloatArray | None = None
+) -> Estimate:
+    """By the CRPS between the outermost levels, of both."""
+    scores = crps_quantiles(y, quantiles, levels)
+    return skill_at_levels(scores, y, levels.tolist(), trapezoid(levels).tolist(), weights)
+
+
+def _interval_skill(
+    y: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    coverage: float,
+    weights: FloatArray | None = None,
+) -> Estimate:
+    miss = 0.5 * (1.0 - coverage)
+    ends, factor = (miss, 1.0 - miss), 1.0 / miss
+    scores = interval_score(y, lower, upper, coverage=coverage)
+    return skill_at_levels(scores, y, ends, (factor, factor), weights)
+
+
+def skill_at_levels(
+    scores: FloatArray,
+    y: FloatArray,
+    levels: Sequence[float],
+    factors: Sequence[float],
+    weights: FloatArray | None,
+) -> Estimate:
+    """Against the climatology's pinball losses at several levels, summed with a factor each."""
+    truth, mass = _rows(y, weights)
+    total, noise = climatology_losses(truth, levels, factors, mass)
+    return skill_score(scores, total, weights=weights, noise=noise)
+
+
+def climatology_losses(
+    y: FloatArray, levels: Iterable[float], factors: Iterable[float], mass: FloatArray
+) -> tuple[FloatArray, float]:
+    """Pinball losses of the quantiles of all y at several levels, summed with a factor each, and
+    the noise of their mean that row scores do not show.
+
+    The loss at a quantile of n rows is off by G²/(2 f n), G²/(τ(1 − τ)) being χ²₁, and the loss of
+    all other rows less that of all is twice its mean, and so tells the error.
+    """
+    total, errors = np.zeros(len(y)), []
+    for level, factor in zip(levels, factors, strict=True):
+        inside, outside = _in_and_out(y, level, mass)
+        total += 0.5 * factor * (inside + outside)
+        errors.append(factor * weighted_mean(outside - inside, mass) / math.sqrt(2.0))
+    return total, _error_of_sum(np.array(errors), np.fromiter(levels, np.float64))
+
+
+def _error_of_sum(errors: FloatArray, levels: FloatArray) -> float:
+    """Of losses at quantiles with these errors: as squares of a Brownian bridge they correlate."""
+    odds = levels / (1.0 - levels)
+    squared = np.minimum.outer(odds, odds) / np.maximum.outer(odds, odds)  # the bridge's ρ²
+    return math.sqrt(max(float(errors @ squared @ errors), 0.0))
+
+
+def _within_groups(view: View, _: float) -> Estimate:
+    """Against the distribution of y in the row's own group, of the column that tells most of y."""
+    from howsure.engine.metric import MOST_LABELS  # which reads the catalogue
+
+    evalset = view.evalset
+    columns = [
+        (name, column.codes)
+        for name, column in evalset.groups.items()
+        if len(column.labels) <= MOST_LABELS
+    ]
+    if not columns:
+        raise UnanswerableError("the table has no groups")
+    of_law = view.held(Distribution) is not None
+    scores = view.get("crps_of_law" if of_law else "crps_of_samples")
+    weights = evalset.multiplicities
+    skills: dict[str, Estimate] = {}
+    for name, codes in columns:
+        reference, noise = _climatology_within(evalset.y, codes, weights)
+        if np.isfinite(reference).all():  # else a row is alone in its group
+            skill = skill_score(scores, reference, weights=weights, noise=noise)
+            if math.isfinite(skill.value):
+                skills[name] = skill
+    if not skills:
+        raise UnanswerableError("rows that are alone in their group have no distribution of y")
+    lowest = min(skills, key=lambda name: skills[name].value)
+    return replace(skills[lowest], details={"within": lowest, "columns": float(len(skills))})
+
+
+def _climatology_within(
+    y: FloatArray, codes: IntArray, weights: FloatArray | None
+) -> tuple[FloatArray, float]:
+    """`climatology_crps` of each row's own group, NaN of lone rows, and the noise of its mean."""
+    rows, variance = np.full(len(y), np.nan), 0.0
+    order = np.argsort(codes, kind="stable")
+    mass = np.ones(len(y)) if weights is None else weights
+    for group in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        own = mass[group]
+        if float(own.sum()) > 1.0:
+            rows[group] = climatology_crps(y[group], weights=own)
+            noise = _pair_noise(y[group], rows[group], own)
+            variance += (noise * float(own.sum()) / float(mass.sum())) ** 2
+    return rows, math.sqrt(variance)
+
+
+def _knowledge(view: View, _: float) -> tuple[FloatArray, FloatArray]:
+    """Quantiles and their levels, at most nine."""
+    table = view.held(Quantiles)
+    if table is None:
+        found: FloatArray = view.ask("knowledge", "quantile", MIDPOINTS)
+        return found, MIDPOINTS
+    view.told("knowledge", table.kind)
+    chosen = np.unique(np.linspace(0, len(table.levels) - 1, len(MIDPOINTS)).round().astype(int))
+    return table.values[:, chosen], table.levels[chosen]
+
+
+def _pairing(
+    y: FloatArray,
+    knowledge: tuple[FloatArray, FloatArray],
+    *,
+    weights: FloatArray | None = None,
+) -> Estimate:
+    return pairing_gain(y, *knowledge, weights=weights)
+
+
+_entry = partial(
+    Metric,
+    question=Question.SKILL,
+    direction=Direction.HIGHER,
+    standard_normal=0.0,
+    bounds=(-math.inf, 1.0),
+    merges="rows",
+)
+_CLIMATOLOGY = "The distribution of these very y is known only afterwards."
+
+_ENTRIES = (
+    _entry(
+        name="crps_skill",
+        title="Skill in CRPS",
+        synonyms=("skill", "CRPSS", "CRPS skill score", "skill against climatology"),
+        meaning="Share by which the CRPS is lower than that of always predicting all y.",
+        formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
+        source="Gneiting and Raftery 2007; fair scores of samples and reference by Ferro 2014",
+        forms=(
+            statistic(crps_skill, "y", "crps_of_law"),
+            statistic(crps_skill, "y", "crps_of_samples"),
+            statistic(_skill_of_quantiles, "y", "quantiles", "levels"),
+        ),
+        beware=f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen.",
+    ),
+    _entry(
+        name="crps_skill_within",
+        title="Skill in CRPS within groups",
+        synonyms=("skill against climatology within groups",),
+        meaning=(
+            "Share by which the CRPS is lower than that of always predicting all y of the row's "
+            "own group, such as its hour; of the column of groups by which it is least."
+        ),
+        formula="1 − mean CRPS / mean of Δ_g / 2, Δ_g the mean of |y_i − y_j| within group g",
+        source="as crps_skill",
+        standard_normal=math.nan,
+        forms=(statistic(itself, "skill_within_groups", weighted=False),),
+        beware=f"{_CLIMATOLOGY} In small groups few rows tell it.",
+    ),
+    _entry(
+        name="interval_skill",
+        title="Skill in interval score",
+        synonyms=("interval skill score", "interval score skill", "Winkler skill score"),
+        meaning=(
+            "Share by which the interval score is lower than that of always predicting the "
+            "interval of all y."
+        ),
+        formula="1 − mean interval score / that of the quantiles of y",
+        source="Gneiting and Raftery 2007",
+        forms=(
+            Form(
+                needs=("y", "lower", "upper"),
+                keywords={"coverage": "coverage"},
+                function=_interval_skill,
+                reduce="statistic",
+            ),
+        ),
+        calibration=True,
+        per_coverage=True,
+        beware=(
+            f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen. Of 100 rows or "
+            "fewer its 95 % interval contains the truth in 90 to 93 % of tables."
+        ),
+    ),
+    _entry(
+        name="pairing_gain",
+        title="Gain from pairing",
+        synonyms=("pairing test", "discrimination by pairing"),
+        meaning="Share by which forecasts score better in their rows than dealt to rows at random.",
+        formula="1 − mean_i L(q_i, y_i) / mean_{i≠j} L(q_j, y_i), L the pinball loss",
+        forms=(statistic(_pairing, "y", "knowledge"),),
+        beware="It says that a forecast tells rows apart, not that it is right or of use.",
+    ),
+)
+
+
+def skill_measure(evalset: EvalSet) -> str:
+    """The measure of skill by which a model is judged: against its baseline, by its best score."""
+    asked = next((baseline.kind for baseline in evalset.baselines if baseline.asked), None)
+    if asked is not None:
+        return MEASURE_OF[asked]
+    bare = all(isinstance(belief, Intervals) for belief in evalset.beliefs)
+    return "interval_skill" if bare else "crps_skill"
+
+
+def _skill(case: Case) -> Draft:
+    judged = _judged(case)
+    tests = len(judged)
+    record = judged[0][0]
+    worst, p = min(judged, key=lambda pair: pair[1])
+    if p < _LEVEL / tests:
+        record = worst
+    return Draft(
+        effect=record.value,
+        lower=record.lower,
+        upper=record.upper,
+        p=min(1.0, tests * p),
+        n=record.n,
+        good=record.lower > TOLERANCE,
+        caution=record.lower >= -TOLERANCE and record.upper <= TOLERANCE,
+        facts={
+            "record": record,
+            "informed": _informed(case),
+            "within": _within(case),
+            "beside": [each for each in _naive(case) if each is not record],
+        },
+    )
+
+
+def _judged(case: Case) -> list[tuple[Record, float]]:
+    """The skill by which the state is told, then others that may be lost, each with its p.
+
+    One-sided: the chance of a skill as low, were it as low as the tolerance allows.
+    """
+    if any(baseline.asked for baseline in case.evalset.baselines):
+        record = case.get(skill_measure(case.evalset))
+        _check_error(record)
+        return [(record, float(record.options["p_of_loss"]))]
+    naive = [(each, float(each.options["p_of_loss"])) for each in _naive(case)]
+    try:
+        return [_by_climatology(case), *naive]
+    except UnanswerableError:
+        if not naive:
+            raise
+        return sorted(naive, key=lambda pair: pair[0].value)
+
+
+def _by_climatology(case: Case) -> tuple[Record, float]:
+    """Skill against the distribution of y, by the score that tells most of the predictions."""
+    try:
+        record = case.get("crps_skill")
+    except UnanswerableError:
+        record = case.get("interval_skill")
+    _check_error(record)
+    dependent = case.evalset.units is not None
+    if dependent and case.freedom + 1.0 < FEWEST:
+        raise UnanswerableError(f"rows count as fewer than {FEWEST}, which tell no distribution")
+    # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
+    # close: by about the share that one independent row has of all.
+    hindsight = 1.0 / (case.freedom + 1.0) if dependent else 0.0
+    off = (record.value + TOLERANCE + hindsight) / record.standard_error
+    return record, float(special.stdtr(case.freedom, off))
+
+
+def _check_error(record: Record) -> None:
+    if not record.standard_error > 0:
+        raise UnanswerableError(record.reason or "every row scores as the reference does")
+
+
+def _naive(case: Case) -> list[Record]:
+    """Skill against what anyone could have predicted at the time."""
+    known = (case.records.get(MEASURE_OF[kind]) for kind in ("persistence", "seasonal"))
+    return [each for each in known if each is not None and each.standard_error > 0]
+
+
+def _informed(case: Case) -> bool:
+    """Whether forecasts are proven to fit their own rows better than others."""
+    gain = case.records.get("pairing_gain")
+    return gain is not None and gain.lower > 0
+
+
+def _within(case: Case) -> Record | None:
+    """The skill within groups, where it is proven to be negative in the one of several columns."""
+    record = case.records.get("crps_skill_within")
+    if record is None or not record.standard_error > 0:
+        return None
+    level = 1.0 - 0.025 / float(record.options["columns"])
+    reach = float(special.stdtrit(case.freedom, level)) * record.standard_error
+    return record if max(record.upper, record.value + reach) < 0.0 else None
+
+
+def _skill_words(draft: Draft, finding: Finding) -> Words:
+    record = draft.facts["record"]
+    always, own = _rival(record), f"{small(100.0 * abs(record.value), 1)} %"
+    seen = f"The {_score(record)} is {_compared(record)} than that of {always}"
+    within, beside = draft.facts["within"], [*map(_also, draft.facts["beside"])]
+    if within is not None:
+        size = f"{small(-100.0 * within.value, 1)} %{span(within, times=-100.0)}"
+        beside.append(
+            f"The CRPS is {size} above that of the distribution of y in the same "
+            f"{within.options['within']}, in hindsight."
+        )
+    more = " ".join(filter(None, beside))
+    if finding.state == "good":
+        return Words(seen, more=more, clause=f"{own} better than {always}")
+    if draft.caution:
+        told = (record.value, record.lower, record.upper)
+        skill, low, high = (fixed(100.0 * each, 1, trim=True) for each in told)
+        clause = f"no better than {always} (skill {skill} %, {low} to {high})"
+        return Words(f"Predictions are {clause}", more=more, clause=clause)
+    if finding.state == "undecided":
+        apart = "Forecasts do tell rows apart." if draft.facts["informed"] else ""
+        seen = f"{seen}. No gain or loss is proven"
+        more = f"{apart} {more}".strip()
+        return Words(seen, more=more, clause=f"perhaps no better than {always}")
+    fault = "that would serve better"
+    if draft.facts["informed"]:
+        fault += ", though forecasts do tell rows apart"
+    return Words(seen, fault, more=more, clause=f"{always} would serve better")
+
+
+def _rival(record: Record) -> str:
+    """What predictions are compared with."""
+    return str(record.options.get("baseline", "always predicting the distribution of y"))
+
+
+def _score(record: Record) -> str:
+    """By which score."""
+    if record.metric == "crps_skill" and record.source == Samples.kind:
+        return "fair CRPS"
+    own = {"crps_skill": "CRPS", "interval_skill": "interval score"}.get(record.metric)
+    return own or str(record.options["score"])
+
+
+def _compared(record: Record) -> str:
+    """By how much the score is lower or higher."""
+    way, side = ("lower", 100.0) if record.value >= 0 else ("higher", -100.0)
+    return f"{small(side * record.value, 1)} % {way}{span(record, times=side)}"
+
+
+def _also(record: Record) -> str:
+    """What is said beside the reference by which the state is told; empty where it is open."""
+    if record.lower <= 0.0 <= record.upper:
+        return ""
+    return f"The {_score(record)} is {_compared(record)} than that of {_rival(record)}."
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="skill",
+        asked="What does the model know?",
+        label="Skill",
+        unit="ratio − 1",
+        draft=_skill,
+        words=_skill_words,
+        tolerance=TOLERANCE,
+        margin=math.nan,
+        measures=("crps_skill", "interval_skill", *MEASURE_OF.values()),
+        told_by=("crps_skill_within", "pairing_gain"),
+        needs="For skill: inputs that say something of y.",
+        sought="skill",
+        healed="aimed",
+    ),
+)
+
+TOPIC = Topic(
+    entries=_ENTRIES,
+    findings=FINDINGS,
+    arrays={"knowledge": _knowledge, "skill_within_groups": _within_groups},
+    predicted=("knowledge",),
+    label="Skill",
+    title="What does the model know?",
+)
