@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy.typing as npt
 
@@ -107,6 +107,11 @@ class Record:
     exact: Literal["rows", "histogram", "sample"] = "rows"
     added_error: float = 0.0
 
+    @property
+    def key(self) -> Key:
+        """Its measure and coverage."""
+        return Key.of(self.metric, self.coverage)
+
     def as_dict(self) -> dict[str, Any]:
         """The record as plain values, NaN as None, for JSON and tables.
 
@@ -116,6 +121,33 @@ class Record:
         1.5
         """
         return {name: plain(getattr(self, name), json_number, str) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Which number a record is: a measure at a coverage, or at none.
+
+    Examples
+    --------
+    >>> Key.of("mae", math.nan) == Key.of("mae", math.nan), Key.of("misses", 0.9).at
+    (True, 0.9)
+    """
+
+    metric: str
+    coverage: float | None = None
+
+    @classmethod
+    def of(cls, metric: str, coverage: float) -> Self:
+        """The key of a coverage that is NaN where there is none, and so no number's equal."""
+        return cls(metric, None if math.isnan(coverage) else float(coverage))
+
+    @property
+    def at(self) -> float:
+        """The coverage; NaN where there is none."""
+        return math.nan if self.coverage is None else self.coverage
+
+    def __str__(self) -> str:
+        return self.metric if self.coverage is None else f"{self.metric} {self.coverage:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

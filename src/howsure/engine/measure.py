@@ -13,7 +13,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError, attempt
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Key, Record, Table
 from howsure.engine.catalogue import catalogue, metric_named, topics
 from howsure.engine.metric import (
     MISS_RANGE,
@@ -42,17 +42,14 @@ class Evaluation:
     coverages: tuple[float, ...]  # the nominal coverages assessed; a NaN stands for an unknown one
     records: tuple[Record, ...]  # one for each metric and coverage, answered or not
     # shape (n,): the row scores of metrics that are means
-    scores: Mapping[tuple[str, float], FloatArray]
+    scores: Mapping[Key, FloatArray]
     beside: Beside = ""  # {"", "inputs", "ease"}: what its metrics need beside y and predictions
 
     __repr__ = brief_repr
 
     def row_scores(self, metric: str, coverage: float) -> FloatArray | None:
         """The row scores of a metric at a coverage (NaN: an unknown one), if there are any."""
-        for (name, at), scores in self.scores.items():
-            if name == metric and (at == coverage or (math.isnan(at) and math.isnan(coverage))):
-                return scores
-        return None
+        return self.scores.get(Key.of(metric, coverage))
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -98,12 +95,12 @@ def evaluate(
     for record in () if known is None else known.records:
         held.setdefault(record.metric, []).append(record)
     records: list[Record] = []
-    scores: dict[tuple[str, float], FloatArray] = {}
+    scores: dict[Key, FloatArray] = {}
     for name in names:
         metric = entries[name]
         if known is not None and name in held:
             records.extend(held[name])
-            scores |= {key: rows for key, rows in known.scores.items() if key[0] == name}
+            scores |= {key: rows for key, rows in known.scores.items() if key.metric == name}
             continue
         levels = every if metric.every_level else wanted
         for coverage in levels if metric.per_coverage else (math.nan,):
@@ -118,7 +115,7 @@ def evaluate(
             )
             records.extend(made)
             if rows is not None:
-                scores[(name, coverage)] = rows
+                scores[Key.of(name, coverage)] = rows
     return Evaluation(evalset, view, wanted, tuple(records), scores, beside)
 
 
@@ -314,16 +311,11 @@ def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
 def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | None:
     """The rows that the beliefs describe worst, with what is known of them."""
     ranked_by = ("interval_score", "crps", "mae", "miss_rate")
-    found = [
-        (name, coverage, scores)
-        for wanted in ranked_by
-        for (name, coverage), scores in evaluation.scores.items()
-        if name == wanted
-    ]
+    found = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
     if not found:
         return None
-    name, coverage, scores = found[0]
-    scores = scores.astype(np.float64)
+    name, coverage = found[0].metric, found[0].at
+    scores = evaluation.scores[found[0]].astype(np.float64)
     evalset, view = evaluation.evalset, evaluation.view
     most = min(most, evalset.n)
     rows = lowest(-scores, most)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.records import Record, Table
+from howsure.core.records import Key, Record, Table
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import SharedScore
 from howsure.engine.measure import Evaluation, evaluate
@@ -26,8 +26,6 @@ from howsure.recalibration.levels import levels_with
 from howsure.recalibration.registry import can_teach, method_of, methods_of
 from howsure.stats.estimate import weighted_mean
 from howsure.topics.shared import meaning, offered, scored, shared_by_all
-
-Key = tuple[str, float | None]
 
 
 def compare_recalibrations(
@@ -166,13 +164,13 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
                 means = _meaning(each, key)
                 first = first or f"={means}"
                 if first != f"={means}":
-                    apart.setdefault(place, []).append(catalogue()[key[0]].title)
+                    apart.setdefault(place, []).append(catalogue()[key.metric].title)
                     value = math.nan
             values.append(value)
         if not all(map(math.isnan, values)):
             some = next(known[key] for known in records if key in known)
-            title = catalogue()[key[0]].title
-            lines.append(Line(key[0], title, some.coverage, some.target, tuple(values)))
+            title = catalogue()[key.metric].title
+            lines.append(Line(key.metric, title, some.coverage, some.target, tuple(values)))
     more: dict[SharedScore, tuple[float, ...]] = {}
     notes = []
     for place, titles in apart.items():
@@ -211,14 +209,14 @@ def _is_scored(lines: Sequence[Line], score: SharedScore, place: int) -> bool:
 
 def _records(found: Evaluation | None) -> dict[Key, Record]:
     records = () if found is None else found.records
-    return {(r.metric, None if math.isnan(r.coverage) else r.coverage): r for r in records}
+    return {record.key: record for record in records}
 
 
 def _meaning(evaluation: Evaluation, key: Key) -> str:
     """What a score tells of; measures that are no scores are told as they are."""
-    if catalogue()[key[0]].question not in (Question.SCORE, Question.POINT):
+    if catalogue()[key.metric].question not in (Question.SCORE, Question.POINT):
         return ""
-    return meaning(evaluation, key[0], math.nan if key[1] is None else key[1], fair=False)
+    return meaning(evaluation, key.metric, key.at, fair=False)
 
 
 def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:

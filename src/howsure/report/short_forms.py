@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from howsure.core import formats
-from howsure.core.records import Record, Table
+from howsure.core.records import Key, Record, Table
 from howsure.engine.catalogue import catalogue, key_measures
 from howsure.report import grids
 from howsure.report.document import (
@@ -156,10 +156,10 @@ def key_records(
     whole = _answered_of_all(records)
     models = list(dict.fromkeys(record.model for record in whole))
     models = [name for name in first if name in models] or models
-    known = {(r.metric, _at(r.coverage), r.model): r for r in reversed(whole)}
+    known = {(r.key, r.model): r for r in reversed(whole)}
     several = len(models) != 1
     chosen = _rows([r for r in whole if not (several and r.metric in grids.OF_KINDS)])
-    rows = [tuple(known.get((name, at, model)) for model in models) for name, at in chosen]
+    rows = [tuple(known.get((key, model)) for model in models) for key in chosen]
     return models, [row for row in rows if any(row)]
 
 
@@ -181,26 +181,26 @@ def _coverages(whole: Sequence[Record], model: str) -> str:
     return ", ".join(formats.level(at) for at in sorted(found) if not math.isnan(at))
 
 
-def _at(coverage: float) -> float:
-    """A coverage as a key, for NaN is no number's equal."""
-    return -1.0 if math.isnan(coverage) else coverage
-
-
-def _rows(whole: Sequence[Record]) -> list[tuple[str, float]]:
+def _rows(whole: Sequence[Record]) -> list[Key]:
     """Which measures at which coverages."""
-    given = list(dict.fromkeys(_at(record.coverage) for record in whole))
-    main = min((at for at in given if at >= 0), key=lambda at: abs(at - _MAIN), default=-1.0)
-    answered = {(record.metric, _at(record.coverage)) for record in whole}
-    chosen: list[tuple[str, float]] = []
+    keys = list(dict.fromkeys(record.key for record in whole))
+    given = list(dict.fromkeys(key.coverage for key in keys))
+    main = min((at for at in given if at), key=lambda at: abs(at - _MAIN), default=None)
+
+    def from_main(key: Key) -> float:
+        return abs((key.coverage or 0.0) - (main or 0.0))
+
+    chosen: list[Key] = []
     for name in key_measures():
-        levels = [at for at in given if (name, at) in answered]
+        levels = [Key(name, at) for at in given if Key(name, at) in keys]
         if name == "empirical_coverage":
-            levels = sorted(sorted(levels, key=lambda at: abs(at - main))[:_COVERAGES])
+            levels = sorted(levels, key=from_main)[:_COVERAGES]
+            levels.sort(key=lambda key: key.coverage or 0.0)
         else:
-            levels = [at for at in levels if at in (main, -1.0)]
-        chosen += [(name, at) for at in levels]
+            levels = [key for key in levels if key.coverage in (main, None)]
+        chosen += levels
     places = {name: place for place, name in enumerate(catalogue())}
-    return sorted(chosen[:_MOST], key=lambda row: places[row[0]])
+    return sorted(chosen[:_MOST], key=lambda key: places[key.metric])
 
 
 def _estimate(record: Record | None) -> Cell:

@@ -18,7 +18,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import attempt
 from howsure.core.labels import Categories
-from howsure.core.records import Curve, Record
+from howsure.core.records import Curve, Key, Record
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights, WeightsKind
 from howsure.engine.autocorrelation import Dependence
@@ -44,7 +44,6 @@ from howsure.streaming.totals import (
     CLAIMED,
     PIT_CELLS,
     ClusterSums,
-    Key,
     SufficientStatistics,
     answering,
 )
@@ -115,7 +114,7 @@ class FromTotals:
     def measured(self) -> Evaluation:
         """The sample's evaluation, with the records of all rows where there are some."""
         known = {**self._exact, **self._by_histogram(), **self._by_block()}
-        records = [known.get(_name(record), record) for record in self.sample.records]
+        records = [known.get(record.key, record) for record in self.sample.records]
         return replace(self.sample, records=tuple(records))
 
     def told(self, sampled: Sequence[Record] = ()) -> tuple[tuple[Record, ...], GroupReport]:
@@ -125,7 +124,7 @@ class FromTotals:
         """
         known = {**self._exact, **self._by_histogram(), **self._by_block()}
         grouped = self._groups()
-        rest = [record for record in self.sample.records if _name(record) not in known]
+        rest = [record for record in self.sample.records if record.key not in known]
         held = replace(self.sample, records=tuple(known.values()))
         of_all, in_groups = with_nulls(
             held,
@@ -134,25 +133,25 @@ class FromTotals:
             dependence=self.dependence,
             n=self.n,
         )
-        found = {_name(record): record for record in (*rest, *of_all)}
-        records = tuple(found[_name(record)] for record in self.sample.records)
-        known_groups = {(*_name(record), record.group) for record in in_groups}
-        others = (r for r in sampled if (*_name(r), r.group) not in known_groups)
+        found = {record.key: record for record in (*rest, *of_all)}
+        records = tuple(found[record.key] for record in self.sample.records)
+        known_groups = {(record.key, record.group) for record in in_groups}
+        others = (r for r in sampled if (r.key, r.group) not in known_groups)
         in_groups = (*in_groups, *others)
         return records, replace(grouped or GroupReport((), None, ()), records=in_groups)
 
     @cached_property
-    def _exact(self) -> dict[tuple[str, str], Record]:
+    def _exact(self) -> dict[Key, Record]:
         """Records of means, shares and statistics of sums."""
         found = {}
-        asked = {_name(record) for record in self.sample.records}
+        asked = {record.key for record in self.sample.records}
         for place, key in enumerate(self.totals.keys):
-            if _key(key) in asked:
-                found[_key(key)] = self._mean(key, place)
+            if key in asked:
+                found[key] = self._mean(key, place)
         for record in self.sample.records:
-            key = Key(record.metric, record.coverage)
+            key = record.key
             if str(key) in self.totals.joints:
-                found[_key(key)] = self._statistic(key)
+                found[key] = self._statistic(key)
         return found
 
     @cached_property
@@ -275,11 +274,11 @@ class FromTotals:
     def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
         metric = catalogue()[key.metric]
         view = self.sample.view
-        form = answering(view, metric, key.coverage)
-        found = self._claimed(metric, key.coverage, noted(found, form))
+        form = answering(view, metric, key.at)
+        found = self._claimed(metric, key.at, noted(found, form))
         tail = None
         if form.squares:
-            tail = tail_of(view, form, key.coverage)
+            tail = tail_of(view, form, key.at)
         bundles = None
         if self.units is not None and self.units[1] == "rows":
             bundles = self.units[0]
@@ -287,7 +286,7 @@ class FromTotals:
             metric,
             replace(found, n=self.n),
             rows or EvalSet(y=np.zeros(1), model=self.totals.model),
-            coverage=key.coverage,
+            coverage=key.at,
             confidence=self.confidence,
             share=form.reduce == "share",
             source=self.totals.sources[str(key)],
@@ -345,27 +344,27 @@ class FromTotals:
             given={"y": place, "quantiles": edges, "levels": table.levels},
         )
 
-    def _by_histogram(self) -> dict[tuple[str, str], Record]:
+    def _by_histogram(self) -> dict[Key, Record]:
         if self._pit is None:
             return {}
         wider = self._wider()
         units, clusters = self.sample.evalset.units, self.sample.evalset.cluster
         cells = self.totals.pit is not None
-        own = {_name(record): record for record in self.sample.records}
+        own = {record.key: record for record in self.sample.records}
         found = {}
         for record in self._pit.records:
-            mine = own.get(_name(record))
+            mine = own.get(record.key)
             if mine is None or math.isnan(record.value):
                 continue
             reason = "approximate: importance weights" if self._importance else ""
-            if units is not None and _name(record) in wider:
+            if units is not None and record.key in wider:
                 if not cells:  # an error that the sample tells is no error of all rows
                     continue
-                record = _widened(record, wider[_name(record)])
+                record = _widened(record, wider[record.key])
                 reason = "its error grows as that of the sample, whose rows follow each other"
                 if clusters is not None and not isinstance(units, Chronology):
                     reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
-            found[_name(record)] = replace(
+            found[record.key] = replace(
                 record,
                 source=mine.source,
                 reason="; ".join(filter(None, (record.reason, reason))),
@@ -375,7 +374,7 @@ class FromTotals:
             )
         return found
 
-    def _wider(self) -> dict[tuple[str, str], float]:
+    def _wider(self) -> dict[Key, float]:
         """By what errors exceed those of independent rows, by the clusters of the sample."""
         held = self.sample.evalset
         if held.units is None:
@@ -384,13 +383,13 @@ class FromTotals:
         plain = evaluate(
             replace(held, cluster=None, chronology=None), metrics=sorted(names), seed=self.seed
         )
-        own = {_name(record): record.standard_error for record in self.sample.records}
-        ratios = {_name(r): own[_name(r)] / r.standard_error for r in plain.records}
+        own = {record.key: record.standard_error for record in self.sample.records}
+        ratios = {r.key: own[r.key] / r.standard_error for r in plain.records}
         return {name: max(ratio, 1.0) for name, ratio in ratios.items() if math.isfinite(ratio)}
 
     # Time.
 
-    def _by_block(self) -> dict[tuple[str, str], Record]:
+    def _by_block(self) -> dict[Key, Record]:
         """Drift of coverage, by the hits in each block of time."""
         held, times = self.totals.units, self.sample.evalset.time
         if held is None or held.by != "time" or times is None:
@@ -398,12 +397,12 @@ class FromTotals:
         column = {str(key): place for place, key in enumerate(self.totals.keys)}
         found = {}
         for own in self.sample.records:
-            hits = column.get(str(Key("empirical_coverage", own.coverage)))
+            hits = column.get(str(Key.of("empirical_coverage", own.coverage)))
             if own.metric != "coverage_drift" or hits is None:
                 continue
             if not self._one_claim(own.coverage):
                 continue
-            claimed = column.get(str(Key(CLAIMED, own.coverage)))
+            claimed = column.get(str(Key.of(CLAIMED, own.coverage)))
             mass = np.concatenate([held.sums[:, hits], held.mass - held.sums[:, hits]])
             kept = mass > 0.0
             blocks, codes = np.unique(held.key, return_inverse=True)
@@ -432,7 +431,7 @@ class FromTotals:
                 seed=self.seed,
                 given=given,
             ).records
-            found[_name(own)] = replace(record, n=self.n, source=own.source)
+            found[own.key] = replace(record, n=self.n, source=own.source)
         return found
 
     def calibration_curves(self) -> list[Curve]:
@@ -457,14 +456,14 @@ class FromTotals:
         records: list[Record] = []
         divided: tuple[Grouping, ...] = ()
         for place, key in enumerate(self.totals.keys):
-            if _key(key) not in self._exact:
+            if key not in self._exact:
                 continue
             rows, values = self.rows_of(key, place)
-            evaluation = self._in_cells(rows, key, values, self._exact[_key(key)])
+            evaluation = self._in_cells(rows, key, values, self._exact[key])
             divided = groupings(rows)[0]
             for grouping in divided:
                 records.extend(means_in_groups(evaluation, grouping, self.confidence))
-            if key.metric == "empirical_coverage" and self._one_claim(key.coverage):
+            if key.metric == "empirical_coverage" and self._one_claim(key.at):
                 tests = compare_groups(
                     evaluation, divided, confidence=self.confidence, seed=self.seed
                 )
@@ -477,28 +476,29 @@ class FromTotals:
         """Whether all rows of a cell claim one coverage; else tests need what each row claims."""
         held = self.totals.moments
         columns = {str(key): place for place, key in enumerate(self.totals.keys)}
-        claimed = columns.get(str(Key(CLAIMED, coverage)))
+        claimed = columns.get(str(Key.of(CLAIMED, coverage)))
         return claimed is None or bool((held.second[:, claimed] <= _ROUNDING * held.mass).all())
 
     def _in_cells(self, rows: EvalSet, key: Key, values: FloatArray, record: Record) -> Evaluation:
         """The evaluation of rows that stand for all, with what the tests of groups ask."""
-        scores = {(key.metric, key.coverage): values}
+        scores = {key: values}
         given: dict[str, Any] = {}
         column = {str(each): place for place, each in enumerate(self.totals.keys)}
         if key.metric == "empirical_coverage":
-            width = column.get(str(Key("mean_width", key.coverage)))
+            widths = Key("mean_width", key.coverage)
+            width = column.get(str(widths))
             if width is not None:
-                scores[("mean_width", key.coverage)] = self._of_cells(rows, width)
+                scores[widths] = self._of_cells(rows, width)
             claimed = column.get(str(Key(CLAIMED, key.coverage)))
             if claimed is not None:
                 told = np.clip(self._of_cells(rows, claimed), 0.0, 1.0)
                 weights = rows.multiplicities
                 expected_coverage = shift_shares(told, min(record.value, 1.0), weights)
                 given = {"claimed": told, "claim": told, "expected_coverage": expected_coverage}
-            elif math.isnan(key.coverage):
+            elif key.coverage is None:
                 given = {"expected_coverage": np.full(rows.n, record.value)}
         view = View(rows, seed=self.seed, confidence=self.confidence, given=given)
-        return Evaluation(rows, view, (key.coverage,), (record,), scores)
+        return Evaluation(rows, view, (key.at,), (record,), scores)
 
     def _of_cells(self, rows: EvalSet, column: int) -> FloatArray:
         """For each row that stands for others the mean of a column in its cell."""
@@ -521,14 +521,6 @@ class FromTotals:
 
 _ROUNDING = 1e-20
 """Variance of shares that are equal but for rounding."""
-
-
-def _key(key: Key) -> tuple[str, str]:
-    return key.metric, str(float(key.coverage))
-
-
-def _name(record: Record) -> tuple[str, str]:
-    return record.metric, str(float(record.coverage))
 
 
 def _by_histogram(*, tests: bool) -> list[str]:

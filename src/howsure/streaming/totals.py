@@ -18,6 +18,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
+from howsure.core.records import Key
 from howsure.core.rng import row_hashes
 from howsure.engine.catalogue import catalogue, from_sums
 from howsure.engine.measure import refuse_open_side
@@ -38,17 +39,6 @@ BUNDLES = 1024
 _FAR = 1e4  # standard deviations from the origin, past which a cube of squares keeps few digits
 CLAIMED = "claimed"
 """The column of cells that holds what rows claim at a coverage."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A measure at a coverage (NaN: none)."""
-
-    metric: str
-    coverage: float
-
-    def __str__(self) -> str:
-        return self.metric if math.isnan(self.coverage) else f"{self.metric} {self.coverage:g}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -326,7 +316,7 @@ class SufficientStatistics:
         reasons: dict[str, str] = {}
         origin = float(np.mean(evalset.y))
         for metric, coverage in measures(coverages):
-            key = Key(metric.name, coverage)
+            key = Key.of(metric.name, coverage)
             try:
                 form = answering(view, metric, coverage)
                 if form.reduce == "statistic":
@@ -353,7 +343,7 @@ class SufficientStatistics:
                 continue
             ends = [told[side][:, k] for side in ("below", "above", "missed") for k in (0, 1)]
             claims[str(float(coverage))] = Joint.of((), ends, weights)
-            keys.append(Key(CLAIMED, coverage))
+            keys.append(Key.of(CLAIMED, coverage))
             columns.append(np.ascontiguousarray(told["covered"][:, 0]))
         cells, place = CrossedGroups.of(evalset.groups, evalset.n)
         found = unit_keys(evalset, block)

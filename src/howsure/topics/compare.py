@@ -17,7 +17,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.formats import roughly
 from howsure.core.labels import Categories
-from howsure.core.records import Direction, Table
+from howsure.core.records import Direction, Key, Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
@@ -117,7 +117,7 @@ def compare(
     check_same_rows(sets)
     pairs, about = _pairs(sets, order)
     by_pair: dict[Pair, list[dict[str, Any]]] = {pair: [] for pair in pairs}
-    for key in dict.fromkeys(_label(key) for found in evaluations for key in found.scores):
+    for key in dict.fromkeys(key for found in evaluations for key in found.scores):
         for pair, row in _as_they_are(evaluations, key, pairs, confidence, seed):
             by_pair[pair].append(row)
     for pair, row in _in_common(evaluations, by_pair, confidence, seed):
@@ -159,10 +159,10 @@ def compare(
 
 def _adjust(rows: Sequence[dict[str, Any]]) -> None:
     """Holm's p-values among all pairs of models, for each measure."""
-    families: dict[tuple[str, float, str], list[dict[str, Any]]] = {}
+    families: dict[tuple[Key, str], list[dict[str, Any]]] = {}
     for row in rows:
-        coverage = -1.0 if math.isnan(row["coverage"]) else row["coverage"]
-        families.setdefault((row["metric"], coverage, row.get("how", "")), []).append(row)
+        key = Key.of(row["metric"], row["coverage"])
+        families.setdefault((key, row.get("how", "")), []).append(row)
     for family in families.values():
         adjusted = holm([row["p_value"] for row in family])
         for row, p in zip(family, adjusted, strict=True):
@@ -189,39 +189,35 @@ def _rows_that_count(evalset: EvalSet) -> float:
     return float(evalset.n) if evalset.weights is None else float(evalset.weights.effective_n)
 
 
-def _label(key: tuple[str, float]) -> tuple[str, float]:
-    """The key of a measure, that of an unknown coverage equal to itself."""
-    return key[0], math.nan if math.isnan(key[1]) else key[1]
-
-
 _TOLD = frozenset({Question.SCORE, Question.POINT})
 """Questions whose measures say so where they cannot be compared."""
 
 
 def _as_they_are(
     evaluations: Sequence[Evaluation],
-    key: tuple[str, float],
+    key: Key,
     pairs: Sequence[Pair],
     confidence: float,
     seed: int,
 ) -> Iterator[tuple[Pair, dict[str, Any]]]:
     """One measure's differences, of every pair of models for which it means the same."""
-    known = {place: row_scores(evaluation, *key) for place, evaluation in enumerate(evaluations)}
+    name, score = key.metric, SharedScore(key.metric, key.at)
+    known = {model: row_scores(each, name, key.at) for model, each in enumerate(evaluations)}
     scores = {place: held for place, held in known.items() if held is not None}
-    means = {model: meaning(evaluations[model], *key) for model in scores}
+    means = {model: meaning(evaluations[model], name, key.at) for model in scores}
     asked = []
     for a, b in pairs:
         if a not in scores or b not in scores:
             continue
         if means[a] != means[b]:
-            if catalogue()[key[0]].question in _TOLD:
+            if catalogue()[name].question in _TOLD:
                 names = [evaluations[place].evalset.model for place in (a, b)]
                 told = f"not compared: {means[a] or 'as stated'} of {names[0]}"
                 told += f", {means[b] or 'as stated'} of {names[1]}"
-                yield (a, b), _unknown(SharedScore(*key), told) | {"unlike": True}
+                yield (a, b), _unknown(score, told) | {"unlike": True}
             continue
         asked.append((a, b))
-    yield from _paired(evaluations, SharedScore(*key), scores, asked, confidence, seed)
+    yield from _paired(evaluations, score, scores, asked, confidence, seed)
 
 
 def _in_common(

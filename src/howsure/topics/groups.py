@@ -380,7 +380,7 @@ def _statistics(
         if any(form.reduce == "statistic" for form in metric.forms)
     ]
     answered = {record.metric for record in evaluation.records if not math.isnan(record.value)}
-    answered -= {name for name, _ in evaluation.scores}  # whose groups are told by `_means`
+    answered -= {key.metric for key in evaluation.scores}  # whose groups are told by `_means`
     names = [name for name in names if name in answered and not entries[name].slow]
     known = [c for c in evaluation.coverages if not math.isnan(c)]
     level = 1.0 - (1.0 - confidence) / len(grouping.labels)

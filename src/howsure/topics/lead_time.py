@@ -21,7 +21,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, percent
 from howsure.core.layouts import Axis, Layout
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Key, Notion, Record, Table
 from howsure.core.times import Chronology
 from howsure.engine.finding import FROM_ALL, MARGIN, Case, Draft, Finding, FindingQuestion, Words
 from howsure.engine.finding import apart as apart_of
@@ -134,7 +134,7 @@ def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
     from howsure.engine.measure import Evaluation
     from howsure.topics.groups import difference  # which reads the catalogue
 
-    scores = {("empirical_coverage", coverage): view.get("covered", coverage)}
+    scores = {Key.of("empirical_coverage", coverage): view.get("covered", coverage)}
     known = Evaluation(view.evalset, view, (coverage,), (), scores)
     return difference(known, (grouping,), coverage, confidence=view.confidence, seed=view.seed)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.records import Key
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import SharedScore
 from howsure.engine.measure import Evaluation
@@ -63,11 +64,7 @@ def meaning(evaluation: Evaluation, metric: str, coverage: float, *, fair: bool 
     if not entry.per_coverage:
         return ""
     source = next(
-        (
-            record.source
-            for record in evaluation.records
-            if record.metric == metric and _alike(record.coverage, coverage)
-        ),
+        (record.source for record in evaluation.records if record.key == Key.of(metric, coverage)),
         "",
     )
     if source == Samples.kind and members is not None:
@@ -296,7 +293,3 @@ def _has_ensemble(evaluation: Evaluation) -> bool:
 @cache
 def _rounded(levels: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(round(level, _DIGITS) for level in levels)
-
-
-def _alike(one: float, other: float) -> bool:
-    return one == other or (math.isnan(one) and math.isnan(other))

@@ -18,7 +18,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError, attempt
-from howsure.core.records import Record
+from howsure.core.records import Key, Record
 from howsure.core.rng import row_uniforms
 from howsure.engine.autocorrelation import Dependence
 from howsure.engine.catalogue import arrays, catalogue
@@ -66,8 +66,6 @@ _POINT = "a point forecast alone gives no distribution of y"
 _MANY = f"statistics of more than {_GROUPS} groups are not drawn"
 _OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 
-Key = tuple[str, str]
-
 
 @dataclass(frozen=True, slots=True)
 class Null:
@@ -86,6 +84,11 @@ class _AskedMetric:
     metric: Metric
     coverage: float
     form: Form
+
+    @property
+    def key(self) -> Key:
+        """As of its record."""
+        return Key.of(self.metric.name, self.coverage)
 
     @property
     def outcomes(self) -> set[str]:
@@ -144,7 +147,7 @@ class _Nulls:
         for record in self.records:
             if not _lacks_null(record):
                 continue
-            key = _key(record)
+            key = record.key
             drawn = attempt(
                 f"how y is drawn for {record.metric} of {self.model}",
                 partial(self._kind, record),
@@ -168,13 +171,13 @@ class _Nulls:
             if rest:
                 self._try_groups(kind, rest)
         records = tuple(
-            self._attach_null(record, self.found.get(_key(record))) for record in self.records
+            self._attach_null(record, self.found.get(record.key)) for record in self.records
         )
         return records, tuple(self._of_group(record) for record in grouped)
 
     def _kind(self, record: Record) -> tuple[type[Prediction], _AskedMetric] | None:
         """Which kind draws y for a record; None where the null is known at once."""
-        metric, key = catalogue()[record.metric], _key(record)
+        metric, key = catalogue()[record.metric], record.key
         if metric.units == "p-value":
             self.found[key] = Null(0.5, 0.05, 1.0)
             return None
@@ -196,7 +199,7 @@ class _Nulls:
 
         def otherwise(reason: str) -> None:
             for each in asked:
-                self.found.setdefault(_name(each.metric.name, each.coverage), reason)
+                self.found.setdefault(each.key, reason)
 
         attempt(f"perfect models of {self.model}", draw, otherwise)
 
@@ -211,7 +214,7 @@ class _Nulls:
             self._companions(each.codes, len(each.labels)) for each in self._groupings(by_group)
         ]
         for each, moments in stack.moments(asked):
-            key = _name(each.metric.name, each.coverage)
+            key = each.key
             if isinstance(moments, str):
                 self.found[key] = moments
                 continue
@@ -254,7 +257,7 @@ class _Nulls:
         for each, null in zip(asked, drawn, strict=True):
             if not isinstance(null, str):
                 null = replace(null, options={**options, **_drawn_by(kind, each, self.view)})
-            self.found[_name(each.metric.name, each.coverage)] = null
+            self.found[each.key] = null
 
     def _most(self, kind: type[Prediction]) -> int:
         """Rows that a statistic is drawn on: more where rows depend, as no part then serves."""
@@ -302,11 +305,11 @@ class _Nulls:
         for each, null in zip(kept, drawn, strict=True):
             if not isinstance(null, str):
                 null = replace(null, options=options)
-            self.in_groups[(_name(each.metric.name, each.coverage), label)] = null
+            self.in_groups[(each.key, label)] = null
 
     def _refuse_groups(self, asked: Sequence[_AskedMetric], label: str, reason: str) -> None:
         for each in asked:
-            self.in_groups[(_name(each.metric.name, each.coverage), label)] = reason
+            self.in_groups[(each.key, label)] = reason
 
     def _groupings(self, wanted: bool) -> Sequence[Grouping]:
         if wanted and self.divided is None:
@@ -314,7 +317,7 @@ class _Nulls:
         return self.divided if wanted and self.divided is not None else ()
 
     def _of_group(self, record: Record) -> Record:
-        key = _key(record)
+        key = record.key
         found = self.in_groups.get((key, record.group))
         if found is None and (isinstance(self.found.get(key), str) or record.units == "p-value"):
             found = self.found.get(key)
@@ -794,11 +797,3 @@ def _lacks_null(record: Record) -> bool:
     known = not (math.isnan(record.null_lower) and math.isnan(record.null_upper))
     known |= WHY in record.options
     return math.isfinite(record.value) and not known and bool(catalogue()[record.metric].forms)
-
-
-def _key(record: Record) -> Key:
-    return _name(record.metric, record.coverage)
-
-
-def _name(metric: str, coverage: float) -> Key:
-    return metric, str(float(coverage))
