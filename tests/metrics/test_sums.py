@@ -44,7 +44,7 @@ def test_the_same_number_and_error(kind: str, name: str) -> None:
         sums = from_sums()[name]
         if record.reason.startswith("the ") and math.isnan(record.value):
             continue  # the table has nothing of the kind
-        if (name, record.coverage) in found.scores:
+        if record.key in found.scores:
             continue  # of this kind of prediction it is a plain mean
         joint = Joint.of(sums.rows(view, record.coverage, 50.0), sums.beside(view, record.coverage))
         told, slopes = sums.value(joint)

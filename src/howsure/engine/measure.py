@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -142,33 +143,62 @@ _RANKED = frozenset({"uncertainty", "acceptance"})
 def _answered(
     view: View, metric: Metric, coverage: float
 ) -> tuple[list[Record], FloatArray | None]:
+    form = find_form(view, metric, coverage)
+    found, rows = _compute(view, form, coverage)
+    refuse_open_side(view, metric, coverage, np.array([each.value for each in found]))
+    known = [_claimed(view, metric, coverage, each) for each in found]
+    needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
+    records = [
+        record_of(
+            metric,
+            noted(each, form),
+            view.evalset,
+            coverage=coverage,
+            confidence=view.confidence,
+            source=view.source(needs, coverage),
+            share=form.reduce == "share",
+        )
+        for each in known
+    ]
+    return supposed(view, metric, records), rows
+
+
+def find_form(view: View, metric: Metric, coverage: float, *, without: Container[str] = ()) -> Form:
+    """The first form of a measure whose arrays there are, those that are not needed left out.
+
+    Raises
+    ------
+    UnanswerableError
+        If there is none, with the reason of each.
+    """
     if metric.calibration and math.isnan(coverage):
         raise UnanswerableError(_UNKNOWN)
     reasons: list[str] = []
     for form in metric.forms:
         try:
-            arrays = _arrays(view, form, coverage)
+            for name in (*form.keywords.values(), *form.needs):
+                if name not in without:
+                    view.get(name, coverage)
         except UnanswerableError as error:
             reasons.append(str(error))
-            continue
-        found, rows = _compute(view.evalset, form, *arrays)
-        refuse_open_side(view, metric, coverage, np.array([each.value for each in found]))
-        known = [_claimed(view, metric, coverage, each) for each in found]
-        needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
-        records = [
-            record_of(
-                metric,
-                noted(each, form),
-                view.evalset,
-                coverage=coverage,
-                confidence=view.confidence,
-                source=view.source(needs, coverage),
-                share=form.reduce == "share",
-            )
-            for each in known
-        ]
-        return supposed(view, metric, records), rows
+        else:
+            return form
     raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
+
+
+def arrays_of(view: View, form: Form, coverage: float) -> tuple[list[Any], dict[str, Any]]:
+    """What the function of a form is given."""
+    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
+    return [view.get(name, coverage) for name in form.needs], keywords
+
+
+def apply_form(view: View, form: Form, coverage: float) -> Any:
+    """What the function of a form makes: the score of each row, or estimates of a statistic."""
+    arrays, keywords = arrays_of(view, form, coverage)
+    weights = {}
+    if form.reduce == "statistic" and form.weighted:
+        weights = {"weights": view.evalset.multiplicities}
+    return form.function(*arrays, **keywords, **form.options, **weights)
 
 
 def refuse_open_side(view: View, metric: Metric, coverage: float, values: FloatArray) -> None:
@@ -183,16 +213,10 @@ def tail_of(view: View, form: Form, coverage: float) -> str:
 
     The form is one whose estimate is a mean of squared errors.
     """
-    (found,), _ = _compute(view.evalset, form, *_arrays(view, form, coverage))
+    (found,), _ = _compute(view, form, coverage)
     if found.squares is None or found.cancels:
         return ""
     return heavy(found.squares, view.evalset.multiplicities)
-
-
-def _arrays(view: View, form: Form, coverage: float) -> tuple[list[Any], dict[str, Any]]:
-    """What the function of a form is given."""
-    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
-    return [view.get(name, coverage) for name in form.needs], keywords
 
 
 def answering(
@@ -200,11 +224,9 @@ def answering(
 ) -> tuple[str, Form, list[Any], dict[str, Any]]:
     """The first of some measures whose arrays there are, and its form with what it is given."""
     for name in names:
-        for form in catalogue()[name].forms:
-            try:
-                return name, form, *_arrays(view, form, coverage)
-            except UnanswerableError:
-                continue
+        with suppress(UnanswerableError):
+            form = find_form(view, catalogue()[name], coverage)
+            return name, form, *arrays_of(view, form, coverage)
     raise UnanswerableError(f"no {' or '.join(names)} is known")
 
 
@@ -273,16 +295,14 @@ def noted(estimate: Estimate, form: Form) -> Estimate:
 
 
 def _compute(
-    evalset: EvalSet, form: Form, arrays: list[Any], keywords: Mapping[str, Any]
+    view: View, form: Form, coverage: float
 ) -> tuple[Sequence[Estimate], FloatArray | None]:
-    values = evalset.multiplicities
-    if form.reduce in ("mean", "share"):
-        rows = np.asarray(form.function(*arrays, **keywords, **form.options))
-        estimate = mean_statistic(rows, values)
-        return [replace(estimate, squares=rows) if form.squares else estimate], rows
-    weights = {"weights": values} if form.weighted else {}
-    told = form.function(*arrays, **keywords, **form.options, **weights)
-    return [told] if isinstance(told, Estimate) else told, None
+    found = apply_form(view, form, coverage)
+    if form.reduce == "statistic":
+        return [found] if isinstance(found, Estimate) else found, None
+    rows = np.asarray(found)
+    estimate = mean_statistic(rows, view.evalset.multiplicities)
+    return [replace(estimate, squares=rows) if form.squares else estimate], rows
 
 
 WORST_ROWS = 50

@@ -27,6 +27,7 @@ from howsure.engine.measure import (
     Evaluation,
     beside_claims,
     evaluate,
+    find_form,
     noted,
     supposed,
     tail_of,
@@ -43,9 +44,9 @@ from howsure.stats.moments import Moments
 from howsure.streaming.totals import (
     CLAIMED,
     PIT_CELLS,
+    SORTED,
     ClusterSums,
     SufficientStatistics,
-    answering,
 )
 from howsure.topics.calibration import view as calibration
 from howsure.topics.calibration.components import (
@@ -274,7 +275,7 @@ class FromTotals:
     def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
         metric = catalogue()[key.metric]
         view = self.sample.view
-        form = answering(view, metric, key.at)
+        form = find_form(view, metric, key.at, without=SORTED)
         found = self._claimed(metric, key.at, noted(found, form))
         tail = None
         if form.squares:

@@ -21,8 +21,8 @@ from howsure.core.labels import Categories
 from howsure.core.records import Key
 from howsure.core.rng import row_hashes
 from howsure.engine.catalogue import catalogue, from_sums
-from howsure.engine.measure import refuse_open_side
-from howsure.engine.metric import MOST_LABELS, Form, Metric
+from howsure.engine.measure import apply_form, find_form, refuse_open_side
+from howsure.engine.metric import MOST_LABELS, Metric
 from howsure.engine.view import View
 from howsure.predictions import EvalSet, Quantiles
 from howsure.stats.ecdf import grid_sums
@@ -37,6 +37,8 @@ MOST_UNITS = 2**16
 BUNDLES = 1024
 """Bundles of rows of importance weights, whose spread tells the error."""
 _FAR = 1e4  # standard deviations from the origin, past which a cube of squares keeps few digits
+SORTED = frozenset({"characteristic"})
+"""Arrays that sort all rows, which no sum needs."""
 CLAIMED = "claimed"
 """The column of cells that holds what rows claim at a coverage."""
 
@@ -318,7 +320,7 @@ class SufficientStatistics:
         for metric, coverage in measures(coverages):
             key = Key.of(metric.name, coverage)
             try:
-                form = answering(view, metric, coverage)
+                form = find_form(view, metric, coverage, without=SORTED)
                 if form.reduce == "statistic":
                     held = from_sums()[metric.name]
                     same = held.columns, held.beside, str(coverage)
@@ -327,7 +329,7 @@ class SufficientStatistics:
                         made[same] = own, Joint.of(own, held.beside(view, coverage), weights)
                     rows[str(key)], joints[str(key)] = made[same]
                 else:
-                    scores = _scores(view, form, coverage)
+                    scores = np.asarray(apply_form(view, form, coverage), dtype=np.float64)
                     refuse_open_side(view, metric, coverage, scores)
                     columns.append(scores)
                     keys.append(key)
@@ -537,30 +539,6 @@ def measures(coverages: Sequence[float]) -> list[tuple[Metric, float]]:
         if metric.merges == "sums" and not metric.beside and metric.forms
         for coverage in (coverages if metric.per_coverage else (math.nan,))
     ]
-
-
-def answering(view: View, metric: Metric, coverage: float) -> Form:
-    """The first form that these rows can answer."""
-    if metric.calibration and math.isnan(coverage):
-        raise UnanswerableError("the nominal coverage of the intervals is unknown")
-    reasons: list[str] = []
-    for form in metric.forms:
-        try:
-            for name in (*form.keywords.values(), *form.needs):
-                if name != "characteristic":  # sorts all rows, and sums need no order
-                    view.get(name, coverage)
-        except UnanswerableError as error:
-            reasons.append(str(error))
-        else:
-            return form
-    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
-
-
-def _scores(view: View, form: Form, coverage: float) -> FloatArray:
-    arrays = [view.get(name, coverage) for name in form.needs]
-    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
-    rows = form.function(*arrays, **keywords, **form.options)
-    return np.asarray(rows, dtype=np.float64)
 
 
 def _histogram(view: View, weights: FloatArray | None) -> FloatArray | None:

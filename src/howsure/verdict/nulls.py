@@ -22,7 +22,7 @@ from howsure.core.records import Key, Record
 from howsure.core.rng import row_uniforms
 from howsure.engine.autocorrelation import Dependence
 from howsure.engine.catalogue import arrays, catalogue
-from howsure.engine.measure import Evaluation
+from howsure.engine.measure import Evaluation, apply_form, find_form
 from howsure.engine.metric import Form, Metric
 from howsure.engine.view import KIND_PRIORITY, View
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction, Samples
@@ -181,7 +181,10 @@ class _Nulls:
         if metric.units == "p-value":
             self.found[key] = Null(0.5, 0.05, 1.0)
             return None
-        asked = _AskedMetric(metric, record.coverage, _form(self.view, metric, record.coverage))
+        form = metric.forms[0]
+        if len(metric.forms) > 1:  # of one form, what it needs may have been let go
+            form = find_form(self.view, metric, record.coverage)
+        asked = _AskedMetric(metric, record.coverage, form)
         if not asked.outcomes:
             self.found[key] = _STILL
             return None
@@ -648,32 +651,10 @@ def _from_row_to_row(influence: FloatArray, size: float) -> float:
 
 def _evaluate(view: View, asked: _AskedMetric) -> Any:
     """A metric's formula on a view; of a statistic the one estimate that it makes."""
-    form, coverage = asked.form, asked.coverage
-    taken = [view.get(name, coverage) for name in form.needs]
-    keywords = {key: view.get(name, coverage) for key, name in form.keywords.items()}
-    if form.reduce != "statistic":
-        return form.function(*taken, **keywords, **form.options)
-    weights = {"weights": view.evalset.multiplicities} if form.weighted else {}
-    found = form.function(*taken, **keywords, **form.options, **weights)
-    if not isinstance(found, Estimate):
+    found = apply_form(view, asked.form, asked.coverage)
+    if asked.form.reduce == "statistic" and not isinstance(found, Estimate):
         raise UnanswerableError("several numbers answer at once")
     return found
-
-
-def _form(view: View, metric: Metric, coverage: float) -> Form:
-    """The form that answered on this content."""
-    if len(metric.forms) == 1:  # what it needs was let go
-        return metric.forms[0]
-    reasons: list[str] = []
-    for form in metric.forms:
-        try:
-            for name in (*form.needs, *form.keywords.values()):
-                view.get(name, coverage)
-        except UnanswerableError as error:
-            reasons.append(str(error))
-        else:
-            return form
-    raise UnanswerableError("; ".join(dict.fromkeys(reasons)))
 
 
 def _drawer(evalset: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]:
