@@ -503,7 +503,8 @@ def _build_assessment(
     models, done = measured.models, [model.found for model in measured.models]
     several, tested, loaded = len(models) > 1, judged.tested, rows.loaded
     answered = _answer(rows, measured, ranked, judged)
-    said = [_answer_line(answered), *_in_sequence(judged, rows, several)]
+    first = VerdictLine(answered.sentence, STATES[answered.reply], "Can it be trusted?")
+    said = [first, *_in_sequence(judged, rows, several)]
     last = [judged.silent, *([loaded.manifest.table()] if loaded.manifest.files else [])]
     if tested is not None:
         last = [*_trial_table(tested, judged.lead), *last]
@@ -565,10 +566,6 @@ def _answer(rows: _Ordered, measured: _Measured, ranked: _Ranked, judged: _Judge
 
 
 _WITHOUT_COVERAGE = "the nominal coverage of the intervals is unknown"
-
-
-def _answer_line(answered: TrustAnswer) -> VerdictLine:
-    return VerdictLine(answered.sentence, STATES[answered.reply], "Can it be trusted?")
 
 
 def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:

@@ -186,15 +186,12 @@ def _rows(whole: Sequence[Record]) -> list[Key]:
     keys = list(dict.fromkeys(record.key for record in whole))
     given = list(dict.fromkeys(key.coverage for key in keys))
     main = min((at for at in given if at), key=lambda at: abs(at - _MAIN), default=None)
-
-    def from_main(key: Key) -> float:
-        return abs((key.coverage or 0.0) - (main or 0.0))
-
     chosen: list[Key] = []
     for name in key_measures():
         levels = [Key(name, at) for at in given if Key(name, at) in keys]
         if name == "empirical_coverage":
-            levels = sorted(levels, key=from_main)[:_COVERAGES]
+            levels.sort(key=lambda key: abs((key.coverage or 0.0) - (main or 0.0)))
+            levels = levels[:_COVERAGES]
             levels.sort(key=lambda key: key.coverage or 0.0)
         else:
             levels = [key for key in levels if key.coverage in (main, None)]

@@ -403,12 +403,15 @@ class _Bench:
             return Trials(advice=None, trials=tuple(without))
         tried = self._tried(made, rows)
         chosen = self._chosen(made, tried)
+        lifted = None
+        if chosen is not None and not math.isnan(after := made[chosen].covered):
+            lifted = self.worst, self._covered(self.evalset), after
         return Trials(
             advice=None if chosen is None else self._advice(tried[chosen], score.title),
             trials=(*tried, *without),
             score=score.title,
             costs=self._costs(made, tried),
-            lifted=None if chosen is None else self._lifted(made[chosen].covered),
+            lifted=lifted,
         )
 
     def _score(
@@ -514,10 +517,6 @@ class _Bench:
             return math.nan
         covered = View(evalset).get("covered", self._headline)[worst]
         return float(np.average(covered, weights=counts(self.evalset)[worst]))
-
-    def _lifted(self, after: float) -> tuple[str, float, float] | None:
-        """The group that fails, with its coverage before and after."""
-        return None if math.isnan(after) else (self.worst, self._covered(self.evalset), after)
 
     def _parts(self, unit: FloatArray) -> Iterator[_PartOfRows]:
         """Groups, and thirds by width and in time: each with what a mean of its rows needs."""

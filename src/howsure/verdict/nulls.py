@@ -82,13 +82,8 @@ class _AskedMetric:
     """One metric at one coverage, with the form that answered."""
 
     metric: Metric
-    coverage: float
+    key: Key
     form: Form
-
-    @property
-    def key(self) -> Key:
-        """As of its record."""
-        return Key.of(self.metric.name, self.coverage)
 
     @property
     def outcomes(self) -> set[str]:
@@ -151,7 +146,7 @@ class _Nulls:
             drawn = attempt(
                 f"how y is drawn for {record.metric} of {self.model}",
                 partial(self._kind, record),
-                partial(self._refuse, key),
+                partial(self.found.__setitem__, key),
             )
             if drawn is not None:
                 by_kind.setdefault(drawn[0], []).append(drawn[1])
@@ -184,7 +179,7 @@ class _Nulls:
         form = metric.forms[0]
         if len(metric.forms) > 1:  # of one form, what it needs may have been let go
             form = find_form(self.view, metric, record.coverage)
-        asked = _AskedMetric(metric, record.coverage, form)
+        asked = _AskedMetric(metric, key, form)
         if not asked.outcomes:
             self.found[key] = _STILL
             return None
@@ -193,9 +188,6 @@ class _Nulls:
             return None
         kind = _drawer(self.view.evalset, asked, record.source)
         return kind, asked
-
-    def _refuse(self, key: Key, reason: str) -> None:
-        self.found[key] = reason
 
     def _try(self, draw: Any, asked: Sequence[_AskedMetric]) -> None:
         """Draw for several metrics; where that is refused, each has the reason."""
@@ -413,7 +405,7 @@ class _Moments:
             error = add(weights=np.square(w) * self.noise) / squared / size
             if not part.whole:
                 error = self._between(part, codes, mean) / size
-            target = asked.metric.target_at(asked.coverage)
+            target = asked.metric.target_at(asked.key.at)
             # Draws that do not contradict the target are noise about it, which it has none of.
             met = np.abs(mean - target) <= 3.0 * np.sqrt(error) + 1e-9 * max(1.0, abs(target))
             mean, error = np.where(met, target, mean), np.where(met, 0.0, error)
@@ -494,9 +486,9 @@ class _Stack:
         for start in range(0, len(self.uniforms), draws):
             uniforms = self.uniforms[start : start + draws]
             evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
-            for coverage in {str(each.coverage): each.coverage for each in scores}.values():
+            for coverage in {each.key.coverage: each.key.at for each in scores}.values():
                 views = self._views(evalsets, uniforms, coverage)
-                for each in [metric for metric in scores if str(metric.coverage) == str(coverage)]:
+                for each in [metric for metric in scores if str(metric.key.at) == str(coverage)]:
                     what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
                     found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
                     if isinstance(found, str):
@@ -559,7 +551,7 @@ def _draw_statistics(
     """Statistics, draw by draw."""
     view = subsample.view
     belief = _of_kind(view.evalset, kind)
-    coverages = {str(each.coverage): each.coverage for each in asked}
+    coverages = {each.key.coverage: each.key.at for each in asked}
     fixed = {
         name: {} if kind is Samples else _fixed_arrays(view, coverage)
         for name, coverage in coverages.items()
@@ -582,7 +574,7 @@ def _draw_statistics(
                 if place in reasons:
                     continue
                 try:
-                    found = _evaluate(views[str(each.coverage)], each)
+                    found = _evaluate(views[each.key.coverage], each)
                 except UnanswerableError as error:
                     reasons[place] = str(error)
                     continue
@@ -626,7 +618,7 @@ def _statistic_null(
     error = (
         float(values.var()) if influence is None else _from_row_to_row(influence, subsample.size)
     )
-    target = asked.metric.target_at(asked.coverage)
+    target = asked.metric.target_at(asked.key.at)
     if abs(centre - target) <= 3.0 * math.sqrt(error):
         return Null(math.nan, max(target - below, bottom), min(target + above, top))
     below, above = (math.hypot(each, _Z * math.sqrt(error)) for each in (below, above))
@@ -651,7 +643,7 @@ def _from_row_to_row(influence: FloatArray, size: float) -> float:
 
 def _evaluate(view: View, asked: _AskedMetric) -> Any:
     """A metric's formula on a view; of a statistic the one estimate that it makes."""
-    found = apply_form(view, asked.form, asked.coverage)
+    found = apply_form(view, asked.form, asked.key.at)
     if asked.form.reduce == "statistic" and not isinstance(found, Estimate):
         raise UnanswerableError("several numbers answer at once")
     return found
@@ -678,7 +670,7 @@ def _drawer(evalset: EvalSet, asked: _AskedMetric, source: str) -> type[Predicti
 
 def _drawn_by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, str]:
     """Who drew y, where that is not who answered."""
-    source = view.source([*asked.form.needs, "ends"], asked.coverage)
+    source = view.source([*asked.form.needs, "ends"], asked.key.at)
     if not source or kind.kind in source.split(", "):
         return {}
     several = len(view.evalset.beliefs) > 1
