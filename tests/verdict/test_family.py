@@ -19,7 +19,7 @@ from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
 from howsure.verdict import QUESTIONS, family
 from howsure.verdict.copies import OTHERS, RowFault
-from howsure.verdict.family import APART, TOLERANCE, judge, ordered
+from howsure.verdict.family import TOLERANCE, judge, ordered
 from verdict.drafts import drafts
 
 HELD = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 0.0], 1.0))
@@ -229,7 +229,7 @@ SHOWN = st.fixed_dictionaries(
         "good": st.sampled_from([None, None, True, False]),
     }
 )
-NAMES = [name for name in QUESTIONS if name not in APART]
+NAMES = [name for name, question in QUESTIONS.items() if question.kind == "model"]
 
 
 @examples(150)

@@ -114,6 +114,8 @@ class Draft:
         What must lie within the margin too, for the finding to be good.
     facts : mapping
         What its words need besides.
+    p_adjusted : float
+        Of a finding that shares no error rate with others; p, if omitted.
     """
 
     id: str = ""
@@ -129,6 +131,7 @@ class Draft:
     within: Mapping[str, float] = field(default_factory=dict)
     beside: tuple[tuple[float, float, float], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    p_adjusted: float = math.nan
 
 
 class Words(NamedTuple):
@@ -207,6 +210,10 @@ class FindingQuestion:
         What its effect is a multiple of, for people; empty where it is a difference.
     reads_null : callable, optional
         Of which records it reads what a perfect model shows, that is drawn for it.
+    kind : {"model", "data", "setting"}
+        Whether it is a fault of the ``model``, for which all such findings share one error rate;
+        of the ``data`` that are given, which comes before all others and is bad where its draft
+        says so; or tells the ``setting`` of the others, and is never bad.
     """
 
     id: str
@@ -229,6 +236,7 @@ class FindingQuestion:
     measured: bool = True
     times: str = ""
     reads_null: Callable[[Record], bool] | None = None
+    kind: Literal["model", "data", "setting"] = "model"
 
 
 @dataclass(frozen=True, slots=True)

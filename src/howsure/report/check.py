@@ -47,7 +47,7 @@ from howsure.topics.baseline import with_baselines
 from howsure.topics.skill import skill_measure
 from howsure.verdict import TOLERANCE, Finding, examine
 from howsure.verdict.dependence import Known, follow
-from howsure.verdict.family import NEVER_BAD, check_judging
+from howsure.verdict.family import check_judging
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
@@ -398,7 +398,7 @@ def _answers(
             raise InputError(f"finding {name} cannot be judged: {silent[name]}")
     states = ("bad",) if rules.fail_on == "bad" else ("bad", "caution")
     return [
-        Answer(finding=each, failed=each.state in states and each.id not in NEVER_BAD)
+        Answer(finding=each, failed=each.state in states and questions()[each.id].kind != "setting")
         for each in found
     ]
 

@@ -414,6 +414,7 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
 FINDINGS = (
     FindingQuestion(
         id="ends",
+        kind="data",
         asked="Do all intervals have two ends?",
         label="Ends",
         draft=_ends,

@@ -11,7 +11,7 @@ from typing import Literal, final
 from howsure.core.formats import fixed, listed, number
 from howsure.engine.finding import Finding, Standing, State
 from howsure.topics.compare import per_cent
-from howsure.verdict.family import APART
+from howsure.verdict.findings import questions
 
 Reply = Literal["yes", "partly", "no", "unknown"]
 
@@ -162,7 +162,7 @@ def _is_idle(finding: Finding) -> bool:
 
 def _doubtful(finding: Finding) -> bool:
     """Whether it is seen by itself alone, not among all tests."""
-    return finding.state == "caution" and finding.id not in APART
+    return finding.state == "caution" and questions()[finding.id].kind == "model"
 
 
 def _counted(rows: int) -> str:

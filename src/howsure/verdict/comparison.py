@@ -22,6 +22,7 @@ def _draft(case: Case) -> Draft:
         lower=standing.difference_lower,
         upper=standing.difference_upper,
         p=standing.p,
+        p_adjusted=standing.p_adjusted,  # whose pairs are a family of their own
         good=bool(standing.best.sum() == 1),
         facts={"standing": standing},
     )
@@ -79,6 +80,7 @@ def _not_compared(left_out: Mapping[str, str]) -> str:
 
 COMPARISON = FindingQuestion(
     id="comparison",
+    kind="setting",
     asked="Which model is better?",
     label="Best model",
     unit="y",

@@ -360,6 +360,7 @@ def _of_series(known: Dependence) -> str:
 
 DEPENDENCE = FindingQuestion(
     id="dependence",
+    kind="setting",
     asked="Are rows independent?",
     label="Independence",
     unit="ratio − 1",

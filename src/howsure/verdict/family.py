@@ -21,11 +21,6 @@ from howsure.verdict.findings import case_of, drafts_of, questions
 from howsure.verdict.words import clause, more_rows, sentence
 
 TOLERANCE = 0.01
-NEVER_BAD = frozenset({"dependence", "comparison"})
-FIRST = frozenset({"rows", "ends"})
-"""Findings of what is given, which come before all others."""
-APART = NEVER_BAD | FIRST
-"""Findings that share no error rate with others."""
 
 
 def judge(
@@ -78,14 +73,13 @@ def judge(
     """
     check_judging(tolerance, ignore)
     drafts, silent = drafts_of(case_of(records, evalset, comparison, dependence), ignore)
-    adjusted = np.array([draft.p for draft in drafts])
-    family = np.array(
-        [draft.id not in APART and not math.isnan(draft.p) for draft in drafts], dtype=bool
+    adjusted = np.array(
+        [draft.p if math.isnan(draft.p_adjusted) else draft.p_adjusted for draft in drafts]
     )
+    of_model = [questions()[draft.id].kind == "model" for draft in drafts]
+    family = np.array(of_model, dtype=bool) & ~np.isnan(adjusted)
     if family.any():
         adjusted[family] = holm(adjusted[family])
-    if comparison is not None:  # whose pairs are a family of their own
-        adjusted[[draft.id == "comparison" for draft in drafts]] = comparison.p_adjusted
     judged = [
         _finding(draft, float(p), tolerance, evalset.model)
         for draft, p in zip(drafts, adjusted, strict=True)
@@ -127,7 +121,7 @@ def _moved_by_rows(drafts: Sequence[Draft]) -> dict[str, float]:
     """By how much what is wrong with rows may move each finding."""
     moved: dict[str, float] = {}
     faults = [fault for draft in drafts if draft.id == "rows" for fault in draft.facts["found"]]
-    for name in (draft.id for draft in drafts if draft.id not in APART):
+    for name in (draft.id for draft in drafts if questions()[draft.id].kind == "model"):
         for fault in faults:
             unit = fault.explains.get(name, fault.explains.get(OTHERS))
             if unit is not None:
@@ -152,7 +146,7 @@ def ordered(
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
     def place(finding: Finding) -> tuple[float, ...]:
-        if finding.id in FIRST:
+        if questions()[finding.id].kind == "data":
             return -1, places[finding.id]
         if finding.state != "bad":
             return 1, places[finding.id]
@@ -182,9 +176,9 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
     spans = [(draft.effect, draft.lower, draft.upper), *draft.beside]
     within = all(lower >= -margin and upper <= margin for _, lower, upper in spans)
     state: State = "undecided"
-    if draft.id in FIRST:
+    if question.kind == "data":
         state = "bad" if draft.facts["bad"] else "negligible" if draft.good else "caution"
-    elif draft.id in NEVER_BAD:
+    elif question.kind == "setting":
         state = "good" if draft.good else "caution" if draft.caution else "undecided"
     elif proven and draft.where and draft.facts.get("rows", draft.n) < FEWEST_ROWS:
         state = "caution"

@@ -281,6 +281,7 @@ _FAULTS: Mapping[str, Callable[[RowFault], str]] = {
 
 ROWS = FindingQuestion(
     id="rows",
+    kind="data",
     asked="Are rows what they seem?",
     label="Rows",
     draft=_draft,
