@@ -103,7 +103,7 @@ HEAVY = ("pandas", "narwhals", "scipy.stats", "scipy.signal", "pyarrow.dataset",
 RUN = """
 import contextlib, io, sys
 from howsure.cli.main import main
-sys.argv = ["howsure", "assess", sys.argv[1], "--groups", "side"]
+sys.argv = ["howsure", "assess", sys.argv[1], "--groups", "side", "--time", "day"]
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     main()
 print([name for name in {heavy} if name in sys.modules], "howsure.verdict.nulls" in sys.modules)
@@ -114,7 +114,8 @@ print([name for name in {heavy} if name in sys.modules], "howsure.verdict.nulls"
 @pytest.mark.rate
 def test_a_verdict_loads_no_library_that_it_does_not_need(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{ending}"
-    howsure.inputs.write_table(pa.table(table()), path)
+    days = np.datetime64("2024-01-01") + np.arange(400)
+    howsure.inputs.write_table(pa.table({**table(), "day": days}), path)
     run = subprocess.run(
         [sys.executable, "-c", RUN.replace("{heavy}", repr(HEAVY)), str(path)],
         capture_output=True,

@@ -20,6 +20,7 @@ ROOTS = {
     "falls": (lambda x: 1.0 - math.exp(x), -40.0, 1.0, 0.0),
     "step": (lambda x: 1.0 if x > 0.7 else -1.0, 0.0, 1.0, 0.7),
     "at an end": (lambda x: x, 0.0, 3.0, 0.0),
+    "at an end, falling": (lambda x: -x, 0.0, 3.0, 0.0),
 }
 
 

@@ -164,7 +164,7 @@ def _answered(
 
 
 def find_form(view: View, metric: Metric, coverage: float, *, without: Container[str] = ()) -> Form:
-    """The first form of a measure whose arrays there are, those that are not needed left out.
+    """The first form of a measure whose arrays the content permits; some are not asked for.
 
     Raises
     ------
@@ -219,14 +219,11 @@ def tail_of(view: View, form: Form, coverage: float) -> str:
     return heavy(found.squares, view.evalset.multiplicities)
 
 
-def answering(
-    view: View, names: Sequence[str], coverage: float
-) -> tuple[str, Form, list[Any], dict[str, Any]]:
-    """The first of some measures whose arrays there are, and its form with what it is given."""
+def find_measure(view: View, names: Sequence[str], coverage: float) -> tuple[str, Form]:
+    """The first of some measures that the content permits, and its form."""
     for name in names:
         with suppress(UnanswerableError):
-            form = find_form(view, catalogue()[name], coverage)
-            return name, form, *arrays_of(view, form, coverage)
+            return name, find_form(view, catalogue()[name], coverage)
     raise UnanswerableError(f"no {' or '.join(names)} is known")
 
 

@@ -331,9 +331,8 @@ def _departure(record: Record) -> float:
 
 def _line(record: Record) -> tuple[object, ...]:
     """What the records of several models share that stand in one row."""
-    at = -1.0 if math.isnan(record.coverage) else record.coverage
     kind = record.reason if record.metric in OF_KINDS else ""
-    return record.metric, at, record.group, record.source, record.units, kind
+    return record.key, record.group, record.source, record.units, kind
 
 
 def _record_grid(

@@ -183,7 +183,7 @@ def _coverages(whole: Sequence[Record], model: str) -> str:
 
 def _rows(whole: Sequence[Record]) -> list[Key]:
     """Which measures at which coverages."""
-    keys = list(dict.fromkeys(record.key for record in whole))
+    keys = dict.fromkeys(record.key for record in whole)
     given = list(dict.fromkeys(key.coverage for key in keys))
     main = min((at for at in given if at), key=lambda at: abs(at - _MAIN), default=None)
     chosen: list[Key] = []

@@ -43,6 +43,8 @@ def root(function: Callable[[float], float], low: float, high: float, accuracy: 
     at_new, at_old = function(new), function(old)
     if at_new * at_old > 0.0:
         raise ValueError(f"no change of sign from {low:g} ({at_new:g}) to {high:g} ({at_old:g})")
+    if at_new == 0.0:  # which has no sign to keep
+        return new
     share = 0.5
     for _ in range(_STEPS):
         x = new + share * (old - new)

@@ -238,10 +238,10 @@ def _widths(leads: Leads, coverage: float) -> Profile:
 
 
 def _scores(leads: Leads, coverage: float) -> Profile:
-    from howsure.engine.measure import answering  # which reads the catalogue
+    from howsure.engine.measure import apply_form, find_measure  # which reads the catalogue
 
-    name, form, arrays, keywords = answering(leads.view, _SCORES, coverage)
-    rows = np.asarray(form.function(*arrays, **keywords, **form.options), dtype=np.float64)
+    name, form = find_measure(leads.view, _SCORES, coverage)
+    rows = np.asarray(apply_form(leads.view, form, coverage), dtype=np.float64)
     if not np.isfinite(rows).all():
         raise UnanswerableError("some rows score infinity")
     return _means(leads, name, rows)

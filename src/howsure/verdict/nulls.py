@@ -486,9 +486,9 @@ class _Stack:
         for start in range(0, len(self.uniforms), draws):
             uniforms = self.uniforms[start : start + draws]
             evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
-            for coverage in {each.key.coverage: each.key.at for each in scores}.values():
-                views = self._views(evalsets, uniforms, coverage)
-                for each in [metric for metric in scores if str(metric.key.at) == str(coverage)]:
+            for key in {each.key.coverage: each.key for each in scores}.values():
+                views = self._views(evalsets, uniforms, key.at)
+                for each in [metric for metric in scores if metric.key.coverage == key.coverage]:
                     what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
                     found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
                     if isinstance(found, str):
@@ -551,10 +551,9 @@ def _draw_statistics(
     """Statistics, draw by draw."""
     view = subsample.view
     belief = _of_kind(view.evalset, kind)
-    coverages = {each.key.coverage: each.key.at for each in asked}
     fixed = {
-        name: {} if kind is Samples else _fixed_arrays(view, coverage)
-        for name, coverage in coverages.items()
+        key.coverage: {} if kind is Samples else _fixed_arrays(view, key.at)
+        for key in {each.key.coverage: each.key for each in asked}.values()
     }
     values = np.full((len(asked), draws), math.nan)
     influence: list[FloatArray | None] = [np.zeros(len(subsample.rows)) for _ in asked]
@@ -569,7 +568,7 @@ def _draw_statistics(
             for each in _finite_outcomes(y, given, row_uniforms(seed, "outside", subsample.keys))
         ]
         for version, drawn in enumerate(sets):
-            views = {name: view.on(drawn, given=arrays) for name, arrays in fixed.items()}
+            views = {at: view.on(drawn, given=arrays) for at, arrays in fixed.items()}
             for place, each in enumerate(asked):
                 if place in reasons:
                     continue

@@ -24,7 +24,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import interval, listed, number, percent, roughly
 from howsure.core.labels import Categories
 from howsure.engine.finding import SharedScore
-from howsure.engine.measure import answering
+from howsure.engine.measure import apply_form, find_measure
 from howsure.engine.view import View
 from howsure.engine.wording import between
 from howsure.predictions import EvalSet, content_order
@@ -542,10 +542,11 @@ def _scores(evalset: EvalSet, coverage: float) -> tuple[str, FloatArray]:
     """The finest score of rows, and its name; no name where it is not finite."""
     nothing = "", np.full(evalset.n, math.nan)
     try:
-        name, form, arrays, keywords = answering(View(evalset), _SCORES, coverage)
+        view = View(evalset)
+        name, form = find_measure(view, _SCORES, coverage)
     except UnanswerableError:
         return nothing
-    scores = np.asarray(form.function(*arrays, **keywords, **form.options), dtype=np.float64)
+    scores = np.asarray(apply_form(view, form, coverage), dtype=np.float64)
     return (name, scores) if np.isfinite(scores).all() else nothing
 
 

@@ -539,9 +539,10 @@ def skill_of_groups(
     view: View, codes: IntArray, wanted: Iterable[int], coverage: float
 ) -> tuple[str, FloatArray, FloatArray]:
     """The measure, the skill of groups (NaN of others), and each row's influence on its own's."""
-    from howsure.engine.measure import answering  # which reads the catalogue
+    from howsure.engine.measure import arrays_of, find_measure  # which reads the catalogue
 
-    name, form, arrays, keywords = answering(view, tuple(_TITLES), coverage)
+    name, form = find_measure(view, tuple(_TITLES), coverage)
+    arrays, keywords = arrays_of(view, form, coverage)
     weights = view.evalset.multiplicities
     parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     value, influence = np.full(len(parts), np.nan), np.zeros(len(codes))

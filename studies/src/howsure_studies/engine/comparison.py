@@ -17,7 +17,7 @@ import pyarrow as pa
 from scipy import special
 
 from howsure.core.arrays import FloatArray
-from howsure.core.records import Direction
+from howsure.core.records import Direction, Key
 from howsure.stats.binomial import wilson
 
 _Z: Final = 1.959964  # two-sided 95 %
@@ -94,21 +94,21 @@ def side_by_side(table: pa.Table, metrics: Sequence[str] | None = None) -> tuple
     """
     rows = table.to_pylist()
     many = len({row["seed"] for row in rows}) > 1
-    groups: dict[tuple[str, str, float | None], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, Key], list[dict[str, Any]]] = {}
     for row in rows:
-        coverage = None if math.isnan(row["coverage"]) else row["coverage"]
-        groups.setdefault((row["world"], row["metric"], coverage), []).append(row)
+        key = Key.of(row["metric"], row["coverage"])
+        groups.setdefault((row["world"], key), []).append(row)
     order = {name: rank for rank, name in enumerate(metrics or ())}
-    keys = [key for key in groups if metrics is None or key[1] in order]
+    keys = [key for key in groups if metrics is None or key[1].metric in order]
     if metrics is not None:
         worlds = list(dict.fromkeys(key[0] for key in keys))
-        keys.sort(key=lambda key: (worlds.index(key[0]), order[key[1]], key[2] or 0.0))
+        keys.sort(
+            key=lambda key: (worlds.index(key[0]), order[key[1].metric], key[1].coverage or 0.0)
+        )
     return tuple(_compared(key, groups[key], many=many) for key in keys)
 
 
-def _compared(
-    key: tuple[str, str, float | None], rows: Sequence[Mapping[str, Any]], *, many: bool
-) -> Comparison:
+def _compared(key: tuple[str, Key], rows: Sequence[Mapping[str, Any]], *, many: bool) -> Comparison:
     cells = {
         f"{row['method']}, seed {row['seed']}" if many else row["method"]: MethodNumber(
             value=row["value"], standard_error=row["standard_error"], reason=row["reason"]
@@ -118,8 +118,8 @@ def _compared(
     direction, target = Direction(rows[0]["direction"]), rows[0]["target"]
     return Comparison(
         world=key[0],
-        metric=key[1],
-        coverage=math.nan if key[2] is None else key[2],
+        metric=key[1].metric,
+        coverage=key[1].at,
         direction=direction,
         target=target,
         cells=cells,

@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any, final
 
 from howsure.core.errors import InputError
-from howsure.core.records import Record
+from howsure.core.records import Key, Record
 from howsure.core.registry import check_known
 from howsure_studies.engine.study import Study, study_of
 
@@ -154,7 +154,7 @@ def pairs(
     Ours are several where there are several seeds; methods that share one published name are
     pairs of their own. Names are compared without regard to case.
     """
-    ours: dict[tuple[str, str, str, float], dict[str, list[OwnNumber]]] = {}
+    ours: dict[tuple[str, str, Key], dict[str, list[OwnNumber]]] = {}
     for number in own:
         record = number.record
         key = _key(number.task, number.method, record.metric, record.coverage)
@@ -168,6 +168,5 @@ def pairs(
     ]
 
 
-def _key(task: str, method: str, measure: str, coverage: float) -> tuple[str, str, str, float]:
-    at = -1.0 if math.isnan(coverage) else round(coverage, 9)
-    return task.casefold(), method.casefold(), measure, at
+def _key(task: str, method: str, measure: str, coverage: float) -> tuple[str, str, Key]:
+    return task.casefold(), method.casefold(), Key.of(measure, round(coverage, 9))
