@@ -46,6 +46,8 @@ class Chronology:
         Number of the series of each row, where several are known at one time.
     made : dict
         What was worked out of these times before; see `once`.
+    memories : dict
+        What means cost in these times, by a digest of their numbers: trials ask again.
     """
 
     times: IntArray
@@ -58,6 +60,7 @@ class Chronology:
     made: dict[tuple[str | int, ...], tuple[tuple[object, ...], Any]] = field(
         default_factory=dict, repr=False
     )
+    memories: dict[bytes, Any] = field(default_factory=dict, repr=False)
 
     def once(self, name: str, make: Callable[[], T], *of: object) -> T:
         """What is made of these very objects, made once while few others are asked for."""

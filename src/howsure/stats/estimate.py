@@ -7,10 +7,12 @@ formula then gives every standard error: plain, weighted or clustered.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from hashlib import blake2b
 from types import MappingProxyType
 
 import numpy as np
@@ -248,14 +250,13 @@ def _mean_in_time(
     unit = power_of_two(influence)
     sums, panel = times.numbers(influence / unit, mass)
     square, n = float(sums @ sums), len(sums)
-    there = len(times.ranks()[0])
-    costs = [_cost(sums, panel, there)]
+    costs = [_cost(times, sums, panel)]
     signal = times.signal
     if signal is not None and not _tells_its_memory(sums, costs[0]):
         costs.append(
             times.once(
                 "signal",
-                lambda: _cost(*times.numbers(signal, mass), there),
+                lambda: _cost(times, *times.numbers(signal, mass)),
                 *(signal, mass, times.levels),
             )
         )
@@ -287,19 +288,26 @@ def _tells_its_memory(sums: FloatArray, cost: _Cost | None) -> bool:
     return len(sums) / cost[2].lasts / (fourth + 3.0) >= _RARER
 
 
+_MOST_MEMORIES = 256
 _Cost = tuple[float, float, Memory]
 """How many times the error of independent rows that of a mean is, its degrees of freedom, and the
 memory that it follows from."""
 
 
-def _cost(sums: FloatArray, panel: Panel | None, there: int) -> _Cost | None:
+def _cost(times: Chronology, sums: FloatArray, panel: Panel | None) -> _Cost | None:
     """What memory costs a mean; None where it is not known."""
-    try:
-        found = memory_of(sums, panel, there)
-    except UnanswerableError:
-        return None
-    error, degrees = found.student()
-    return error / math.sqrt(found.variance / found.n), degrees, found
+    content = blake2b(sums, digest_size=16)
+    if panel is not None:
+        content.update(panel.apart)
+    known, key = times.memories, content.digest()
+    if key not in known:
+        if len(known) >= _MOST_MEMORIES:
+            known.clear()
+        with contextlib.suppress(UnanswerableError):
+            found = memory_of(sums, panel, len(times.ranks()[0]))
+            error, degrees = found.student()
+            known[key] = error / math.sqrt(found.variance / found.n), degrees, found
+    return known.get(key)
 
 
 def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n: float) -> float:

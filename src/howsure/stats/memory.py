@@ -301,18 +301,19 @@ def _with_shocks(
         np.concatenate(list(part))
         for part in zip(*((1.0 / s.inverse, s.zero, s.prior) for _, s in shocks), strict=True)
     )
-    # axes: memory of each series, share, memory of shocks, ordinates
-    both = 1.0 / (1.0 / inverse[:, None, None] + shares[:, None, None] * beside)
+    # axes: memory of each series, share, memory of shocks, ordinates; one large array, made over
+    both = 1.0 / inverse[:, None, None] + shares[:, None, None] * beside
+    np.divide(1.0, both, out=both)
     at_zero = zero[:, None, None] + shares[:, None] * zero_beside
-    every = both @ power
+    every, near = both @ power, both[..., :low] @ power[:low]
     log = (
         (prior - free * size)[:, None, None]
         + prior_beside
-        + 0.5 * np.log(both).sum(axis=-1)
+        + 0.5 * np.log(both, out=both).sum(axis=-1)
         - 0.5 * m * (1.0 + free) * np.log(every + free * (inverse @ apart)[:, None, None])
         + math.log((1.0 - _ALONE) / len(shares))
     )
-    tau = at_zero * (trusted * every / m + both[..., :low] @ power[:low]) / (trusted + low)
+    tau = at_zero * (trusted * every / m + near) / (trusted + low)
     lags = np.concatenate([np.full(len(each.prior), lag) for lag, each in shocks])
     return log.ravel(), tau.ravel(), np.broadcast_to(lags, log.shape).ravel()
 
