@@ -20,7 +20,6 @@ from howsure.core.errors import strict
 from howsure.verdict import nulls
 
 pytest_plugins = ["pace", "forms"]
-collect_ignore = ["src/howsure/methods.py", "src/howsure/studies.py"]  # old paths: they raise
 
 
 NEEDS = {"data_dir": "data", "chromium": "browser"}

@@ -74,6 +74,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "write_computation_times": False,
+    "parallel": 2,
     "min_reported_time": 1e9,
     "plot_gallery": os.environ.get("HOWSURE_DOCS") != "quick",
     "abort_on_example_error": True,

@@ -86,6 +86,12 @@ def test_opposite_biases_are_named_with_their_size(kind: str) -> None:
     assert float(found.details["overall"]) == pytest.approx(0.0, abs=0.06)
 
 
+def test_where_all_p_values_are_0_the_clearest_are_named() -> None:
+    found = differ(table("clear", 100_000, shift={"C": 1.0, "D": -1.0}))
+    assert found.p == 0.0
+    assert set(named(found)) == {"site=C", "site=D"}
+
+
 def test_the_answer_is_no_yes_where_biases_cancel() -> None:
     held = table("cancel", 1_600, shift={"B": 0.4, "C": -0.4})
     findings, _ = examine(held)

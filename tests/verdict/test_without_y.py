@@ -17,6 +17,7 @@ from howsure.core.rng import child
 from howsure.engine.finding import Case
 from howsure.inputs import load
 from howsure.predictions import Distribution, EvalSet
+from howsure.streaming import Resources, State, load_parts, loaded_state, merged_states
 from howsure.verdict import examine
 from howsure.verdict.advice import try_recalibrations
 from howsure.verdict.without_y import _largest, least_width, without_y
@@ -249,3 +250,28 @@ def test_no_narrowing_is_advised_where_labels_may_be_missing_by_the_size_of_erro
     wide = frame("few", 800, times=1.5)
     rare = read(lacking(wide, np.arange(800) % 80 == 0))
     assert try_recalibrations(rare).advice.method  # type: ignore[union-attr]
+
+
+def test_a_table_read_by_parts_says_the_same(tmp_path: Path) -> None:
+    """Whole, by parts and from states of its parts, one of which has no y for a long spell."""
+    table = frame("by parts", 50_000)
+    gone = child(0, "lacks by parts").random(len(table)) < np.where(table["site"] == "B", 0.2, 0.1)
+    gone[30_000:45_000] = True
+    table = lacking(table, gone)
+    columns = {"missing": "drop", "groups": "site", "features": "age"}
+    few = Resources(memory=1_000_000, jobs=1)
+    paths = [tmp_path / f"{start}.arrow" for start in (0, 25_000)]
+    for start, path in zip((0, 25_000), paths, strict=True):
+        part = tmp_path / f"{start}.csv"
+        table.iloc[start : start + 25_000].to_csv(part, index=False)
+        load_parts(part, resources=few, state=path, **columns)
+    table.to_csv(tmp_path / "all.csv", index=False)
+    by_parts = load_parts(tmp_path / "all.csv", resources=few, **columns)
+    merged = loaded_state(merged_states([State.open(path) for path in paths]))
+    whole = read(table)
+    assert by_parts.evalsets[0].n < whole.n
+    said = [said_of(held) for held in (whole, by_parts.evalsets[0], merged.evalsets[0])]
+    counted = f"{int(gone.sum()):,} of 50,000 rows have no y: "
+    assert all(each.startswith(counted) and " of those in site=B, " in each for each in said)
+    widths = [least_width(held, 0.9) for held in (whole, by_parts.evalsets[0])]
+    assert widths[0] == widths[1] == 1.0

@@ -458,11 +458,12 @@ class SharedScore:
 
     @property
     def title(self) -> str:
-        """Its name within a sentence."""
+        """Its name within a sentence; what was kept may name a measure that is gone."""
         from howsure.engine.catalogue import catalogue  # which gathers findings
 
-        title = catalogue()[self.metric].title.partition(" (")[0]
-        return title if title.isupper() else title[0].lower() + title[1:]
+        entry = catalogue().get(self.metric)
+        title = self.metric if entry is None else entry.title.partition(" (")[0]
+        return title if title.isupper() else title[:1].lower() + title[1:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

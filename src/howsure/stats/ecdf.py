@@ -30,35 +30,6 @@ from howsure.core.weights import check_multiplicities
 _WIDE = 0.01  # cells wider than this are summed through prefix sums, which lose 1e-16 / width
 
 
-def ecdf_on_grid(
-    left: npt.ArrayLike,
-    right: npt.ArrayLike,
-    grid: npt.ArrayLike,
-    weights: npt.ArrayLike | None = None,
-) -> FloatArray:
-    """Share of rows at or below each grid point, rows being spread evenly over their cells.
-
-    q(p) = Σ w_i t_i(p) / Σ w_i with t_i(p) = clip((p − left_i)/(right_i − left_i), 0, 1), and
-    t_i(p) = 1{p ≥ right_i} for a cell without width. Takes O(n log k + k) for k grid points.
-
-    For the PIT of counts this is the mean of the non-randomised PIT of Czado, Gneiting and Held
-    (2009, Biometrics 65, section 2), which is uniform in expectation under the right law.
-    """
-    high = as_vector(right, "right")
-    low = high if left is right else as_vector(left, "left", length=len(high))
-    if low is not high and (low > high).any():
-        row = int(np.argmax(low > high))
-        raise InputError(
-            f"left must not exceed right, got {low[row]:g} > {high[row]:g} (first at row {row})"
-        )
-    points = as_vector(grid, "grid")
-    if (np.diff(points) <= 0).any():
-        raise InputError("grid must rise strictly")
-    w = check_multiplicities(weights, len(high))
-    total = float(len(high)) if w is None else float(w.sum())
-    return grid_sums(low, high, points, w) / total
-
-
 def grid_sums(
     left: FloatArray,
     right: FloatArray,
@@ -67,7 +38,13 @@ def grid_sums(
     *,
     power: int = 1,
 ) -> FloatArray:
-    """Σ_i w_i t_i(p)^power at each grid point, t as in `ecdf_on_grid`; nothing is checked."""
+    """Σ_i w_i t_i(p)^power at each grid point, rows being spread evenly over their cells.
+
+    t_i(p) = clip((p − left_i)/(right_i − left_i), 0, 1), and 1{p ≥ right_i} for a cell without
+    width. Takes O(n log k + k) for k grid points; nothing is checked. For the PIT of counts its
+    mean is the non-randomised PIT of Czado, Gneiting and Held (2009, Biometrics 65, section 2),
+    which is uniform in expectation under the right law.
+    """
     size = len(grid)
     last = np.searchsorted(grid, right, side="left")
     total = np.bincount(last, weights=weights, minlength=size + 1)[:size].cumsum()
@@ -99,7 +76,7 @@ def grid_sums(
 def grid_dot(
     left: FloatArray, right: FloatArray, grid: FloatArray, coefficients: FloatArray
 ) -> FloatArray:
-    """Σ_j c_j t_i(p_j) for each row, t as in `ecdf_on_grid`; nothing is checked.
+    """Σ_j c_j t_i(p_j) for each row, t as in `grid_sums`; nothing is checked.
 
     The adjoint of `grid_sums`: it turns the derivative of a statistic by the shares on the grid
     into the influence of each row.

@@ -296,18 +296,18 @@ memory that it follows from."""
 
 def _cost(times: Chronology, sums: FloatArray, panel: Panel | None) -> _Cost | None:
     """What memory costs a mean; None where it is not known."""
-    content = blake2b(sums, digest_size=16)
+    content = blake2b(sums.tobytes(), digest_size=16)
     if panel is not None:
-        content.update(panel.apart)
-    known, key = times.memories, content.digest()
-    if key not in known:
-        if len(known) >= _MOST_MEMORIES:
-            known.clear()
+        content.update(panel.apart.tobytes())
+    costs, key = times.memories, content.digest()
+    if key not in costs:
+        if len(costs) >= _MOST_MEMORIES:
+            costs.clear()
         with contextlib.suppress(UnanswerableError):
             found = memory_of(sums, panel, len(times.ranks()[0]))
             error, degrees = found.student()
-            known[key] = error / math.sqrt(found.variance / found.n), degrees, found
-    return known.get(key)
+            costs[key] = error / math.sqrt(found.variance / found.n), degrees, found
+    return costs.get(key)
 
 
 def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n: float) -> float:

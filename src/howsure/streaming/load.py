@@ -216,12 +216,14 @@ def loaded_state(state: State) -> Loaded:
     500
     """
     reading = ReadPlan.from_dict(state.reading)
-    sample = state.sample.ranked()
-    sets = _sets(reading, sample.table, from_text=state.reading["from_text"])
+    sample, bare = state.sample.ranked(), state.bare_sample
+    table = sample.table if bare is None else together([sample.table, bare.ranked().table])
+    reading = replace(reading, missing="drop")
+    sets = _sets(reading, table, from_text=state.reading["from_text"])
     if sets[0].weights is not None and sets[0].weights.kind == "frequency":
         weights = Weights(sample.taken)
         sets = tuple(replace(held, weights=weights) for held in sets)
-    sets = tuple(replace(held, share=min(held.n / state.models[0].n, 1.0)) for held in sets)
+    sets = tuple(_as_part_of(held, state) for held in sets)
     return Loaded(
         evalsets=sets,
         dropped=state.dropped,
@@ -232,6 +234,14 @@ def loaded_state(state: State) -> Loaded:
     )
 
 
+def _as_part_of(evalset: EvalSet, state: State) -> EvalSet:
+    """The set of a sample, with what share of all rows it is."""
+    lacking = evalset.without_y
+    if lacking is not None:
+        lacking = replace(lacking, share=min(lacking.n / state.bare, 1.0))
+    return replace(evalset, share=min(evalset.n / state.models[0].n, 1.0), without_y=lacking)
+
+
 def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalSet, ...]:
     """The evaluation sets of chosen rows, which are called by their places."""
     row, file = place_names(reading)
@@ -240,6 +250,7 @@ def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalS
     made = reading.batch(rows, "the table", 0, from_text=from_text, with_bare=True).evalsets
     if row not in table.column_names:
         return made
+    table = table.slice(0, made[0].n)  # what lacks y comes last
     called: npt.NDArray[Any] = table[row].to_numpy()
     if file in table.column_names:
         told = zip(table[file].to_pylist(), called.tolist(), strict=True)

@@ -85,6 +85,21 @@ class Sample:
         held = cls(table, number, unit, copies, most, bound, 1.0).within()
         return replace(held, table=written_out(held.table).replace_schema_metadata())
 
+    @classmethod
+    def of_text(cls, table: pa.Table, *, most: int, seed: int) -> Sample:
+        """Of rows that need not be understood, by what their cells say."""
+        rows = written_out(table).replace_schema_metadata()
+        cells = (
+            column.to_numpy()
+            if pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+            else np.array(list(map(str, column.to_pylist())), dtype=object)
+            for column in rows.columns
+        )
+        hashes = row_hashes(*map(_hashed, cells))
+        number = row_uniforms(seed, "sample", told_apart(hashes))
+        n = len(number)
+        return cls(rows, number, np.zeros(n), np.ones(n), most, 1.0, 1.0).within()
+
     @property
     def taken(self) -> FloatArray:
         """How many copies of each row are in the sample."""

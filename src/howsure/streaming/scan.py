@@ -79,7 +79,15 @@ class PieceWork:
             dropped=batch.dropped,
             dropped_by=batch.dropped_by,
             reading=self.to_dict(piece.from_text),
+            **self._bare(batch),
         )
+
+    def _bare(self, batch: Batch) -> dict[str, Any]:
+        """What a state keeps of rows that lack y alone."""
+        if batch.bare is None:
+            return {}
+        sample = Sample.of_text(batch.bare, most=self.most, seed=self.seed)
+        return {"bare": batch.bare.num_rows, "bare_sample": sample}
 
     def _named(self, batch: Batch, piece: Piece) -> pa.Table:
         """The rows of a batch with their places, where nothing else names them."""
@@ -123,11 +131,14 @@ class _Unused(NamedTuple):
     rows: int = 0
     dropped: int = 0
     dropped_by: dict[str, int] = {}  # noqa: RUF012 - never changed
+    bare: int = 0
 
     def joined(self, other: Batch | _Unused) -> _Unused:
         """With those of other batches."""
         by = Counter(self.dropped_by) + Counter(other.dropped_by)
-        return _Unused(self.rows + other.rows, self.dropped + other.dropped, dict(by))
+        bare: int = getattr(other.bare, "num_rows", other.bare) or 0
+        dropped = self.dropped + other.dropped
+        return _Unused(self.rows + other.rows, dropped, dict(by), self.bare + bare)
 
     def added(self, state: State) -> State:
         """A state with these rows counted."""
@@ -136,6 +147,7 @@ class _Unused(NamedTuple):
             rows=state.rows + self.rows,
             dropped=state.dropped + self.dropped,
             dropped_by=dict(Counter(state.dropped_by) + Counter(self.dropped_by)),
+            bare=state.bare + self.bare,
         )
 
 

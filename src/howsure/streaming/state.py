@@ -43,8 +43,8 @@ _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
 _LAST_WITHOUT = (0, 2, 0)
 """The last version that wrote states without a hash."""
-_ROW = "row "
-"""How the names of columns begin that hold the sample's rows."""
+_ROW, _BARE = "row ", "bare "
+"""How the names of columns begin that hold rows of the sample, and of that of rows without y."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +55,7 @@ class _Facts:
     number: FloatArray
     unit: FloatArray
     copies: FloatArray
+    bare_number: FloatArray
     most: int
     bound: float
     unit_bound: float
@@ -64,6 +65,8 @@ class _Facts:
     reading: dict[str, Any]
     manifest: Manifest = field(default_factory=Manifest)
     sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
+    bare: int = 0
+    bare_bound: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,6 +91,10 @@ class State:
         What was read.
     sketch : Sketch
         The least hashes of what rows hold: two states of the same rows share them.
+    bare : int
+        Rows left out that lack y alone.
+    bare_sample : Sample, optional
+        Some of these.
     """
 
     models: tuple[SufficientStatistics, ...]
@@ -98,6 +105,8 @@ class State:
     reading: Mapping[str, Any] = field(default_factory=dict)
     manifest: Manifest = field(default_factory=Manifest)
     sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
+    bare: int = 0
+    bare_sample: Sample | None = None
 
     __repr__ = brief_repr
 
@@ -117,6 +126,7 @@ class State:
         for other in parts[1:]:
             _check_alike(parts[0], other)
         models = zip(*(part.models for part in parts), strict=True)
+        bare = [part.bare_sample for part in parts if part.bare_sample is not None]
         return replace(
             parts[0],
             models=tuple(reduce(SufficientStatistics.merged, model) for model in models),
@@ -126,11 +136,13 @@ class State:
             dropped_by=dict(sum((Counter(part.dropped_by) for part in parts), Counter())),
             manifest=self.manifest.joined(*(part.manifest for part in others)),
             sketch=self.sketch.joined(*(part.sketch for part in others)),
+            bare=sum(part.bare for part in parts),
+            bare_sample=bare[0].merged(*bare[1:]) if bare else None,
         )
 
     def to_arrow(self) -> pa.Table:
         """The state as an Arrow table of one row."""
-        sample = self.sample
+        sample, bare = self.sample, self.bare_sample
         arrays, facts = packed(
             _Facts(
                 models=self.models,
@@ -146,11 +158,16 @@ class State:
                 reading=dict(self.reading),
                 sketch=self.sketch,
                 manifest=self.manifest,
+                bare=self.bare,
+                bare_number=np.empty(0) if bare is None else bare.number,
+                bare_bound=1.0 if bare is None else bare.bound,
             )
         )
         columns = {name: pa.array(array.ravel()) for name, array in arrays.items()}
-        for name in sample.table.column_names:
-            columns[_ROW + name] = _one_chunk(sample.table[name])
+        tables = {_ROW: sample.table, _BARE: pa.table({}) if bare is None else bare.table}
+        for prefix, rows in tables.items():
+            for name in rows.column_names:
+                columns[prefix + name] = _one_chunk(rows[name])
         told = {
             "form": _FORM,
             _NAME: __version__,
@@ -185,18 +202,17 @@ class State:
         """The state of a table whose metadata is read."""
         lists = {name: _one_chunk(table[name]) for name in table.column_names}
         values = {name: each.values for name, each in lists.items()}
-        arrays = {
+        arrays = {"bare_number": np.empty(0)} | {  # which the first states lack
             name: values[name].to_numpy(zero_copy_only=False).reshape(shape)
             for name, shape in told["shapes"].items()
         }
         facts = unpacked(_Facts, arrays, told["facts"])
-        rows = {
-            name.removeprefix(_ROW): value
-            for name, value in values.items()
-            if name.startswith(_ROW)
-        }
+        rows, bare = (
+            pa.table({n.removeprefix(prefix): v for n, v in values.items() if n.startswith(prefix)})
+            for prefix in (_ROW, _BARE)
+        )
         sample = Sample(
-            pa.table(rows),
+            rows,
             facts.number,
             facts.unit,
             facts.copies,
@@ -204,6 +220,9 @@ class State:
             facts.bound,
             facts.unit_bound,
         )
+        number = facts.bare_number
+        alike = np.zeros(len(number)), np.ones(len(number))
+        bare_sample = Sample(bare, number, *alike, facts.most, facts.bare_bound, 1.0)
         return cls(
             models=facts.models,
             sample=sample,
@@ -213,6 +232,8 @@ class State:
             reading=facts.reading,
             manifest=facts.manifest,
             sketch=facts.sketch,
+            bare=facts.bare,
+            bare_sample=bare_sample if len(number) else None,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -268,7 +289,7 @@ class State:
 
     def _is_impossible(self) -> bool:
         """Whether it holds what no rows add up to."""
-        counts: list[float] = [self.rows, self.dropped]
+        counts: list[float] = [self.rows, self.dropped, self.bare]
         for model in self.models:
             weights = (model.moments.mass, model.pit, model.among)
             counts += [model.n, model.mass, model.squares]

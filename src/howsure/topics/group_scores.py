@@ -304,10 +304,11 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
             group_scores(evalset, divided, row - mean, noise, units=units, skewness=skewness)
             for row, mean, skewness in zip(rows, means, moved.skewness, strict=False)
         ]
-        p = np.stack([each.p for each in found])
+        p, t = (np.stack([getattr(each, name) for each in found]) for name in ("p", "t"))
         if but is not None:
             p[but] = np.inf
-        order, group = np.unravel_index(np.argmin(p), p.shape)
+        first = np.lexsort((-np.abs(t).ravel(), p.ravel()))[0]  # what is very clear has a p of 0
+        order, group = np.unravel_index(first, p.shape)
         return found, int(order), int(group)
 
     found, order, group = clearest()

@@ -306,7 +306,7 @@ def _draft(case: Case) -> Draft:
         n=known.n,
         good=not known.found and known.upper <= _MARGIN,
         caution=known.found,
-        facts={"found": known},
+        facts={"found": known, "share": case.evalset.share},
     )
 
 
@@ -328,6 +328,8 @@ def _words(draft: Draft, finding: Finding) -> Words:
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
     effective = roughly(known.effective)
+    if finding.state == "caution" and known.by == "time" and draft.facts["share"] < 1.0:
+        return Words(f"{told[:-1]} or more, as a sample holds short stretches of time)")
     if finding.state == "caution":
         told += f": {known.n:,.0f} rows count as about {effective}"
         if known.common > 0.5:

@@ -58,7 +58,8 @@ def without_y(case: Case) -> RowFault | None:
 def _count(evalset: EvalSet) -> float:
     """Rows, each as often as its frequency says."""
     frequent = evalset.weights is not None and evalset.weights.kind == "frequency"
-    return float(evalset.mass.sum()) if frequent else float(evalset.n)
+    rows = float(evalset.mass.sum()) if frequent else float(evalset.n)
+    return rows / evalset.share
 
 
 def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
@@ -102,7 +103,10 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     values = joined[name]
     if values.dtype.kind != "f":
         inside = values == which
-        shares = [float(gone[part].mean()) for part in (inside, ~inside)]
+        stands_for = np.where(gone, 1.0 / rest.share, 1.0 / evalset.share)
+        shares = [
+            float(np.average(gone[part], weights=stands_for[part])) for part in (inside, ~inside)
+        ]
         return {"where": f"{name}={which}", "shares": shares}
     ranks = len(gone) * mid_ranks(values)
     few = int(gone.sum())

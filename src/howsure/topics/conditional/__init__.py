@@ -16,7 +16,6 @@ from howsure.topics.conditional.slab import (
     WorstRegion,
     WorstSlab,
     regions_differ,
-    searched_slab,
     worst_region,
     worst_slab,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "hsic",
     "local_pit",
     "regions_differ",
-    "searched_slab",
     "width_correlation",
     "worst_region",
     "worst_slab",

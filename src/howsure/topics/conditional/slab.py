@@ -19,7 +19,6 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.binomial import Alternative, clopper_pearson, shift_shares
 from howsure.stats.ecdf import check_pit
@@ -205,53 +204,6 @@ def worst_slab(
     values, place, ends = _search(rows, columns, tried[:, varies], delta)
     slab = Slab(tried[place], *ends, centre, scale, problem.names)
     return _judged(problem.covered, problem.x, half, slab, values, problem.coverage, level)
-
-
-def searched_slab(
-    covered: npt.ArrayLike,
-    x: npt.ArrayLike,
-    *,
-    share: float = 0.1,
-    directions: int = 1000,
-    seed: int = 0,
-) -> tuple[float, Slab]:
-    """The lowest coverage of a slab on the rows that chose it: biased, for comparison alone.
-
-    Parameters
-    ----------
-    covered, x, share, directions, seed
-        As in `worst_slab`.
-
-    Returns
-    -------
-    value : float
-        The minimum; far below the nominal coverage even for a perfect model.
-    slab : Slab
-        Where it lies.
-
-    Raises
-    ------
-    InputError
-        As `worst_slab`, or if no input varies.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> value, _ = searched_slab(rng.random(1000) < 0.9, rng.normal(size=(1000, 5)))
-    >>> value < 0.8
-    True
-    """
-    problem = as_problem(covered, x, 0.5, None, seed)
-    delta = check_fraction(share, "share")
-    centre, scale = problem.x.mean(axis=0), problem.x.std(axis=0)
-    varies = np.ptp(problem.x, axis=0) > _TIED * np.abs(problem.x).max(axis=0)
-    if not varies.any():
-        raise InputError("x must vary for a slab to be sought, got equal rows")
-    scale = np.where(varies, scale, 1.0)
-    tried = _directions(problem.x, varies, directions, seed)
-    rows = ((problem.x - centre) / scale)[:, varies]
-    values, place, ends = _search(rows, problem.covered[:, None], tried[:, varies], delta)
-    return float(values[0]), Slab(tried[place], *ends, centre, scale, problem.names)
 
 
 def _unanswered(reason: str, n: int) -> WorstSlab:
