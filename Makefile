@@ -37,8 +37,9 @@ demo: .venv/.report
 	$(BIN)/python examples/demo.py
 
 # All lanes; a red one keeps no other from running. Those joined by & run at the same time.
-test: .venv/.dev
-	$(LANES) "lint & docs-quick & $(BARE)/.made" test-bare "test-quick NEEDS=site"
+test:
+	@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) .venv/.dev $(BARE)/.made
+	$(LANES) "lint & docs-quick" test-bare "test-quick NEEDS=site"
 
 test-quick: .venv/.dev
 	$(call REQUIRE,$(NEEDS)) $(call PYTEST,.venv) $(QUICK) --pace test $(EVERY)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
+import typer.testing
 
 from extras import absent, check_bare
 from howsure.core.errors import strict
@@ -33,6 +36,8 @@ FULL_DRAWS = ("draws", "rate")
 
 def pytest_configure() -> None:
     check_bare()
+    # each call of the command line would build all its commands anew
+    typer.testing._get_command = functools.cache(typer.main.get_command)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,6 @@ formula then gives every standard error: plain, weighted or clustered.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -300,14 +299,17 @@ def _cost(times: Chronology, sums: FloatArray, panel: Panel | None) -> _Cost | N
     if panel is not None:
         content.update(panel.apart.tobytes())
     costs, key = times.memories, content.digest()
-    if key not in costs:
+    cost: _Cost | None = costs.get(key)
+    if cost is None:
+        try:
+            memory = memory_of(sums, panel, len(times.ranks()[0]))
+        except UnanswerableError:
+            return None
         if len(costs) >= _MOST_MEMORIES:
             costs.clear()
-        with contextlib.suppress(UnanswerableError):
-            found = memory_of(sums, panel, len(times.ranks()[0]))
-            error, degrees = found.student()
-            costs[key] = error / math.sqrt(found.variance / found.n), degrees, found
-    return costs.get(key)
+        error, degrees = memory.student()
+        cost = costs[key] = error / math.sqrt(memory.variance / memory.n), degrees, memory
+    return cost
 
 
 def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n: float) -> float:

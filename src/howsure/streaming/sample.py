@@ -86,7 +86,7 @@ class Sample:
         return replace(held, table=written_out(held.table).replace_schema_metadata())
 
     @classmethod
-    def of_text(cls, table: pa.Table, *, most: int, seed: int) -> Sample:
+    def of_cells(cls, table: pa.Table, *, most: int, seed: int) -> Sample:
         """Of rows that need not be understood, by what their cells say."""
         rows = written_out(table).replace_schema_metadata()
         cells = (

@@ -86,7 +86,7 @@ class PieceWork:
         """What a state keeps of rows that lack y alone."""
         if batch.bare is None:
             return {}
-        sample = Sample.of_text(batch.bare, most=self.most, seed=self.seed)
+        sample = Sample.of_cells(batch.bare, most=self.most, seed=self.seed)
         return {"bare": batch.bare.num_rows, "bare_sample": sample}
 
     def _named(self, batch: Batch, piece: Piece) -> pa.Table:
