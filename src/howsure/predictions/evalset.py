@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, plain_array
-from howsure.core.brief import brief, within_lines
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, as_vector, plain_array
+from howsure.core.brief import brief, brief_repr, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels, joint
 from howsure.core.rng import row_hashes
 from howsure.core.times import FEWEST_TIMES, Chronology, Units, steps_between
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
-from howsure.predictions.baseline import BaselineForecast
 
 LARGEST = 1e100
 
@@ -464,3 +463,30 @@ def unnamed(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:
 def lone(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:
     """Whether such times are too few by themselves."""
     return unnamed(evalset, times, series) and len(np.unique(times)) < FEWEST_TIMES
+
+
+# ---- another forecast of the same rows, beside which a model is judged ---------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BaselineForecast:
+    """What anyone could have predicted at the time, or another model did."""
+
+    kind: Literal["persistence", "seasonal", "model"]
+    name: str  # in sentences
+    beliefs: tuple[Prediction, ...]
+    known: BoolArray  # shape (n,): the rows that it predicts; what it states of others is void
+    asked: bool = False  # whether the verdict is to be by it, in place of the distribution of y
+
+    __repr__ = brief_repr
+
+    def take(self, rows: Rows) -> Self:
+        """That of some of the rows."""
+        return type(self)(
+            kind=self.kind,
+            name=self.name,
+            beliefs=tuple(belief.take(rows) for belief in self.beliefs),
+            known=np.asarray(self.known[rows]),
+            asked=self.asked,
+        )

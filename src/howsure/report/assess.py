@@ -33,11 +33,10 @@ from howsure.inputs.source import quoted
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.coercion import check_coverage_is_used, opened, source_fact
-from howsure.report.document import VerdictLine, noted
+from howsure.report.document import VerdictLine, noted, overview
 from howsure.report.images import missing_images
 from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
-from howsure.report.overview import overview
 from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import BEST, MOST_MODELS, standing
 from howsure.verdict import TOLERANCE, Advice, Finding, TrustAnswer, judge

@@ -16,8 +16,17 @@ from howsure.core.records import Direction, Record, Table
 from howsure.core.text import headed
 from howsure.engine.catalogue import every_topic
 from howsure.figures.tables import worst_first
-from howsure.report.document import TONES, Cell, Column, GlossaryEntry, Grid, GridRows, slug
-from howsure.report.overview import LEGEND, OVERVIEW
+from howsure.report.document import (
+    LEGEND,
+    OVERVIEW,
+    TONES,
+    Cell,
+    Column,
+    GlossaryEntry,
+    Grid,
+    GridRows,
+    slug,
+)
 
 ROWS_LIMIT = 100
 """The most rows of one table on a page."""

@@ -19,6 +19,7 @@ from howsure.engine.metric import Topic
 from howsure.figures.layouts import layout_of
 from howsure.report import grids
 from howsure.report.document import (
+    OVERVIEW,
     TONES,
     Cell,
     Choice,
@@ -34,7 +35,6 @@ from howsure.report.document import (
     noted,
 )
 from howsure.report.images import Gallery, galleries
-from howsure.report.overview import OVERVIEW
 from howsure.verdict import Advice, Finding, TrustAnswer
 from howsure.verdict.findings import questions
 

@@ -17,6 +17,7 @@ from howsure.core.records import Key, Record, Table
 from howsure.engine.catalogue import catalogue, key_measures
 from howsure.report import grids
 from howsure.report.document import (
+    OVERVIEW,
     TONES,
     Cell,
     Column,
@@ -27,7 +28,6 @@ from howsure.report.document import (
     Tone,
     VerdictLine,
 )
-from howsure.report.overview import OVERVIEW
 from howsure.report.questions import MOST_COLUMNS
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from howsure.core.times import slots
 from howsure.engine.metric import Metric, Question, Topic, itself, statistic
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.base import wanted_levels
-from howsure.predictions.baseline import BaselineForecast
+from howsure.predictions.evalset import BaselineForecast
 from howsure.stats.estimate import Estimate, spread_of
 from howsure.topics.scores import BEYOND, interval_score, pinball, pinball_samples
 from howsure.topics.skill import MEASURE_OF, MIDPOINTS, TOLERANCE, skill_score

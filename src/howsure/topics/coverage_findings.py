@@ -15,6 +15,7 @@ from howsure.engine.finding import (
     FROM_ALL,
     LEVEL,
     MARGIN,
+    SDS,
     Case,
     Draft,
     Finding,
@@ -23,10 +24,12 @@ from howsure.engine.finding import (
     apart,
     at_worst,
     of_value,
+    points,
+    share_with_span,
     since_change,
+    small,
     student_p,
 )
-from howsure.engine.wording import SDS, points, share_with_span, small
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import spread_of, weighted_mean
 from howsure.topics.calibration.components import MOVED

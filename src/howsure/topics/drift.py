@@ -21,15 +21,17 @@ from howsure.core.records import Curve, Direction, Notion
 from howsure.engine.autocorrelation import MOST_UNITS
 from howsure.engine.finding import (
     MARGIN,
+    SDS,
     Case,
     Draft,
     Finding,
     FindingQuestion,
     Words,
+    between,
     known_drift,
+    points,
 )
 from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, stated, statistic
-from howsure.engine.wording import SDS, between, points
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean

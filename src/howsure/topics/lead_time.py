@@ -23,10 +23,19 @@ from howsure.core.formats import listed, percent
 from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Curve, Direction, Key, Notion, Record, Table
 from howsure.core.times import Chronology
-from howsure.engine.finding import FROM_ALL, MARGIN, Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.finding import (
+    FROM_ALL,
+    MARGIN,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+    between,
+    points,
+)
 from howsure.engine.finding import apart as apart_of
 from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, statistic
-from howsure.engine.wording import between, points
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
 from howsure.stats.simultaneous import joint_level
 from howsure.topics.decomposition.parts import skill_of_groups

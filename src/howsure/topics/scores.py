@@ -28,7 +28,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.records import Direction
-from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, of_value
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, of_value, small
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
@@ -39,7 +39,6 @@ from howsure.engine.metric import (
     Question,
     Topic,
 )
-from howsure.engine.wording import small
 from howsure.predictions import (
     Intervals,
     Quantiles,

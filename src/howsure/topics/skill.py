@@ -29,9 +29,8 @@ from howsure.core.arrays import (
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import fixed
 from howsure.core.records import Direction, Record
-from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
 from howsure.engine.metric import Form, Metric, Question, Topic, itself, statistic
-from howsure.engine.wording import small, span
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.crps import crps_quantiles, trapezoid

@@ -8,8 +8,7 @@ from typing import Any
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, listed, minus, number, percent
-from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
-from howsure.engine.wording import small
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
 from howsure.verdict.copies import RowFault
 from howsure.verdict.rows import row_faults
 from howsure.verdict.without_y import NAME, WIDTHS, without_y

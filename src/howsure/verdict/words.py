@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from howsure.core.formats import fixed, listed, p_words, percent
-from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding
-from howsure.engine.wording import points
+from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, points
 from howsure.recalibration.registry import METHODS
 from howsure.verdict.findings import questions
 from howsure.verdict.without_y import LACKING

@@ -18,9 +18,8 @@ from howsure.core.labels import Categories
 from howsure.core.registry import check_known
 from howsure.core.times import FEWEST_TIMES
 from howsure.engine.catalogue import catalogue
-from howsure.engine.finding import SharedScore
+from howsure.engine.finding import SharedScore, between
 from howsure.engine.measure import Evaluation, evaluate
-from howsure.engine.wording import between
 from howsure.predictions import EvalSet
 from howsure.predictions.evalset import lone
 from howsure.recalibration import FittedRecalibration

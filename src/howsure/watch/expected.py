@@ -23,10 +23,9 @@ from howsure.core.convert import Count, json_number, plain, read_json, restored
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import interval, listed, number, percent, roughly
 from howsure.core.labels import Categories
-from howsure.engine.finding import SharedScore
+from howsure.engine.finding import SharedScore, between
 from howsure.engine.measure import apply_form, find_measure
 from howsure.engine.view import View
-from howsure.engine.wording import between
 from howsure.predictions import EvalSet, content_order
 from howsure.stats.balance import Balanced, BalancedMean, KnownRows, RidgeFit
 from howsure.stats.binomial import clopper_pearson

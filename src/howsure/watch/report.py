@@ -21,7 +21,7 @@ from howsure.core.convert import restored
 from howsure.core.errors import InputError
 from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Table
-from howsure.engine.wording import between
+from howsure.engine.finding import between
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
 from howsure.stats.binomial import clopper_pearson

@@ -10,8 +10,7 @@ from typing import Annotated, final
 from howsure.conformal.adapting import Binned
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, Natural
-from howsure.stats.ease import REPEATS, ease
-from howsure.stats.perturbations import GaussianNoise, Perturbation
+from howsure.stats.ease import REPEATS, GaussianNoise, Perturbation, ease
 
 
 @final

@@ -13,13 +13,15 @@ from howsure.stats.cells import (
     largest_violation,
     signed_r2,
 )
-from howsure.stats.ease import REPEATS, ease, surrogate_ease
-from howsure.stats.label_ranks import class_numbers, label_rank
-from howsure.stats.permutation import Resampling
-from howsure.stats.perturbations import (
+from howsure.stats.ease import (
+    REPEATS,
     GaussianNoise,
     Perturbation,
+    ease,
+    surrogate_ease,
 )
+from howsure.stats.label_ranks import class_numbers, label_rank
+from howsure.stats.permutation import Resampling
 from howsure.topics.adaptivity.association import rank_ss, satisfaction_rate, t_ss
 from howsure.topics.adaptivity.coverage import (
     NoiseFloor,

@@ -32,9 +32,9 @@ from howsure.engine.finding import (
     Parts,
     Words,
     apart,
+    points,
 )
 from howsure.engine.metric import POSITIVE, SHARE, Form, Metric, Question, Topic, stated
-from howsure.engine.wording import points
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.cells import ROWS_A_CELL

@@ -17,6 +17,7 @@ from howsure.core.records import Record
 from howsure.core.times import Units
 from howsure.core.weights import Weights
 from howsure.engine.finding import (
+    SDS,
     Case,
     Draft,
     Finding,
@@ -24,10 +25,12 @@ from howsure.engine.finding import (
     Words,
     of_ratio,
     of_value,
+    points,
     since_change,
+    small,
+    span,
     student_p,
 )
-from howsure.engine.wording import SDS, points, small, span
 from howsure.stats.binomial import binomial_test
 from howsure.stats.dominance import rank_values
 from howsure.stats.estimate import Z_95, Estimate, standard_error, weighted_mean

@@ -16,7 +16,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number
 from howsure.core.layouts import UNIT, Axis, Companion, Layout, Zone
 from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
 from howsure.engine.metric import (
     BY_UNIT,
     MISS_RANGE,
@@ -28,7 +28,6 @@ from howsure.engine.metric import (
     in_words,
     statistic,
 )
-from howsure.engine.wording import small, span
 from howsure.predictions import Intervals
 from howsure.stats.estimate import Z_95, Estimate, mean_statistic, quantile_statistic
 from howsure.topics.characteristic import CharacteristicCurve, OperatingPoint

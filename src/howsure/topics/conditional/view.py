@@ -20,9 +20,17 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level, percent
 from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction, Notion, Record, Table
-from howsure.engine.finding import FROM_ALL, Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.finding import (
+    FROM_ALL,
+    SDS,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+    small,
+)
 from howsure.engine.metric import SHARE, Metric, Question, Topic, stated
-from howsure.engine.wording import SDS, small
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf import simultaneous_band
 from howsure.stats.estimate import Z_95

@@ -23,7 +23,7 @@ from howsure.core.layouts import UNIT, Axis, Companion, Layout
 from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
-from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
 from howsure.engine.metric import (
     POSITIVE,
     Form,
@@ -33,7 +33,6 @@ from howsure.engine.metric import (
     itself,
 )
 from howsure.engine.recording import record_of
-from howsure.engine.wording import small
 from howsure.predictions import EvalSet, Prediction, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Z_95, Estimate

@@ -10,7 +10,7 @@ import numpy as np
 
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_uniforms
-from howsure.stats.perturbations import Inputs
+from howsure.stats.ease import Inputs
 from howsure.topics.adaptivity import Perturbation
 
 
