@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.core.toml import parse_toml, read_toml
+from howsure.core.files import parse_toml, read_toml
 
 
 @pytest.mark.parametrize(

@@ -714,7 +714,7 @@ def test_what_an_error_proposes_works(name: str) -> None:
 
 _FILES = (
     *("inputs/array_inputs", "inputs/columns", "inputs/given", "report/coercion", "inputs/long"),
-    *("inputs/matching", "inputs/dialects", "inputs/classes", "inputs/families"),
+    *("inputs/matching", "inputs/dialects", "inputs/classes", "inputs/names"),
 )
 _PROPOSES = re.compile(
     r"\b(pass|give|leave \w+ out|call it|goes? in as|would (use|say)|drop|name them|compares)\b"

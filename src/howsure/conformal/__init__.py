@@ -30,8 +30,17 @@ from howsure.conformal.ranks import (
     repetitions,
     rows_needed,
 )
-from howsure.conformal.regions import Range, region_ends, uncrossed
-from howsure.conformal.scores import Band, LowerEnd, Offset, Scaled, Score, UpperEnd
+from howsure.conformal.scores import (
+    Band,
+    LowerEnd,
+    Offset,
+    Range,
+    Scaled,
+    Score,
+    UpperEnd,
+    region_ends,
+    uncrossed,
+)
 from howsure.conformal.thresholds import (
     Threshold,
     TooFew,

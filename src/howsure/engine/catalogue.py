@@ -14,8 +14,7 @@ from types import MappingProxyType
 
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import PluginError, Registry, nearest
-from howsure.engine.metric import Array, Beside, Metric, Topic
-from howsure.engine.sums import Sums
+from howsure.engine.metric import Array, Beside, Metric, Sums, Topic
 
 TOPICS: tuple[Topic, ...] = tuple(
     import_module(f"howsure.topics.{name}").TOPIC

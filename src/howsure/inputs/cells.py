@@ -16,8 +16,7 @@ from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.classes import MisfitError, read_classes
 from howsure.inputs.columns import two_readings
-from howsure.inputs.families import FEWEST_SERIES, KEYS
-from howsure.inputs.names import NAMELESS, Roles, normal_form
+from howsure.inputs.names import FEWEST_SERIES, KEYS, NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 from howsure.inputs.values import Labels

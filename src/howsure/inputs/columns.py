@@ -22,16 +22,18 @@ from howsure.inputs.dialects import (
     refuse_mean_intervals,
     usual_coverage,
 )
-from howsure.inputs.families import FEWEST_SERIES, alike, nixtla
 from howsure.inputs.names import (
+    FEWEST_SERIES,
     NAMELESS,
     UNNAMED,
     IntervalEnd,
     LawColumns,
     Roles,
+    alike,
     bound,
     in_words,
     likely_ends,
+    nixtla,
     normal_form,
     parse_encode,
     parse_law,

@@ -18,11 +18,10 @@ from howsure.inputs.batches import forms_of, several_models
 from howsure.inputs.building import Crossing
 from howsure.inputs.cells import ParsedColumns, read_cells
 from howsure.inputs.columns import assign_models
-from howsure.inputs.families import FEWEST_SERIES, KEYS
 from howsure.inputs.long import check_unstacked, is_long
 from howsure.inputs.manifest import Manifest, ReadFile
 from howsure.inputs.matching import Missing
-from howsure.inputs.names import ColumnUse, Roles, explain_models, normal_form
+from howsure.inputs.names import FEWEST_SERIES, KEYS, ColumnUse, Roles, explain_models, normal_form
 from howsure.inputs.parts import Piece as Piece
 from howsure.inputs.parts import StreamPiece
 from howsure.inputs.places import Listing

@@ -26,12 +26,12 @@ from howsure.core.convert import (
     plain,
 )
 from howsure.core.errors import InputError, UnanswerableError, within
+from howsure.core.files import read_toml
 from howsure.core.formats import counted, level
 from howsure.core.labels import Categories
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.threads import one_thread
-from howsure.core.toml import read_toml
 from howsure.engine.catalogue import catalogue, metric_named
 from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.metric import MISS_RANGE, MOST_LABELS, MissRange, check_miss_range

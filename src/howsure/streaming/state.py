@@ -55,6 +55,7 @@ class _Facts:
     number: FloatArray
     unit: FloatArray
     copies: FloatArray
+    bare: FloatArray  # rows that lack y alone, and below what number they are in their sample
     bare_number: FloatArray
     most: int
     bound: float
@@ -65,8 +66,6 @@ class _Facts:
     reading: dict[str, Any]
     manifest: Manifest = field(default_factory=Manifest)
     sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
-    bare: int = 0
-    bare_bound: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -158,9 +157,8 @@ class State:
                 reading=dict(self.reading),
                 sketch=self.sketch,
                 manifest=self.manifest,
-                bare=self.bare,
+                bare=np.array([self.bare, 1.0 if bare is None else bare.bound]),
                 bare_number=np.empty(0) if bare is None else bare.number,
-                bare_bound=1.0 if bare is None else bare.bound,
             )
         )
         columns = {name: pa.array(array.ravel()) for name, array in arrays.items()}
@@ -202,7 +200,8 @@ class State:
         """The state of a table whose metadata is read."""
         lists = {name: _one_chunk(table[name]) for name in table.column_names}
         values = {name: each.values for name, each in lists.items()}
-        arrays = {"bare_number": np.empty(0)} | {  # which the first states lack
+        arrays = {"bare": np.array([0.0, 1.0]), "bare_number": np.empty(0)}  # of the first states
+        arrays |= {
             name: values[name].to_numpy(zero_copy_only=False).reshape(shape)
             for name, shape in told["shapes"].items()
         }
@@ -222,7 +221,7 @@ class State:
         )
         number = facts.bare_number
         alike = np.zeros(len(number)), np.ones(len(number))
-        bare_sample = Sample(bare, number, *alike, facts.most, facts.bare_bound, 1.0)
+        bare_sample = Sample(bare, number, *alike, facts.most, float(facts.bare[1]), 1.0)
         return cls(
             models=facts.models,
             sample=sample,
@@ -232,7 +231,7 @@ class State:
             reading=facts.reading,
             manifest=facts.manifest,
             sketch=facts.sketch,
-            bare=facts.bare,
+            bare=int(facts.bare[0]),
             bare_sample=bare_sample if len(number) else None,
         )
 

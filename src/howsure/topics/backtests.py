@@ -20,8 +20,17 @@ from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.core.weights import check_multiplicities
-from howsure.engine.metric import RANGED, SHARE, Form, Laws, Metric, Question, Topic, statistic
-from howsure.engine.sums import Sums
+from howsure.engine.metric import (
+    RANGED,
+    SHARE,
+    Form,
+    Laws,
+    Metric,
+    Question,
+    Sums,
+    Topic,
+    statistic,
+)
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint

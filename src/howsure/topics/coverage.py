@@ -28,11 +28,12 @@ from howsure.engine.metric import (
     Laws,
     Metric,
     Question,
+    Sums,
     Topic,
     itself,
+    of_rows,
     statistic,
 )
-from howsure.engine.sums import Sums, of_rows
 from howsure.predictions import (
     Distribution,
     Intervals,

@@ -26,10 +26,13 @@ from howsure.engine.metric import (
     Form,
     Metric,
     Question,
+    Sums,
     Topic,
+    Value,
+    of_rows,
+    root_mean,
     statistic,
 )
-from howsure.engine.sums import Sums, Value, of_rows, root_mean
 from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
 from howsure.stats.moments import Joint
 

@@ -19,11 +19,13 @@ from howsure.engine.metric import (
     Laws,
     Metric,
     Question,
+    Sums,
     Topic,
     itself,
+    of_rows,
+    root_mean,
     statistic,
 )
-from howsure.engine.sums import Sums, of_rows, root_mean
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint
 

@@ -328,7 +328,7 @@ def _words(draft: Draft, finding: Finding) -> Words:
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
     effective = roughly(known.effective)
-    if finding.state == "caution" and known.by == "time" and draft.facts["share"] < 1.0:
+    if finding.state == "caution" and known.by == "time" and draft.facts.get("share", 1.0) < 1.0:
         return Words(f"{told[:-1]} or more, as a sample holds short stretches of time)")
     if finding.state == "caution":
         told += f": {known.n:,.0f} rows count as about {effective}"

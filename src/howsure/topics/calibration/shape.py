@@ -16,8 +16,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights
-from howsure.engine.metric import Laws, Metric, Question, Topic, itself, stated, statistic
-from howsure.engine.sums import Sums
+from howsure.engine.metric import Laws, Metric, Question, Sums, Topic, itself, stated, statistic
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.ecdf import cell_polynomials, legendre
 from howsure.stats.estimate import Z_95, Estimate, weighted_mean

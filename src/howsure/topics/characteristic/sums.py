@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.engine.sums import Sums, Value, of_rows
+from howsure.engine.metric import Sums, Value, of_rows
 from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Joint
 from howsure.topics.characteristic.bands import Bands, level, one_width

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from howsure.conformal.adapting import Marginal, Mondrian
 from howsure.conformal.labels import EaseColumn
-from howsure.conformal.regions import Range
+from howsure.conformal.scores import Range
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_above
 from howsure.core.convert import check_whole

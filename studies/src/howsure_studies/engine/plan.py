@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar, final
 
 from howsure.core.convert import check_fields, from_options
 from howsure.core.errors import InputError
+from howsure.core.files import parse_toml, read_toml
 from howsure.core.registry import Registry, check_known, unknown
-from howsure.core.toml import parse_toml, read_toml
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.conformal.ranks import conformal_rank, rows_needed
-from howsure.conformal.regions import Range, check_clip, check_within, uncrossed
+from howsure.conformal.scores import Range, check_clip, check_within, uncrossed
 from howsure.conformal.thresholds import TooFew, check_few
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
 from howsure.core.convert import Bound, Coverages, check_fields

@@ -12,8 +12,15 @@ import numpy.typing as npt
 
 from howsure.conformal.adapting import Adaptation, Calibration, Marginal, RankChoice, Thresholds
 from howsure.conformal.ranks import DELTA, RankRule
-from howsure.conformal.regions import Range, check_clip, check_within, region_ends
-from howsure.conformal.scores import Band, Offset, Score
+from howsure.conformal.scores import (
+    Band,
+    Offset,
+    Range,
+    Score,
+    check_clip,
+    check_within,
+    region_ends,
+)
 from howsure.conformal.thresholds import TooFew, held_scores
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.convert import Coverages, Fraction, check_fields

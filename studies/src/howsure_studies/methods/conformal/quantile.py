@@ -10,8 +10,7 @@ import numpy as np
 
 from howsure.conformal.adapting import Adaptation
 from howsure.conformal.ranks import DELTA, RankRule
-from howsure.conformal.regions import Range
-from howsure.conformal.scores import Band, Offset, Scaled, Score
+from howsure.conformal.scores import Band, Offset, Range, Scaled, Score
 from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import FloatArray, as_vector, check_interval
 from howsure.core.errors import InputError, UnanswerableError
