@@ -1499,8 +1499,8 @@ SERIES = Section(
     "The bar is 5 % of tables of a correctly specified model. *Answered* are those with a p-value "
     "of bias: the others have fewer than 10 effective rows, or fewer than 30 times where series "
     "share shocks or are unknown. *Bias* and *spread* count tables that name a bias of .3 sd, and "
-    "errors 1.2 times as large as stated, in a quarter of the tables. Shocks are their share of the "
-    "variance.",
+    "errors 1.2 times as large as stated, in a quarter of the tables. Shocks are their share "
+    "of the variance.",
     "| series | n | any ✗, % | of which | answered, % | bias, % | spread, % | tables |",
     [(name, f"{n:,}") for name, _, n in PANELS],
     lambda cells: beyond(cells[2], 0.05, cells[7]),
