@@ -369,7 +369,7 @@ def test_what_is_said_of_panels() -> None:
     assert own.startswith("Errors are correlated in time (r = 0.")
     assert ": 960 rows count as about " in own
     sampled = sentence_of(replace(of_panel(rng, 16, 60, 0.5), share=0.1))
-    assert sampled.endswith(" or more, as a sample holds short stretches of time).")
+    assert sampled.endswith(", of a sample of short stretches of time).")
     unnamed = of_panel(rng, 16, 20, 0.0, named="")
     assert sentence_of(unnamed).endswith(
         "Several rows per time: name the column of series (--series COLUMN); without it 20 times "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -252,26 +253,44 @@ def test_no_narrowing_is_advised_where_labels_may_be_missing_by_the_size_of_erro
     assert try_recalibrations(rare).advice.method  # type: ignore[union-attr]
 
 
+FEW = Resources(memory=1_000_000, jobs=1)
+"""So little memory that a table is read by parts, of which a sample is kept."""
+
+
 def test_a_table_read_by_parts_says_the_same(tmp_path: Path) -> None:
-    """Whole, by parts and from states of its parts, one of which has no y for a long spell."""
-    table = frame("by parts", 50_000)
-    gone = child(0, "lacks by parts").random(len(table)) < np.where(table["site"] == "B", 0.2, 0.1)
-    gone[30_000:45_000] = True
+    """Whole, by parts and from states, where whole parts have no y."""
+    rows, starts = 70_000, (0, 29_000)
+    table = frame("by parts", rows)
+    gone = child(0, "lacks by parts").random(rows) < np.where(table["site"] == "B", 0.5, 0.1)
+    gone[30_000:66_000] = True
     table = lacking(table, gone)
     columns = {"missing": "drop", "groups": "site", "features": "age"}
-    few = Resources(memory=1_000_000, jobs=1)
-    paths = [tmp_path / f"{start}.arrow" for start in (0, 25_000)]
-    for start, path in zip((0, 25_000), paths, strict=True):
-        part = tmp_path / f"{start}.csv"
-        table.iloc[start : start + 25_000].to_csv(part, index=False)
-        load_parts(part, resources=few, state=path, **columns)
+    states = []
+    for start, end in zip(starts, (*starts[1:], rows), strict=True):
+        part, path = tmp_path / f"{start}.csv", tmp_path / f"{start}.arrow"
+        table.iloc[start:end].to_csv(part, index=False)
+        load_parts(part, resources=FEW, state=path, **columns)
+        states.append(State.open(path))
     table.to_csv(tmp_path / "all.csv", index=False)
-    by_parts = load_parts(tmp_path / "all.csv", resources=few, **columns)
-    merged = loaded_state(merged_states([State.open(path) for path in paths]))
+    (by_parts,) = load_parts(tmp_path / "all.csv", resources=FEW, **columns).evalsets
+    (merged,) = loaded_state(merged_states(states)).evalsets
     whole = read(table)
-    assert by_parts.evalsets[0].n < whole.n
-    said = [said_of(held) for held in (whole, by_parts.evalsets[0], merged.evalsets[0])]
-    counted = f"{int(gone.sum()):,} of 50,000 rows have no y: "
-    assert all(each.startswith(counted) and " of those in site=B, " in each for each in said)
-    widths = [least_width(held, 0.9) for held in (whole, by_parts.evalsets[0])]
-    assert widths[0] == widths[1] == 1.0
+    assert by_parts.n < whole.n
+    pattern = rf"{gone.sum():,} of 70,000 rows have no y: (\d+) % of those in site=B, (\d+) % of"
+    shares = [re.match(pattern, said_of(held)) for held in (whole, by_parts, merged)]
+    found = np.array([match.groups() if match else (0, 0) for match in shares], dtype=float)
+    assert found[0] == pytest.approx([76.0, 56.0], abs=1.0)
+    assert found[1:] == pytest.approx(np.tile(found[0], (2, 1)), abs=1.0)
+    assert least_width(whole, 0.9) == least_width(by_parts, 0.9) == 1.0
+
+
+def test_rows_that_stand_for_several_are_counted_so_by_parts(tmp_path: Path) -> None:
+    table = frame("weights by parts", 25_000)
+    rng = child(0, "weights by parts")
+    table = lacking(table.assign(w=rng.integers(1, 4, len(table))), rng.random(len(table)) < 0.1)
+    table.to_csv(tmp_path / "all.csv", index=False)
+    columns = {"missing": "drop", "groups": "site", "weights": "w"}
+    (by_parts,) = load_parts(tmp_path / "all.csv", resources=FEW, **columns).evalsets
+    total, without = (int(table["w"][some].sum()) for some in (table["w"] > 0, table["y"].isna()))
+    assert by_parts.n < len(table) - table["y"].isna().sum()
+    assert said_of(by_parts).startswith(f"{without:,} of {total:,} rows have no y; ")

@@ -466,9 +466,9 @@ def _is_blank(base: sqlite3.Connection) -> bool:
 _PATIENCE = 60.0  # seconds that a writer waits for another
 
 
-# ---- tOML that came from outside: whatever is wrong with it is an `InputError` -------------------
+# ---- TOML that came from outside: whatever is wrong with it is an `InputError` -------------------
 
-_MOST: Final = 16_000_000
+_MOST_TOML: Final = 16_000_000
 """Bytes of a file; a device has no end."""
 
 
@@ -476,9 +476,9 @@ def read_toml(path: Path, title: str) -> dict[str, Any]:
     """The tables of a file; `title` is what a message calls it."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST + 1)
-        if len(content) > _MOST:
-            raise InputError(f"{title} must have at most {_MOST:,} bytes, got more")
+            content = file.read(_MOST_TOML + 1)
+        if len(content) > _MOST_TOML:
+            raise InputError(f"{title} must have at most {_MOST_TOML:,} bytes, got more")
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{title} must be UTF-8 text: {error}") from error

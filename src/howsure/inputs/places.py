@@ -147,15 +147,18 @@ def places(source: str) -> Listing:
     )
 
 
-def listed_skipped(skipped: Sequence[tuple[str, str]], most: int = 3) -> str:
+_SHOWN = 3  # paths of one reason; twice as many reasons
+
+
+def listed_skipped(skipped: Sequence[tuple[str, str]]) -> str:
     """What is not read and why; of many for one reason the first ones."""
     reasons: dict[str, list[str]] = {}
     for path, why in skipped:
         reasons.setdefault(why, []).append(path)
     told, left = [], len(skipped)
-    for why, paths in sorted(reasons.items(), key=lambda held: len(held[1]))[: 2 * most]:
-        more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
-        told.append(f"{', '.join(map(_short, paths[:most]))}{more} ({why})")
+    for why, paths in sorted(reasons.items(), key=lambda held: len(held[1]))[: 2 * _SHOWN]:
+        more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
+        told.append(f"{', '.join(map(_short, paths[:_SHOWN]))}{more} ({why})")
         left -= len(paths)
     return ", ".join(told) + (f" and {left:,} more" if left else "")
 

@@ -345,14 +345,14 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Pa
         yield cells
 
 
-def read_told(table: Source, roles: Roles, said: Columns, *, outcome: bool = True) -> ParsedColumns:
+def read_told(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
     """The cells; what names alone took for classes is read as if it were not, if it is none."""
     try:
         return read_cells(table, roles)
     except MisfitError as error:
         plain: Any = without_classes(said)
         try:
-            other = assign_roles(table.names, plain, outcome=outcome)
+            other = assign_roles(table.names, plain)
             cells = read_cells(table, other)
         except InputError:
             raise InputError(str(error)) from None

@@ -244,7 +244,7 @@ def levels_in_words(levels: Sequence[float] | FloatArray) -> str:
     return f"{'levels' if len(words) > 1 else 'level'} {', '.join(words)}"
 
 
-def listed_numbers(values: Sequence[float], most: int = 9) -> str:
+def listed_numbers(values: Sequence[float]) -> str:
     """Numbers for a `repr`, those in the middle left out where there are many.
 
     Examples
@@ -253,6 +253,6 @@ def listed_numbers(values: Sequence[float], most: int = 9) -> str:
     ('0.05, 0.5, 0.95', '0.01, 0.02, …, 0.99 (99)')
     """
     told = [f"{value:g}" for value in values]
-    if len(told) <= most:
+    if len(told) < 10:
         return ", ".join(told)
     return f"{told[0]}, {told[1]}, …, {told[-1]} ({len(told):,})"

@@ -160,12 +160,12 @@ def unanswered_grid(
     )
 
 
-def table_grids(tables: Iterable[Table], glossary: Sequence[GlossaryEntry] = ()) -> list[Grid]:
+def table_grids(tables: Iterable[Table]) -> list[Grid]:
     """The tables of a report that hold rows."""
     made: list[Grid | None] = [
         attempt(
             f"table {table.name}",
-            partial(table_grid, table, glossary),
+            partial(table_grid, table),
             lambda _: None,
         )
         for table in tables

@@ -21,7 +21,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.stats.memory import memory_of
 from howsure.stats.permutation import batch_starts
-from howsure.stats.sequential import FEWEST, p_value, sequential
+from howsure.stats.sequential import p_value, sequential
 
 EDGE = 0.15
 """Share of the rows that lies on each side of a change, at least."""
@@ -257,7 +257,7 @@ class _Course:
             return np.concatenate(largest)
 
         near = statistic * (1.0 - _CLOSE)
-        _, drawn = sequential(draw, float(near.max()), level=LEVEL, side="upper", first=FEWEST)
+        _, drawn = sequential(draw, float(near.max()), level=LEVEL, side="upper")
         own = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _TINY)
         taken = np.concatenate(variances, axis=1).mean(axis=1) / own  # what is left by the step
         return _Test(

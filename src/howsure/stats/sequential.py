@@ -49,8 +49,6 @@ def sequential(
     *,
     level: float,
     side: Side = "both",
-    first: int = FEWEST,
-    most: int = MOST,
 ) -> tuple[float, FloatArray]:
     """A p-value from as many draws as it takes: on while it could still reach the level.
 
@@ -64,8 +62,6 @@ def sequential(
         At which a p-value matters.
     side : {"both", "upper", "lower"}
         As in `p_value`.
-    first, most : int
-        Draws at the start, and in all.
 
     Returns
     -------
@@ -78,11 +74,11 @@ def sequential(
     >>> len(drawn)
     199
     """
-    drawn = np.asarray(draw(0, min(first, most)), dtype=np.float64)
-    while len(drawn) < most:
+    drawn = np.asarray(draw(0, FEWEST), dtype=np.float64)
+    while len(drawn) < MOST:
         p = p_value(observed, drawn, side)
-        if p * (1.0 + len(drawn)) > level * (1.0 + most):  # so many are as extreme already
+        if p * (1.0 + len(drawn)) > level * (1.0 + MOST):  # so many are as extreme already
             break
-        stop = min(2 * len(drawn) + 1, most)
+        stop = min(2 * len(drawn) + 1, MOST)
         drawn = np.concatenate([drawn, draw(len(drawn), stop)])
     return p_value(observed, drawn, side), drawn

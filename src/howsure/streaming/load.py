@@ -216,9 +216,11 @@ def loaded_state(state: State) -> Loaded:
     500
     """
     reading = ReadPlan.from_dict(state.reading)
-    sample, bare = state.sample.ranked(), state.bare_sample
-    table = sample.table if bare is None else together([sample.table, bare.ranked().table])
-    reading = replace(reading, missing="drop")
+    sample, without_y = state.sample.ranked(), state.without_y
+    table = sample.table
+    if without_y is not None:  # read beside the others, as in `_load_all`
+        table = together([table, without_y.ranked().table])
+        reading = replace(reading, missing="drop")
     sets = _sets(reading, table, from_text=state.reading["from_text"])
     if sets[0].weights is not None and sets[0].weights.kind == "frequency":
         weights = Weights(sample.taken)
@@ -236,10 +238,13 @@ def loaded_state(state: State) -> Loaded:
 
 def _as_part_of(evalset: EvalSet, state: State) -> EvalSet:
     """The set of a sample, with what share of all rows it is."""
-    lacking = evalset.without_y
+    weights, lacking = evalset.weights, evalset.without_y
+    share = evalset.n / state.models[0].n
+    if weights is not None and weights.kind == "frequency":
+        share = float(weights.values.sum()) / state.models[0].mass
     if lacking is not None:
-        lacking = replace(lacking, share=min(lacking.n / state.bare, 1.0))
-    return replace(evalset, share=min(evalset.n / state.models[0].n, 1.0), without_y=lacking)
+        lacking = replace(lacking, share=min(lacking.n / state.lacking_y, 1.0))
+    return replace(evalset, share=min(share, 1.0), without_y=lacking)
 
 
 def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalSet, ...]:

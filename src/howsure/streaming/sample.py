@@ -96,9 +96,13 @@ class Sample:
             for column in rows.columns
         )
         hashes = row_hashes(*map(_hashed, cells))
-        number = row_uniforms(seed, "sample", told_apart(hashes))
+        return cls.of_lone(rows, row_uniforms(seed, "sample", told_apart(hashes)), most).within()
+
+    @classmethod
+    def of_lone(cls, table: pa.Table, number: FloatArray, most: int, bound: float = 1.0) -> Sample:
+        """Of rows that are chosen one by one, by their numbers."""
         n = len(number)
-        return cls(rows, number, np.zeros(n), np.ones(n), most, 1.0, 1.0).within()
+        return cls(table, number, np.zeros(n), np.ones(n), most, bound, 1.0)
 
     @property
     def taken(self) -> FloatArray:

@@ -6,11 +6,11 @@ import hashlib
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from howsure.predictions import EvalSet
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.overlap import Sketch
 from howsure.streaming.sample import ROWS, Sample, content_hashes, first_bound
-from howsure.streaming.state import State
+from howsure.streaming.state import State, added_up
 from howsure.streaming.totals import SufficientStatistics
 
 BLOCKS = 2**16
@@ -59,6 +59,7 @@ class PieceWork:
     def state(self, batch: Batch, piece: Piece) -> State:
         """The state of some rows."""
         hashes = content_hashes(batch.evalsets)
+        lacking_y, without_y = _lacking_y(batch, self.most, self.seed)
         return State(
             models=tuple(
                 SufficientStatistics.of(evalset, self.coverages, self.block)
@@ -79,15 +80,9 @@ class PieceWork:
             dropped=batch.dropped,
             dropped_by=batch.dropped_by,
             reading=self.to_dict(piece.from_text),
-            **self._bare(batch),
+            lacking_y=lacking_y,
+            without_y=without_y,
         )
-
-    def _bare(self, batch: Batch) -> dict[str, Any]:
-        """What a state keeps of rows that lack y alone."""
-        if batch.bare is None:
-            return {}
-        sample = Sample.of_cells(batch.bare, most=self.most, seed=self.seed)
-        return {"bare": batch.bare.num_rows, "bare_sample": sample}
 
     def _named(self, batch: Batch, piece: Piece) -> pa.Table:
         """The rows of a batch with their places, where nothing else names them."""
@@ -107,7 +102,7 @@ class PieceWork:
         unused = _NOTHING
         for batch in piece.batches(self.reading):
             if not batch.evalsets:
-                unused = unused.joined(batch)
+                unused = unused.joined(_Unused.of(batch, self.most, self.seed))
                 continue
             state, size = self.state(batch, piece), 1
             # equals are merged, as in a tree, so that no large state is merged often
@@ -115,14 +110,21 @@ class PieceWork:
                 state, size = waiting.pop()[1].joined(state), 2 * size
             waiting.append((size, state))
         if not waiting:
-            return pa.table({}).replace_schema_metadata({_UNUSED: json.dumps(unused)})
+            return unused.to_arrow()
         held = [state for _, state in waiting]
         whole = unused.added(held[0].joined(*held[1:]))
         read = Manifest(files=(piece.read_file(unused.rows, ""),))
         return replace(whole, manifest=whole.manifest.joined(read)).to_arrow()
 
 
-_UNUSED: Final = "unused"
+def _lacking_y(batch: Batch, most: int, seed: int) -> tuple[int, Sample | None]:
+    """How many rows of a batch lack y alone, and some of these."""
+    if batch.bare is None:
+        return 0, None
+    return batch.bare.num_rows, Sample.of_cells(batch.bare, most=most, seed=seed)
+
+
+_UNUSED: Final = b"unused"
 
 
 class _Unused(NamedTuple):
@@ -130,25 +132,36 @@ class _Unused(NamedTuple):
 
     rows: int = 0
     dropped: int = 0
-    dropped_by: dict[str, int] = {}  # noqa: RUF012 - never changed
-    bare: int = 0
+    dropped_by: Mapping[str, int] = MappingProxyType({})
+    lacking_y: int = 0
+    without_y: Sample | None = None
 
-    def joined(self, other: Batch | _Unused) -> _Unused:
+    @classmethod
+    def of(cls, batch: Batch, most: int, seed: int) -> _Unused:
+        """Those of one batch."""
+        lacking_y = _lacking_y(batch, most, seed)
+        return cls(batch.rows, batch.dropped, batch.dropped_by, *lacking_y)
+
+    def joined(self, other: _Unused) -> _Unused:
         """With those of other batches."""
-        by = Counter(self.dropped_by) + Counter(other.dropped_by)
-        bare: int = getattr(other.bare, "num_rows", other.bare) or 0
-        dropped = self.dropped + other.dropped
-        return _Unused(self.rows + other.rows, dropped, dict(by), self.bare + bare)
+        return _Unused(**added_up((self, other)))
 
     def added(self, state: State) -> State:
         """A state with these rows counted."""
-        return replace(
-            state,
-            rows=state.rows + self.rows,
-            dropped=state.dropped + self.dropped,
-            dropped_by=dict(Counter(state.dropped_by) + Counter(self.dropped_by)),
-            bare=state.bare + self.bare,
-        )
+        return replace(state, **added_up((state, self)))
+
+    def to_arrow(self) -> pa.Table:
+        """The sample of rows without y, with the counts in its metadata."""
+        counts = [self.rows, self.dropped, dict(self.dropped_by), self.lacking_y]
+        rows = pa.table({}) if self.without_y is None else self.without_y.table
+        return rows.replace_schema_metadata({_UNUSED: json.dumps(counts)})
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table, most: int, seed: int) -> _Unused:
+        """What `to_arrow` made a table of; rows have the numbers that they had."""
+        rows, dropped, dropped_by, lacking_y = json.loads(table.schema.metadata[_UNUSED])
+        sample = Sample.of_cells(table, most=most, seed=seed) if table.num_columns else None
+        return cls(rows, dropped, dropped_by, lacking_y, sample)
 
 
 _NOTHING: Final = _Unused()
@@ -208,7 +221,7 @@ def scan_table(
                     task = task or task_for(batch.evalsets)
                     take(task.state(batch, piece))
                 else:
-                    count(_NOTHING.joined(batch), piece)
+                    count(_Unused.of(batch, most, seed), piece)
     else:
         first = next(
             (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
@@ -216,11 +229,11 @@ def scan_table(
         if first is None:
             raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
         task = task_for(first)
-        told = repr((task.to_dict(), task.block, task.bound))
+        work = repr((task.to_dict(), task.block, task.bound))
         tables = done_in_order(
             task,
             cut.pieces,
-            identities=[identity_with(piece.identity, told) for piece in cut.pieces],
+            identities=[identity_with(piece.identity, work) for piece in cut.pieces],
             jobs=jobs,
             scheduler=scheduler,
             resume=resume,
@@ -229,10 +242,10 @@ def scan_table(
         )
         with closing(tables):
             for piece, table in zip(cut.pieces, tables, strict=True):
-                if table.num_columns:
-                    take(State.from_arrow(table))
+                if _UNUSED in table.schema.metadata:
+                    count(_Unused.from_arrow(table, most, seed), piece)
                 else:
-                    count(_Unused(*json.loads(table.schema.metadata[_UNUSED.encode()])), piece)
+                    take(State.from_arrow(table))
     if not merged:
         raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
     whole = unused.added(merged[0].joined(*merged[1:]))

@@ -43,7 +43,7 @@ _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
 _LAST_WITHOUT = (0, 2, 0)
 """The last version that wrote states without a hash."""
-_ROW, _BARE = "row ", "bare "
+_ROW, _WITHOUT_Y = "row ", "without y "
 """How the names of columns begin that hold rows of the sample, and of that of rows without y."""
 
 
@@ -55,8 +55,9 @@ class _Facts:
     number: FloatArray
     unit: FloatArray
     copies: FloatArray
-    bare: FloatArray  # rows that lack y alone, and below what number they are in their sample
-    bare_number: FloatArray
+    # rows that lack y alone, and below what number they are in their sample; those numbers
+    lacking_y: FloatArray
+    without_y: FloatArray
     most: int
     bound: float
     unit_bound: float
@@ -90,9 +91,9 @@ class State:
         What was read.
     sketch : Sketch
         The least hashes of what rows hold: two states of the same rows share them.
-    bare : int
+    lacking_y : int
         Rows left out that lack y alone.
-    bare_sample : Sample, optional
+    without_y : Sample, optional
         Some of these.
     """
 
@@ -104,8 +105,8 @@ class State:
     reading: Mapping[str, Any] = field(default_factory=dict)
     manifest: Manifest = field(default_factory=Manifest)
     sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
-    bare: int = 0
-    bare_sample: Sample | None = None
+    lacking_y: int = 0
+    without_y: Sample | None = None
 
     __repr__ = brief_repr
 
@@ -125,23 +126,18 @@ class State:
         for other in parts[1:]:
             _check_alike(parts[0], other)
         models = zip(*(part.models for part in parts), strict=True)
-        bare = [part.bare_sample for part in parts if part.bare_sample is not None]
         return replace(
             parts[0],
             models=tuple(reduce(SufficientStatistics.merged, model) for model in models),
             sample=self.sample.merged(*(part.sample for part in others)),
-            rows=sum(part.rows for part in parts),
-            dropped=sum(part.dropped for part in parts),
-            dropped_by=dict(sum((Counter(part.dropped_by) for part in parts), Counter())),
             manifest=self.manifest.joined(*(part.manifest for part in others)),
             sketch=self.sketch.joined(*(part.sketch for part in others)),
-            bare=sum(part.bare for part in parts),
-            bare_sample=bare[0].merged(*bare[1:]) if bare else None,
+            **added_up(parts),
         )
 
     def to_arrow(self) -> pa.Table:
         """The state as an Arrow table of one row."""
-        sample, bare = self.sample, self.bare_sample
+        sample, without_y = self.sample, self.without_y
         arrays, facts = packed(
             _Facts(
                 models=self.models,
@@ -157,12 +153,14 @@ class State:
                 reading=dict(self.reading),
                 sketch=self.sketch,
                 manifest=self.manifest,
-                bare=np.array([self.bare, 1.0 if bare is None else bare.bound]),
-                bare_number=np.empty(0) if bare is None else bare.number,
+                lacking_y=np.array([self.lacking_y, 1.0 if without_y is None else without_y.bound]),
+                without_y=np.empty(0) if without_y is None else without_y.number,
             )
         )
         columns = {name: pa.array(array.ravel()) for name, array in arrays.items()}
-        tables = {_ROW: sample.table, _BARE: pa.table({}) if bare is None else bare.table}
+        tables = {_ROW: sample.table}
+        if without_y is not None:
+            tables[_WITHOUT_Y] = without_y.table
         for prefix, rows in tables.items():
             for name in rows.column_names:
                 columns[prefix + name] = _one_chunk(rows[name])
@@ -200,15 +198,15 @@ class State:
         """The state of a table whose metadata is read."""
         lists = {name: _one_chunk(table[name]) for name in table.column_names}
         values = {name: each.values for name, each in lists.items()}
-        arrays = {"bare": np.array([0.0, 1.0]), "bare_number": np.empty(0)}  # of the first states
+        arrays = {"lacking_y": np.array([0.0, 1.0]), "without_y": np.empty(0)}  # of first states
         arrays |= {
             name: values[name].to_numpy(zero_copy_only=False).reshape(shape)
             for name, shape in told["shapes"].items()
         }
         facts = unpacked(_Facts, arrays, told["facts"])
-        rows, bare = (
+        rows, without_y = (
             pa.table({n.removeprefix(prefix): v for n, v in values.items() if n.startswith(prefix)})
-            for prefix in (_ROW, _BARE)
+            for prefix in (_ROW, _WITHOUT_Y)
         )
         sample = Sample(
             rows,
@@ -219,9 +217,8 @@ class State:
             facts.bound,
             facts.unit_bound,
         )
-        number = facts.bare_number
-        alike = np.zeros(len(number)), np.ones(len(number))
-        bare_sample = Sample(bare, number, *alike, facts.most, float(facts.bare[1]), 1.0)
+        count, bound = facts.lacking_y.tolist()
+        lone = Sample.of_lone(without_y, facts.without_y, facts.most, bound)
         return cls(
             models=facts.models,
             sample=sample,
@@ -231,8 +228,8 @@ class State:
             reading=facts.reading,
             manifest=facts.manifest,
             sketch=facts.sketch,
-            bare=int(facts.bare[0]),
-            bare_sample=bare_sample if len(number) else None,
+            lacking_y=int(count),
+            without_y=lone if count else None,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -288,12 +285,24 @@ class State:
 
     def _is_impossible(self) -> bool:
         """Whether it holds what no rows add up to."""
-        counts: list[float] = [self.rows, self.dropped, self.bare]
+        counts: list[float] = [self.rows, self.dropped, self.lacking_y]
         for model in self.models:
             weights = (model.moments.mass, model.pit, model.among)
             counts += [model.n, model.mass, model.squares]
             counts += [float(weight.min(initial=0.0)) for weight in weights if weight is not None]
         return not all(math.isfinite(count) and count >= 0 for count in counts)
+
+
+def added_up(parts: Sequence[Any]) -> dict[str, Any]:
+    """How many rows of all parts were read and left out, with a sample of those without y."""
+    samples = [part.without_y for part in parts if part.without_y is not None]
+    return {
+        "rows": sum(part.rows for part in parts),
+        "dropped": sum(part.dropped for part in parts),
+        "dropped_by": dict(sum((Counter(part.dropped_by) for part in parts), Counter())),
+        "lacking_y": sum(part.lacking_y for part in parts),
+        "without_y": samples[0].merged(*samples[1:]) if samples else None,
+    }
 
 
 def merged_states(states: Sequence[State], names: Sequence[str] = ()) -> State:

@@ -328,13 +328,14 @@ def _words(draft: Draft, finding: Finding) -> Words:
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
     told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
     effective = roughly(known.effective)
-    if finding.state == "caution" and known.by == "time" and draft.facts.get("share", 1.0) < 1.0:
-        return Words(f"{told[:-1]} or more, as a sample holds short stretches of time)")
     if finding.state == "caution":
-        told += f": {known.n:,.0f} rows count as about {effective}"
-        if known.common > 0.5:
+        if known.by == "time" and draft.facts.get("share", 1.0) < 1.0:
+            told = f"{told[:-1]}, of a sample of short stretches of time)"
+        elif known.common > 0.5:
             told = f"Series share shocks {seen}: effective sample size about {effective} of "
             told += f"{known.n:,.0f}"
+        else:
+            told += f": {known.n:,.0f} rows count as about {effective}"
         return Words(told, more=_of_few(known) or _of_series(known))
     more = _of_few(known) or _of_series(known) or "Rows are too few to tell."
     return Words(told, more="" if finding.state == "good" else more)

@@ -125,10 +125,10 @@ def _telling(
     return [(name, number) for _, name, number in found]
 
 
-def extremes(values: FloatArray, most: int = WORST) -> IntArray:
+def extremes(values: FloatArray) -> IntArray:
     """Places of the highest errors, the highest first, then of the lowest, the lowest first."""
     order = np.argsort(values, kind="stable")
-    count = min(most, len(order) // 2)
+    count = min(WORST, len(order) // 2)
     return np.concatenate([order[::-1][:count], order[:count]])
 
 
