@@ -1,4 +1,4 @@
-"""What an entry of the catalogue says of itself."""
+"""What an entry of the catalogue says of itself, and statistics on sums over rows."""
 
 from __future__ import annotations
 

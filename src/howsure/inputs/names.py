@@ -1,4 +1,4 @@
-"""What the names of single columns say: ends of intervals and levels of quantiles."""
+"""What column names say: ends of intervals, levels of quantiles, and models beside each other."""
 
 from __future__ import annotations
 
