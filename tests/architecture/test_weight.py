@@ -14,13 +14,16 @@ from architecture.weigh import (
     FILE,
     ROOT,
     Figures,
-    count_burdens,
+    count_characters,
+    count_largest_signature,
     count_tokens,
-    count_tokens_by_room,
+    find_unpassed,
     lower,
+    read_calls,
     read_limits,
     weigh,
     weigh_example,
+    weigh_files,
 )
 
 LIMITS = read_limits(tomllib.loads(FILE.read_text(encoding="utf-8")))
@@ -66,19 +69,39 @@ def test_tokens_are_those_of_the_language() -> None:
 
 
 def test_burdens_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
     wide = ", ".join(f"p{number}" for number in range(12))
-    (tmp_path / "a.py").write_text(
-        f"class A:\n    def _told(self, {wide}):\n        held = isinstance(self, Quantiles)\n"
+    path.write_text(
+        '"""Why."""\n__all__ = ["A", "b"]\n_HOMES = {"c": "d e f"}\nclass A:\n'
+        f"    def _told(self, {wide}):\n        held = isinstance(self, Quantiles)\n"
+        'print([table for table in tables if table.name in {"groups", "models"}])\n'
     )
-    assert count_tokens_by_room(tmp_path) == {"a.py": count_tokens((tmp_path / "a.py").read_text())}
-    assert count_burdens(tmp_path) == {
+    assert weigh_files([path]) == {
         "files": 1,
+        "tokens": count_tokens(path.read_text()),
+        "statements": 7,
+        "public names": 5,
         "classes": 1,
         "functions of many parameters": 1,
         "functions called by a filler": 1,
         "bindings called by a filler": 1,
         "isinstance on kinds": 1,
+        "literals of a table's name": 2,
     }
+    assert count_largest_signature([path]) == 13
+    assert count_characters([path]) == len("Abcd e fgroupsmodels")
+
+
+def test_parameters_that_nothing_passes_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(
+        "def f(a, b=1, c=2, *, d=3, e=4): ...\n"
+        "class K:\n    def __init__(self, a=1, b=2): ...\n    def run(self, x=1): ...\n"
+        "def spread(p=1, q=2): ...\n@app.command()\ndef serve(port=1): ...\n"
+        "f(0, 1, e=5)\nK(1)\npartial(K(1).run, 7)\nspread(*both)\n"
+    )
+    unpassed = list(find_unpassed([path], read_calls([path])))
+    assert unpassed == [f"{path}: {each}" for each in ("f(c)", "f(d)", "K(b)")]
 
 
 def test_growth_needs_an_entry_and_a_fall_lowers_the_figure() -> None:
