@@ -45,7 +45,7 @@ class NormNoise:
 class Estimate:
     """What any measure that is no plain mean returns: a number with all that is known of it.
 
-    What is left NaN is unknown, or follows from the influence values; see `finished`.
+    What is left NaN is unknown, or follows from the influence values, see `spread_of`.
 
     Attributes
     ----------

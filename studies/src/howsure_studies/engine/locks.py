@@ -1,6 +1,6 @@
 """Who works on what: the system's locks, and files in their place where it has none.
 
-These are not filelock's: its `FileLock` empties the file when someone merely looks whether it is
+These are not filelock's: its ``FileLock`` empties the file when someone merely looks whether it is
 free, and with it the note that tells whose trial died; and it makes each start 44 ms longer.
 """
 

@@ -49,7 +49,7 @@ class Plan:
     name : str
         What it is called.
     protocol : str
-        Which experiment; see `howsure_studies.engine.studys`.
+        Which experiment; see `howsure_studies.engine.study`.
     worlds : mapping of str to mapping or str
         By label: where data come from. Text is the name of a world.
     methods : mapping of str to mapping or str

@@ -43,14 +43,14 @@ def records(result: PointwiseResult) -> tuple[Record, ...]:
     Returns
     -------
     tuple of Record
-        At each coverage: `empirical_coverage` (mean PICP), `picf_mean`, `picf_brier` (raw, beside
-        the `null` that Monte-Carlo error alone gives), `picf_brier_corrected` and its parts
-        `picf_bias_squared` and `picf_variance`, `picf_points_off` (share of the points whose
-        simultaneous band excludes the nominal coverage), `prediction_width`; the same of the
-        CICF, with `cicp` (mean CICP), `confidence_width`, and `cicf_simultaneous` (share of the
-        trials whose intervals contain the mean at every test point). Then `log_likelihood` and
-        `failed_trials`. Test points are held fixed in every error; n counts trials. What cannot
-        be known is NaN with its reason.
+        At each coverage: ``empirical_coverage`` (mean PICP), ``picf_mean``, ``picf_brier`` (raw,
+        beside the ``null`` that Monte-Carlo error alone gives), ``picf_brier_corrected`` and its
+        parts ``picf_bias_squared`` and ``picf_variance``, ``picf_points_off`` (share of the points
+        whose simultaneous band excludes the nominal coverage), ``prediction_width``; the same of
+        the CICF, with ``cicp`` (mean CICP), ``confidence_width``, and ``cicf_simultaneous`` (share
+        of the trials whose intervals contain the mean at every test point). Then
+        ``log_likelihood`` and ``failed_trials``. Test points are held fixed in every error; n
+        counts trials. What cannot be known is NaN with its reason.
 
     Examples
     --------
