@@ -30,6 +30,51 @@ FORBIDDEN = {
     r"\bsurely off\b|\bpoints off\b": "under-covers, over-covers",
     r"\ba wish\b|\btell of\b|\bsay the\b": "plain English",
 }
+EACH = "row|draw|model|level|core|group|site|world|topic|question|replicate|image|quantile|sample"
+EACH = f"(?:{EACH}|column|table|file|case|series|test|trial|worker|unit|fold|method|member)"
+TIME = "(?:second|minute|hour|day|week|month|year|night)"
+THING = r"\b(?:row|model|forecast|table|prediction|method|report|page|ledger)"
+THINGS = f"{THING}s?(?: (?:also|alone|then|often))?"
+RESULT = "(?:fault|departure|difference|gain|loss|drift|change|skew)"
+WHAT = r"(?:^|(?<=[.;:] ))What (?:is|was|are|were) (?:(?!\n\n)[^?.!:|]){1,80}?"
+DIALECT = {
+    rf"\b(?:one|once|twice) an? {EACH}\b": ("per, each", "Processes, one a core."),
+    rf"\b(?:an?|one) (?:row|line|column|array|fit|entry|file) an? (?:{EACH}|{TIME})\b": (
+        "one row per draw",
+        "samples, a row a draw",
+    ),
+    rf"\b(?:rows|images|labels|trials|simulations) an? (?:{EACH}|{TIME})\b(?! (?:late|ago|old))": (
+        "rows per day",
+        "500 rows a day",
+    ),
+    rf"{THINGS} (?:tells|told|holds(?! out)|lies|lay|teaches|taught)\b": (
+        "shows, contains, is",
+        "One table holds two models.",
+    ),
+    rf"{THINGS} (?:serves|knows|knew|held(?![- ]out))\b": ("is used, uses", "A model knows y."),
+    rf"{THING}s(?: (?:also|alone|then|often))? (?:tell|hold(?! out)|lie|teach|serve|know)\b": (
+        "show, contain, are",
+        "46 % of rows lie where nothing is known.",
+    ),
+    r"\b(?:is|are|was|were)(?: not)? (?:told|taught)\b": ("is reported, is fitted", "It is told."),
+    r"\blearnt\b": ("estimated, fitted", "The factor is learnt on new rows."),
+    r"\bwhoever\b": ("If you …, Users who …", "Whoever writes a method wants a test."),
+    r"^(?:- |\d\. )?Who (?:(?!\n\n)[^?.|])*\.": ("If you …", "Who acts on it plans for misses."),
+    rf"{WHAT} (?:is|are|was|were)\b": (
+        "start with the subject",
+        "What is not needed is folded.",
+    ),
+    r"\bby (?:(?:its|their|the) )?(?:own )?held-out (?:rows|data)\b": (
+        "from, with, using held-out rows",
+        "Intervals that cover, by held-out rows.",
+    ),
+    rf"\b{RESULT}s? (?:is|are)(?: not)? proven\b": (
+        "significant",
+        "No departure is proven.",
+    ),
+    r"\bcounts? as (?:fewer|about [\d,]+)\b": ("effective sample size", "Rows count as fewer."),
+}
+"""Patterns of a terse dialect, each with plain English and an example; see docs/style.md."""
 ALLOWED = (
     r"power laws?",
     r"\*\*Laws\.\*\*|^#+ Laws$",  # what a measure obeys
@@ -54,15 +99,33 @@ PAGES = [
     *matched(SOURCE, "report/page/templates/*.html"),
 ]
 
+MADE = ("verdict", "advice", "pages", "speed", "contributing")
+"""Pages of docs whose sentences come from elsewhere: scripts, or another file."""
+PLAIN = [
+    path
+    for path in matched(ROOT / "docs", "*.md", "explanations/*.md", "findings/*.md", "how-to/*.md")
+    if path.stem not in MADE or path.parent.name != "docs"
+]
+"""Pages in plain English."""
+
 
 def wrong(text: str) -> list[str]:
     """The forbidden words of a text, each with what to say instead."""
     for right in ALLOWED:
         text = re.sub(right, "", text, flags=re.MULTILINE)
+    return matches(text, FORBIDDEN)
+
+
+def dialect(text: str) -> list[str]:
+    """Where a text is not plain English, each with what to say instead."""
+    return matches(text, {pattern: better for pattern, (better, _) in DIALECT.items()})
+
+
+def matches(text: str, patterns: dict[str, str]) -> list[str]:
     return [
         f"{found[0]!r} in {text[max(found.start() - 40, 0) : found.end() + 20]!r}: say {better}"
-        for pattern, better in FORBIDDEN.items()
-        for found in re.finditer(pattern, text, flags=re.IGNORECASE)
+        for pattern, better in patterns.items()
+        for found in re.finditer(pattern, text, flags=re.IGNORECASE | re.MULTILINE)
     ]
 
 
@@ -71,6 +134,22 @@ def prose(page: str) -> str:
     page = re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
     page = re.sub(r"`[^`\n]*`", "", page)
     return re.sub(r"\]\([^)]*\)", "]", page)
+
+
+def plain_prose(page: str) -> str:
+    """The prose of a page without what scripts write into it: results, and the help of options.
+
+    Nor with the table of `docs/style.md`, which shows what not to write.
+    """
+    page = re.sub(r"^<!-- .*?: made by .*?^<!-- end of .*?$", "", page, flags=re.DOTALL | re.M)
+    page = re.sub(r"^\| `--.*$", "", page, flags=re.M)
+    return re.sub(r"^<!-- before and after -->\n.*?\n\n", "", prose(page), flags=re.DOTALL | re.M)
+
+
+def in_plain_english() -> Iterator[tuple[str, str]]:
+    """Each text that is to be free of the dialect, by where it stands; add other sources here."""
+    for path in PLAIN:
+        yield str(path.relative_to(ROOT)), plain_prose(path.read_text(encoding="utf-8"))
 
 
 def sentences(path: Path) -> list[str]:
@@ -139,6 +218,40 @@ def test_forbidden_words_are_seen() -> None:
     for text in ("a power law", "pass --law t", "law must be", "## Laws", "amend"):
         assert not wrong(text), text
     assert prose("a `law` [b](law.md)\n```\nlaw\n```\n") == "a  [b]\n\n"
+
+
+@pytest.mark.parametrize(("pattern", "example"), [(p, e) for p, (_, e) in DIALECT.items()])
+def test_the_dialect_is_seen(pattern: str, example: str) -> None:
+    assert re.search(pattern, example, flags=re.IGNORECASE | re.MULTILINE)
+    assert dialect(example)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Held-out rows; rows held out for calibration; the method holds out rows.",
+        "What does the model know?",
+        "500 rows per day, and look once a day. Labels a day late.",
+        "Who needs this? A user who acts on it.",
+        "## What is monitored\n\n- **Coverage** is one of them.",
+        "The effective sample size is 140 of 2,400; nine rows count as one.",
+        "The result tells you whether to trust it.",
+    ],
+)
+def test_plain_english_passes(text: str) -> None:
+    assert not dialect(text)
+
+
+def test_what_scripts_write_is_left_out() -> None:
+    page = "a\n<!-- watch: made by b.py -->\nIt is told.\n<!-- end of watch -->\nc\n"
+    assert plain_prose(page) == "a\n\nc\n"
+
+
+def test_pages_are_in_plain_english() -> None:
+    found = dict(in_plain_english())
+    assert len(found) > 80
+    faults = [f"{where}: {fault}" for where, text in found.items() for fault in dialect(text)]
+    assert not faults, "\n".join(faults)
 
 
 def test_help_uses_the_fields_terms_in_short_sentences() -> None:
