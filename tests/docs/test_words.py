@@ -57,7 +57,7 @@ DIALECT = {
         "46 % of rows lie where nothing is known.",
     ),
     r"\b(?:is|are|was|were)(?: not)? (?:told|taught)\b": ("is reported, is fitted", "It is told."),
-    r"\blearnt\b": ("estimated, fitted", "The factor is learnt on new rows."),
+    r"(?<!^\| )\blearnt\b": ("estimated, fitted", "The factor is learnt on new rows."),
     r"\bwhoever\b": ("If you …, Users who …", "Whoever writes a method wants a test."),
     r"^(?:- |\d\. )?Who (?:(?!\n\n)[^?.|])*\.": ("If you …", "Who acts on it plans for misses."),
     rf"{WHAT} (?:is|are|was|were)\b": (
