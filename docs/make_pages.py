@@ -36,15 +36,21 @@ SHEETS, SHEET_SCALE, GAP = 2, 0.85, 12
 SHOWN = {
     "one": (
         "One model: no",
-        "a distribution in each row, with two groups. What fails, and what corrects it.",
+        "a distribution for each row, with two groups: the faults, and the remedy.",
     ),
-    "right": ("One model: yes", "a distribution in each row. Nothing is found against it."),
-    "few": ("One model: cannot be told", "fifty rows, and how many more would settle it."),
-    "two": ("Two models", "with groups and features. Models are columns, figures hold both."),
-    "five": ("Five models", "the states of all beside each other, best first."),
+    "right": ("One model: yes", "a distribution for each row, with no problems found."),
+    "few": ("One model: inconclusive", "fifty rows, and how many more are needed."),
+    "two": (
+        "Two models",
+        "with groups and features: one column per model, and both in each figure.",
+    ),
+    "five": ("Five models", "the findings of all models side by side, best first."),
     "bare": ("Intervals alone", "a table of y, lower and upper, with two groups."),
-    "labels": ("Sets of labels", "a classifier's sets, and a site where they miss."),
-    "monitor": ("A monitor", "new rows without y: which lie outside, and which to distrust."),
+    "labels": ("Label sets", "a classifier's sets, and a site where they under-cover."),
+    "monitor": (
+        "A monitor",
+        "new rows without y: which are outside the reference, and which not to trust.",
+    ),
 }
 """Title of each page, and what it shows."""
 
@@ -59,15 +65,15 @@ def page() -> str:
     lines = [
         "# Pages",
         "",
-        "The first screen of a report holds the answer: what is wrong, how sure that is, and what "
-        "to do. Sections follow, one a question; what is not needed at once is folded.",
+        "The first screen of a report shows the verdict: the faults, their confidence intervals, "
+        "and what to do. Then there is one section per question; details are collapsed.",
         "",
-        "These are the first screens of eight reports, at 1,400 and 390 pixels, some of them in "
-        "the dark and on paper. They are made by `python docs/make_pages.py`, of the data that "
-        "`tests/browser` looks at.",
+        "These are the first screens of eight reports, at 1,400 and 390 pixels, some also with a "
+        "dark background and on paper. `python docs/make_pages.py` makes them from the data of "
+        "`tests/browser`.",
         "",
-        "Everything works by keys alone: the left and right arrows read the marks of a figure "
-        "that has the focus. A screen reader is told what each figure shows, with its numbers.",
+        "A keyboard is enough: the left and right arrows read the marks of a figure that has the "
+        "focus. Screen readers get a description of each figure, with its numbers.",
     ]
     for name, (title, told) in SHOWN.items():
         lines += [

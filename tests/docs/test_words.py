@@ -99,7 +99,7 @@ PAGES = [
     *matched(SOURCE, "report/page/templates/*.html"),
 ]
 
-MADE = ("verdict", "advice", "pages", "speed", "contributing")
+MADE = ("verdict", "advice", "speed", "contributing")
 """Pages of docs whose sentences come from elsewhere: scripts, or another file."""
 PLAIN = [
     path
