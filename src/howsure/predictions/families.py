@@ -15,9 +15,9 @@ def law_named(name: str) -> Law:
     Parameters
     ----------
     name : str
-        ``poisson``, ``negative_binomial``, ``double_poisson`` or ``conway_maxwell_poisson``
-        (see `CountFamily`), or a name of ``scipy.stats``, such as ``norm``, ``t`` or ``nbinom``.
-        Several with plus signs between them are a mixture: ``norm+norm`` (see `MixtureLaw`).
+        ``poisson``, ``negative_binomial`` or ``double_poisson`` (see `CountFamily`), or a name
+        of ``scipy.stats``, such as ``norm``, ``t`` or ``nbinom``. Several
+        with plus signs between them are a mixture: ``norm+norm`` (see `MixtureLaw`).
 
     Returns
     -------

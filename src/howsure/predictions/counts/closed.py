@@ -7,18 +7,20 @@ from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, betaincc, gammaincc
+from scipy.special import betainc, betaincc, erfc, gammaincc
 
-from howsure.core.arrays import FloatArray, IntArray
-from howsure.predictions.counts.base import BEYOND, CountLaw
-from howsure.predictions.counts.dispersed import REACH, first_guess, poisson_above, search
-from howsure.predictions.counts.formulas import (
-    at_least_zero,
+from howsure.core.arrays import FloatArray, IntArray, check_above
+from howsure.predictions.counts.base import (
+    BEYOND,
+    REACH,
+    CountLaw,
     at_whole,
+    between,
     deviance,
+    first_guess,
     log_negative_binomial,
     log_spread,
-    positive,
+    search,
 )
 
 _BLOCK = 1 << 14  # quantiles sought at once, which bounds memory
@@ -159,7 +161,7 @@ class Poisson(ClosedForm):
     """
 
     def __init__(self, mu: npt.ArrayLike) -> None:
-        self._mean = at_least_zero(mu, "mu")
+        self._mean = between(mu, "mu", 0.0)
 
     def take(self, rows: IntArray) -> Self:
         """The laws of some rows."""
@@ -202,8 +204,9 @@ class NegativeBinomial(ClosedForm):
     """
 
     def __init__(self, mu: npt.ArrayLike, dispersion: npt.ArrayLike) -> None:
-        self._mean = at_least_zero(mu, "mu")
-        self._dispersion = positive(dispersion, "dispersion", len(self._mean))
+        self._mean = between(mu, "mu", 0.0)
+        self._dispersion = between(dispersion, "dispersion", 0.0, len(self._mean))
+        check_above(self._dispersion, "dispersion", 0.0)
 
     def take(self, rows: IntArray) -> Self:
         """The laws of some rows."""
@@ -236,14 +239,23 @@ class NegativeBinomial(ClosedForm):
 
 
 def _poisson_below(counts: FloatArray, mean: FloatArray) -> FloatArray:
-    """Poisson's cdf; by quadrature where SciPy stops its series of the upper tail too early."""
+    """Poisson's cdf; by its expansion where SciPy stops its series of the upper tail too early."""
+    below = np.asarray(gammaincc(counts + 1.0, mean))
     far = (mean > _LARGE) & (counts > mean + _FAR * np.sqrt(mean))
-    if not far.any():
-        return np.asarray(gammaincc(counts + 1.0, mean))
-    below = np.empty(len(counts))
-    below[~far] = gammaincc(counts[~far] + 1.0, mean[~far])
-    places = np.flatnonzero(far)
-    for start in range(0, len(places), _BLOCK):
-        some = places[start : start + _BLOCK]
-        below[some] = 1.0 - poisson_above(counts[some], mean[some])
+    below[far] = 1.0 - _poisson_above(counts[far], mean[far])
     return below
+
+
+def _poisson_above(counts: FloatArray, mean: FloatArray) -> FloatArray:
+    """Poisson's probability of more than each count, for counts above large means.
+
+    Temme's uniform expansion of the incomplete gamma function (DLMF 8.12.7 and 8.12.8), whose
+    coefficients are here their series about the mean: beyond 0.04 of it no mass is left.
+    """
+    shape = counts + 1.0
+    depth = deviance(shape, mean)
+    eta = -np.sqrt(2.0 * depth / shape)
+    lead = np.polynomial.Polynomial([-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600])
+    next_ = np.polynomial.Polynomial([-1 / 540, -1 / 288, 1 / 378, -77 / 77760])
+    rest = (lead(eta) + next_(eta) / shape) * np.exp(-depth) / np.sqrt(2.0 * np.pi * shape)
+    return np.asarray(0.5 * erfc(np.sqrt(depth)) - rest)

@@ -11,14 +11,13 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions.counts.base import CountLaw
 from howsure.predictions.counts.closed import NegativeBinomial, Poisson
-from howsure.predictions.counts.dispersed import ConwayMaxwellPoisson, DoublePoisson
+from howsure.predictions.counts.dispersed import DoublePoisson
 from howsure.predictions.laws import Law, Parameters
 
 _MAKERS: dict[str, tuple[Callable[..., CountLaw], tuple[str, ...], tuple[str, ...]]] = {
     "poisson": (Poisson, ("mu",), ("mu", "loc")),
     "negative_binomial": (NegativeBinomial, ("mu", "dispersion"), ("mu", "dispersion")),
     "double_poisson": (DoublePoisson, ("mu", "phi"), ("mu", "phi")),
-    "conway_maxwell_poisson": (ConwayMaxwellPoisson, ("mu", "nu"), ("mu", "nu")),
 }
 COUNT_FAMILIES = tuple(_MAKERS)
 """Names of the families."""
@@ -32,8 +31,8 @@ class CountFamily(Law):
     ----------
     name : str
         ``poisson`` (parameter ``mu``; as in SciPy, ``loc`` moves it), ``negative_binomial``
-        (``mu`` and ``dispersion`` a, variance μ + a μ²), ``double_poisson`` (``mu`` and ``phi``,
-        variance about μ/φ) or ``conway_maxwell_poisson`` (``mu`` and ``nu``, variance about μ/ν).
+        (``mu`` and ``dispersion`` a, variance μ + a μ²) or ``double_poisson`` (``mu`` and
+        ``phi``, variance about μ/φ).
 
     Raises
     ------
