@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, IntArray, check_length, plain_array, shortened
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_length,
+    plain_array,
+    shortened,
+)
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 
@@ -86,6 +94,68 @@ class Categories:
     def take(self, rows: npt.NDArray[Any]) -> Categories:
         """Labels of the rows chosen by an index or a mask; unused labels go."""
         return Categories.from_codes(self.codes[rows], self.labels)
+
+
+def is_numeric(values: npt.NDArray[Any]) -> bool:
+    """Whether an input counts as a number; all others are labels."""
+    return values.dtype.kind in "biuf"
+
+
+def rank_labels(
+    values: npt.NDArray[Any],
+    mass: npt.NDArray[Any] | None = None,
+    *,
+    later_first: bool = False,
+) -> tuple[list[str], npt.NDArray[Any]]:
+    """Distinct labels as text, the most frequent first, and how often each comes.
+
+    Labels that come equally often stand in their order, or, as scikit-learn ranks them, the later
+    first.
+
+    >>> rank_labels(np.array(["b", "a", "c", "c"]))
+    (['c', 'a', 'b'], array([2, 1, 1]))
+    """
+    distinct = Categories.checked(values.astype(str), "labels")
+    counts = np.bincount(distinct.codes, mass)
+    order = np.argsort(counts if later_first else -counts, kind="stable")
+    order = order[::-1] if later_first else order
+    return distinct.labels[order].tolist(), counts[order]
+
+
+def find_labels(texts: npt.NDArray[Any], labels: Sequence[str]) -> IntArray:
+    """The place of each text among labels; their number where it is none of them."""
+    places = {label: place for place, label in enumerate(labels)}
+    return np.array([places.get(text, len(labels)) for text in texts.tolist()], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """A column of numbers that an input becomes: its values, or whether it holds a label."""
+
+    name: str  # in words
+    label: str | None = None
+
+    @classmethod
+    def columns_of(
+        cls,
+        name: str,
+        values: npt.NDArray[Any],
+        most: int,
+        *,
+        mass: npt.NDArray[Any] | None = None,
+        both: bool = False,
+    ) -> list[Self]:
+        """Numbers as they are; of labels the most frequent ones; of two, unless both, the rarer."""
+        if is_numeric(values):
+            return [cls(name)]
+        labels, _ = rank_labels(values, mass)
+        chosen = labels[1:] if len(labels) == 2 and not both else labels[:most]
+        return [cls(f"{name}={label}", label) for label in chosen]
+
+    def read(self, values: npt.NDArray[Any]) -> FloatArray:
+        """The column of rows that hold these values of the input, shape (n,)."""
+        numbers = values if self.label is None else values.astype(str) == self.label
+        return numbers.astype(np.float64)
 
 
 def dense(codes: IntArray) -> IntArray:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
+from howsure.core.labels import InputColumn, is_numeric
 from howsure.core.text import CountedNote
 from howsure.predictions import EvalSet
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod, check_factor, counts
@@ -64,7 +65,7 @@ class Encoding:
         mass = counts(calibration)
         if calibration.features:
             columns = calibration.features.items()
-            return cls(tuple(each for pair in columns for each in _columns(*pair, mass)))
+            return cls(tuple(each for pair in columns for each in _inputs_of(*pair, mass)))
         rows = calibration.embedding
         if rows is None:
             raise InputError(
@@ -137,16 +138,10 @@ class Encoding:
         return np.asarray((rows - self.center) @ self.axes) if len(self.axes) else rows
 
 
-def _columns(name: str, values: npt.NDArray[Any], mass: FloatArray) -> Iterator[Input]:
-    """Numbers as they are; each common label of others as an indicator, of two the rarer one."""
-    if values.dtype.kind in "biuf":
-        yield Input(name, name)
-        return
-    labels, codes = np.unique(values.astype(str), return_inverse=True)
-    ranked = labels[np.argsort(-np.bincount(codes, mass), kind="stable")].tolist()
-    known = tuple(labels.tolist())
-    for label in ranked[1:] if len(ranked) == 2 else ranked[:MOST_LABELS]:
-        yield Input(f"{name}={label}", name, label, known)
+def _inputs_of(name: str, values: npt.NDArray[Any], mass: FloatArray) -> Iterator[Input]:
+    known = () if is_numeric(values) else tuple(np.unique(values.astype(str)).tolist())
+    for column in InputColumn.columns_of(name, values, MOST_LABELS, mass=mass):
+        yield Input(column.name, name, column.label, known)
 
 
 def _read_feature(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
@@ -158,7 +153,7 @@ def _read_feature(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
         raise InputError(
             f"the rows must hold the input {wanted.feature} as the calibration rows do, got {came}"
         )
-    if (held.dtype.kind in "biuf") != (wanted.label is None):
+    if is_numeric(held) != (wanted.label is None):
         raise InputError(
             f"the input {wanted.feature} must hold {what} as in the calibration rows, "
             f"got {'labels' if wanted.label is None else 'numbers'}"
