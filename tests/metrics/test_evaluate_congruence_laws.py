@@ -10,8 +10,8 @@ from scipy import integrate, stats
 
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet
+from howsure.predictions.distribution import mixture
 from howsure.predictions.laws import ScipyLaw
-from howsure.predictions.mixing import mixture
 from howsure.stats.kernels import RBF
 from howsure.topics.congruence import (
     CongruenceReference,

@@ -1,4 +1,4 @@
-"""A law for each row."""
+"""A law for each row, and mixtures of several."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, check_length
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_length
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
 from howsure.predictions.families import law_named, law_of_scipy
 from howsure.predictions.laws import Law, NormalLaw, Parameters
+from howsure.predictions.mixtures import MixtureLaw
 
 
 @final
@@ -216,3 +217,62 @@ def _range(values: FloatArray) -> str:
     """The least and the greatest of some numbers."""
     low, high = f"{values.min():.3g}", f"{values.max():.3g}"
     return low if low == high else f"{low} to {high}"
+
+
+# ---- several beliefs as one: their mixture -------------------------------------------------------
+
+
+def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = None) -> Distribution:
+    """The mixture of several distributions of the same rows, such as those of an ensemble.
+
+    Parts that are mixtures themselves are taken apart: the outcome is one mixture of plain laws.
+
+    Parameters
+    ----------
+    beliefs : sequence of Distribution
+        k distributions of n rows each, all discrete or none. One alone comes back as it is.
+    weights : array-like of shape (k,) or (n, k), optional
+        Probabilities of the parts; equal if omitted.
+
+    Returns
+    -------
+    Distribution
+
+    Raises
+    ------
+    InputError
+        If there is none, numbers of rows differ, kinds differ, or weights are no probabilities.
+
+    Examples
+    --------
+    >>> both = mixture([Distribution.normal([0.0], [1.0]), Distribution.normal([4.0], [1.0])])
+    >>> both.law.name, both.point(), both.quantile([0.5])
+    ('norm+norm', array([2.]), array([[2.]]))
+    """
+    if not beliefs:
+        raise InputError("beliefs must hold at least one distribution, got none")
+    count, n = len(beliefs), beliefs[0].n
+    if any(belief.n != n for belief in beliefs):
+        raise InputError(f"beliefs must have one number of rows, got {[b.n for b in beliefs]}")
+    shares = np.full((n, count), 1.0 / count)
+    if weights is not None:
+        given = np.asarray(weights)
+        table = np.broadcast_to(given, (n, *given.shape)) if given.ndim == 1 else given
+        shares = as_matrix(table, "weights", length=n, columns=count)
+    if count == 1:
+        return beliefs[0]
+    parameters: dict[str, FloatArray] = {}
+    laws: list[Law] = []
+    for belief, share in zip(beliefs, shares.T, strict=True):
+        for law, weight, own in _parts(belief):
+            laws.append(law)
+            parameters[f"weight_{len(laws)}"] = share * weight
+            parameters |= {f"{name}_{len(laws)}": held for name, held in own.items()}
+    return Distribution(MixtureLaw(laws), parameters)
+
+
+def _parts(belief: Distribution) -> list[tuple[Law, FloatArray, Parameters]]:
+    """The law itself, or, of a mixture, its parts: a mixture of mixtures is one mixture."""
+    if isinstance(belief.law, MixtureLaw):
+        return belief.law.split(belief.parameters)
+    return [(belief.law, np.ones(belief.n), belief.parameters)]

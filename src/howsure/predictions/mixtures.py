@@ -2,7 +2,7 @@
 
 A mixture is a `Distribution` like any other: its family is that of its parts, written with a plus
 sign (``norm+norm``), its parameters are those of the parts with their numbers, and a weight each.
-`howsure.predictions.mixing.mixture` makes one of several distributions.
+`howsure.predictions.distribution.mixture` makes one of several distributions.
 """
 
 from __future__ import annotations

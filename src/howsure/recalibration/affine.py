@@ -27,8 +27,8 @@ from howsure.recalibration.base import (
     point_of,
     sampling_error,
 )
+from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.info import FRAMED_KINDS, SIDES, SIZE, WIDTHS, MethodInfo
-from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.location_scale import (
     FLOOR,
     PINBALL,

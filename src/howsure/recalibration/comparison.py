@@ -21,9 +21,9 @@ from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.metric import Question
 from howsure.predictions import EvalSet, LabelSets
 from howsure.recalibration.base import POINT, kinds_of
+from howsure.recalibration.dispatch import can_teach, method_of, methods_of
 from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.levels import levels_with
-from howsure.recalibration.registry import can_teach, method_of, methods_of
 from howsure.stats.estimate import weighted_mean
 from howsure.topics.shared import meaning, offered, scored, shared_by_all
 

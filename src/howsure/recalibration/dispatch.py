@@ -1,10 +1,12 @@
-"""One call that recalibrates all predictions of a test set by a held-out calibration set."""
+"""All ways to recalibrate, and one call that recalibrates all predictions of a test set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +23,23 @@ from howsure.predictions import (
     NormalLaw,
     Prediction,
 )
+from howsure.recalibration import (
+    affine,
+    conformal,
+    group,
+    inputs,
+    intervals_from_distributions,
+    recent,
+    scaling,
+    sets,
+    shape,
+    variance,
+)
 from howsure.recalibration.base import POINT, Recalibrator, belief_of, kinds_of
+from howsure.recalibration.ease import has_ease
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import since_rows
-from howsure.recalibration.registry import METHODS, method_of, methods_of
 from howsure.recalibration.sets import NO_PROBABILITIES
 
 
@@ -315,3 +329,133 @@ def _joined(made: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...],
         else:
             beliefs[new.kind] = new
     return tuple(beliefs.values()), notes
+
+
+# ---- all ways to recalibrate, gathered from the files that they stand in -------------------------
+
+_FILES: Final = (
+    scaling,
+    affine,
+    variance,
+    shape,
+    conformal,
+    intervals_from_distributions,
+    group,
+    inputs,
+    recent,
+    sets,
+)
+
+_LISTED: Final = tuple(info for file in _FILES for info in file.METHODS)
+
+METHODS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
+    {
+        info.name: info
+        for info in sorted(_LISTED, key=lambda info: (info.complexity or math.inf, info.turn))
+    }
+)
+"""Every way to recalibrate by its name; what is advised stands first, the simplest before all."""
+
+BEST: Final = "best"
+"""The method that is chosen by trying all that are advised."""
+
+
+def methods_of(kind: str) -> dict[str, MethodInfo]:
+    """The methods of a kind of prediction by name, the default first, but see `recalibrate`.
+
+    Examples
+    --------
+    >>> from howsure.recalibration.info import RecalibrationOptions
+    >>> next(iter(methods_of("samples")))
+    'scale'
+    >>> methods_of("samples")["scale"].make("samples", RecalibrationOptions())
+    SpreadScaling()
+    """
+    suiting = [info for info in _LISTED if kind in info.kinds]
+    suiting.sort(key=lambda info: kind not in info.leads)
+    return {info.name: info for info in suiting}
+
+
+def method_of(kind: str, name: str | None) -> MethodInfo | None:
+    """The method of a kind by its name or an alias; None where the kind has none such."""
+    known = methods_of(kind)
+    return known.get(name or "") or next(
+        (info for info in known.values() if name in info.aliases), None
+    )
+
+
+def method_names() -> tuple[str, ...]:
+    """Every name and alias, those of each kind together."""
+    listed = [info for kind in KINDS for info in methods_of(kind).values()]
+    return tuple(dict.fromkeys(name for info in listed for name in (info.name, *info.aliases)))
+
+
+def advised(kind: str) -> tuple[MethodInfo, ...]:
+    """What is tried of predictions of a kind, the simplest first."""
+    return tuple(
+        info
+        for info in METHODS.values()
+        if info.complexity and kind in info.kinds
+        if kind != info.but and info.only in ("", kind)
+    )
+
+
+def can_teach(info: MethodInfo, calibration: EvalSet, by: Sequence[str] = ()) -> bool:
+    """Whether rows hold what a method looks at beside the predictions, with no more said."""
+    if info.needs == "groups":
+        return bool(by) or len(calibration.groups) == 1
+    if info.needs == "ease":
+        return has_ease(calibration)
+    if info.needs == "inputs":
+        return bool(calibration.features) or calibration.embedding is not None
+    return info.needs != "time" or calibration.time is not None
+
+
+# ---- recalibrations one after the other: each is fitted to predictions as the last one leaves them
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InTurn(Recalibrator):
+    """Fitted methods of one kind of prediction, applied in turn."""
+
+    steps: tuple[Recalibrator, ...]
+
+    @classmethod
+    def of(cls, steps: Sequence[Recalibrator]) -> Self:
+        """What all learnt, and what to know of all; the guarantee is the last one's."""
+        return cls(
+            belief=steps[0].belief,
+            method=", then ".join(step.method for step in steps),
+            parameters=tuple(learnt for step in steps for learnt in step.parameters),
+            guarantee=steps[-1].guarantee,
+            notes=tuple(dict.fromkeys(note for step in steps for note in step.notes)),
+            steps=tuple(steps),
+        )
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a row's prediction is the same whatever rows stand beside it."""
+        return all(step.by_rows for step in self.steps)
+
+    @property
+    def moves_point(self) -> bool:
+        """Whether it leaves a bare point forecast."""
+        return self.steps[-1].moves_point
+
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """The prediction after the last step, and notes on all. Reads no y."""
+        told: list[str] = []
+        *before, last = self.steps
+        for step in before:
+            done = applied((step,), evalset)
+            evalset = done.evalset
+            told.extend(done.notes)
+        made, notes = last.transform(evalset)
+        return made, tuple(dict.fromkeys((*told, *notes)))
+
+    def apply(self, evalset: EvalSet) -> EvalSet:
+        """The same rows as all steps leave them."""
+        for step in self.steps:
+            evalset = step.apply(evalset)
+        return evalset

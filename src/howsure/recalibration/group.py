@@ -29,10 +29,9 @@ from howsure.recalibration.base import (
     fit_notes,
     repeated,
 )
-from howsure.recalibration.conformal import ConformalQuantiles
+from howsure.recalibration.conformal import ConformalIntervals, ConformalQuantiles
 from howsure.recalibration.ease import EaseCuts, bins_for
 from howsure.recalibration.info import FRAMED_KINDS, SHAPE, SPREAD_KINDS, MethodInfo
-from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.intervals_from_distributions import DerivedIntervals
 from howsure.recalibration.location_scale import (
     Amounts,

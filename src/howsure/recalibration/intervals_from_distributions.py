@@ -24,6 +24,7 @@ from howsure.recalibration.base import (
     kind_named,
     signature,
 )
+from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.info import (
     CENTRAL_KINDS,
     SIDES,
@@ -32,7 +33,6 @@ from howsure.recalibration.info import (
     MethodInfo,
     RecalibrationOptions,
 )
-from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 
 _AROUND: Final = ("cp", "cp_a", "pac")
 """Methods whose intervals lie around the forecast."""

@@ -12,6 +12,7 @@ import numpy as np
 from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod
+from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.info import (
     FRAMED_KINDS,
     SIZE,
@@ -19,7 +20,6 @@ from howsure.recalibration.info import (
     MethodInfo,
     RecalibrationOptions,
 )
-from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.location_scale import PINBALL, AffineLocationScale, CalibrationRows
 
 

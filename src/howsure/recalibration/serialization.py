@@ -21,9 +21,7 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
-from howsure.recalibration.dispatch import FittedMethods, Recalibrated, applied
-from howsure.recalibration.in_turn import InTurn
-from howsure.recalibration.registry import METHODS
+from howsure.recalibration.dispatch import METHODS, FittedMethods, InTurn, Recalibrated, applied
 
 FORMAT: Final = "howsure recalibration"
 VERSION: Final = 1
@@ -401,11 +399,16 @@ _AS_KEPT: Final = {
     "serialization.TaughtScale": "kept.TaughtScale",
     "base.FittedParameter": "base.Learnt",
     "affine.PointLocation": "affine.PointMover",
+    "conformal.IntervalRecalibrator": "intervals.IntervalRecalibrator",
+    "conformal._Column": "intervals._Column",
+    "dispatch.InTurn": "in_turn.InTurn",
     "group.GroupLocationScale": "group.GroupMover",
     "inputs.InputsLocationScale": "inputs.InputsMover",
     "intervals_from_distributions.DerivedRecalibrator": "derived.DerivedRecalibrator",
     "location_scale.AffineLocationScale": "moving.AffineMover",
     "recent.RecentLocationScale": "recent.RecentMover",
+    "shape.CrudeRecalibrator": "crude.CrudeRecalibrator",
+    "shape.IsotonicRecalibrator": "isotonic.IsotonicRecalibrator",
     "variance.VarianceLocationScale": "variance.VarianceMover",
 }
 """Names that files say since they were first kept, whatever the classes are called now."""

@@ -1,25 +1,26 @@
-"""Scores and groups chosen on rows held out for it: tuned RAPS and SAPS, O-LAC and O-SAPS."""
+"""Groups by ease, and scores and groups chosen on rows held out for it: tuned RAPS and SAPS."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, final
+from functools import partial
+from typing import Annotated, Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal.adapting import Mondrian, UniformBins
+from howsure.conformal.adapting import Binned, Mondrian, UniformBins
 from howsure.conformal.labels.classifier import (
     CalibratedLabels,
     LabelConformal,
     Outputs,
     checked_table,
 )
-from howsure.conformal.labels.easing import EaseBins, EaseGroups
 from howsure.conformal.labels.scores import LAC, RAPS, SAPS, LabelScore, Table
 from howsure.conformal.ranks import conformal_rank, order_statistics
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.convert import Fraction, check_fields
+from howsure.core.convert import Bound, Checked, Fraction, Natural, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.weights import merge_rows
@@ -31,7 +32,112 @@ from howsure.stats.cells import (
     largest_violation,
     signed_r2,
 )
+from howsure.stats.ease import REPEATS, GaussianNoise, Perturbation, ease
 from howsure.stats.label_ranks import label_rank
+
+# ---- groups by ease: rows whose prediction moves alike when their input is disturbed -------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EaseBins(Checked):
+    """Groups of equal numbers of rows by ease, for `Mondrian`: the O- of O-LAC, O-SAPS, O-CPA.
+
+    Parameters
+    ----------
+    bins : int
+        Number of groups, at least 2; fewer where eases tie.
+    perturbation : Perturbation or float
+        How inputs are disturbed; a number stands for Gaussian noise with that share of each
+        column's standard deviation.
+    repeats : int
+        Disturbances an example.
+    seed : int
+        Seed of the disturbances.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Notes
+    -----
+    Ease reads no label, so a threshold a group gives coverage within groups: exactly if the edges
+    come from rows that do not calibrate (a method that trains its own model uses those), on
+    average over all rows otherwise. Source: Jang and Lee 2025, Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-2.0, 2.0, 40)[:, None]
+    >>> group = EaseBins(2).learn(x, lambda rows: rows[:, 0] ** 3)
+    >>> np.bincount(group(x)).tolist()
+    [20, 20]
+    """
+
+    bins: Annotated[int, Bound(2)] = 10
+    perturbation: Perturbation | float = 0.1
+    repeats: int = REPEATS
+    seed: int = 0
+
+    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> Binned:
+        """Put the edges at quantiles of the ease of these rows."""
+        how = self.perturbation
+        if not isinstance(how, Perturbation):
+            how = GaussianNoise.relative(x, how)
+        found = partial(ease, forecast, perturbation=how, repeats=self.repeats, seed=self.seed)
+        return Binned.learnt(found, x, self.bins)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EaseColumn(Checked):
+    """Groups of equal numbers of rows by an ease that is known already: a column of x.
+
+    Parameters
+    ----------
+    column : int
+        Which column of x.
+    bins : int
+        Number of groups, at least 2; fewer where eases tie.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Notes
+    -----
+    For studies that split the same rows again and again: ease is computed once, put beside the
+    probabilities, and a model that reads the other columns serves as classifier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(10.0)[:, None]
+    >>> np.bincount(EaseColumn(0, 2).learn(x, lambda rows: rows[:, 0])(x)).tolist()
+    [5, 5]
+    """
+
+    column: Natural
+    bins: Annotated[int, Bound(2)] = 10
+
+    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> Binned:
+        """Put the edges at quantiles of the ease of these rows.
+
+        Raises
+        ------
+        InputError
+            If x has no such column.
+        """
+        return Binned.learnt(self.column, x, self.bins)
+
+
+EaseGroups = EaseBins | EaseColumn
+"""Groups by ease, computed or given."""
+
+
+# ---- tuning --------------------------------------------------------------------------------------
 
 Criterion = Literal["t_ss", "sscv", "size"]
 Candidate = tuple[LabelScore, EaseGroups | None]

@@ -19,8 +19,7 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level, percent
 from howsure.core.labels import InputColumn
-from howsure.core.layouts import UNIT, Axis, Layout
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Record, Table
 from howsure.engine.finding import (
     FROM_ALL,
     SDS,
