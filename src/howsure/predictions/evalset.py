@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self, final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -247,29 +247,10 @@ class EvalSet:
 
     def take(self, rows: Rows) -> Self:
         """The rows chosen by an index or a mask, with all that belongs to them."""
-        names, y = self.row_names(), self.y[rows]
-        return type(self)(
-            y=y,
-            beliefs=tuple(belief.take(rows) for belief in self.beliefs),
-            point=None if self.point is None else self.point[rows],
-            uncertainty=None if self.uncertainty is None else self.uncertainty[rows],
-            features={name: value[rows] for name, value in self.features.items()},
-            embedding=None if self.embedding is None else self.embedding[rows],
-            groups={name: value.take(rows) for name, value in self.groups.items()},
-            weights=None if self.weights is None else self.weights.take(rows),
-            cluster=None if self.cluster is None else self.cluster.take(rows),
-            time=None if self.time is None else self.time[rows],
-            horizon=None if self.horizon is None else self.horizon[rows],
-            series=None if self.series is None else self.series.take(rows),
-            rows=names[rows],
-            model=self.model,
-            ease=self.ease,
-            share=self.share,
-            chronology=None if self.chronology is None else self.chronology.take(rows),
-            fewest=self.fewest,
-            baselines=tuple(baseline.take(rows) for baseline in self.baselines),
-            without_y=self._without_y_of(len(y)),
-        )
+        y = self.y[rows]
+        chosen = {name: _rows_of(getattr(self, name), rows) for name in _BY_ROW}
+        names, further = self.row_names()[rows], self._without_y_of(len(y))
+        return replace(self, y=y, rows=names, without_y=further, **chosen)
 
     def _without_y_of(self, rows: int) -> EvalSet | None:
         """As large a share of the rows without y as so many are of all others."""
@@ -283,6 +264,24 @@ class EvalSet:
     def row_names(self) -> Labels:
         """Names of the rows."""
         return self.rows if self.rows is not None else np.arange(self.n)
+
+
+_BY_ROW: Final = (
+    *("beliefs", "point", "uncertainty", "features", "embedding", "groups", "weights", "cluster"),
+    *("time", "horizon", "series", "chronology", "baselines"),
+)
+"""Fields that hold something of every row, beside y and the rows' names."""
+
+
+def _rows_of(value: Any, rows: Rows) -> Any:
+    """What a field holds, of some rows."""
+    if value is None or isinstance(value, np.ndarray):
+        return value if value is None else value[rows]
+    if isinstance(value, Mapping):
+        return {name: _rows_of(column, rows) for name, column in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_rows_of(member, rows) for member in value)
+    return value.take(rows)
 
 
 def _as_feature(value: npt.ArrayLike, name: str, n: int) -> Labels:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -109,10 +109,7 @@ class LAC(LabelScore):
     array([[ True,  True, False]])
     """
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "LAC"
+    name: ClassVar[str] = "LAC"
 
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
         return self._scored(part[np.arange(len(part)), labels], _doubt(part))
@@ -140,10 +137,7 @@ class GivenScore(LabelScore):
 
     bounded: ClassVar[bool] = False
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "given score"
+    name: ClassVar[str] = "given score"
 
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
         entries = part[np.arange(len(part)), labels].astype(np.float64)
@@ -153,6 +147,16 @@ class GivenScore(LabelScore):
         return np.asarray(part <= levels[:, :1])
 
 
+class RankedClasses(NamedTuple):
+    """Classes as scores by rank see them."""
+
+    rank: FloatArray  # from 1, the likeliest
+    behind: FloatArray  # the probability of all less likely ones
+    probability: FloatArray
+    doubt: FloatArray  # one less the largest probability of the row
+    u: FloatArray  # the draws
+
+
 class RankedScore(LabelScore):
     """Scores by rank and by the probability of other classes, rising along the ranks."""
 
@@ -160,23 +164,31 @@ class RankedScore(LabelScore):
     randomized: bool
 
     @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"{type(self).__name__}{'' if self.randomized else ', not randomised'}"
+
+    @property
     def random(self) -> bool:
         """Whether the draws matter."""
         return self.randomized
 
     @abstractmethod
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """Scores of classes."""
+
+    def _less_than(self, most: FloatArray | float, classes: RankedClasses) -> Parts:
+        """A number, less the probability of less likely classes and U of the class's own."""
+        share = classes.u * classes.probability if self.randomized else 0.0
+        return _less(most, classes.behind + share)
 
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
         own: Table = part[np.arange(len(part)), labels]
         behind = (part < own[:, None]).sum(axis=1)
-        rest = np.take_along_axis(_sums_before(np.sort(part, axis=1)), behind[:, None], axis=1)
+        sums = np.take_along_axis(_sums_before(np.sort(part, axis=1)), behind[:, None], axis=1)
         rank = (part.shape[1] - behind).astype(np.float64)
-        mine = np.asarray(own, dtype=np.float64)
-        return self.ranked(rank, rest[:, 0], mine, _doubt(part), u)
+        probability = np.asarray(own, dtype=np.float64)
+        return self.ranked(RankedClasses(rank, sums[:, 0], probability, _doubt(part), u))
 
     def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         return self._by_rank(part, levels, u) if u.ndim == 1 else self._by_class(part, levels, u)
@@ -185,8 +197,11 @@ class RankedScore(LabelScore):
         """The likeliest few; classes that tie across the end are left out together."""
         rising = np.sort(part, axis=1)
         rank = np.arange(float(part.shape[1]), 0.0, -1.0)
-        own: FloatArray = rising.astype(np.float64)
-        scores = self.ranked(rank, _sums_before(rising), own, _doubt(part)[:, None], u[:, None])
+        probability: FloatArray = rising.astype(np.float64)
+        doubt = _doubt(part)[:, None]
+        scores = self.ranked(
+            RankedClasses(rank, _sums_before(rising), probability, doubt, u[:, None])
+        )
         left = part.shape[1] - _within(scores, levels).sum(axis=1)
         last_out = np.take_along_axis(rising, np.maximum(left - 1, 0)[:, None], axis=1)
         return np.asarray((part > last_out) | (left == 0)[:, None])
@@ -196,11 +211,14 @@ class RankedScore(LabelScore):
         order = np.argsort(part, axis=1, kind="stable")
         rising = np.take_along_axis(part, order, axis=1)
         first = _starts_of_ties(rising)
-        rest = np.take_along_axis(_sums_before(rising), first, axis=1)
-        rank: FloatArray = part.shape[1] - first.astype(np.float64)
-        own: FloatArray = rising.astype(np.float64)
-        draws = np.take_along_axis(u, order, axis=1)
-        scores = self.ranked(rank, rest, own, _doubt(part)[:, None], draws)
+        classes = RankedClasses(
+            rank=part.shape[1] - first.astype(np.float64),
+            behind=np.take_along_axis(_sums_before(rising), first, axis=1),
+            probability=rising.astype(np.float64),
+            doubt=_doubt(part)[:, None],
+            u=np.take_along_axis(u, order, axis=1),
+        )
+        scores = self.ranked(classes)
         members = np.empty(part.shape, dtype=np.bool_)
         np.put_along_axis(members, order, _within(scores, levels), axis=1)
         return members
@@ -231,16 +249,9 @@ class APS(RankedScore):
 
     randomized: bool = True
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "APS" if self.randomized else "APS, not randomised"
-
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """One, less the probability of less likely classes and U of the class's own."""
-        return _less(1.0, rest + u * own if self.randomized else rest)
+        return self._less_than(1.0, classes)
 
 
 @final
@@ -277,17 +288,10 @@ class RAPS(RankedScore, Checked):
     free: Natural = 5
     randomized: bool = True
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "RAPS" if self.randomized else "RAPS, not randomised"
-
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """As `APS`, and the penalty."""
-        whole = 1.0 + self.penalty * np.maximum(rank - self.free, 0.0)
-        return _less(whole, rest + u * own if self.randomized else rest)
+        most = 1.0 + self.penalty * np.maximum(classes.rank - self.free, 0.0)
+        return self._less_than(most, classes)
 
 
 @final
@@ -323,20 +327,13 @@ class SAPS(RankedScore, Checked):
     penalty: NonNegative = 0.1
     randomized: bool = True
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "SAPS" if self.randomized else "SAPS, not randomised"
-
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """U of the top class, or the top and a weight for each rank after."""
-        share = u if self.randomized else np.ones_like(u)
-        value, rest = _less(1.0 + self.penalty * (rank - 2.0 + share), doubt)
-        top, lost = _less(1.0, doubt)
-        first = rank == 1
-        return np.where(first, share * top, value), np.where(first, share * lost, rest)
+        share = classes.u if self.randomized else np.ones_like(classes.u)
+        value, rounded = _less(1.0 + self.penalty * (classes.rank - 2.0 + share), classes.doubt)
+        top, lost = _less(1.0, classes.doubt)
+        first = classes.rank == 1
+        return np.where(first, share * top, value), np.where(first, share * lost, rounded)
 
 
 def _blocks(table: Table) -> list[slice]:
