@@ -7,10 +7,9 @@ what passes becomes a plain float64 array.
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -290,13 +289,3 @@ def placed(values: Any, device: Any = "cpu", dtype: Any = None) -> Any:
         array = np.require(np.asarray(values), requirements="W")
         values = require("torch", extra="deep").from_numpy(array)
     return values.to(device=device, dtype=dtype)
-
-
-def _checked_device(value: str, name: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
-        raise InputError(f"{name} must be 'auto', 'cpu', 'cuda' or 'cuda:NUMBER', got {value!r}")
-    return value
-
-
-Device = Annotated[str, _checked_device]
-"""A device by name, as fields of options are annotated."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -84,18 +83,6 @@ def system_line(error: OSError) -> str:
     """
     place = f"{str(error.filename)[:80]!r}: " if error.filename else ""
     return f"{place}{error.strerror or error}"
-
-
-def kept_error(error: BaseException) -> dict[str, str]:
-    """What is kept of an error of somebody else's: class, message and traceback, none endless."""
-    most = 2_000 if isinstance(error, HowsureError) else 1_000  # ours may hold one of others
-    told = traceback.TracebackException.from_exception(error)
-    trace = "".join(cut_text(line, most) for line in told.format())
-    return {
-        "error": cut_text(type(error).__name__),
-        "message": cut_text(str(told), most),
-        "trace": cut_text(trace, 20_000),
-    }
 
 
 def cut_text(text: str, most: int = 300) -> str:
