@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, final, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -124,10 +124,7 @@ class Marginal(Adaptation):
     ''
     """
 
-    @property
-    def label(self) -> str:
-        """Nothing to add."""
-        return ""
+    label: ClassVar[str] = ""
 
     def learn(self, calibration: Calibration) -> OneForAll:
         """One finite-sample quantile a coverage."""
@@ -190,10 +187,7 @@ class Mondrian(Adaptation):
                 f"got {self.groups!r}"
             )
 
-    @property
-    def label(self) -> str:
-        """What reports add to a method's name."""
-        return "by group"
+    label: ClassVar[str] = "by group"
 
     def learn(self, calibration: Calibration) -> OneAGroup:
         """One finite-sample quantile a group and coverage.

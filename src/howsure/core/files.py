@@ -48,7 +48,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             _flush(temporary)
             temporary.replace(target)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
@@ -69,7 +69,7 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
             with _temporary_for(path):
                 pass
         except OSError as error:
-            raise _refused(path, error) from error
+            raise refused(path, error) from error
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def new_folders(paths: Iterable[Path]) -> Iterator[None]:
                 each.mkdir()
                 made.append(each)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     try:
         yield
     except BaseException:
@@ -98,7 +98,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
     try:
         content = data.encode() if isinstance(data, str) else data
     except UnicodeError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -126,7 +126,7 @@ def _temporary_for(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
     try:
         target = Path(os.path.realpath(path))
     except ValueError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     if target.is_dir():
         raise InputError(f"the output must be a file, got the folder {str(path)!r}")
     if target.exists() and not target.is_file():
@@ -159,12 +159,6 @@ def _flush(path: Path) -> None:
 
 def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def _refused(path: str | os.PathLike[str], error: Exception) -> InputError:
-    number = error.errno if isinstance(error, OSError) else None
-    reason = str(error) if number is None else os.strerror(number)
-    return InputError(f"{str(path)!r} cannot be written: {reason}")
 
 
 # ---- where named bytes live: a folder on a disk, one at a URL that fsspec knows, or a single file
@@ -285,9 +279,11 @@ class LocalFolder:
         return path
 
 
-def refused(path: Path, error: OSError) -> InputError:
+def refused(path: str | os.PathLike[str], error: Exception) -> InputError:
     """What is told where the system refuses to write."""
-    return InputError(f"{str(path)!r} cannot be written: {error.strerror or error}")
+    number = getattr(error, "errno", None)
+    reason = error if number is None else os.strerror(number)
+    return InputError(f"{str(path)!r} cannot be written: {reason}")
 
 
 @final
@@ -477,18 +473,14 @@ def read_toml(path: Path, title: str) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_TOML + 1)
-        if len(content) > _MOST_TOML:
-            raise InputError(f"{title} must have at most {_MOST_TOML:,} bytes, got more")
-        text = content.decode("utf-8-sig")
+    except (OSError, ValueError) as error:  # a path with a NUL
+        raise InputError(f"{title} cannot be read: {getattr(error, 'strerror', error)}") from error
+    if len(content) > _MOST_TOML:
+        raise InputError(f"{title} must have at most {_MOST_TOML:,} bytes, got more")
+    try:
+        return parse_toml(content.decode("utf-8-sig"), title)
     except UnicodeDecodeError as error:
         raise InputError(f"{title} must be UTF-8 text: {error}") from error
-    except OSError as error:
-        raise InputError(f"{title} cannot be read: {error.strerror}") from error
-    except InputError:
-        raise
-    except ValueError as error:  # a path with a NUL
-        raise InputError(f"{title} cannot be read: {error}") from error
-    return parse_toml(text, title)
 
 
 def parse_toml(text: str, title: str) -> dict[str, Any]:

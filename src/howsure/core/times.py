@@ -85,11 +85,11 @@ class Chronology:
 
     def take(self, rows: IntArray | BoolArray | slice) -> Chronology:
         """That of some of the rows; gaps between them only lower what one tells of the next."""
-        side, size, signal = (
-            None if x is None else x[rows] for x in (self.side, self.size, self.signal)
-        )
-        levels, series = (None if x is None else x[rows] for x in (self.levels, self.series))
-        return Chronology(self.times[rows], side, size, signal, levels, self.few, series)
+        columns = {
+            name: None if (column := getattr(self, name)) is None else column[rows]
+            for name in ("side", "size", "signal", "levels", "series")
+        }
+        return Chronology(self.times[rows], few=self.few, **columns)
 
     def hiding(self, signal: FloatArray | None) -> Chronology:
         """The same for a score that hides the memory of a signal."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Final, Literal, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from howsure.predictions.base import Prediction, Rows
 LARGEST = 1e100
 
 Labels = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 @final
@@ -158,43 +159,42 @@ class EvalSet:
             weights = Weights.checked(weights, weights_kind, length=n)
         if weights is not None and len(weights.values) != n:
             raise InputError(f"weights must have {n} rows, got {len(weights.values)}")
-        forecast = None if point is None else as_vector(point, "point", length=n)
+
+        def fitted(check: Callable[..., T], value: Any, name: str) -> T | None:
+            return None if value is None else check(value, name, length=n)
+
+        forecast = fitted(as_vector, point, "point")
         _check_sizes({"y": truth, "point": forecast}, held)
-        times = None if time is None else as_labels(time, "time", length=n)
-        ahead = None if horizon is None else as_vector(horizon, "horizon", length=n)
-        if cutoff is not None:
-            known = as_labels(cutoff, "cutoff", length=n)
-            if ahead is None and times is not None:
-                ahead = steps_between(known, times)
-            times = known if times is None else times
-        made = cls(
+        times, starts = fitted(as_labels, time, "time"), fitted(as_labels, cutoff, "cutoff")
+        ahead = fitted(as_vector, horizon, "horizon")
+        if ahead is None and starts is not None and times is not None:
+            ahead = steps_between(starts, times)
+        checked = cls(
             y=truth,
             beliefs=held,
             point=forecast,
-            uncertainty=None
-            if uncertainty is None
-            else as_vector(uncertainty, "uncertainty", length=n),
+            uncertainty=fitted(as_vector, uncertainty, "uncertainty"),
             features={
                 name: _as_feature(value, f"feature {name!r}", n)
                 for name, value in (features or {}).items()
             },
-            embedding=None if embedding is None else as_matrix(embedding, "embedding", length=n),
+            embedding=fitted(as_matrix, embedding, "embedding"),
             groups={
                 name: Categories.checked(value, f"group {name!r}", length=n)
                 for name, value in (groups or {}).items()
             },
             weights=weights,
-            cluster=None if cluster is None else Categories.checked(cluster, "cluster", length=n),
-            time=times,
+            cluster=fitted(Categories.checked, cluster, "cluster"),
+            time=starts if times is None else times,
             horizon=ahead,
-            series=None if series is None else Categories.checked(series, "series", length=n),
-            rows=None if rows is None else as_labels(rows, "rows", length=n),
+            series=fitted(Categories.checked, series, "series"),
+            rows=fitted(as_labels, rows, "rows"),
             model=model,
             ease=ease,
         )
         if weights is not None and not weights.values.all():
-            return made.take(np.flatnonzero(weights.values))
-        return made
+            return checked.take(np.flatnonzero(weights.values))
+        return checked
 
     def __repr__(self) -> str:
         told = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]

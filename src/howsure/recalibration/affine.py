@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn, final
+from typing import ClassVar, Final, NoReturn, Self, final
 
 import numpy as np
 
@@ -159,16 +159,8 @@ class Multiply(RecalibrationMethod):
             center = point_of(calibration)
             parts = calibration.y * center, np.square(center)
             learnt = _multiple(*parts, counts(calibration), calibration)
-            return PointLocation(
-                belief=POINT,
-                method="multiply",
-                parameters=(learnt,),
-                guarantee=(
-                    "No finite-sample guarantee: the mean squared error on the calibration rows "
-                    "is the least of all multiples."
-                ),
-                notes=fit_notes(calibration),
-            )
+            words = "the mean squared error on the calibration rows is the least of all multiples"
+            return PointLocation.of(calibration, "multiply", learnt, words)
         rows = CalibrationRows.of(calibration, self.belief)
         frame = rows.frame
         if frame.levels.size:
@@ -243,13 +235,8 @@ class PointShift(RecalibrationMethod):
             n=effective_rows(calibration)[0],
             standard_error=sampling_error(error - shift, calibration),
         )
-        return PointLocation(
-            belief=POINT,
-            method="shift",
-            parameters=(learnt,),
-            guarantee="No finite-sample guarantee: the mean error is zero on the calibration rows.",
-            notes=fit_notes(calibration),
-        )
+        words = "the mean error is zero on the calibration rows"
+        return PointLocation.of(calibration, "shift", learnt, words)
 
 
 @final
@@ -257,10 +244,18 @@ class PointShift(RecalibrationMethod):
 class PointLocation(Recalibrator):
     """A point forecast that is shifted or multiplied: that of the rows themselves."""
 
-    @property
-    def moves_point(self) -> bool:
-        """It leaves a point forecast."""
-        return True
+    moves_point: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, calibration: EvalSet, method: str, learnt: FittedParameter, words: str) -> Self:
+        """What calibration rows taught."""
+        return cls(
+            belief=POINT,
+            method=method,
+            parameters=(learnt,),
+            guarantee=f"No finite-sample guarantee: {words}.",
+            notes=fit_notes(calibration),
+        )
 
     def transform(self, evalset: EvalSet) -> NoReturn:
         """A point forecast is no predictive distribution: use `apply`."""

@@ -221,18 +221,19 @@ def _meaning(evaluation: Evaluation, key: Key) -> str:
 
 def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:
     lines, told = side_by_side(list(found.values()))
-    entries = catalogue()
     columns: dict[str, npt.NDArray[Any]] = {
-        "metric": np.array([line.metric for line in lines], dtype=object),
-        "title": np.array([line.title for line in lines], dtype=object),
-        "coverage": np.array([line.coverage for line in lines], dtype=np.float64),
-        "perfect": np.array([line.perfect for line in lines], dtype=np.float64),
-        "direction": np.array(
-            [entries[each.metric].direction.value for each in lines], dtype=object
-        ),
+        name: np.array([getattr(line, name) for line in lines], dtype=kind)
+        for name, kind in (
+            ("metric", object),
+            ("title", object),
+            ("coverage", float),
+            ("perfect", float),
+        )
     }
-    for place, name in enumerate(found):
-        columns[name] = np.array([line.values[place] for line in lines], dtype=np.float64)
+    directions = [catalogue()[line.metric].direction.value for line in lines]
+    columns["direction"] = np.array(directions, dtype=object)
+    for number, name in enumerate(found):
+        columns[name] = np.array([line.values[number] for line in lines], dtype=float)
     return Table(
         name="recalibrations", columns=columns, model=model, notes=" ".join([*notes, *told])
     )

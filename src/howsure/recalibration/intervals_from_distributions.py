@@ -172,8 +172,7 @@ def _method_maker(name: str) -> Callable[[str, RecalibrationOptions], Recalibrat
     def make(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
         if kind in (Intervals.kind, POINT):
             return ConformalIntervals(name, kind, *options.threshold)
-        shared = (options.rank, options.too_few, options.delta)
-        return DerivedIntervals(name, kind, options.wanted, *shared)
+        return DerivedIntervals(name, kind, options.wanted, *options.threshold[1:])
 
     return make
 

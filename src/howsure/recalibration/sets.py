@@ -239,18 +239,14 @@ class ProbabilitySets(RecalibrationMethod):
         eased = self.method in EASED_SETS
         name = EASED_SETS.get(self.method, self.method)
         options = name in ("raps", "saps")
-        made = (
-            SCORES[name](self.penalty) if options and self.penalty is not None else SCORES[name]()
-        )
-        cells, kept = None, np.ones(rows.n, dtype=np.bool_)
         if (options and self.penalty is None) or (eased and self.bins is None):
             return self._tuned(rows, coverage)
-        made = SCORES[name](self.penalty) if options else SCORES[name]()
+        score = SCORES[name](self.penalty) if options else SCORES[name]()
         if not eased:
-            return made, rows, None, ()
+            return score, rows, None, ()
         assert self.bins is not None
-        cells, kept = EaseCuts.between(rows, self.bins)
-        return made, rows.take(np.flatnonzero(kept)), cells, ()
+        cells, inside = EaseCuts.between(rows, self.bins)
+        return score, rows.take(np.flatnonzero(inside)), cells, ()
 
     def _tuned(
         self, rows: EvalSet, coverage: float

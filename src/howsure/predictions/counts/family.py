@@ -92,8 +92,8 @@ class CountFamily(Law):
 
     def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
         """Smallest count whose cumulative probability reaches each row's level."""
-        found = self._ask(lambda law, p: law.quantile(p), level, parameters)
-        return np.asarray(found + parameters["loc"]) if "loc" in parameters else found
+        counts = self._ask(lambda law, p: law.quantile(p), level, parameters)
+        return np.asarray(counts + parameters.get("loc", 0.0))
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log probability; −∞ where y is no count."""
@@ -110,11 +110,11 @@ class CountFamily(Law):
     def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
         """Draws, shape (n, size)."""
         drawn = self.frozen(parameters).sample(rng, size)
-        return drawn + parameters["loc"][:, None] if "loc" in parameters else drawn
+        return drawn + np.reshape(parameters.get("loc", 0.0), (-1, 1))
 
     @staticmethod
     def _counts(y: FloatArray, parameters: Parameters) -> FloatArray:
-        return np.asarray(y - parameters["loc"]) if "loc" in parameters else y
+        return np.asarray(y - parameters.get("loc", 0.0))
 
     def _ask(
         self,
