@@ -17,6 +17,7 @@ from howsure.core.errors import InputError
 BEYOND = 2.0**53  # stands for a count of infinity
 
 DEPTH = 34.0  # windows leave out a mass of about e^-34 at either end
+_ROUNDS = 4  # of Newton's method for the ends
 _CELLS = 1 << 17  # table entries held at once
 _WIDEST = 1 << 27  # entries of a support
 
@@ -35,12 +36,12 @@ class CountLaw(ABC):
         """The laws of some rows."""
 
     @abstractmethod
-    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Log probability of counts; −∞ where a count is negative or not whole."""
+    def _log_masses(self, counts: FloatArray) -> FloatArray:
+        """Log probability of whole counts of zero or more, shape (n, m)."""
 
     @abstractmethod
-    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Probability of at most each count."""
+    def _totals(self, counts: FloatArray) -> FloatArray:
+        """Probability of at most each whole count of zero or more, shape (n, m)."""
 
     @abstractmethod
     def mean(self) -> FloatArray:
@@ -55,12 +56,27 @@ class CountLaw(ABC):
         """Smallest count with a cdf of at least each level, levels of shape (n, m)."""
 
     @abstractmethod
-    def _ends(self, depth: float) -> tuple[FloatArray, FloatArray]:
-        """First and last count that leave out about e^−depth at either side, shape (n,)."""
+    def _outside(self) -> tuple[FloatArray, FloatArray]:
+        """Bernstein's bounds of the counts that leave out about e^−DEPTH, shape (n,)."""
+
+    @abstractmethod
+    def _exponent(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Chernoff's exponent at numbers of shape (n,), which is convex, and its slope."""
 
     @abstractmethod
     def _log_steps(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         """log p(k + 1) − log p(k) at counts of shape (w, rows) or (rows,)."""
+
+    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
+        """Log probability of counts; −∞ where a count is negative or not whole."""
+        count = self._shaped(counts, "counts")
+        return at_whole(count.reshape(len(self), -1), self._log_masses).reshape(count.shape)
+
+    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
+        """Probability of at most each count."""
+        count = np.minimum(np.floor(self._shaped(counts, "counts")), BEYOND)
+        below = self._totals(np.maximum(count.reshape(len(self), -1), 0.0)).reshape(count.shape)
+        return np.where(count < 0.0, 0.0, below)
 
     def pmf(self, counts: npt.ArrayLike) -> FloatArray:
         """Probability of counts."""
@@ -115,7 +131,16 @@ class CountLaw(ABC):
         -------
         low, high : ndarray of float, shape (n,)
         """
-        return self._ends(DEPTH)
+        low, high = self._outside()
+        for _ in range(_ROUNDS):  # of Newton's method: steps from outside stay outside
+            low, high = np.maximum(self._nearer(low), 0.0), self._nearer(high)
+        return np.floor(low), np.ceil(high)
+
+    def _nearer(self, at: FloatArray) -> FloatArray:
+        """Newton's step towards where the exponent is `DEPTH`; none from within."""
+        exponent, slope = self._exponent(at)
+        usable = np.isfinite(slope) & (slope != 0.0) & (exponent > DEPTH)
+        return at - np.divide(exponent - DEPTH, slope, out=np.zeros(len(at)), where=usable)
 
     def support(self) -> tuple[FloatArray, FloatArray]:
         """Counts that carry all but a negligible part of each row's mass.

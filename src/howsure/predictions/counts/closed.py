@@ -11,10 +11,9 @@ from scipy.special import betainc, betaincc, erfc, gammaincc
 
 from howsure.core.arrays import FloatArray, IntArray, check_above
 from howsure.predictions.counts.base import (
-    BEYOND,
+    DEPTH,
     REACH,
     CountLaw,
-    at_whole,
     between,
     deviance,
     first_guess,
@@ -24,7 +23,6 @@ from howsure.predictions.counts.base import (
 )
 
 _BLOCK = 1 << 14  # quantiles sought at once, which bounds memory
-_ROUNDS = 4  # of Newton's method for the ends
 _LARGE, _FAR = 5e4, 4.0  # SciPy's cdf is off for larger means, 4.5 standard deviations above
 
 
@@ -56,18 +54,11 @@ class ClosedForm(CountLaw):
         """μ + a μ²."""
         return np.asarray(self._mean * (1.0 + self._dispersion_of(self._all()) * self._mean))
 
-    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Log probability of counts; −∞ where a count is negative or not whole."""
-        count = self._shaped(counts, "counts")
-        flat, rows = count.reshape(-1), self._rows(count)
-        return at_whole(flat, lambda k: self._log_mass(k, rows)).reshape(count.shape)
+    def _log_masses(self, counts: FloatArray) -> FloatArray:
+        return self._log_mass(counts.reshape(-1), self._rows(counts)).reshape(counts.shape)
 
-    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Probability of at most each count."""
-        count = np.minimum(np.floor(self._shaped(counts, "counts")), BEYOND)
-        flat = np.maximum(count.reshape(-1), 0.0)
-        below = self._below(flat, self._rows(count)).reshape(count.shape)
-        return np.where(count < 0.0, 0.0, below)
+    def _totals(self, counts: FloatArray) -> FloatArray:
+        return self._below(counts.reshape(-1), self._rows(counts)).reshape(counts.shape)
 
     def _quantile(self, levels: FloatArray) -> FloatArray:
         wanted, rows = levels.reshape(-1), self._rows(levels)
@@ -96,36 +87,23 @@ class ClosedForm(CountLaw):
         guess = first_guess(levels, mean, np.sqrt(variance), skewness, 6.0 * dispersion + per)
         return search(levels, guess, around)
 
-    def _ends(self, depth: float) -> tuple[FloatArray, FloatArray]:
-        """Where Chernoff's exponent reaches the depth: Newton's method, from outside."""
-        mean, dispersion = self._mean, self._dispersion_of(self._all())
-        spread = np.sqrt(2.0 * depth * self.variance())
-        tail = depth * (1.0 / 3.0 + dispersion * mean)
+    def _outside(self) -> tuple[FloatArray, FloatArray]:
+        mean, spread = self._mean, np.sqrt(2.0 * DEPTH * self.variance())
+        tail = DEPTH * (1.0 / 3.0 + self._dispersion_of(self._all()) * mean)
         high = mean + tail + np.sqrt(np.square(tail) + np.square(spread))
-        low = np.maximum(mean - spread, 0.0)
-        for _ in range(_ROUNDS):
-            high -= self._excess(high, depth)
-            low -= self._excess(low, depth)
-            low = np.maximum(low, 0.0)
-        return np.floor(low), np.ceil(high)
+        return np.maximum(mean - spread, 0.0), high
 
-    def _excess(self, at: FloatArray, depth: float) -> FloatArray:
-        """Newton's step for Chernoff's exponent, the log likelihood ratio of means `at` and μ.
-
-        The exponent is convex, so steps from outside stay outside.
-        """
+    def _exponent(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The log likelihood ratio of means `at` and μ."""
         mean, dispersion = self._mean, self._dispersion_of(self._all())
         grown, widened = 1.0 + dispersion * at, 1.0 + dispersion * mean
         gap = (at - mean) / widened
         rate = deviance(at, mean * grown / widened, gap)
         size = 1.0 / np.maximum(dispersion, 1e-300)
         successes = deviance(size, size * (grown / widened), -gap)
-        rate = np.where(dispersion > 0.0, rate + successes, rate)
         with np.errstate(divide="ignore", invalid="ignore"):  # at zero, and a mean of zero
             slope = np.asarray(np.log(at / mean) - np.log(grown / widened))
-        usable = np.isfinite(slope) & (slope != 0.0) & (rate > depth)
-        step: FloatArray = np.divide(rate - depth, slope, out=np.zeros(len(at)), where=usable)
-        return step
+        return np.where(dispersion > 0.0, rate + successes, rate), slope
 
     def _log_steps(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         mean, dispersion = self._mean[rows], self._dispersion_of(rows)

@@ -18,11 +18,9 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.predictions.counts.base import (
-    BEYOND,
     DEPTH,
     MOST,
     CountLaw,
-    at_whole,
     between,
     deviance,
     first_guess,
@@ -35,7 +33,6 @@ from howsure.predictions.counts.base import (
 _NARROW = 160.0  # counts up to which a law is summed one by one
 _PER_LEVEL = 24.0  # a window of this many counts costs as much as one quantile by search
 _BLOCK = 2048  # rows or answers treated at once, which bounds memory
-_ROUNDS = 3  # of Newton's method for the windows
 
 
 class _Sums(NamedTuple):
@@ -67,28 +64,19 @@ class Dispersed(CountLaw):
         """Variance of the law itself, shape (n,)."""
         return self._sums.variance
 
-    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Log probability of counts; −∞ where a count is negative or not whole."""
-        count = self._shaped(counts, "counts")
-        flat = count.reshape(len(self), -1).T
-        raw = at_whole(flat, self._family.log_weight) - self._sums.log_total
-        return raw.T.reshape(count.shape)
+    def _log_masses(self, counts: FloatArray) -> FloatArray:
+        return np.asarray((self._family.log_weight(counts.T) - self._sums.log_total).T)
 
-    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Probability of at most each count."""
-        count = np.minimum(np.floor(self._shaped(counts, "counts")), BEYOND)
-
+    def _totals(self, counts: FloatArray) -> FloatArray:
         def look_up(totals: FloatArray, low: FloatArray, wanted: FloatArray) -> FloatArray:
             place = np.clip(wanted - low, -1.0, len(totals) - 1.0).astype(np.int64)
             below = np.take_along_axis(totals, np.maximum(place, 0), axis=0)
             return np.where(place < 0, 0.0, below)
 
-        def integrate(wanted: FloatArray, rows: IntArray) -> FloatArray:
-            below, _ = self._panels.around(np.maximum(wanted, 0.0), rows)
-            return np.where(wanted < 0.0, 0.0, below)
-
-        below = self._answer(count.reshape(len(self), -1), look_up, integrate)
-        return np.clip(below, 0.0, 1.0).reshape(count.shape)
+        below = self._answer(
+            counts, look_up, lambda wanted, rows: self._panels.around(wanted, rows)[0]
+        )
+        return np.clip(below, 0.0, 1.0)
 
     def _quantile(self, levels: FloatArray) -> FloatArray:
         def look_up(totals: FloatArray, low: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -137,25 +125,24 @@ class Dispersed(CountLaw):
             steps += (spread - rate) * lean
         return np.asarray(steps)
 
-    def _ends(self, depth: float) -> tuple[FloatArray, FloatArray]:
-        """Where the weight's deviance reaches the depth: Newton's method, from outside.
-
-        It starts from Bernstein's bound; the deviance is convex, so steps from outside stay there.
-        """
-        mu, reach = self._family.mu, depth / self._family.rate
+    def _outside(self) -> tuple[FloatArray, FloatArray]:
+        mu, reach = self._family.mu, DEPTH / self._family.rate
         spread = np.sqrt(2.0 * reach * mu)
         high = mu + reach / 3.0 + np.sqrt(np.square(reach / 3.0) + np.square(spread))
         room = np.maximum(1.0 - reach / np.maximum(mu, reach), 1e-300)
         low = np.maximum(mu - spread, mu * room / (2.0 - 2.0 * np.log(room)))
-        low[reach >= mu] = 0.0
-        for _ in range(_ROUNDS):
-            high, low = _closer(high, mu, reach), _closer(low, mu, reach)
-        return np.maximum(np.floor(low) - 1.0, 0.0), np.ceil(high) + 1.0
+        return np.where(reach >= mu, 0.0, low), high
+
+    def _exponent(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """That of the weights, but for what varies little: rate · D(k, μ)."""
+        mu, rate = self._family.mu, self._family.rate
+        with np.errstate(divide="ignore"):
+            slope = np.asarray(rate * np.log(at / mu))
+        return rate * deviance(at, mu), slope
 
     @cached_property
     def _window(self) -> tuple[FloatArray, FloatArray]:
-        low, high = self._ends(DEPTH)
-        return low, high
+        return self.ends()
 
     @cached_property
     def _wide_rows(self) -> IntArray:
@@ -205,16 +192,6 @@ def checked_parameters(
     """Check means from 1e-100 to 1e15, and as many powers from 1e-15 to 1e15."""
     mean = between(mu, "mu", 1e-100)
     return mean, between(power, name, 1.0 / MOST, len(mean))
-
-
-def _closer(at: FloatArray, mu: FloatArray, reach: FloatArray) -> FloatArray:
-    """Newton's step towards D(k, μ) = reach from where D is larger; else no step."""
-    depth = deviance(at, mu)
-    with np.errstate(divide="ignore"):
-        slope = np.log(at / mu)
-    usable = (depth > reach) & np.isfinite(slope) & (slope != 0.0)
-    step = np.divide(depth - reach, slope, out=np.zeros(len(at)), where=usable)
-    return np.asarray(at - step)
 
 
 def _first_reaching(total: FloatArray, levels: FloatArray) -> FloatArray:
