@@ -42,11 +42,11 @@ class RankChoice:
         InputError
             As `conformal_threshold`, or if intervals are too large already to learn from.
         """
-        found = conformal_threshold(
+        threshold = conformal_threshold(
             scores, coverage, rule=self.rule, delta=self.delta, too_few=self.too_few
         )
-        check_bounded(found.value, coverage)
-        return found
+        check_bounded(threshold.value, coverage)
+        return threshold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,11 +201,11 @@ class Mondrian(Adaptation):
         labels, places = np.unique(_labelled(rule, calibration.x), return_inverse=True)
         order = np.argsort(places, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(places))[:-1])
-        found = tuple(
+        thresholds = tuple(
             _calibrate_each_coverage(calibration, calibration.scores[rows]) for rows in parts
         )
-        known = dict(zip(labels.tolist(), found, strict=True))
-        return OneAGroup(rule, labels, known, calibration.choice.too_few)
+        by_label = dict(zip(labels.tolist(), thresholds, strict=True))
+        return OneAGroup(rule, labels, by_label, calibration.choice.too_few)
 
 
 @final
@@ -221,14 +221,14 @@ class OneAGroup(Thresholds):
 
     def at(self, x: FloatArray) -> FloatArray:
         """The thresholds that hold at each row of x, shape (m, c)."""
-        given = _labelled(self.groups, x)
+        wanted = _labelled(self.groups, x)
         values = np.array([[t.value for t in row] for row in self.thresholds.values()])
-        places = np.minimum(np.searchsorted(self.labels, given), len(self.labels) - 1)
-        known = self.labels[places] == given
-        if not known.all():
-            first = given[int(np.argmin(known))]
+        places = np.minimum(np.searchsorted(self.labels, wanted), len(self.labels) - 1)
+        familiar = self.labels[places] == wanted
+        if not familiar.all():
+            first = wanted[int(np.argmin(familiar))]
             check_few(self.too_few, f"no calibration row has the group {str(first)!r}")
-        return np.where(known[:, None], values[places], np.inf)
+        return np.where(familiar[:, None], values[places], np.inf)
 
 
 @final

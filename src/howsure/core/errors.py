@@ -71,8 +71,8 @@ def error_line(error: BaseException) -> str:
     >>> error_line(ValueError("no such\\n device")), error_line(KeyError())
     ('ValueError: no such device', 'KeyError')
     """
-    name, said = type(error).__name__, message_of(error)
-    return name if said == name else f"{name}: {said}"
+    name, message = type(error).__name__, message_of(error)
+    return name if message == name else f"{name}: {message}"
 
 
 def system_line(error: OSError) -> str:
@@ -81,8 +81,8 @@ def system_line(error: OSError) -> str:
     >>> system_line(FileNotFoundError(2, "No such file or directory", "a.csv"))
     "'a.csv': No such file or directory"
     """
-    place = f"{str(error.filename)[:80]!r}: " if error.filename else ""
-    return f"{place}{error.strerror or error}"
+    file = f"{str(error.filename)[:80]!r}: " if error.filename else ""
+    return f"{file}{error.strerror or error}"
 
 
 def cut_text(text: str, most: int = 300) -> str:

@@ -75,21 +75,21 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
 @contextmanager
 def new_folders(paths: Iterable[Path]) -> Iterator[None]:
     """Make the folders that are not there; if the block fails, take back those that stay empty."""
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for path in paths:
-            missing = [each for each in (path, *path.parents) if not each.exists()]
-            for each in reversed(missing):
-                each.mkdir()
-                made.append(each)
+            missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+            for folder in reversed(missing):
+                folder.mkdir()
+                created.append(folder)
     except OSError as error:
         raise refused(path, error) from error
     try:
         yield
     except BaseException:
-        for each in reversed(made):
+        for folder in reversed(created):
             with suppress(OSError):
-                each.rmdir()
+                folder.rmdir()
         raise
 
 
@@ -420,8 +420,10 @@ class SingleFile:
 
     def names(self, name: str = "") -> tuple[str, ...]:
         start = f"{name}/" if name else ""
-        found = [str(row[0]) for row in self._query("SELECT name FROM held")]
-        inner = {each[len(start) :].partition("/")[0] for each in found if each.startswith(start)}
+        stored = [str(row[0]) for row in self._query("SELECT name FROM held")]
+        inner = {
+            entry[len(start) :].partition("/")[0] for entry in stored if entry.startswith(start)
+        }
         return tuple(sorted(inner))
 
     def _query(self, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -498,8 +500,8 @@ def parse_toml(text: str, title: str) -> dict[str, Any]:
 def _check_whole(value: Any) -> None:
     """Refuse whole numbers past the 64 bits that TOML has."""
     if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            _check_whole(each)
+        for member in value.values() if isinstance(value, dict) else value:
+            _check_whole(member)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
         digits = len(f"{abs(value)}")
         raise ValueError(f"whole numbers have at most 64 bits, got one of {digits} digits")

@@ -183,10 +183,10 @@ def counted(number: int, noun: str) -> str:
 
 def listed(parts: Iterable[str], most: int | None = None, *, last: str = "and") -> str:
     """Parts as a list in words; past the most, how many more there are."""
-    known = list(parts)
-    if most is not None and len(known) > most:
-        known = [*known[:most], f"{len(known) - most} more"]
-    return f" {last} ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+    words = list(parts)
+    if most is not None and len(words) > most:
+        words = [*words[:most], f"{len(words) - most} more"]
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def roughly(count: float) -> str:
@@ -219,9 +219,9 @@ class CountedNote(str):
     @classmethod
     def of(cls, count: int, one: str, rest: str) -> Self:
         """So many of one thing, and what to say of them."""
-        made = cls(f"{count:,} {one}{'s' * (count != 1)}{rest}")
-        made.number, made.one, made.rest = count, one, rest
-        return made
+        note = cls(f"{count:,} {one}{'s' * (count != 1)}{rest}")
+        note.number, note.one, note.rest = count, one, rest
+        return note
 
     def plus(self, count: int) -> Self:
         """The same of more of them."""
@@ -265,15 +265,15 @@ def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:
     """One line for each text, numbered where two would look the same."""
     names = [str(text) for text in texts]
     cut = abridged(names, limit)
-    seen: set[str] = set()
+    taken: set[str] = set()
     shown = []
     for name in names:
         base = cut.get(name) or one_line(name, limit) or "(empty)"
         label, count = base, 1
-        while label in seen:
+        while label in taken:
             count += 1
             label = f"{base} ({count})"
-        seen.add(label)
+        taken.add(label)
         shown.append(label)
     return tuple(shown)
 

@@ -64,20 +64,22 @@ class Categories:
         if array.dtype.kind != "O":
             labels, codes = np.unique(array, return_inverse=True)
             return cls(codes.astype(np.int64, copy=False), labels)
-        seen: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         codes = np.fromiter(
-            (seen.setdefault(item, len(seen)) for item in array.tolist()), np.int64, len(array)
+            (numbers.setdefault(item, len(numbers)) for item in array.tolist()),
+            np.int64,
+            len(array),
         )
-        return cls.from_codes(codes, _object_array(list(seen)))
+        return cls.from_codes(codes, _object_array(list(numbers)))
 
     @classmethod
     def from_codes(cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
         """Put codes of distinct labels into the form above: sorted, and used ones alone."""
         used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
         order = used[np.argsort(labels[used], kind="stable")]
-        place = np.zeros(len(labels), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        return cls(place[codes], labels[order])
+        new_code = np.zeros(len(labels), dtype=np.int64)
+        new_code[order] = np.arange(len(order))
+        return cls(new_code[codes], labels[order])
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -124,7 +126,7 @@ def rank_labels(
 
 def find_labels(texts: npt.NDArray[Any], labels: Sequence[str]) -> IntArray:
     """The place of each text among labels; their number where it is none of them."""
-    places = {label: place for place, label in enumerate(labels)}
+    places = {label: number for number, label in enumerate(labels)}
     return np.array([places.get(text, len(labels)) for text in texts.tolist()], dtype=np.int64)
 
 
@@ -169,16 +171,16 @@ def dense(codes: IntArray) -> IntArray:
     return np.asarray((np.cumsum(np.bincount(codes) > 0) - 1)[codes])
 
 
-def joint(first: IntArray, *others: IntArray) -> IntArray:
+def joint(first: IntArray, *further: IntArray) -> IntArray:
     """One code from 0 for each combination of codes that occurs.
 
     >>> joint(np.array([0, 0, 1]), np.array([2, 5, 2]))
     array([0, 1, 2])
     """
-    whole = dense(first)
-    for each in others:
-        whole = dense(whole * (int(each.max()) + 1) + each)
-    return whole
+    crossed = dense(first)
+    for codes in further:
+        crossed = dense(crossed * (int(codes.max()) + 1) + codes)
+    return crossed
 
 
 def _object_array(items: list[Any]) -> npt.NDArray[Any]:

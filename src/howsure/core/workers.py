@@ -111,8 +111,8 @@ def serve() -> NoReturn:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_receive, args=(calls, given), daemon=True).start()
+    inbox: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_receive, args=(calls, inbox), daemon=True).start()
     last = 0.0
 
     def say(kind: str, word: Any = None) -> None:
@@ -126,7 +126,7 @@ def serve() -> NoReturn:
             say("step", stage)
 
     while True:
-        packed = given.get()
+        packed = inbox.get()
         say("begun")
         try:
             function, arguments = pickle.loads(packed)
@@ -138,11 +138,11 @@ def serve() -> NoReturn:
             say("error", kind(error if kind is type(error) else error_line(error)))
 
 
-def _receive(calls: BinaryIO, given: SimpleQueue[bytes]) -> None:
+def _receive(calls: BinaryIO, inbox: SimpleQueue[bytes]) -> None:
     """Take calls; when the parent is gone, end this process and all that it has started."""
     try:
         while True:
-            given.put(pickle.load(calls))
+            inbox.put(pickle.load(calls))
     finally:
         if sys.platform != "win32":
             os.killpg(0, signal.SIGKILL)
@@ -288,10 +288,10 @@ class Processes(Crew):
         with self._lock:
             while self._waiting and len(self._at_work) < self._jobs and not self._closed:
                 child = self._idle.pop() if self._idle else _Heard(self, self._words, self._jobs)
-                key, function, given = self._waiting.popleft()
+                key, function, arguments = self._waiting.popleft()
                 self._at_work[child] = key
                 child.deadline = None
-                child.send(function, *given)
+                child.send(function, *arguments)
 
     def _overdue(self) -> tuple[Any, LostWorker] | None:
         """The first call whose time is up, or whose process died and left its pipe to another."""

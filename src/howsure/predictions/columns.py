@@ -143,10 +143,10 @@ def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
 
 def written_set(members: npt.NDArray[np.bool_], labels: Sequence[str]) -> str:
     """A set as one cell: ``cat|dog``; a list in JSON where a label holds a mark."""
-    held = [labels[place] for place in np.flatnonzero(members).tolist()]
+    chosen = [labels[column] for column in np.flatnonzero(members).tolist()]
     if any(_ODD.search(label) for label in labels):
-        return json.dumps(held, ensure_ascii=False)
-    return "|".join(held) if held else "{}"
+        return json.dumps(chosen, ensure_ascii=False)
+    return "|".join(chosen) if chosen else "{}"
 
 
 def _numbered(prefix: str, table: npt.NDArray[np.float64]) -> Iterator[tuple[str, Column]]:
@@ -164,5 +164,5 @@ def _digits(number: float) -> str:
     return np.format_float_positional(round(number, 10), trim="-")
 
 
-def _same(one: Column, other: Column) -> bool:
-    return one.shape == other.shape and bool(np.all(one == other))
+def _same(first: Column, other: Column) -> bool:
+    return first.shape == other.shape and bool(np.all(first == other))

@@ -60,7 +60,7 @@ class Distribution(Prediction):
         family = law_named(law) if isinstance(law, str) else law
         if not isinstance(family, Law):
             raise InputError(f"law must be a family of distributions or its name, got {law!r}")
-        given = {
+        numbers = {
             name: as_vector(
                 value,
                 f"{family.name} parameter {name}",
@@ -69,21 +69,21 @@ class Distribution(Prediction):
             )
             for name, value in parameters.items()
         }
-        unknown = sorted(set(given) - set(family.parameters))
+        unknown = sorted(set(numbers) - set(family.parameters))
         if unknown:
             raise InputError(
                 f"parameters of {family.name} must be among {', '.join(family.parameters)}, "
                 f"got {', '.join(unknown)}"
             )
-        length = max((len(value) for value in given.values()), default=1) if n is None else n
+        length = max((len(value) for value in numbers.values()), default=1) if n is None else n
         if length < 1:
             raise InputError(f"n must be at least 1, got {n}")
         defaults = {"loc": 0.0, "scale": 1.0}
         checked: dict[str, FloatArray] = {}
         for name in family.parameters:
-            if name not in given and name not in defaults:
+            if name not in numbers and name not in defaults:
                 raise InputError(f"parameters of {family.name} must hold {name}, got none")
-            value = given.get(name, np.atleast_1d(defaults.get(name, np.nan)))
+            value = numbers.get(name, np.atleast_1d(defaults.get(name, np.nan)))
             value = np.full(length, value) if value.shape == (1,) else value
             check_length(value, f"{family.name} parameter {name}", length)
             checked[name] = value
@@ -256,18 +256,18 @@ def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = Non
         raise InputError(f"beliefs must have one number of rows, got {[b.n for b in beliefs]}")
     shares = np.full((n, count), 1.0 / count)
     if weights is not None:
-        given = np.asarray(weights)
-        table = np.broadcast_to(given, (n, *given.shape)) if given.ndim == 1 else given
+        stated = np.asarray(weights)
+        table = np.broadcast_to(stated, (n, *stated.shape)) if stated.ndim == 1 else stated
         shares = as_matrix(table, "weights", length=n, columns=count)
     if count == 1:
         return beliefs[0]
     parameters: dict[str, FloatArray] = {}
     laws: list[Law] = []
     for belief, share in zip(beliefs, shares.T, strict=True):
-        for law, weight, own in _parts(belief):
+        for law, weight, numbers in _parts(belief):
             laws.append(law)
             parameters[f"weight_{len(laws)}"] = share * weight
-            parameters |= {f"{name}_{len(laws)}": held for name, held in own.items()}
+            parameters |= {f"{name}_{len(laws)}": column for name, column in numbers.items()}
     return Distribution(MixtureLaw(laws), parameters)
 
 

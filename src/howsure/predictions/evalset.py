@@ -133,14 +133,14 @@ class EvalSet:
         """
         truth = as_vector(y, "y")
         n = len(truth)
-        held = (beliefs,) if isinstance(beliefs, Prediction) else tuple(beliefs)
-        for belief in held:
+        predictions = (beliefs,) if isinstance(beliefs, Prediction) else tuple(beliefs)
+        for belief in predictions:
             if not isinstance(belief, Prediction):
                 raise InputError(f"beliefs must be predictions, got {type(belief).__name__}")
-        kinds = [belief.kind for belief in held]
+        kinds = [belief.kind for belief in predictions]
         if len(set(kinds)) < len(kinds):
             raise InputError(f"beliefs must be of different kinds, got {', '.join(kinds)}")
-        for belief in held:
+        for belief in predictions:
             if belief.n != n:
                 shape = next((array.shape for array in belief.numbers().values()), (belief.n,))
                 turned = shape[1:] == (n,)
@@ -151,7 +151,7 @@ class EvalSet:
                     + (": give Samples(samples.T)" if turned and belief.kind == "samples" else "")
                 )
             belief.check_outcomes(truth)
-        if not held and point is None:
+        if not predictions and point is None:
             raise InputError(
                 "a prediction is needed, such as intervals or a point forecast, got none"
             )
@@ -164,14 +164,14 @@ class EvalSet:
             return None if value is None else check(value, name, length=n)
 
         forecast = fitted(as_vector, point, "point")
-        _check_sizes({"y": truth, "point": forecast}, held)
+        _check_sizes({"y": truth, "point": forecast}, predictions)
         times, starts = fitted(as_labels, time, "time"), fitted(as_labels, cutoff, "cutoff")
         ahead = fitted(as_vector, horizon, "horizon")
         if ahead is None and starts is not None and times is not None:
             ahead = steps_between(starts, times)
         checked = cls(
             y=truth,
-            beliefs=held,
+            beliefs=predictions,
             point=forecast,
             uncertainty=fitted(as_vector, uncertainty, "uncertainty"),
             features={
@@ -197,15 +197,15 @@ class EvalSet:
         return checked
 
     def __repr__(self) -> str:
-        told = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
-        beside = (
+        shown = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
+        optional = (
             *("point", "uncertainty", "embedding", "weights"),
             *("cluster", "time", "horizon", "series", "rows"),
         )
-        told += [f"features={brief(list(self.features))}"] if self.features else []
-        told += [f"groups={brief(list(self.groups))}"] if self.groups else []
-        held = [name for name in beside if getattr(self, name) is not None]
-        return within_lines("EvalSet", told + ([f"with {', '.join(held)}"] if held else []))
+        shown += [f"features={brief(list(self.features))}"] if self.features else []
+        shown += [f"groups={brief(list(self.groups))}"] if self.groups else []
+        present = [name for name in optional if getattr(self, name) is not None]
+        return within_lines("EvalSet", shown + ([f"with {', '.join(present)}"] if present else []))
 
     @property
     def n(self) -> int:
@@ -254,12 +254,12 @@ class EvalSet:
 
     def _without_y_of(self, rows: int) -> EvalSet | None:
         """As large a share of the rows without y as so many are of all others."""
-        rest = self.without_y
-        if rest is None or rows >= self.n:
-            return rest
-        order = np.argsort(row_hashes(rest.y, *_beliefs(rest)), kind="stable")
-        few = round(rest.n * rows / self.n)
-        return rest.take(order[:few]) if few else None
+        further = self.without_y
+        if further is None or rows >= self.n:
+            return further
+        order = np.argsort(row_hashes(further.y, *_beliefs(further)), kind="stable")
+        few = round(further.n * rows / self.n)
+        return further.take(order[:few]) if few else None
 
     def row_names(self) -> Labels:
         """Names of the rows."""
@@ -353,8 +353,8 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     keys = [shared]
     if evalsets[0].embedding is not None:  # an encoder's last digits may depend on the order
         keys.append(row_hashes(evalsets[0].embedding))
-    ranked = sorted(evalsets, key=lambda held: held.model)
-    keys += [row_hashes(held.y, *_beliefs(held)) for held in ranked]
+    ranked = sorted(evalsets, key=lambda evalset: evalset.model)
+    keys += [row_hashes(evalset.y, *_beliefs(evalset)) for evalset in ranked]
     if evalsets[0].rows is not None:
         keys.append(_numeric(evalsets[0].rows))
     return np.lexsort(keys[::-1])
@@ -379,7 +379,7 @@ def _shared_content(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
 
 def _beliefs(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
     """What one model says of the rows, as numbers."""
-    yield from (each for each in (evalset.point, evalset.uncertainty) if each is not None)
+    yield from (column for column in (evalset.point, evalset.uncertainty) if column is not None)
     for belief in sorted(evalset.beliefs, key=lambda belief: belief.kind):
         yield from belief.numbers().values()
 
@@ -391,9 +391,9 @@ def _numeric(values: Labels) -> npt.NDArray[Any]:
     return np.asarray(Categories.checked(values, "labels").codes)
 
 
-def _check_sizes(own: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:
+def _check_sizes(outcomes: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:
     """Refuse finite numbers so large that sums of their squares would overflow."""
-    columns = dict(own)
+    columns = dict(outcomes)
     for belief in beliefs:
         columns |= {f"{belief.kind}: {name}": value for name, value in belief.numbers().items()}
     for name, values in columns.items():
@@ -432,8 +432,8 @@ def series_of(evalset: EvalSet, times: IntArray) -> IntArray | None:
         stated = evalset.series is not None or apart(evalset.cluster.codes)
         codes = evalset.cluster.codes if evalset.series is None else evalset.series.codes
         levels = {
-            int(each.max())
-            for each in (codes, evalset.cluster.codes, joint(codes, evalset.cluster.codes))
+            int(labels.max())
+            for labels in (codes, evalset.cluster.codes, joint(codes, evalset.cluster.codes))
         }
         return codes if stated and len(levels) == 1 and count >= FEWEST_TIMES else None
     if evalset.series is not None:

@@ -38,7 +38,7 @@ def law_named(name: str) -> Law:
     ('mu', 'dispersion')
     """
     if "+" in name:
-        return MixtureLaw([law_named(part) for part in name.split("+")])
+        return MixtureLaw([law_named(family) for family in name.split("+")])
     if name in ("norm", "normal", "gaussian"):
         return NormalLaw()
     if name == "t":

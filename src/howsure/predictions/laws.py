@@ -185,10 +185,10 @@ class ScipyLaw(Law):
         from scipy import stats
 
         if isinstance(family, str):
-            found = getattr(stats, family, None)
-            if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+            named = getattr(stats, family, None)
+            if not isinstance(named, (stats.rv_continuous, stats.rv_discrete)):
                 raise InputError(f"law must be a distribution of scipy.stats, got {family!r}")
-            family = found
+            family = named
         points = np.asarray(getattr(family, "xk", 0.0), dtype=np.float64)
         if (points != np.floor(points)).any():
             raise InputError(
@@ -197,7 +197,7 @@ class ScipyLaw(Law):
         self.family = family
         self.name = str(family.name)
         self.discrete = isinstance(family, stats.rv_discrete)
-        shapes = (part.strip() for part in (family.shapes or "").split(","))
+        shapes = (shape.strip() for shape in (family.shapes or "").split(","))
         self.shapes = tuple(filter(None, shapes))
         self.parameters = (*self.shapes, "loc") if self.discrete else (*self.shapes, "loc", "scale")
 
@@ -206,8 +206,8 @@ class ScipyLaw(Law):
         """Whether SciPy finds this family's quantiles by a search for each number."""
         from scipy import stats
 
-        own = type(self.family)._ppf
-        return own in (stats.rv_continuous._ppf, stats.rv_discrete._ppf)
+        method = type(self.family)._ppf
+        return method in (stats.rv_continuous._ppf, stats.rv_discrete._ppf)
 
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where SciPy finds a parameter outside its domain."""
@@ -252,12 +252,12 @@ class ScipyLaw(Law):
     def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
         """Draws, shape (n, size)."""
         n = len(next(iter(parameters.values())))
-        given: dict[str, Any] = dict(parameters)
+        arguments: dict[str, Any] = dict(parameters)
         if self.discrete:  # NumPy takes a count of trials as whole numbers only
             for name, value in parameters.items():
                 if (value == np.floor(value)).all():
-                    given[name] = value.astype(np.int64)
-        draws = self.family.rvs(**given, size=(size, n), random_state=rng)
+                    arguments[name] = value.astype(np.int64)
+        draws = self.family.rvs(**arguments, size=(size, n), random_state=rng)
         return np.asarray(draws, dtype=np.float64).T
 
 

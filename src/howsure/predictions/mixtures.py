@@ -53,19 +53,19 @@ class MixtureLaw(Law):
     def __init__(self, parts: Sequence[Law]) -> None:
         if len(parts) < 2:
             raise InputError(f"parts must be at least 2 distributions, got {len(parts)}")
-        kinds = {part.discrete for part in parts}
-        self.name = "+".join(part.name for part in parts)
+        kinds = {law.discrete for law in parts}
+        self.name = "+".join(law.name for law in parts)
         if len(kinds) > 1:
             raise InputError(f"parts must be all discrete or all continuous, got {self.name}")
         self.parts = tuple(parts)
         self.discrete = kinds.pop()
         self.parameters = tuple(
             f"{name}_{number}"
-            for number, part in enumerate(parts, 1)
-            for name in ("weight", *part.parameters)
+            for number, law in enumerate(parts, 1)
+            for name in ("weight", *law.parameters)
         )
         self.shapes = tuple(
-            f"{name}_{number}" for number, part in enumerate(parts, 1) for name in part.shapes
+            f"{name}_{number}" for number, law in enumerate(parts, 1) for name in law.shapes
         )
 
     def check(self, parameters: Parameters) -> None:

@@ -89,14 +89,14 @@ class ConformalQuantiles(RecalibrationMethod):
         columns = np.flatnonzero(np.isin(prediction.levels, plan.levels))
         shifts = []
         for column, low, high in zip(columns, plan.low, plan.high, strict=True):
-            given = prediction.values[:, column]
-            error = calibration.y - given
+            stated = prediction.values[:, column]
+            error = calibration.y - stated
             if not np.isfinite(error).all():
                 raise_too_large()
             ends = order_statistics(error, np.array([low, high]), counts)
 
-            def end(rows: IntArray, shift: float, given: FloatArray = given) -> FloatArray:
-                return given[rows] + shift
+            def end(rows: IntArray, shift: float, stated: FloatArray = stated) -> FloatArray:
+                return stated[rows] + shift
 
             shifts.append(hold_below(float(ends.mean()), calibration.y, error, end))
         return QuantilesRecalibrator(
@@ -118,10 +118,10 @@ class QuantilesRecalibrator(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
         prediction = self.held(evalset, (Quantiles,))
-        kept = np.array([learnt.nominal for learnt in self.parameters])
+        levels = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
-        columns = np.abs(prediction.levels[:, None] - kept).argmin(axis=0)
-        moved = Quantiles(kept, prediction.values[:, columns] + shifts, crossing="sort")
+        columns = np.abs(prediction.levels[:, None] - levels).argmin(axis=0)
+        moved = Quantiles(levels, prediction.values[:, columns] + shifts, crossing="sort")
         return moved, crossed_note(moved)
 
 
@@ -276,16 +276,16 @@ class ConformalIntervals(RecalibrationMethod):
                     "coverage must be given to make intervals from a point forecast, got none"
                 )
             return [(None, wanted)]
-        given = belief_of(calibration, Intervals).coverages
+        stated = belief_of(calibration, Intervals).coverages
         if wanted is None:
-            if not given:
+            if not stated:
                 raise InputError(
                     "coverage must be given to recalibrate intervals of unknown coverage, got none"
                 )
-            return [(coverage, coverage) for coverage in given]
-        if not given:
+            return [(coverage, coverage) for coverage in stated]
+        if not stated:
             return [(None, wanted)]
-        return [(min(given, key=lambda coverage: abs(coverage - wanted)), wanted)]
+        return [(min(stated, key=lambda coverage: abs(coverage - wanted)), wanted)]
 
 
 @final
@@ -310,30 +310,31 @@ class IntervalRecalibrator(Recalibrator):
                 _check_stretch(band)
             lower, upper, collapsed = _region(_SCORES[name], column.thresholds, band)
             if collapsed:
-                said = (
+                collapse = (
                     f" at coverage {column.coverage:g} would have shrunk past nothing: a point in "
                     "the middle stands for it."
                 )
-                notes.append(CountedNote.of(collapsed, "interval", said))
+                notes.append(CountedNote.of(collapsed, "interval", collapse))
             lowers.append(lower)
             uppers.append(upper)
             coverages.append(column.coverage)
-        made = Intervals(np.stack(lowers, axis=1), np.stack(uppers, axis=1), coverages)
-        return made, tuple(notes)
+        intervals = Intervals(np.stack(lowers, axis=1), np.stack(uppers, axis=1), coverages)
+        return intervals, tuple(notes)
 
     def _chosen(self, evalset: EvalSet) -> list[_Column]:
         if self.belief == POINT or self.moved:
             return list(self.columns)
         chosen = []
         for coverage in belief_of(evalset, Intervals).coverages or (math.nan,):
-            found = [c for c in self.columns if abs(c.coverage - coverage) <= 1e-9]
-            if not found:
-                known = ", ".join(f"{c.coverage:g}" for c in self.columns)
+            matching = [c for c in self.columns if abs(c.coverage - coverage) <= 1e-9]
+            if not matching:
+                learnt = ", ".join(f"{c.coverage:g}" for c in self.columns)
                 came = "an unknown coverage" if math.isnan(coverage) else f"{coverage:g}"
                 raise InputError(
-                    f"intervals must be at a coverage of the calibration rows ({known}), got {came}"
+                    f"intervals must be at a coverage of the calibration rows ({learnt}), "
+                    f"got {came}"
                 )
-            chosen.append(found[0])
+            chosen.append(matching[0])
         return chosen
 
 
@@ -346,15 +347,17 @@ def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -
     if belief == POINT:
         point = point_of(evalset)
         return Band(point, point, point)
-    held = belief_of(evalset, Intervals)
-    if (base is None) != (not held.coverages):
+    intervals = belief_of(evalset, Intervals)
+    if (base is None) != (not intervals.coverages):
         raise InputError(
             "the coverage of intervals must be known in both or in neither of test and "
             "calibration rows"
         )
-    lower, upper = (held.lower[:, 0], held.upper[:, 0]) if base is None else held.interval(base)
+    lower, upper = (
+        (intervals.lower[:, 0], intervals.upper[:, 0]) if base is None else intervals.interval(base)
+    )
     if not centred:
-        middle = np.full(held.n, np.nan)
+        middle = np.full(intervals.n, np.nan)
         finite = np.isfinite(lower) & np.isfinite(upper)
         middle[finite] = lower[finite] + (upper[finite] - lower[finite]) / 2.0
         return Band(lower, upper, middle)

@@ -89,8 +89,8 @@ class Recalibrated(FittedMethods):
             "method": np.array([fitted.method for fitted, _ in rows]),
             "parameter": np.array([learnt.name for _, learnt in rows]),
         }
-        told = ("nominal", "value", "standard_error", "n", "rank", "expected", "lower", "upper")
-        for name in told:
+        figures = ("nominal", "value", "standard_error", "n", "rank", "expected", "lower", "upper")
+        for name in figures:
             columns[name] = np.array([getattr(learnt, name) for _, learnt in rows])
         return Table(
             name="recalibration",
@@ -227,9 +227,9 @@ def recalibrate(
     )
     notes: list[str] = []
     if since is not None:
-        known = calibration.n
+        all_rows = calibration.n
         calibration = since_rows(calibration, since)
-        notes.append(f"{calibration.n:,} of {known:,} calibration rows are from {since!s} on.")
+        notes.append(f"{calibration.n:,} of {all_rows:,} calibration rows are from {since!s} on.")
     kinds = kinds_of(test)
     chosen = [method_of(kind, method) for kind in kinds]
     fitted = tuple(
@@ -245,8 +245,8 @@ def recalibrate(
         )
     if method is not None:
         notes.extend(
-            f"The method {method!r} does not suit {one.belief}: {one.method!r} was used."
-            for one, info in zip(fitted, chosen, strict=True)
+            f"The method {method!r} does not suit {used.belief}: {used.method!r} was used."
+            for used, info in zip(fitted, chosen, strict=True)
             if info is None
         )
     return applied(fitted, test, notes)
@@ -256,41 +256,43 @@ def applied(
     fitted: tuple[Recalibrator, ...], rows: EvalSet, notes: Sequence[str] = ()
 ) -> Recalibrated:
     """Rows with the prediction of each recalibrator in place of their own."""
-    told = list(notes)
-    made: list[tuple[str, Prediction]] = []
-    for one in fitted:
-        if one.moves_point:
-            rows = one.apply(rows)
-            told.extend(one.notes)
+    all_notes = list(notes)
+    predictions: list[tuple[str, Prediction]] = []
+    for recalibrator in fitted:
+        if recalibrator.moves_point:
+            rows = recalibrator.apply(rows)
+            all_notes.extend(recalibrator.notes)
             continue
-        prediction, found = one.transform(rows)
-        made.append((one.belief, prediction))
-        told.extend(note for note in (*one.notes, *found) if note not in told)
-    beliefs, lost = _joined(made)
+        prediction, row_notes = recalibrator.transform(rows)
+        predictions.append((recalibrator.belief, prediction))
+        all_notes.extend(
+            note for note in (*recalibrator.notes, *row_notes) if note not in all_notes
+        )
+    beliefs, lost = _joined(predictions)
     return Recalibrated(
         evalset=replace(rows, beliefs=beliefs),
         recalibrators=fitted,
-        notes=(*told, *lost),
+        notes=(*all_notes, *lost),
     )
 
 
 def suited(rows: EvalSet, method: str) -> EvalSet:
     """The rows with the one kind of prediction that a method is for, the nearest to it first."""
-    known = [kind for kind in KINDS if method_of(kind, method) is not None]
-    for kind in known:
+    suiting = [kind for kind in KINDS if method_of(kind, method) is not None]
+    for kind in suiting:
         if kind == POINT and rows.point is not None:
             return replace(rows, beliefs=())
         if any(belief.kind == kind for belief in rows.beliefs):
             return replace(rows, beliefs=tuple(b for b in rows.beliefs if b.kind == kind))
     raise InputError(
-        f"method {method!r} is for {', '.join(known)}, got {', '.join(kinds_of(rows))}"
+        f"method {method!r} is for {', '.join(suiting)}, got {', '.join(kinds_of(rows))}"
     )
 
 
 def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> None:
     kinds = kinds_of(test)
     sets = [b for held in (test, calibration) for b in held.beliefs if isinstance(b, LabelSets)]
-    if any(each.probabilities is None for each in sets):
+    if any(label_set.probabilities is None for label_set in sets):
         raise InputError(NO_PROBABILITIES)
     held = {belief.kind for belief in calibration.beliefs}
     if calibration.point is not None:
@@ -302,8 +304,8 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
             f"({', '.join(kinds)}), got no {', '.join(missing)}"
         )
     if method is not None and not any(method_of(kind, method) for kind in kinds):
-        known = "; ".join(f"{kind}: {', '.join(methods_of(kind))}" for kind in kinds)
-        raise InputError(f"method must suit the predictions ({known}), got {method!r}")
+        methods = "; ".join(f"{kind}: {', '.join(methods_of(kind))}" for kind in kinds)
+        raise InputError(f"method must suit the predictions ({methods}), got {method!r}")
 
 
 def _default(kind: str, calibration: EvalSet) -> MethodInfo:
@@ -314,11 +316,11 @@ def _default(kind: str, calibration: EvalSet) -> MethodInfo:
     return next(iter(methods_of(kind).values()))
 
 
-def _joined(made: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
+def _joined(predictions: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
     """One prediction of each kind: what was given as a kind goes before what became one."""
-    beliefs: dict[str, Prediction] = {new.kind: new for old, new in made if old == new.kind}
+    beliefs: dict[str, Prediction] = {new.kind: new for old, new in predictions if old == new.kind}
     notes = []
-    for old, new in made:
+    for old, new in predictions:
         if old == new.kind:
             continue
         if new.kind in beliefs:
@@ -378,9 +380,9 @@ def methods_of(kind: str) -> dict[str, MethodInfo]:
 
 def method_of(kind: str, name: str | None) -> MethodInfo | None:
     """The method of a kind by its name or an alias; None where the kind has none such."""
-    known = methods_of(kind)
-    return known.get(name or "") or next(
-        (info for info in known.values() if name in info.aliases), None
+    methods = methods_of(kind)
+    return methods.get(name or "") or next(
+        (info for info in methods.values() if name in info.aliases), None
     )
 
 
@@ -445,14 +447,14 @@ class InTurn(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """The prediction after the last step, and notes on all. Reads no y."""
-        told: list[str] = []
+        all_notes: list[str] = []
         *before, last = self.steps
         for step in before:
             done = applied((step,), evalset)
             evalset = done.evalset
-            told.extend(done.notes)
-        made, notes = last.transform(evalset)
-        return made, tuple(dict.fromkeys((*told, *notes)))
+            all_notes.extend(done.notes)
+        prediction, notes = last.transform(evalset)
+        return prediction, tuple(dict.fromkeys((*all_notes, *notes)))
 
     def apply(self, evalset: EvalSet) -> EvalSet:
         """The same rows as all steps leave them."""

@@ -29,7 +29,7 @@ class EaseCuts:
     def names(self) -> tuple[str, ...]:
         """The bins in words, from the hardest."""
         count = len(self.edges) + 1
-        return tuple(f"ease bin {place} of {count}" for place in range(1, count + 1))
+        return tuple(f"ease bin {number} of {count}" for number in range(1, count + 1))
 
     def find(self, evalset: EvalSet) -> IntArray:
         """Each row's bin, from 0."""
@@ -57,11 +57,11 @@ class EaseCuts:
         edges = edges[inner]
         if not len(edges):
             raise one_ease(rows)
-        kept = np.ones(rows.n, dtype=np.bool_)
-        kept[order[places][first[inner]]] = False
-        made = cls(column, tuple(edges.tolist()))
-        left = np.bincount(made.find(rows)[kept], minlength=len(edges) + 1)
-        return made, kept | (left == 0)[made.find(rows)]
+        calibrates = np.ones(rows.n, dtype=np.bool_)
+        calibrates[order[places][first[inner]]] = False
+        cuts = cls(column, tuple(edges.tolist()))
+        rows_inside = np.bincount(cuts.find(rows)[calibrates], minlength=len(edges) + 1)
+        return cuts, calibrates | (rows_inside == 0)[cuts.find(rows)]
 
 
 def has_ease(rows: EvalSet) -> bool:
@@ -97,12 +97,12 @@ def bins_for(rows: int, coverage: float) -> int:
 
 
 def _numbers(rows: EvalSet, column: str) -> FloatArray:
-    held = rows.features.get(column)
-    if held is None:
+    values = rows.features.get(column)
+    if values is None:
         raise InputError(f"the rows must hold the ease {column!r} as the calibration rows do")
-    if held.dtype.kind not in "biuf":
-        raise InputError(f"the ease ({column!r}) must be numbers, got {held.dtype}")
-    ease = held.astype(np.float64)
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"the ease ({column!r}) must be numbers, got {values.dtype}")
+    ease = values.astype(np.float64)
     if not np.isfinite(ease).all():
         wrong = ~np.isfinite(ease)
         raise InputError(

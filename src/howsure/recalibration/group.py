@@ -73,28 +73,28 @@ class GroupCells:
         """The place of each row's group; one past the last where calibration held none such."""
         missing = [name for name in self.columns if name not in evalset.groups]
         if missing:
-            held = ", ".join(evalset.groups) or "none"
+            columns = ", ".join(evalset.groups) or "none"
             raise InputError(
                 f"the rows must hold the groups {', '.join(self.columns)} as the calibration rows "
-                f"do, got {held}"
+                f"do, got {columns}"
             )
         labels, codes = _crossing(evalset, self.columns)
-        known = {label: place for place, label in enumerate(self.labels)}
-        places = [known.get(each, len(known)) for each in labels]
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        places = [numbers.get(each, len(numbers)) for each in labels]
         return np.array(places, dtype=np.int64)[codes]
 
 
 def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[GroupCells, IntArray]:
     """The groups of calibration rows by columns, or by the only one; and each row's."""
-    held = tuple(calibration.groups)
-    named = tuple(dict.fromkeys(by)) or held
-    if not held:
+    columns = tuple(calibration.groups)
+    named = tuple(dict.fromkeys(by)) or columns
+    if not columns:
         raise InputError("by must name columns of groups, but the calibration rows hold none")
-    if not by and len(held) > 1:
-        raise InputError(f"by must name one or several columns of {', '.join(held)}, got none")
+    if not by and len(columns) > 1:
+        raise InputError(f"by must name one or several columns of {', '.join(columns)}, got none")
     for name in named:
-        if name not in held:
-            raise InputError(f"by must name columns of groups ({', '.join(held)}), got {name!r}")
+        if name not in columns:
+            raise InputError(f"by must name columns of groups ({', '.join(columns)}), got {name!r}")
     labels, codes = _crossing(calibration, named)
     return GroupCells(named, labels), codes
 
@@ -106,11 +106,13 @@ def _crossing(
     codes = np.zeros(evalset.n, dtype=np.int64)
     first = np.zeros(1, dtype=np.int64)
     for name in columns:
-        held = evalset.groups[name]
-        crossed = codes * len(held.labels) + held.codes
+        group = evalset.groups[name]
+        crossed = codes * len(group.labels) + group.codes
         _, first, codes = np.unique(crossed, return_index=True, return_inverse=True)
-    found = [evalset.groups[name].values()[first] for name in columns]
-    return tuple(zip(*([_text(label) for label in each] for each in found), strict=True)), codes
+    firsts = [evalset.groups[name].values()[first] for name in columns]
+    return tuple(
+        zip(*([_text(label) for label in labels] for labels in firsts), strict=True)
+    ), codes
 
 
 def _text(label: Any) -> str:
@@ -177,22 +179,22 @@ class ByGroup(RecalibrationMethod):
     def _fit_parts(
         self, calibration: EvalSet, cells: GroupCells, codes: IntArray
     ) -> GroupRecalibrator:
-        whole = self._of_rows(calibration).fit(calibration)
+        of_all = self._of_rows(calibration).fit(calibration)
         rows = bare(calibration, self.belief)
-        needed = self._needed(whole)
-        parts: list[Recalibrator] = [whole]
-        place: list[int] = []
+        needed = self._needed(of_all)
+        parts: list[Recalibrator] = [of_all]
+        serving: list[int] = []
         for cell in range(len(cells.labels)):
-            part = rows.take(np.flatnonzero(codes == cell))
-            large = effective_rows(part)[0] >= needed
-            place.append(len(parts) if large else 0)
+            group_rows = rows.take(np.flatnonzero(codes == cell))
+            large = effective_rows(group_rows)[0] >= needed
+            serving.append(len(parts) if large else 0)
             if large:
-                parts.append(self._of_rows(part).fit(part))
+                parts.append(self._of_rows(group_rows).fit(group_rows))
         names = cells.names
-        few = [name for name, where in zip(names, place, strict=True) if where == 0]
+        few = [name for name, where in zip(names, serving, strict=True) if where == 0]
         learnt = tuple(
             replace(parameter, name=f"{parameter.name}, {name}" if name else parameter.name)
-            for name, where in zip((*names, ""), (*place, 0), strict=True)
+            for name, where in zip((*names, ""), (*serving, 0), strict=True)
             for parameter in parts[where].parameters
             if where or not name
         )
@@ -201,10 +203,10 @@ class ByGroup(RecalibrationMethod):
             method="group",
             parameters=learnt,
             guarantee=_guarantee(calibration, parts, few),
-            notes=(*whole.notes, *_few_note(few, needed)),
+            notes=(*of_all.notes, *_few_note(few, needed)),
             cells=cells,
             parts=tuple(parts),
-            place=tuple(place),
+            place=tuple(serving),
         )
 
     def _of_rows(self, rows: EvalSet) -> RecalibrationMethod:
@@ -224,9 +226,9 @@ class ByGroup(RecalibrationMethod):
             self.delta,
         )
 
-    def _needed(self, whole: Recalibrator) -> int:
+    def _needed(self, of_all: Recalibrator) -> int:
         """Rows that a group needs to reach every level or coverage that all rows reach."""
-        wanted = np.array([parameter.nominal for parameter in whole.parameters])
+        wanted = np.array([parameter.nominal for parameter in of_all.parameters])
         if self.belief == Quantiles.kind:
             tail = float(np.minimum(wanted, 1.0 - wanted).min())  # (n + 1)·tail ≥ 1
             return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
@@ -250,10 +252,10 @@ def _guarantees_by_ease(
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     if not names:
         return ()
-    told = "; ".join(names[:NAMED])
+    named = "; ".join(names[:NAMED])
     if len(names) > NAMED:
-        told += f" and {len(names) - NAMED} more"
-    return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {told}.",)
+        named += f" and {len(names) - NAMED} more"
+    return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {named}.",)
 
 
 def _unseen_note(places: IntArray, cells: GroupCells | EaseCuts) -> tuple[str, ...]:
@@ -273,24 +275,26 @@ def _guarantee(
             f"Approximate within each {what}: weighted quantiles of its errors; no finite-sample "
             "guarantee."
         )
-    own = parts[1:]
-    if not own:
+    groups = parts[1:]
+    if not groups:
         return f"No group has enough rows for a guarantee of its own. {parts[0].guarantee}"
-    quantiles = own[0].belief == Quantiles.kind
+    quantiles = groups[0].belief == Quantiles.kind
     words = []
-    for nominal in sorted({parameter.nominal for parameter in own[0].parameters}):
-        found = [e.expected for part in own for e in part.parameters if e.nominal == nominal]
-        low, high = f"{min(found):.5g}", f"{max(found):.5g}"
+    for nominal in sorted({parameter.nominal for parameter in groups[0].parameters}):
+        expected = [
+            e.expected for group in groups for e in group.parameters if e.nominal == nominal
+        ]
+        low, high = f"{min(expected):.5g}", f"{max(expected):.5g}"
         span = low if low == high else f"{low} to {high}"
         name = f"level {nominal:g}" if quantiles else f"{formats.level(nominal)} intervals"
-        if not math.isnan(found[0]):  # the median is the mean of two
+        if not math.isnan(expected[0]):  # the median is the mean of two
             words.append(f"{name} with probability {span}")
-    told = (
-        f"Within {counted(len(own), what)}, new rows are "
+    sentence = (
+        f"Within {counted(len(groups), what)}, new rows are "
         f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
         f"tie). They must be exchangeable with their {what}'s calibration rows."
     )
-    return told + (" Other groups have no guarantee of their own." if few else "")
+    return sentence + (" Other groups have no guarantee of their own." if few else "")
 
 
 @final
@@ -344,20 +348,20 @@ class ByEase(RecalibrationMethod):
         )
         rows = repeated(calibration)
         wanted = self.bins or bins_for(rows.n, max(inner.coverages))
-        cells, kept = EaseCuts.between(rows, wanted)
+        cells, calibrates = EaseCuts.between(rows, wanted)
         codes = cells.find(rows)
         evalset = bare(rows, self.belief)
         parts: list[Recalibrator] = []
         for code, name in enumerate(cells.names):
             with within(f"{name} ({calibration.n:,} calibration rows)"):
-                parts.append(inner.fit(evalset.take(np.flatnonzero(kept & (codes == code)))))
+                parts.append(inner.fit(evalset.take(np.flatnonzero(calibrates & (codes == code)))))
         notes = list(fit_notes(calibration))
         if len(parts) < wanted:
             notes.append(f"Eases tie: {len(parts)} bins in place of {wanted}.")
         notes += [
             f"{name}: {note}"
-            for part, name in zip(parts, cells.names, strict=True)
-            for note in part.notes
+            for recalibrator, name in zip(parts, cells.names, strict=True)
+            for note in recalibrator.notes
             if note not in notes
         ]
         return GroupRecalibrator(
@@ -365,8 +369,8 @@ class ByEase(RecalibrationMethod):
             method=self.method,
             parameters=tuple(
                 replace(parameter, name=f"{parameter.name}, {name}")
-                for part, name in zip(parts, cells.names, strict=True)
-                for parameter in part.parameters
+                for recalibrator, name in zip(parts, cells.names, strict=True)
+                for parameter in recalibrator.parameters
             ),
             guarantee=" ".join(_guarantees_by_ease(calibration, parts, inner)),
             notes=tuple(notes),
@@ -391,20 +395,22 @@ class GroupRecalibrator(Recalibrator):
         served = np.array([*self.place, 0], dtype=np.int64)[places]
         rows = bare(evalset, self.belief)
         names = dict(zip(self.place, self.cells.names, strict=True))
-        made: list[tuple[IntArray, Prediction]] = []
+        predictions: list[tuple[IntArray, Prediction]] = []
         notes: dict[str, list[str]] = defaultdict(list)
-        for part in np.unique(served).tolist():
-            chosen = np.flatnonzero(served == part)
-            prediction, told = self.parts[part].transform(rows.take(chosen))
-            made.append((chosen, prediction))
-            for note in told:
-                notes[note].append(names[part] if part else "")
+        for number in np.unique(served).tolist():
+            chosen = np.flatnonzero(served == number)
+            prediction, row_notes = self.parts[number].transform(rows.take(chosen))
+            predictions.append((chosen, prediction))
+            for note in row_notes:
+                notes[note].append(names[number] if number else "")
         words = [
-            note if len(groups) == len(made) or groups == [""] else f"{'; '.join(groups)}: {note}"
+            note
+            if len(groups) == len(predictions) or groups == [""]
+            else f"{'; '.join(groups)}: {note}"
             for note, groups in notes.items()
         ]
-        pieces = Pieces(made[0][1], evalset.n)
-        for chosen, prediction in made:
+        pieces = Pieces(predictions[0][1], evalset.n)
+        for chosen, prediction in predictions:
             pieces.put(chosen, prediction)
         return pieces.join(), (*words, *_unseen_note(places, self.cells))
 
@@ -467,22 +473,22 @@ def _shrunk(
     """
     rows = np.bincount(codes, mass).astype(np.float64)
     below, above = np.bincount(codes, mass * bottom), np.bincount(codes, mass * top)
-    own, whole = above / below, float(above.sum() / below.sum())
-    large = (rows >= FEWEST) & ((own > 0) | (not ratio))
+    values, overall = above / below, float(above.sum() / below.sum())
+    large = (rows >= FEWEST) & ((values > 0) | (not ratio))
     if large.sum() < 2:
-        return np.append(np.full(len(rows), whole), whole)
-    own = np.where(large, own, whole)
-    rest = (top - own[codes] * bottom) / (below / rows)[codes]
+        return np.append(np.full(len(rows), overall), overall)
+    values = np.where(large, values, overall)
+    deviations = (top - values[codes] * bottom) / (below / rows)[codes]
     if ratio:
-        rest, own = rest / own[codes], np.log(own)
-    squares = np.bincount(codes, mass * np.square(rest)).astype(np.float64)[large]
+        deviations, values = deviations / values[codes], np.log(values)
+    squares = np.bincount(codes, mass * np.square(deviations)).astype(np.float64)[large]
     noise = _noise(squares, rows[large]) / rows[large]
-    usual = _usual(own[large], noise, rows[large])
+    usual = _usual(values[large], noise, rows[large])
     alike = np.flatnonzero(large)[usual]
     share = large.astype(np.float64)
-    share[alike], centre = _shared(own[alike], noise[usual])
-    found = np.append(share * own + (1.0 - share) * centre, centre)
-    return np.exp(found) if ratio else found
+    share[alike], centre = _shared(values[alike], noise[usual])
+    shrunk = np.append(share * values + (1.0 - share) * centre, centre)
+    return np.exp(shrunk) if ratio else shrunk
 
 
 def _noise(squares: FloatArray, rows: FloatArray) -> FloatArray:
@@ -492,24 +498,26 @@ def _noise(squares: FloatArray, rows: FloatArray) -> FloatArray:
     return np.asarray((squares + _HELP * usual) / (free + _HELP))
 
 
-def _usual(own: FloatArray, noise: FloatArray, rows: FloatArray) -> BoolArray:
+def _usual(values: FloatArray, noise: FloatArray, rows: FloatArray) -> BoolArray:
     """Groups that differ as the others do: within five sds of the one in the middle of all rows."""
-    order = np.argsort(own, kind="stable")
+    order = np.argsort(values, kind="stable")
     upto = np.cumsum(rows[order])
-    middle = float(own[order[int(np.searchsorted(upto, upto[-1] / 2.0))]])
-    away = np.abs(own - middle)
+    middle = float(values[order[int(np.searchsorted(upto, upto[-1] / 2.0))]])
+    away = np.abs(values - middle)
     spread = 1.4826 * float(np.median(away))
     return np.asarray(away <= _FAR * np.sqrt(noise + spread**2))
 
 
-def _shared(own: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
+def _shared(values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
     """The weight of each group's own value, of known variance, and what all have in common."""
     if not (noise > 0).all():  # such a group is known without error
-        return np.ones_like(own), float(own.mean())
+        return np.ones_like(values), float(values.mean())
     precise = 1.0 / noise
-    excess = float(precise @ np.square(own - np.average(own, weights=precise))) - (len(own) - 1.0)
+    excess = float(precise @ np.square(values - np.average(values, weights=precise))) - (
+        len(values) - 1.0
+    )
     between = max(excess / (precise.sum() - float(precise @ precise) / precise.sum()), 0.0)
-    centre = float(np.average(own, weights=1.0 / (between + noise)))
+    centre = float(np.average(values, weights=1.0 / (between + noise)))
     return between / (between + noise), centre
 
 

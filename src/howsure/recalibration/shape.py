@@ -105,8 +105,8 @@ class Shape(RecalibrationMethod):
             "fitted_to": signature(prediction),
         }
         if isinstance(prediction, Distribution):
-            known = _own_levels(prediction, calibration.y, levels, counts, n)
-            return IsotonicRecalibrator(parameters=_learnt("level", levels, known, n), **common)
+            obeyed = _own_levels(prediction, calibration.y, levels, counts, n)
+            return IsotonicRecalibrator(parameters=_learnt("level", levels, obeyed, n), **common)
         frame = LocationScale.of(prediction)
         floor = FLOOR * float(np.average(frame.spread, weights=counts))
         table = prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
@@ -139,18 +139,18 @@ def _own_levels(
     prediction: Distribution, y: FloatArray, levels: FloatArray, counts: FloatArray | None, n: float
 ) -> FloatArray:
     """R⁻¹ at the levels, R being the distribution function of the calibration rows' PIT."""
-    left, right = prediction.cdf_left(y), prediction.cdf(y)
+    cdf_left, cdf = prediction.cdf_left(y), prediction.cdf(y)
     wanted = np.unique([*levels, 0.5])
     low, high, share = _ranks(wanted, n)
-    knots = [pit_knots(left, right, ranks, counts) for ranks in (low, high)]
-    found = (1.0 - share) * knots[0] + share * knots[1]
-    weight = np.where((found > 0) & (found < 1), _weights(wanted, n), 0.0)
+    knots = [pit_knots(cdf_left, cdf, ranks, counts) for ranks in (low, high)]
+    obeyed = (1.0 - share) * knots[0] + share * knots[1]
+    weight = np.where((obeyed > 0) & (obeyed < 1), _weights(wanted, n), 0.0)
     middle = int(np.searchsorted(wanted, 0.5))
-    center = weight[middle] * found[middle] + (1.0 - weight[middle]) * 0.5
+    center = weight[middle] * obeyed[middle] + (1.0 - weight[middle]) * 0.5
     low_side, high_side = slice(None, middle), slice(middle + 1, None)
-    inward = wanted[low_side][::-1], found[low_side][::-1], weight[low_side][::-1]
+    inward = wanted[low_side][::-1], obeyed[low_side][::-1], weight[low_side][::-1]
     lower = _outward(*inward, (0.0, 0.0), 2.0 * center)[::-1]
-    mirrored = (1.0 - wanted[high_side], 1.0 - found[high_side], weight[high_side])
+    mirrored = (1.0 - wanted[high_side], 1.0 - obeyed[high_side], weight[high_side])
     upper = 1.0 - _outward(*mirrored, (0.0, 0.0), 2.0 * (1.0 - center))
     rising = _rising(lower, center, upper)
     return np.clip(rising[np.isin(wanted, levels)], _TINY, 1.0 - _TINY)
@@ -163,23 +163,23 @@ def _own_moves(
     unit = floored(frame.spread, floor)
     n, counts = effective_rows(rows)[0], rows.multiplicities
     low, high, share = _ranks(levels, n)
-    own, given = np.empty(len(levels)), np.empty(len(levels))
+    corrections, stated = np.empty(len(levels)), np.empty(len(levels))
     for column, ranks in enumerate(np.stack([low, high], axis=1)):
         values = table[:, column]
         ends = order_statistics((rows.y - values) / unit, ranks, counts)
-        own[column] = (1.0 - share[column]) * ends[0] + share[column] * ends[1]
-        given[column] = np.average((values - frame.center) / unit, weights=counts)
-    weight, wanted = _weights(levels, n), given + own
-    center = float(np.interp(0.5, levels, given))
-    anchor = (center, center + float(np.interp(0.5, levels, weight * own)))
+        corrections[column] = (1.0 - share[column]) * ends[0] + share[column] * ends[1]
+        stated[column] = np.average((values - frame.center) / unit, weights=counts)
+    weight, wanted = _weights(levels, n), stated + corrections
+    center = float(np.interp(0.5, levels, stated))
+    anchor = (center, center + float(np.interp(0.5, levels, weight * corrections)))
     low_side, high_side = levels < 0.5 - 1e-9, levels > 0.5 + 1e-9
-    inward = given[low_side][::-1], wanted[low_side][::-1], weight[low_side][::-1]
+    inward = stated[low_side][::-1], wanted[low_side][::-1], weight[low_side][::-1]
     lower = _outward(*inward, anchor, 1.0)[::-1]
-    upper = _outward(given[high_side], wanted[high_side], weight[high_side], anchor, 1.0)
+    upper = _outward(stated[high_side], wanted[high_side], weight[high_side], anchor, 1.0)
     rising = _rising(lower, anchor[1], upper)
     has_median = len(lower) + len(upper) < len(levels)
-    kept = rising if has_median else np.delete(rising, len(lower))
-    return np.asarray(kept - given)
+    moved = rising if has_median else np.delete(rising, len(lower))
+    return np.asarray(moved - stated)
 
 
 def _rising(lower: FloatArray, center: float, upper: FloatArray) -> FloatArray:
@@ -191,9 +191,9 @@ def _rising(lower: FloatArray, center: float, upper: FloatArray) -> FloatArray:
 
 def _ranks(levels: FloatArray, n: float) -> tuple[IntArray, IntArray, FloatArray]:
     """The ranks about (n + 1)p, and how far between them it lies."""
-    place = np.clip((n + 1.0) * levels, 1.0, max(np.floor(n), 1.0))
-    low = np.floor(place + 1e-9).astype(np.int64)
-    share = np.maximum(place - low, 0.0)
+    rank = np.clip((n + 1.0) * levels, 1.0, max(np.floor(n), 1.0))
+    low = np.floor(rank + 1e-9).astype(np.int64)
+    share = np.maximum(rank - low, 0.0)
     return low, np.minimum(low + (share > 1e-9), int(max(n, 1))), share
 
 
@@ -204,20 +204,20 @@ def _weights(levels: FloatArray, n: float) -> FloatArray:
 
 
 def _outward(
-    given: FloatArray,
+    stated: FloatArray,
     wanted: FloatArray,
     weight: FloatArray,
     anchor: tuple[float, float],
     ratio: float,
 ) -> FloatArray:
     """Places by distance from the median: what rows say of each, and going on as the last did."""
-    made = np.empty(len(given))
-    for at in range(len(given)):
-        away = given[at] - anchor[0]
-        made[at] = weight[at] * wanted[at] + (1.0 - weight[at]) * (anchor[1] + ratio * away)
+    mapped = np.empty(len(stated))
+    for at in range(len(stated)):
+        away = stated[at] - anchor[0]
+        mapped[at] = weight[at] * wanted[at] + (1.0 - weight[at]) * (anchor[1] + ratio * away)
         if away != 0:
-            ratio = (made[at] - anchor[1]) / away
-    return made
+            ratio = (mapped[at] - anchor[1]) / away
+    return mapped
 
 
 def _learnt(
@@ -289,9 +289,9 @@ class Isotonic(RecalibrationMethod):
         lowest, highest, jumps = _reach(prediction)
         n, exact = effective_rows(calibration)
         plan = plan_levels(self.levels, n, self.too_few, exact=exact and not jumps)
-        left, right = prediction.cdf_left(calibration.y), prediction.cdf(calibration.y)
+        cdf_left, cdf = prediction.cdf_left(calibration.y), prediction.cdf(calibration.y)
         counts = calibration.multiplicities
-        ends = [pit_knots(left, right, ranks, counts) for ranks in (plan.low, plan.high)]
+        ends = [pit_knots(cdf_left, cdf, ranks, counts) for ranks in (plan.low, plan.high)]
         knots = (ends[0] + ends[1]) / 2.0
         reached = (knots >= lowest) & (knots <= highest)
         plan = plan.keep(
@@ -330,19 +330,19 @@ def pit_knots(
         return order_statistics(right, ranks, counts)
     weight = np.ones(len(left)) if counts is None else counts
     steep = weight[wide] / width[wide]
-    place = np.concatenate([left[wide], right[wide], right[~wide]])
+    knot = np.concatenate([left[wide], right[wide], right[~wide]])
     bend = np.concatenate([steep, -steep, np.zeros(int((~wide).sum()))])
     jump = np.concatenate([np.zeros(2 * len(steep)), weight[~wide]])
-    order = np.argsort(place, kind="stable")
-    place, bend, jump = place[order], bend[order], jump[order]
+    order = np.argsort(knot, kind="stable")
+    knot, bend, jump = knot[order], bend[order], jump[order]
     slope = np.r_[0.0, np.cumsum(bend)[:-1]]
-    rise = slope * np.diff(place, prepend=place[0])
+    rise = slope * np.diff(knot, prepend=knot[0])
     after = np.cumsum(rise + jump)
     slack = 1e-9 * (float(weight.sum()) + 1.0)
-    at = np.minimum(np.searchsorted(np.maximum.accumulate(after), ranks - slack), len(place) - 1)
+    at = np.minimum(np.searchsorted(np.maximum.accumulate(after), ranks - slack), len(knot) - 1)
     missing = np.maximum(after[at] - jump[at] - ranks, 0.0)
-    back = np.divide(missing, slope[at], out=np.zeros(len(at)), where=slope[at] > 0)
-    return np.asarray(np.clip(place[at] - back, 0.0, 1.0))
+    overshoot = np.divide(missing, slope[at], out=np.zeros(len(at)), where=slope[at] > 0)
+    return np.asarray(np.clip(knot[at] - overshoot, 0.0, 1.0))
 
 
 def _reach(prediction: Prediction) -> tuple[float, float, bool]:

@@ -64,8 +64,8 @@ class LabelScore(ABC):
         draws : ndarray of float, shape (n,)
             The U of each row, in (0, 1).
         """
-        found = [self._label(table[rows], labels[rows], draws[rows]) for rows in _blocks(table)]
-        return np.concatenate([np.stack(parts, axis=1) for parts in found])
+        scored = [self._label(table[rows], labels[rows], draws[rows]) for rows in _blocks(table)]
+        return np.concatenate([np.stack(parts, axis=1) for parts in scored])
 
     def sets(self, table: Table, thresholds: FloatArray, draws: FloatArray) -> BoolArray:
         """Which classes score at most the row's threshold, shape (n, classes).
@@ -117,11 +117,11 @@ class LAC(LabelScore):
     def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         return _within(self._scored(part, _doubt(part)[:, None]), levels)
 
-    def _scored(self, given: Table, doubt: FloatArray) -> Parts:
-        own: FloatArray = np.asarray(given, dtype=np.float64)
-        value, rest = _less(1.0, own)
-        certain = own > _CERTAIN  # such a class is its row's top
-        return np.where(certain, doubt, value), np.where(certain, 0.0, rest)
+    def _scored(self, entries: Table, doubt: FloatArray) -> Parts:
+        probability: FloatArray = np.asarray(entries, dtype=np.float64)
+        value, rounding = _less(1.0, probability)
+        certain = probability > _CERTAIN  # such a class is its row's top
+        return np.where(certain, doubt, value), np.where(certain, 0.0, rounding)
 
 
 @final
@@ -183,11 +183,11 @@ class RankedScore(LabelScore):
         return _less(most, classes.behind + share)
 
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
-        own: Table = part[np.arange(len(part)), labels]
-        behind = (part < own[:, None]).sum(axis=1)
+        of_label: Table = part[np.arange(len(part)), labels]
+        behind = (part < of_label[:, None]).sum(axis=1)
         sums = np.take_along_axis(_sums_before(np.sort(part, axis=1)), behind[:, None], axis=1)
         rank = (part.shape[1] - behind).astype(np.float64)
-        probability = np.asarray(own, dtype=np.float64)
+        probability = np.asarray(of_label, dtype=np.float64)
         return self.ranked(RankedClasses(rank, sums[:, 0], probability, _doubt(part), u))
 
     def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
@@ -202,9 +202,9 @@ class RankedScore(LabelScore):
         scores = self.ranked(
             RankedClasses(rank, _sums_before(rising), probability, doubt, u[:, None])
         )
-        left = part.shape[1] - _within(scores, levels).sum(axis=1)
-        last_out = np.take_along_axis(rising, np.maximum(left - 1, 0)[:, None], axis=1)
-        return np.asarray((part > last_out) | (left == 0)[:, None])
+        left_out = part.shape[1] - _within(scores, levels).sum(axis=1)
+        last_out = np.take_along_axis(rising, np.maximum(left_out - 1, 0)[:, None], axis=1)
+        return np.asarray((part > last_out) | (left_out == 0)[:, None])
 
     def _by_class(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         """Every class with a draw of its own."""
@@ -349,17 +349,17 @@ def _less(whole: FloatArray | float, part: FloatArray) -> Parts:
 
 def _within(scores: Parts, levels: FloatArray) -> BoolArray:
     """Whether scores, shape (n, classes), are at most their row's level, shape (n, 2)."""
-    value, rest = scores
+    value, rounding = scores
     level = levels[:, :1]
-    return np.asarray((value < level) | ((value == level) & (rest <= levels[:, 1:])))
+    return np.asarray((value < level) | ((value == level) & (rounding <= levels[:, 1:])))
 
 
 def _doubt(table: Table) -> FloatArray:
     """One less the largest probability of each row; the sum of the others where that is near 1."""
     doubt: FloatArray = 1.0 - table.max(axis=1).astype(np.float64)
     near = np.flatnonzero(doubt < 1.0 - _CERTAIN)
-    others = _sums_before(np.sort(table[near], axis=1))[:, -1]
-    doubt[near] = np.minimum(others, 1.0 - _CERTAIN)
+    less_likely = _sums_before(np.sort(table[near], axis=1))[:, -1]
+    doubt[near] = np.minimum(less_likely, 1.0 - _CERTAIN)
     return doubt
 
 
@@ -442,14 +442,14 @@ def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
     6.63
     """
     logs = _logs(probabilities)
-    own = logs[np.arange(len(logs)), class_numbers(y, *logs.shape)]
-    check_above(np.exp(own), "probabilities of true classes", 0.0)
+    of_true_class = logs[np.arange(len(logs)), class_numbers(y, *logs.shape)]
+    check_above(np.exp(of_true_class), "probabilities of true classes", 0.0)
 
     def loss(log_inverse: float) -> float:
         sharp = logs * math.exp(log_inverse)
         top = sharp.max(axis=1)
         total = np.log(np.exp(sharp - top[:, None]).sum(axis=1)) + top
-        return float((total - own * math.exp(log_inverse)).mean())
+        return float((total - of_true_class * math.exp(log_inverse)).mean())
 
     return math.exp(-minimum(loss, -math.log(100), math.log(100), 1e-5))
 

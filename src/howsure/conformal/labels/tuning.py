@@ -85,8 +85,8 @@ class EaseBins(Checked):
         how = self.perturbation
         if not isinstance(how, Perturbation):
             how = GaussianNoise.relative(x, how)
-        found = partial(ease, forecast, perturbation=how, repeats=self.repeats, seed=self.seed)
-        return Binned.learnt(found, x, self.bins)
+        measured = partial(ease, forecast, perturbation=how, repeats=self.repeats, seed=self.seed)
+        return Binned.learnt(measured, x, self.bins)
 
 
 @final
@@ -240,11 +240,15 @@ class TunedLabels:
         score, groups = choice.best
         adapt = self.base.adapt if groups is None else Mondrian(groups)
         method = replace(self.base, score=score, adapt=adapt)
-        rest, outputs = choice.rest, Outputs(self.base.model)
+        calibrating, outputs = choice.rest, Outputs(self.base.model)
         learnt = method.learnt(
-            rest.table, rest.labels, rest.x, outputs=outputs, reference=rest.x[:0]
+            calibrating.table,
+            calibrating.labels,
+            calibrating.x,
+            outputs=outputs,
+            reference=calibrating.x[:0],
         )
-        chosen = CalibratedLabels(method, outputs, learnt, rest.table.shape[1])
+        chosen = CalibratedLabels(method, outputs, learnt, calibrating.table.shape[1])
         return TunedCalibration(chosen, choice.tried)
 
     def choose(self, x: npt.ArrayLike, y: npt.ArrayLike) -> TunedChoice:
@@ -255,26 +259,28 @@ class TunedLabels:
         labels = self.base.numbers(y, table)
         tuning = _chosen(table, self.share or _SHARES[self.family], self.base.seed)
         tuned = _TuningRows(table[tuning], labels[tuning], inputs[tuning])
-        rest = _TuningRows(table[~tuning], labels[~tuning], inputs[~tuning])
-        eases = self._eases(outputs, rest, tuned)
-        candidates = self._candidates(tuned, len(rest.labels))
+        calibrating = _TuningRows(table[~tuning], labels[~tuning], inputs[~tuning])
+        eases = self._eases(outputs, calibrating, tuned)
+        candidates = self._candidates(tuned, len(calibrating.labels))
         judged = [
-            self._judge(score, groups, rest, tuned, eases, place)
-            for score, groups, place in candidates
+            self._judge(score, groups, calibrating, tuned, eases, number)
+            for score, groups, number in candidates
         ]
         if np.isnan(judged).all():
             raise UnanswerableError(
                 f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
             )
         tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
-        return TunedChoice(tried[int(np.nanargmax(judged))][0], tried, tuning, rest)
+        return TunedChoice(tried[int(np.nanargmax(judged))][0], tried, tuning, calibrating)
 
-    def _eases(self, outputs: Outputs, rest: _TuningRows, tuned: _TuningRows) -> list[_Eases]:
+    def _eases(
+        self, outputs: Outputs, calibrating: _TuningRows, tuned: _TuningRows
+    ) -> list[_Eases]:
         """Ease of both parts in each way; only what the family and the criterion need."""
         grouped = self.family in ("o_lac", "o_saps")
         ways = self._ways if grouped else self._ways[: self.criterion == "t_ss"]
-        rules = [way.learn(rest.x, outputs) for way in ways]
-        return [(rule.values(rest.x), rule.values(tuned.x)) for rule in rules]
+        rules = [way.learn(calibrating.x, outputs) for way in ways]
+        return [(rule.values(calibrating.x), rule.values(tuned.x)) for rule in rules]
 
     def _candidates(
         self, tuned: _TuningRows, rows: int
@@ -285,21 +291,21 @@ class TunedLabels:
             sizes = self.criterion == "size"
             penalties = self.penalties or (RAPS_SIZE_PENALTIES if sizes else RAPS_PENALTIES)
             rank = label_rank(tuned.table, tuned.labels)
-            place = min(conformal_rank(len(rank), self.base.coverage), len(rank))
-            free = int(order_statistics(rank, np.array([place]))[0])
+            number = min(conformal_rank(len(rank), self.base.coverage), len(rank))
+            free = int(order_statistics(rank, np.array([number]))[0])
             return [(RAPS(p, free, randomized), None, 0) for p in penalties]
         penalties = self.penalties or SAPS_PENALTIES
         if self.family == "saps":
             return [(SAPS(p, randomized), None, 0) for p in penalties]
         least = 10 / (1 - self.base.coverage)
         numbers = sorted(set(self.bins))
-        kept = [b for b in numbers if rows / b >= least] or numbers[:1]
+        possible = [b for b in numbers if rows / b >= least] or numbers[:1]
         plain = self.family == "o_lac"
         scores: list[LabelScore] = [LAC()] if plain else [SAPS(p, randomized) for p in penalties]
         return [
-            (score, replace(way, bins=b), place)
-            for place, way in enumerate(self._ways)
-            for b in kept
+            (score, replace(way, bins=b), number)
+            for number, way in enumerate(self._ways)
+            for b in possible
             for score in scores
         ]
 
@@ -307,19 +313,23 @@ class TunedLabels:
         self,
         score: LabelScore,
         groups: EaseGroups | None,
-        rest: _TuningRows,
+        calibrating: _TuningRows,
         tuned: _TuningRows,
         eases: list[_Eases],
-        place: int,
+        number: int,
     ) -> float:
         """How good a candidate is on the tuning rows; higher is better."""
-        adapt, at, new = self.base.adapt, rest.x, tuned.x
+        adapt, at, new = self.base.adapt, calibrating.x, tuned.x
         if groups is not None:  # the groups of its own rule, ease being known
             adapt = Mondrian(UniformBins(0, groups.bins))
-            at, new = (part[:, None] for part in eases[place])
+            at, new = (eases_of_rows[:, None] for eases_of_rows in eases[number])
         method = replace(self.base, score=score, adapt=adapt)
         learnt = method.learnt(
-            rest.table, rest.labels, at, outputs=Outputs(self.base.model), reference=at[:0]
+            calibrating.table,
+            calibrating.labels,
+            at,
+            outputs=Outputs(self.base.model),
+            reference=at[:0],
         )
         sets = method.sets(tuned.table, learnt.at(new))
         size = sets.sizes.astype(np.float64)

@@ -300,12 +300,12 @@ def first_guess(
     curve += z * (
         kurtosis * (square - 3.0) / 24.0 - np.square(skewness) * (2.0 * square - 5.0) / 36.0
     )
-    found: FloatArray = mean + sd * (z + curve)
+    guess: FloatArray = mean + sd * (z + curve)
     skewed = np.flatnonzero((skewness > _SKEWED) & (mean > 0.0))
     if len(skewed):
         shape = np.square(mean[skewed] / sd[skewed])
-        found[skewed] = gammaincinv(shape, levels[skewed]) * mean[skewed] / shape
-    return np.maximum(np.ceil(found - 0.5), 0.0)
+        guess[skewed] = gammaincinv(shape, levels[skewed]) * mean[skewed] / shape
+    return np.maximum(np.ceil(guess - 0.5), 0.0)
 
 
 # ---- pieces of the probabilities of counts that keep their digits at large counts ----------------
@@ -379,8 +379,8 @@ def sum_down(table: FloatArray) -> FloatArray:
 
 def at_whole(counts: FloatArray, log_pmf: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Apply a log probability at whole counts of zero or more; −∞ elsewhere."""
-    whole = (counts >= 0.0) & (counts == np.floor(counts)) & np.isfinite(counts)
-    return np.where(whole, log_pmf(np.where(whole, counts, 0.0)), -np.inf)
+    possible = (counts >= 0.0) & (counts == np.floor(counts)) & np.isfinite(counts)
+    return np.where(possible, log_pmf(np.where(possible, counts, 0.0)), -np.inf)
 
 
 def between(value: npt.ArrayLike, name: str, least: float, length: int | None = None) -> FloatArray:

@@ -64,8 +64,8 @@ class ClosedForm(CountLaw):
         wanted, rows = levels.reshape(-1), self._rows(levels)
         out = np.empty_like(wanted)
         for start in range(0, len(wanted), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            out[part] = self._seek(wanted[part], rows[part])
+            block = slice(start, start + _BLOCK)
+            out[block] = self._seek(wanted[block], rows[block])
         return out.reshape(levels.shape)
 
     def _seek(self, levels: FloatArray, rows: IntArray) -> FloatArray:
@@ -235,5 +235,5 @@ def _poisson_above(counts: FloatArray, mean: FloatArray) -> FloatArray:
     eta = -np.sqrt(2.0 * depth / shape)
     lead = np.polynomial.Polynomial([-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600])
     next_ = np.polynomial.Polynomial([-1 / 540, -1 / 288, 1 / 378, -77 / 77760])
-    rest = (lead(eta) + next_(eta) / shape) * np.exp(-depth) / np.sqrt(2.0 * np.pi * shape)
-    return np.asarray(0.5 * erfc(np.sqrt(depth)) - rest)
+    correction = (lead(eta) + next_(eta) / shape) * np.exp(-depth) / np.sqrt(2.0 * np.pi * shape)
+    return np.asarray(0.5 * erfc(np.sqrt(depth)) - correction)

@@ -69,9 +69,9 @@ class Dispersed(CountLaw):
 
     def _totals(self, counts: FloatArray) -> FloatArray:
         def look_up(totals: FloatArray, low: FloatArray, wanted: FloatArray) -> FloatArray:
-            place = np.clip(wanted - low, -1.0, len(totals) - 1.0).astype(np.int64)
-            below = np.take_along_axis(totals, np.maximum(place, 0), axis=0)
-            return np.where(place < 0, 0.0, below)
+            column = np.clip(wanted - low, -1.0, len(totals) - 1.0).astype(np.int64)
+            below = np.take_along_axis(totals, np.maximum(column, 0), axis=0)
+            return np.where(column < 0, 0.0, below)
 
         below = self._answer(
             counts, look_up, lambda wanted, rows: self._panels.around(wanted, rows)[0]
@@ -86,7 +86,7 @@ class Dispersed(CountLaw):
 
     def _answer(
         self,
-        asked: FloatArray,
+        questions: FloatArray,
         look_up: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
         integrate: Callable[[FloatArray, IntArray], FloatArray],
     ) -> FloatArray:
@@ -94,18 +94,18 @@ class Dispersed(CountLaw):
 
         Tables are asked by columns; wide rows are numbered among themselves.
         """
-        answers, width = np.empty_like(asked), asked.shape[1]
+        answers, width = np.empty_like(questions), questions.shape[1]
         narrow, wide = self._parted(width)
         for rows, low, table in self._summed(narrow, width):
             totals = np.cumsum(table, axis=0)
             totals /= totals[-1]
-            answers[rows] = look_up(totals, low, asked[rows].T).T
+            answers[rows] = look_up(totals, low, questions[rows].T).T
         numbers = np.searchsorted(self._wide_rows, wide)
         step = max(_BLOCK // width, 1)
         for start in range(0, len(wide), step):
             rows = wide[start : start + step]
             panels = np.repeat(numbers[start : start + step], width)
-            answers[rows] = integrate(asked[rows].reshape(-1), panels).reshape(-1, width)
+            answers[rows] = integrate(questions[rows].reshape(-1), panels).reshape(-1, width)
         return answers
 
     def _seek(self, levels: FloatArray, rows: IntArray) -> FloatArray:
@@ -320,8 +320,8 @@ class Panels:
         """Sum laws whose mass lies between these counts."""
         sums = np.empty((7, len(low)))
         for first in range(0, len(low), _BLOCK):
-            part = slice(first, first + _BLOCK)
-            sums[:, part] = _settle(family.take(part), low[part], high[part])
+            block = slice(first, first + _BLOCK)
+            sums[:, block] = _settle(family.take(block), low[block], high[block])
         return cls(family, *sums)
 
     def around(self, counts: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -344,15 +344,16 @@ class Panels:
     def _many(self, counts: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         family, total = self.family.take(rows), self.total[rows]
         here = np.clip(family.place(counts + 0.5), self.start[rows], self.stop[rows])
-        left = here <= self.split[rows]
+        in_left_tail = here <= self.split[rows]
         weight = family.beside(counts)
         (area,) = family.integral(
-            np.where(left, self.start[rows], here), np.where(left, here, self.stop[rows])
+            np.where(in_left_tail, self.start[rows], here),
+            np.where(in_left_tail, here, self.stop[rows]),
         )
         end = sum_down(_END * weight)
         below = (area + end + self.base[rows]) / total
         above = (area - end) / total
-        return np.where(left, below, 1.0 - above), weight / total
+        return np.where(in_left_tail, below, 1.0 - above), weight / total
 
 
 def _settle(family: Family, low: FloatArray, high: FloatArray) -> FloatArray:

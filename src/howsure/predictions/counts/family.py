@@ -59,16 +59,16 @@ class CountFamily(Law):
 
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where a parameter leaves its domain."""
-        said = f"parameters of {self.name} must lie in its domain: "
+        rule = f"parameters of {self.name} must lie in its domain: "
         loc = parameters.get("loc", np.zeros(1))
         broken = loc != np.floor(loc)
         if broken.any():
             row = int(np.argmax(broken))
-            raise InputError(f"{said}loc must be whole, got {loc[row]:g} (first at row {row})")
+            raise InputError(f"{rule}loc must be whole, got {loc[row]:g} (first at row {row})")
         try:
             self.frozen(parameters)
         except InputError as error:
-            raise InputError(f"{said}{error}") from error
+            raise InputError(f"{rule}{error}") from error
 
     def check_outcomes(self, y: FloatArray, parameters: Parameters) -> None:
         """Raise `InputError` unless every y is a count."""
@@ -83,8 +83,8 @@ class CountFamily(Law):
 
     def frozen(self, parameters: Parameters) -> CountLaw:
         """The laws of all rows, without ``loc``."""
-        given = np.broadcast_arrays(*(parameters[name] for name in self._own))
-        return self._make(*(np.ravel(part) for part in given))
+        columns = np.broadcast_arrays(*(parameters[name] for name in self._own))
+        return self._make(*(np.ravel(column) for column in columns))
 
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """P(Y ≤ y)."""
@@ -123,11 +123,13 @@ class CountFamily(Law):
         parameters: Parameters,
     ) -> FloatArray:
         """Ask values (n,) or (n, m) of n laws, or spread values and parameters over each other."""
-        given = np.broadcast_arrays(*(parameters[name] for name in self._own))
-        values, own = np.asarray(values, dtype=np.float64), given[0]
-        rows = own.shape == values.shape[:1] if values.ndim < 2 else own.shape == (len(values), 1)
+        columns = np.broadcast_arrays(*(parameters[name] for name in self._own))
+        values, first = np.asarray(values, dtype=np.float64), columns[0]
+        rows = (
+            first.shape == values.shape[:1] if values.ndim < 2 else first.shape == (len(values), 1)
+        )
         if rows:
             return question(self.frozen(parameters), values)
-        spread = np.broadcast_arrays(values, *given)
-        law = self._make(*(np.ravel(part) for part in spread[1:]))
+        spread = np.broadcast_arrays(values, *columns)
+        law = self._make(*(np.ravel(column) for column in spread[1:]))
         return question(law, np.ravel(spread[0])).reshape(spread[0].shape)
