@@ -210,7 +210,7 @@ def repetitions(weights: Weights | None) -> FloatArray | None:
     >>> repetitions(Weights.checked([1, 3]))
     array([1., 3.])
     """
-    return None if weights is None else weights.values * (weights.effective_n / weights.total)
+    return None if weights is None else weights.multiplicities
 
 
 def order_statistics(

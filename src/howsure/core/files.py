@@ -192,27 +192,6 @@ class NamedBytes(Protocol):
         """Names in a folder, sorted, hidden ones left out; none where there is no folder."""
 
 
-class Folder(NamedBytes, Protocol):
-    """What a store needs of a place besides."""
-
-    @property
-    def near(self) -> bool:
-        """Whether reading costs little."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes see what this one writes."""
-
-    def size(self, name: str) -> int | None:
-        """Bytes of a file; None where there is none."""
-
-    def is_file(self) -> bool:
-        """Whether the place is a file, and so no folder."""
-
-    def path(self, name: str) -> str:
-        """What messages call a file."""
-
-
 @final
 class LocalFolder:
     """A folder on a local or shared disk."""

@@ -87,7 +87,7 @@ class Chronology:
 
     def take(self, rows: IntArray | BoolArray | slice) -> Chronology:
         """That of some of the rows; gaps between them only lower what one tells of the next."""
-        columns = {
+        columns: dict[str, Any] = {
             name: None if (column := getattr(self, name)) is None else column[rows]
             for name in ("side", "size", "signal", "levels", "series")
         }

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, final
+from typing import Any, BinaryIO, Final, NoReturn, final
 from uuid import uuid4
 
 from howsure._version import __version__
@@ -204,14 +204,6 @@ class Crew(ABC):
         """Let go of all that is not done."""
 
 
-class _WaitingCall(NamedTuple):
-    """A call that was handed in."""
-
-    key: Any
-    function: Callable[..., Any]
-    given: tuple[Any, ...]
-
-
 @final
 class Processes(Crew):
     """Processes of this machine; they start when there is work, and stay until `close`.
@@ -223,7 +215,7 @@ class Processes(Crew):
     def __init__(self, jobs: int = 1, limit: float | None = None) -> None:
         self._jobs, self._limit = jobs, limit
         self._words: SimpleQueue[tuple[_Heard, str, Any]] = SimpleQueue()
-        self._waiting = deque[_WaitingCall]()
+        self._waiting = deque[tuple[Any, Callable[..., Any], tuple[Any, ...]]]()  # by key
         self._idle: list[_Heard] = []
         self._at_work: dict[_Heard, Any] = {}
         self._lock = threading.Lock()  # a process that is done takes the next call at once
@@ -235,7 +227,7 @@ class Processes(Crew):
 
     def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
         with self._lock:
-            self._waiting.append(_WaitingCall(key, function, given))
+            self._waiting.append((key, function, given))
         self._begin()
 
     def next(self, seconds: float) -> tuple[Any, Any] | None:

@@ -220,11 +220,7 @@ class EvalSet:
     @property
     def multiplicities(self) -> FloatArray | None:
         """Weights that sum to the rows that count: frequencies, or shares of Kish's n."""
-        if self.weights is None:
-            return None
-        if self.weights.kind == "frequency":
-            return self.weights.values
-        return self.weights.values * (self.weights.effective_n / self.weights.total)
+        return None if self.weights is None else self.weights.multiplicities
 
     @property
     def units(self) -> Units:

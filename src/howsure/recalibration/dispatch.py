@@ -36,7 +36,7 @@ from howsure.recalibration import (
     variance,
 )
 from howsure.recalibration.base import POINT, Recalibrator, belief_of, kinds_of
-from howsure.recalibration.ease import has_ease
+from howsure.recalibration.group import has_ease
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import since_rows

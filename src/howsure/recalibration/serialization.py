@@ -402,6 +402,7 @@ _AS_KEPT: Final = {
     "conformal.IntervalRecalibrator": "intervals.IntervalRecalibrator",
     "conformal._Column": "intervals._Column",
     "dispatch.InTurn": "in_turn.InTurn",
+    "group.EaseCuts": "ease.EaseCuts",
     "group.GroupLocationScale": "group.GroupMover",
     "inputs.InputsLocationScale": "inputs.InputsMover",
     "intervals_from_distributions.DerivedRecalibrator": "derived.DerivedRecalibrator",

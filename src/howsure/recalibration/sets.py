@@ -46,7 +46,7 @@ from howsure.recalibration.base import (
     fit_notes,
     repeated,
 )
-from howsure.recalibration.ease import EaseCuts, ease_column, ease_of, has_ease, one_ease
+from howsure.recalibration.group import EaseCuts, ease_column, ease_of, has_ease, one_ease
 from howsure.recalibration.info import MethodInfo
 
 Score = LAC | APS | RAPS | SAPS

@@ -40,7 +40,7 @@ from howsure.recalibration import (
 )
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.dispatch import BEST, METHODS, method_names, methods_of, suited
-from howsure.recalibration.ease import ease_column
+from howsure.recalibration.group import ease_column
 from howsure.recalibration.serialization import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.coercion import columns_of

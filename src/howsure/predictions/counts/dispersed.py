@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, Self, final
+from typing import Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +35,6 @@ _PER_LEVEL = 24.0  # a window of this many counts costs as much as one quantile 
 _BLOCK = 2048  # rows or answers treated at once, which bounds memory
 
 
-class _Sums(NamedTuple):
-    log_total: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-
-
 class Dispersed(CountLaw):
     """A law with weights exp(−rate · D(k, μ) − spread · S(k)), summed numerically."""
 
@@ -58,14 +52,14 @@ class Dispersed(CountLaw):
 
     def mean(self) -> FloatArray:
         """Mean of the law itself, shape (n,)."""
-        return self._sums.mean
+        return self._sums[1]
 
     def variance(self) -> FloatArray:
         """Variance of the law itself, shape (n,)."""
-        return self._sums.variance
+        return self._sums[2]
 
     def _log_masses(self, counts: FloatArray) -> FloatArray:
-        return np.asarray((self._family.log_weight(counts.T) - self._sums.log_total).T)
+        return np.asarray((self._family.log_weight(counts.T) - self._sums[0]).T)
 
     def _totals(self, counts: FloatArray) -> FloatArray:
         def look_up(totals: FloatArray, low: FloatArray, wanted: FloatArray) -> FloatArray:
@@ -155,20 +149,20 @@ class Dispersed(CountLaw):
         return Panels.settled(self._family.take(rows), low[rows], high[rows])
 
     @cached_property
-    def _sums(self) -> _Sums:
-        sums = _Sums(*np.empty((3, len(self))))
+    def _sums(self) -> FloatArray:
+        """Log of the sum of the scaled weights, mean and variance, shape (3, n)."""
+        sums = np.empty((3, len(self)))
         for rows, low, table in self._summed(self._parted(1)[0]):
             family = self._family.take(rows)
             places = np.arange(float(len(table)))[:, None]
             step = sum_down(places * table)
             peak = np.argmax(table, axis=0)
             largest = table[peak, np.arange(len(rows))]
-            sums.log_total[rows] = family.log_weight(low + peak) - np.log(largest)
-            sums.mean[rows] = low + step
-            sums.variance[rows] = sum_down(np.square(places - step) * table)
+            log_total = family.log_weight(low + peak) - np.log(largest)
+            variance = sum_down(np.square(places - step) * table)
+            sums[:, rows] = log_total, low + step, variance
         wide, panels = self._wide_rows, self._panels
-        sums.log_total[wide] = np.log(panels.total)
-        sums.mean[wide], sums.variance[wide] = panels.mean, panels.variance
+        sums[:, wide] = np.log(panels.total), panels.mean, panels.variance
         return sums
 
     def _parted(self, answers: int) -> tuple[IntArray, IntArray]:
@@ -452,7 +446,7 @@ class DoublePoisson(Dispersed):
         if normalization == "exact":
             return exact
         phi = self._family.rate
-        constant = self._sums.log_total - self._family.log_scale() + 0.5 * np.log(phi)
+        constant = self._sums[0] - self._family.log_scale() + 0.5 * np.log(phi)
         if normalization == "efron":
             constant += np.log(efron_constant(self._family.mu, phi))
         return exact + (constant if exact.ndim == 1 else constant[:, None])

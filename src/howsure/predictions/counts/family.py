@@ -110,7 +110,7 @@ class CountFamily(Law):
     def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
         """Draws, shape (n, size)."""
         drawn = self.frozen(parameters).sample(rng, size)
-        return drawn + np.reshape(parameters.get("loc", 0.0), (-1, 1))
+        return np.asarray(drawn + np.reshape(parameters.get("loc", 0.0), (-1, 1)))
 
     @staticmethod
     def _counts(y: FloatArray, parameters: Parameters) -> FloatArray:
