@@ -264,18 +264,14 @@ def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = Non
     parameters: dict[str, FloatArray] = {}
     laws: list[Law] = []
     for belief, share in zip(beliefs, shares.T, strict=True):
-        for law, weight, numbers in _parts(belief):
+        family, components = belief.law, [(belief.law, np.ones(belief.n), belief.parameters)]
+        if isinstance(family, MixtureLaw):  # a mixture of mixtures is one mixture
+            components = family.split(belief.parameters)
+        for law, weight, numbers in components:
             laws.append(law)
             parameters[f"weight_{len(laws)}"] = share * weight
             parameters |= {f"{name}_{len(laws)}": column for name, column in numbers.items()}
     return Distribution(MixtureLaw(laws), parameters)
-
-
-def _parts(belief: Distribution) -> list[tuple[Law, FloatArray, Parameters]]:
-    """The law itself, or, of a mixture, its parts: a mixture of mixtures is one mixture."""
-    if isinstance(belief.law, MixtureLaw):
-        return belief.law.split(belief.parameters)
-    return [(belief.law, np.ones(belief.n), belief.parameters)]
 
 
 # ---- families of laws by their names -------------------------------------------------------------

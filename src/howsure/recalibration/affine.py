@@ -384,7 +384,7 @@ class ShiftScaledIntervals(RecalibrationMethod):
         first = Shift(Intervals.kind).fit(calibration)
         then = ConformalIntervals(
             "scale", Intervals.kind, self.coverage, self.rank, self.too_few, self.delta
-        ).fit(_without_point(first.apply(calibration)))
+        ).fit(replace(first.apply(calibration), point=None))
         unsure = (
             replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
             for learnt in then.parameters
@@ -413,11 +413,7 @@ class IntervalShifter(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Intervals moved and stretched."""
-        return self.scale.transform(_without_point(self.shift.apply(evalset)))
-
-
-def _without_point(evalset: EvalSet) -> EvalSet:
-    return replace(evalset, point=None)
+        return self.scale.transform(replace(self.shift.apply(evalset), point=None))
 
 
 @final

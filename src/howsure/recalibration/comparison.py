@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.records import Key, Record, Table
+from howsure.core.records import Key, Table
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import SharedScore
 from howsure.engine.measure import Evaluation, evaluate
@@ -154,7 +154,10 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
     """
     lines: list[Line] = []
     unlike: dict[int, list[str]] = {}
-    records = [_records(evaluation) for evaluation in found]
+    records = [
+        {} if evaluation is None else {record.key: record for record in evaluation.records}
+        for evaluation in found
+    ]
     for key in dict.fromkeys(key for evaluation in records for key in evaluation):
         values, first = [], ""
         for number, (evaluation, known) in enumerate(zip(found, records, strict=True)):
@@ -205,11 +208,6 @@ def _is_scored(lines: Sequence[Line], score: SharedScore, number: int) -> bool:
         and not math.isnan(line.values[0] + line.values[number])
         for line in lines
     )
-
-
-def _records(evaluation: Evaluation | None) -> dict[Key, Record]:
-    records = () if evaluation is None else evaluation.records
-    return {record.key: record for record in records}
 
 
 def _meaning(evaluation: Evaluation, key: Key) -> str:

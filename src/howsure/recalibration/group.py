@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self, final
 
@@ -236,19 +236,6 @@ class ByGroup(RecalibrationMethod):
         return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
 
 
-def _guarantees_by_ease(
-    calibration: EvalSet, parts: Sequence[Recalibrator], inner: DerivedIntervals
-) -> Iterator[str]:
-    """What holds in bins by ease."""
-    yield _guarantee(calibration, [parts[0], *parts], [], "ease bin")
-    if inner.method == "pac" and effective_rows(calibration)[1]:
-        shares = ", ".join(formats.level(coverage) for coverage in inner.coverages)
-        yield (
-            f"In each, at least {shares} of rows are covered for all but {100 * inner.delta:g} of "
-            "100 calibration sets."
-        )
-
-
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     if not names:
         return ()
@@ -364,6 +351,13 @@ class ByEase(RecalibrationMethod):
             for note in recalibrator.notes
             if note not in notes
         ]
+        guarantee = _guarantee(calibration, [parts[0], *parts], [], "ease bin")
+        if inner.method == "pac" and effective_rows(calibration)[1]:
+            shares = ", ".join(formats.level(coverage) for coverage in inner.coverages)
+            guarantee += (
+                f" In each, at least {shares} of rows are covered for all but "
+                f"{100 * inner.delta:g} of 100 calibration sets."
+            )
         return GroupRecalibrator(
             belief=self.belief,
             method=self.method,
@@ -372,7 +366,7 @@ class ByEase(RecalibrationMethod):
                 for recalibrator, name in zip(parts, cells.names, strict=True)
                 for parameter in recalibrator.parameters
             ),
-            guarantee=" ".join(_guarantees_by_ease(calibration, parts, inner)),
+            guarantee=guarantee,
             notes=tuple(notes),
             cells=cells,
             parts=tuple(parts),

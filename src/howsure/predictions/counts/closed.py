@@ -29,7 +29,9 @@ _LARGE, _FAR = 5e4, 4.0  # SciPy's cdf is off for larger means, 4.5 standard dev
 class ClosedForm(CountLaw):
     """A law whose cdf is a special function."""
 
+    # variance μ + a μ² of a mean μ and a dispersion a, shape (n,) each
     _mean: FloatArray
+    _dispersion: FloatArray
 
     @abstractmethod
     def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
@@ -38,10 +40,6 @@ class ClosedForm(CountLaw):
     @abstractmethod
     def _log_mass(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         """Log probability of row ``rows[i]`` at the whole count ``counts[i]``, zero or more."""
-
-    @abstractmethod
-    def _dispersion_of(self, rows: IntArray) -> FloatArray:
-        """a in the variance μ + a μ²."""
 
     def __len__(self) -> int:
         return len(self._mean)
@@ -52,7 +50,7 @@ class ClosedForm(CountLaw):
 
     def variance(self) -> FloatArray:
         """μ + a μ²."""
-        return np.asarray(self._mean * (1.0 + self._dispersion_of(self._all()) * self._mean))
+        return np.asarray(self._mean * (1.0 + self._dispersion * self._mean))
 
     def _log_masses(self, counts: FloatArray) -> FloatArray:
         return self._log_mass(counts.reshape(-1), self._rows(counts)).reshape(counts.shape)
@@ -80,7 +78,7 @@ class ClosedForm(CountLaw):
             shares = np.where(line < 0.0, 0.0, np.exp(mass))
             return self._below(counts, chosen), shares
 
-        mean, dispersion = self._mean[rows], self._dispersion_of(rows)
+        mean, dispersion = self._mean[rows], self._dispersion[rows]
         variance = mean * (1.0 + dispersion * mean)
         per = np.divide(1.0, variance, out=np.zeros(len(rows)), where=variance > 0.0)
         skewness = (1.0 + 2.0 * dispersion * mean) * np.sqrt(per)
@@ -89,13 +87,13 @@ class ClosedForm(CountLaw):
 
     def _outside(self) -> tuple[FloatArray, FloatArray]:
         mean, spread = self._mean, np.sqrt(2.0 * DEPTH * self.variance())
-        tail = DEPTH * (1.0 / 3.0 + self._dispersion_of(self._all()) * mean)
+        tail = DEPTH * (1.0 / 3.0 + self._dispersion * mean)
         high = mean + tail + np.sqrt(np.square(tail) + np.square(spread))
         return np.maximum(mean - spread, 0.0), high
 
     def _exponent(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The log likelihood ratio of means `at` and μ."""
-        mean, dispersion = self._mean, self._dispersion_of(self._all())
+        mean, dispersion = self._mean, self._dispersion
         grown, widened = 1.0 + dispersion * at, 1.0 + dispersion * mean
         gap = (at - mean) / widened
         rate = deviance(at, mean * grown / widened, gap)
@@ -106,16 +104,13 @@ class ClosedForm(CountLaw):
         return np.where(dispersion > 0.0, rate + successes, rate), slope
 
     def _log_steps(self, counts: FloatArray, rows: IntArray) -> FloatArray:
-        mean, dispersion = self._mean[rows], self._dispersion_of(rows)
+        mean, dispersion = self._mean[rows], self._dispersion[rows]
         ratio = (1.0 + dispersion * counts) * (mean / (1.0 + dispersion * mean)) / (counts + 1.0)
         with np.errstate(divide="ignore"):  # a mean of zero
             return np.asarray(np.log(ratio))
 
     def _rows(self, values: FloatArray) -> IntArray:
-        return np.repeat(self._all(), values.size // len(self))
-
-    def _all(self) -> IntArray:
-        return np.arange(len(self))
+        return np.repeat(np.arange(len(self)), values.size // len(self))
 
 
 @final
@@ -140,6 +135,7 @@ class Poisson(ClosedForm):
 
     def __init__(self, mu: npt.ArrayLike) -> None:
         self._mean = between(mu, "mu", 0.0)
+        self._dispersion = np.zeros(len(self._mean))
 
     def take(self, rows: IntArray) -> Self:
         """The laws of some rows."""
@@ -150,9 +146,6 @@ class Poisson(ClosedForm):
 
     def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         return _poisson_below(counts, self._mean[rows])
-
-    def _dispersion_of(self, rows: IntArray) -> FloatArray:
-        return np.zeros(len(rows))
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
         """Draw counts, shape (n, size)."""
@@ -204,9 +197,6 @@ class NegativeBinomial(ClosedForm):
         far = odds >= 0.1
         out[far] = betainc(size[far], counts[far] + 1.0, 1.0 / (1.0 + odds[far]))
         return out
-
-    def _dispersion_of(self, rows: IntArray) -> FloatArray:
-        return self._dispersion[rows]
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
         """Draw counts, Poisson with gamma means, shape (n, size)."""

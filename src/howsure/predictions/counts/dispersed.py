@@ -241,12 +241,8 @@ class Family:
         """The families of some rows."""
         return Family(self.mu[rows], self.rate[rows], self.spread[rows])
 
-    def log_scale(self) -> FloatArray:
-        """Log of the factor that makes the weight at μ about one: spread · ½ log(2πμ)."""
-        return np.asarray(0.5 * self.spread * (_LOG_2PI + np.log(self.mu)))
-
     def log_weight(self, counts: FloatArray) -> FloatArray:
-        """Log weights, scaled by that factor, of counts that broadcast with rows (last axis)."""
+        """Log weights, scaled to about one at μ, of counts that broadcast with rows (last axis)."""
         some = np.where(counts > 0.0, counts, 1.0)
         lean = 0.5 * np.log(some / self.mu) + stirling_error(some)
         lean = np.where(counts > 0.0, lean, -0.5 * (_LOG_2PI + np.log(self.mu)))
@@ -272,10 +268,6 @@ class Family:
         """Scaled weights of the counts 0, …, 39, shape (40, n)."""
         counts = np.arange(START + 8.0)[:, None]
         return np.asarray(np.exp(self.log_weight(counts)))
-
-    def beside(self, counts: FloatArray) -> FloatArray:
-        """Scaled weights of k − 3, …, k + 4 for counts k of at least 32, shape (8, n)."""
-        return self.smooth(self.place(counts + _OFFSETS))[0]
 
     def integral(self, start: FloatArray, stop: FloatArray, moments: int = 0) -> FloatArray:
         """Integrals of the scaled weight times (k − μ)^p between two places, p = 0, 1, …"""
@@ -339,7 +331,7 @@ class Panels:
         family, total = self.family.take(rows), self.total[rows]
         here = np.clip(family.place(counts + 0.5), self.start[rows], self.stop[rows])
         in_left_tail = here <= self.split[rows]
-        weight = family.beside(counts)
+        weight, _ = family.smooth(family.place(counts + _OFFSETS))
         (area,) = family.integral(
             np.where(in_left_tail, self.start[rows], here),
             np.where(in_left_tail, here, self.stop[rows]),
@@ -446,7 +438,8 @@ class DoublePoisson(Dispersed):
         if normalization == "exact":
             return exact
         phi = self._family.rate
-        constant = self._sums[0] - self._family.log_scale() + 0.5 * np.log(phi)
+        scale = 0.5 * (_LOG_2PI + np.log(self._family.mu))  # of the weights
+        constant = self._sums[0] - scale + 0.5 * np.log(phi)
         if normalization == "efron":
             constant += np.log(efron_constant(self._family.mu, phi))
         return exact + (constant if exact.ndim == 1 else constant[:, None])
