@@ -17,7 +17,7 @@ from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.inputs import load
 from howsure.recalibration import compare_recalibrations, methods_of
-from howsure.recalibration.registry import METHODS, can_teach
+from howsure.recalibration.dispatch import METHODS, can_teach
 
 WAYS = ["before", *methods_of("distributions")]
 

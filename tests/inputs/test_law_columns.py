@@ -23,13 +23,13 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("law", ["gamma", "nbinom", "skewnorm", "conway_maxwell_poisson"])
+@pytest.mark.parametrize("law", ["gamma", "nbinom", "skewnorm", "double_poisson"])
 def test_other_laws_come_back_too(law: str) -> None:
     given: dict[str, Any] = {
         "gamma": {"a": [2.0, 3.0], "scale": 0.5},
         "nbinom": {"n": [2.0, 3.0], "p": 0.5},
         "skewnorm": {"a": [2.0, -3.0], "loc": 1.0},
-        "conway_maxwell_poisson": {"mu": [2.0, 3.0], "nu": 2.0},
+        "double_poisson": {"mu": [2.0, 3.0], "phi": 2.0},
     }[law]
     belief = Distribution(law, given)
     (again,) = load(to_columns(EvalSet.checked([1.0, 2.0], belief))).evalsets[0].beliefs

@@ -53,7 +53,6 @@ def make_counts(kind: str, n: int, rng: np.random.Generator, *, bias: float = 1.
     second = {
         "negative_binomial": ("dispersion", 0.3),
         "double_poisson": ("phi", 0.6),
-        "conway_maxwell_poisson": ("nu", 1.5),
     }
     parameters = {"mu": mu}
     if kind in second:
@@ -64,7 +63,7 @@ def make_counts(kind: str, n: int, rng: np.random.Generator, *, bias: float = 1.
 
 
 KINDS = ("intervals", "normal", "logistic", "quantiles", "samples", "ensemble")
-COUNT_KINDS = ("poisson", "negative_binomial", "double_poisson", "conway_maxwell_poisson")
+COUNT_KINDS = ("poisson", "negative_binomial", "double_poisson")
 
 
 def affine(held: EvalSet, shift: float, scale: float) -> EvalSet:

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.predictions.counts import ConwayMaxwellPoisson, NegativeBinomial, Poisson
+from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
 from howsure.topics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
 from howsure.topics.congruence.embedding import Atoms, expected_diagonal, expected_gram
@@ -177,7 +177,7 @@ def test_draws_and_samples_share_their_arithmetic_but_not_their_mode():
     [
         Poisson([3.0, 9.0]),
         NegativeBinomial([3.0, 9.0], [0.2, 1.0]),
-        ConwayMaxwellPoisson([3.0, 9.0], [5.0, 0.5]),
+        DoublePoisson([3.0, 9.0], [5.0, 0.5]),
     ],
     ids=lambda law: type(law).__name__,
 )

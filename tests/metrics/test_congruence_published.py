@@ -129,11 +129,13 @@ def test_exact_embeddings_of_right_models_score_lower_than_draws():
 
 def discrete_wave(rng, rows):
     """y = 30 − K with K Conway–Maxwell–Poisson of power 5: strong under-dispersion."""
-    from howsure.predictions.counts import ConwayMaxwellPoisson
-
     x = rng.uniform(0.0, 2.0 * PI, rows)
-    law = ConwayMaxwellPoisson(np.maximum(10.0 * np.sin(x) + 10.0, 1e-9), np.full(rows, 5.0))
-    return x, 30.0 - law.sample(rng)[:, 0], 30.0 - law.mean(), np.sqrt(law.variance())
+    counts = np.arange(60.0)
+    shares = Poisson(10.0 * np.sin(x) + 10.0).pmf(np.tile(counts, (rows, 1))) ** 5
+    shares /= shares.sum(axis=1, keepdims=True)
+    drawn = (np.cumsum(shares, axis=1) < rng.random((rows, 1))).sum(axis=1)
+    mean = shares @ counts
+    return x, 30.0 - drawn, 30.0 - mean, np.sqrt(shares @ counts**2 - mean**2)
 
 
 def test_under_dispersed_counts_separate_poisson_from_normal():

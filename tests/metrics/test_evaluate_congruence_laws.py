@@ -10,8 +10,8 @@ from scipy import integrate, stats
 
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet
+from howsure.predictions.distribution import mixture
 from howsure.predictions.laws import ScipyLaw
-from howsure.predictions.mixing import mixture
 from howsure.stats.kernels import RBF
 from howsure.topics.congruence import (
     CongruenceReference,
@@ -126,7 +126,6 @@ def wide_laws() -> dict[str, Distribution]:
         "poisson of all sizes": ("poisson", {"mu": np.geomspace(3.0, 2e6, ROWS)}),
         "negative binomial": ("negative_binomial", {"mu": 2e3 * even, "dispersion": 1 / spread}),
         "double poisson": ("double_poisson", {"mu": 3e4 * even, "phi": spread}),
-        "conway": ("conway_maxwell_poisson", {"mu": 3e4 * even, "nu": spread}),
     }
     held = {name: Distribution.from_scipy(law) for name, law in of_scipy.items()}
     held |= {name: Distribution(family, own) for name, (family, own) in of_ours.items()}

@@ -14,7 +14,6 @@ from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions.counts import (
-    ConwayMaxwellPoisson,
     DoublePoisson,
     NegativeBinomial,
     Poisson,
@@ -92,17 +91,6 @@ def test_double_poisson_agrees_with_the_sum_over_all_counts(mu, phi):
     np.testing.assert_allclose(law.cdf(COUNTS[None, :800])[0], np.cumsum(shares)[:800], atol=1e-11)
 
 
-@quick
-@given(st.floats(0.02, 300.0), st.floats(0.05, 60.0))
-def test_conway_maxwell_poisson_agrees_with_the_sum_over_all_counts(mu, nu):
-    law = ConwayMaxwellPoisson([mu], [nu])
-    shares, mean, variance = summed(nu * (COUNTS * np.log(mu) - gammaln(COUNTS + 1)))
-    assert law.mean()[0] == pytest.approx(mean, rel=1e-9, abs=1e-12)
-    assert law.variance()[0] == pytest.approx(variance, rel=1e-7, abs=1e-12)
-    np.testing.assert_allclose(law.pmf(COUNTS[None, :800])[0], shares[:800], atol=1e-11)
-    np.testing.assert_allclose(law.cdf(COUNTS[None, :800])[0], np.cumsum(shares)[:800], atol=1e-11)
-
-
 @pytest.mark.parametrize(
     ("mu", "phi", "raw", "corrected", "share"),
     [
@@ -133,32 +121,20 @@ def test_special_cases_are_the_poisson_law():
     mean = np.array([0.3, 7.0, 400.0])
     counts = np.array([[0.0, 1.0], [5.0, 9.0], [380.0, 450.0]])
     truth = Poisson(mean).pmf(counts)
-    for law in (DoublePoisson(mean, np.ones(3)), ConwayMaxwellPoisson(mean, np.ones(3))):
-        np.testing.assert_allclose(law.pmf(counts), truth, rtol=1e-11)
-        np.testing.assert_allclose(law.mean(), mean, rtol=1e-12)
-        np.testing.assert_allclose(law.variance(), mean, rtol=1e-11)
+    law = DoublePoisson(mean, np.ones(3))
+    np.testing.assert_allclose(law.pmf(counts), truth, rtol=1e-11)
+    np.testing.assert_allclose(law.mean(), mean, rtol=1e-12)
+    np.testing.assert_allclose(law.variance(), mean, rtol=1e-11)
     thin = NegativeBinomial(mean, np.full(3, 1e-12))
     first_order = 1.0 + 0.5e-12 * ((counts - mean[:, None]) ** 2 - counts)
     np.testing.assert_allclose(thin.pmf(counts), truth * first_order, rtol=1e-11)
     np.testing.assert_allclose(thin.cdf(counts), Poisson(mean).cdf(counts), rtol=1e-9)
 
 
-def test_five_poissons_multiplied_are_conway_maxwell_poisson():
-    x = np.linspace(0.1, 3.0, 5)
-    rate = 10.0 * np.sin(x) + 10.0
-    counts = np.tile(np.arange(60.0), (5, 1))
-    product = Poisson(rate).pmf(counts) ** 5
-    product /= product.sum(axis=1, keepdims=True)
-    law = ConwayMaxwellPoisson(rate, np.full(5, 5.0))
-    np.testing.assert_allclose(law.pmf(counts), product, atol=1e-13)
-    np.testing.assert_allclose(law.variance(), rate / 5.0, rtol=0.03)  # strong under-dispersion
-
-
 LAWS = [
     Poisson([0.0, 0.01, 3.0, 5000.0]),
     NegativeBinomial([0.0, 0.01, 3.0, 5000.0], [1.0, 1e-4, 30.0, 0.3]),
     DoublePoisson([0.01, 0.5, 3.0, 5000.0], [0.1, 20.0, 1.0, 0.01]),
-    ConwayMaxwellPoisson([0.01, 0.5, 3.0, 5000.0], [0.3, 20.0, 1.0, 0.1]),
 ]
 
 
@@ -229,7 +205,7 @@ def test_efrons_constant_has_limits():
         (lambda: NegativeBinomial([1.0, 2.0], [0.5]), "dispersion must have 2 rows"),
         (lambda: DoublePoisson([0.0], [1.0]), "mu must lie between 1e-100 and"),
         (lambda: DoublePoisson([1.0], [1e16]), "phi must lie between 1e-15 and"),
-        (lambda: ConwayMaxwellPoisson([1.0], [0.0]), "nu must lie between 1e-15 and"),
+        (lambda: DoublePoisson([1.0], [0.0]), "phi must lie between 1e-15 and"),
         (lambda: Poisson([1.0]).quantile(1.0), "levels must lie strictly between 0 and 1"),
         (lambda: Poisson([1.0]).pmf([1.0, 2.0]), r"counts must have shape \(1,\) or \(1, m\)"),
         (lambda: Poisson([1.0]).pmf([np.nan]), "no missing values"),

@@ -14,8 +14,7 @@ from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Samples
 from howsure.recalibration import METHODS, recalibrate
 from howsure.recalibration.base import POINT
-from howsure.recalibration.ease import EaseCuts, bins_for
-from howsure.recalibration.group import ByEase
+from howsure.recalibration.group import ByEase, EaseCuts, bins_for
 from howsure.recalibration.info import RecalibrationOptions
 from howsure.recalibration.intervals_from_distributions import DerivedIntervals
 from howsure.recalibration.sets import SetRecalibrator

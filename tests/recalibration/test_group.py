@@ -18,8 +18,8 @@ from howsure.recalibration import (
     ConformalQuantiles,
     recalibrate,
 )
+from howsure.recalibration.dispatch import METHODS
 from howsure.recalibration.location_scale import LocationScale
-from howsure.recalibration.registry import METHODS
 from recalibration.conditional_worlds import (
     KINDS,
     covered,

@@ -20,9 +20,8 @@ from howsure.recalibration import (
     load_recalibration,
     methods_of,
 )
-from howsure.recalibration.in_turn import InTurn
+from howsure.recalibration.dispatch import InTurn, advised, method_names, method_of
 from howsure.recalibration.info import KINDS
-from howsure.recalibration.registry import advised, method_names, method_of
 from howsure.report.conformal import CONFORMAL_METHODS
 from howsure.report.recalibrate import check_method
 from howsure.verdict import QUESTIONS

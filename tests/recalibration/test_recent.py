@@ -18,9 +18,9 @@ from howsure.recalibration import (
     recalibrate,
     since_rows,
 )
+from howsure.recalibration.dispatch import METHODS, methods_of
 from howsure.recalibration.location_scale import LocationScale
 from howsure.recalibration.recent import faded
-from howsure.recalibration.registry import METHODS, methods_of
 from recalibration.conditional_worlds import (
     KINDS,
     covered,

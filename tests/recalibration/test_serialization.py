@@ -24,8 +24,8 @@ from howsure.recalibration import (
 )
 from howsure.recalibration.base import POINT
 from howsure.recalibration.info import KINDS, RecalibrationOptions
-from howsure.recalibration.isotonic import IsotonicRecalibrator
 from howsure.recalibration.serialization import TaughtScale, _kept_classes
+from howsure.recalibration.shape import IsotonicRecalibrator
 
 WAYS = [(kind, name) for kind in KINDS for name in methods_of(kind)]
 

@@ -23,7 +23,7 @@ from howsure.recalibration import (
     VarianceScaling,
     recalibrate,
 )
-from howsure.recalibration.isotonic import pit_knots
+from howsure.recalibration.shape import pit_knots
 
 LEVELS = np.array(DEFAULT_LEVELS)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from howsure.core.layouts import Layout
+from howsure.core.records import Layout
 from howsure.engine.catalogue import TOPICS
 from howsure.report import questions
 from howsure.topics.drift import TOPIC

@@ -12,7 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, content_order
 from howsure.recalibration import recalibrate
-from howsure.recalibration.in_turn import InTurn
+from howsure.recalibration.dispatch import InTurn
 from howsure.verdict.advice import Advice, RecalibrationTrial, confirmed
 from howsure.verdict.dependence import follow
 from howsure.verdict.examine import judged

@@ -17,7 +17,7 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
-from howsure.predictions.mixing import mixture
+from howsure.predictions.distribution import mixture
 
 Rng = np.random.Generator
 World = Callable[[Rng, int], tuple[Prediction, Callable[[Rng], np.ndarray]]]

@@ -40,7 +40,7 @@ from howsure.predictions import EvalSet
 from howsure.recalibration import compare_recalibrations
 from howsure.recalibration.base import kinds_of
 from howsure.recalibration.comparison import Line, side_by_side
-from howsure.recalibration.registry import BEST, method_names, method_of
+from howsure.recalibration.dispatch import BEST, method_names, method_of
 from howsure.recalibration.serialization import check_place
 from howsure.report.document import Cell, Column, Document, Grid, GridRows, Section
 from howsure.report.grids import DIRECTIONS, number_cell

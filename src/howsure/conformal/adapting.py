@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, final, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -42,11 +42,11 @@ class RankChoice:
         InputError
             As `conformal_threshold`, or if intervals are too large already to learn from.
         """
-        found = conformal_threshold(
+        threshold = conformal_threshold(
             scores, coverage, rule=self.rule, delta=self.delta, too_few=self.too_few
         )
-        check_bounded(found.value, coverage)
-        return found
+        check_bounded(threshold.value, coverage)
+        return threshold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,10 +124,7 @@ class Marginal(Adaptation):
     ''
     """
 
-    @property
-    def label(self) -> str:
-        """Nothing to add."""
-        return ""
+    label: ClassVar[str] = ""
 
     def learn(self, calibration: Calibration) -> OneForAll:
         """One finite-sample quantile a coverage."""
@@ -190,10 +187,7 @@ class Mondrian(Adaptation):
                 f"got {self.groups!r}"
             )
 
-    @property
-    def label(self) -> str:
-        """What reports add to a method's name."""
-        return "by group"
+    label: ClassVar[str] = "by group"
 
     def learn(self, calibration: Calibration) -> OneAGroup:
         """One finite-sample quantile a group and coverage.
@@ -207,11 +201,11 @@ class Mondrian(Adaptation):
         labels, places = np.unique(_labelled(rule, calibration.x), return_inverse=True)
         order = np.argsort(places, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(places))[:-1])
-        found = tuple(
+        thresholds = tuple(
             _calibrate_each_coverage(calibration, calibration.scores[rows]) for rows in parts
         )
-        known = dict(zip(labels.tolist(), found, strict=True))
-        return OneAGroup(rule, labels, known, calibration.choice.too_few)
+        by_label = dict(zip(labels.tolist(), thresholds, strict=True))
+        return OneAGroup(rule, labels, by_label, calibration.choice.too_few)
 
 
 @final
@@ -227,14 +221,14 @@ class OneAGroup(Thresholds):
 
     def at(self, x: FloatArray) -> FloatArray:
         """The thresholds that hold at each row of x, shape (m, c)."""
-        given = _labelled(self.groups, x)
+        wanted = _labelled(self.groups, x)
         values = np.array([[t.value for t in row] for row in self.thresholds.values()])
-        places = np.minimum(np.searchsorted(self.labels, given), len(self.labels) - 1)
-        known = self.labels[places] == given
-        if not known.all():
-            first = given[int(np.argmin(known))]
+        places = np.minimum(np.searchsorted(self.labels, wanted), len(self.labels) - 1)
+        familiar = self.labels[places] == wanted
+        if not familiar.all():
+            first = wanted[int(np.argmin(familiar))]
             check_few(self.too_few, f"no calibration row has the group {str(first)!r}")
-        return np.where(known[:, None], values[places], np.inf)
+        return np.where(familiar[:, None], values[places], np.inf)
 
 
 @final

@@ -192,10 +192,10 @@ def level_ranks(levels: FloatArray, n: float) -> tuple[IntArray, IntArray]:
     >>> level_ranks(np.array([0.1, 0.5, 0.9]), 100)
     (array([10, 50, 91]), array([10, 51, 91]))
     """
-    place = (n + 1) * levels
+    exact = (n + 1) * levels
     slack = _slack(n)
-    down = np.floor(place + slack).astype(np.int64)
-    up = np.ceil(place - slack).astype(np.int64)
+    down = np.floor(exact + slack).astype(np.int64)
+    up = np.ceil(exact - slack).astype(np.int64)
     middle = np.abs(levels - 0.5) < _ROUNDING
     low = np.where(middle | (levels < 0.5), down, up)
     high = np.where(middle | (levels > 0.5), up, down)
@@ -210,7 +210,7 @@ def repetitions(weights: Weights | None) -> FloatArray | None:
     >>> repetitions(Weights.checked([1, 3]))
     array([1., 3.])
     """
-    return None if weights is None else weights.values * (weights.effective_n / weights.total)
+    return None if weights is None else weights.multiplicities
 
 
 def order_statistics(

@@ -201,30 +201,3 @@ def uncrossed(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatAr
     middle = lower / 2.0 + upper / 2.0
     ends = np.where(crossed, middle, lower), np.where(crossed, middle, upper)
     return *ends, int(crossed.sum())
-
-
-def check_clip(clip: Range | None) -> Range | None:
-    """A valid range of y: two numbers, the first below the second; infinite ends are legal."""
-    if clip is None:
-        return None
-    rule = "clip must be two numbers, the least and the most that y can be"
-    try:
-        low, high = (float(end) for end in clip)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{rule}, got {clip!r}") from error
-    if not low < high:
-        raise InputError(f"{rule}, got {clip!r}")
-    return low, high
-
-
-def check_within(y: FloatArray, clip: Range | None) -> None:
-    """Raise `InputError` unless every y lies in the valid range."""
-    if clip is None:
-        return
-    outside = (y < clip[0]) | (y > clip[1])
-    if outside.any():
-        row = int(np.argmax(outside))
-        raise InputError(
-            f"y must lie in its valid range {clip[0]:g} to {clip[1]:g}, got "
-            f"{int(outside.sum())} that do not (first at row {row}: {y[row]:g})"
-        )

@@ -102,17 +102,17 @@ def conformal_threshold(
     18.0
     """
     checked(too_few, TooFew, "too_few")
-    given = as_vector(scores, "scores", finite=False)
-    if weights is not None and len(weights.values) != len(given):
-        raise InputError(f"weights must have {len(given)} rows, got {len(weights.values)}")
-    n = float(len(given)) if weights is None else weights.effective_n
+    finite_scores = as_vector(scores, "scores", finite=False)
+    if weights is not None and len(weights.values) != len(finite_scores):
+        raise InputError(f"weights must have {len(finite_scores)} rows, got {len(weights.values)}")
+    n = float(len(finite_scores)) if weights is None else weights.effective_n
     exact = weights is None or weights.kind == "frequency"
     rank = conformal_rank(n, coverage, rule, delta)
     if rank > n:
         needed = rows_needed(coverage, rule, delta)
         check_few(too_few, f"coverage {coverage:g} needs {needed}, got {n:g}")
         return Threshold(math.inf, rank, n, exact)
-    value = float(order_statistics(given, np.array([rank]), repetitions(weights))[0])
+    value = float(order_statistics(finite_scores, np.array([rank]), repetitions(weights))[0])
     if value == math.inf:
         check_few(too_few, f"coverage {coverage:g} is out of reach where so many have no width")
     return Threshold(value, rank, n, exact)
@@ -161,7 +161,7 @@ def calibrate(
     >>> calibrate(Offset(), y, Band(0 * y, 0 * y, 0 * y), 0.8).value
     8.0
     """
-    found = conformal_threshold(
+    threshold = conformal_threshold(
         held_scores(score, y, band),
         coverage,
         weights=weights,
@@ -169,8 +169,8 @@ def calibrate(
         delta=delta,
         too_few=too_few,
     )
-    check_bounded(found.value, coverage)
-    return found
+    check_bounded(threshold.value, coverage)
+    return threshold
 
 
 def check_bounded(value: float, coverage: float) -> None:

@@ -7,10 +7,9 @@ what passes becomes a plain float64 array.
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,8 +105,8 @@ def in_percent(values: npt.ArrayLike) -> str:
     ('; did you mean 0.05, 0.5, 0.95?', '', '; did you mean 0.9?')
     """
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    whole = (numbers == np.round(numbers)).all() or (numbers > 2).all()
-    if not (whole and ((numbers > 0) & (numbers < 100)).all() and (numbers > 1).any()):
+    percentages = (numbers == np.round(numbers)).all() or (numbers > 2).all()
+    if not (percentages and ((numbers > 0) & (numbers < 100)).all() and (numbers > 1).any()):
         return ""
     return f"; did you mean {', '.join(f'{share / 100:g}' for share in numbers)}?"
 
@@ -204,8 +203,8 @@ def _describe_value(value: Any) -> str:
     """A frame by its columns, arrays by their shapes, anything else as Python shows it."""
     if hasattr(type(value), "columns"):
         return f"a data frame of columns {', '.join(map(repr, value.columns))}"
-    if isinstance(value, list | tuple) and any(getattr(one, "ndim", 0) for one in value):
-        return f"arrays of shapes {', '.join(str(np.shape(one)) for one in value)}"
+    if isinstance(value, list | tuple) and any(getattr(member, "ndim", 0) for member in value):
+        return f"arrays of shapes {', '.join(str(np.shape(member)) for member in value)}"
     return " ".join(repr(value).split())
 
 
@@ -252,8 +251,8 @@ def to_host(value: npt.ArrayLike, name: str = "array") -> npt.ArrayLike:
         return value
     tensor = plain_tensor(value, name)
     tensor = tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
-    found: npt.ArrayLike = tensor.cpu().numpy()
-    return found
+    array: npt.ArrayLike = tensor.cpu().numpy()
+    return array
 
 
 def plain_tensor(value: Any, name: str) -> Any:
@@ -269,13 +268,13 @@ def plain_tensor(value: Any, name: str) -> Any:
 def device_named(name: str | None = "auto", *, extra: str = "deep") -> Any:
     """The torch device of a name; ``auto`` or None: a GPU where torch finds one, else the CPU."""
     torch = require("torch", extra=extra)
-    found = bool(torch.cuda.is_available())
+    has_gpu = bool(torch.cuda.is_available())
     if name in (None, "auto"):
-        name = "cuda" if found else "cpu"
+        name = "cuda" if has_gpu else "cpu"
     why = "torch finds no GPU"
     try:
         chosen = torch.device(name)
-        if found or chosen.type != "cuda":
+        if has_gpu or chosen.type != "cuda":
             torch.empty(1, device=chosen)
             return chosen
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
@@ -290,13 +289,3 @@ def placed(values: Any, device: Any = "cpu", dtype: Any = None) -> Any:
         array = np.require(np.asarray(values), requirements="W")
         values = require("torch", extra="deep").from_numpy(array)
     return values.to(device=device, dtype=dtype)
-
-
-def _checked_device(value: str, name: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
-        raise InputError(f"{name} must be 'auto', 'cpu', 'cuda' or 'cuda:NUMBER', got {value!r}")
-    return value
-
-
-Device = Annotated[str, _checked_device]
-"""A device by name, as fields of options are annotated."""

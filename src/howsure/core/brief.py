@@ -18,20 +18,20 @@ def brief_repr(self: Any) -> str:
 
     Fields that hold their default, and private ones, are left out. Of any other class, its name.
     """
-    told = []
+    shown = []
     for one in fields(self) if is_dataclass(self) else ():
         value = getattr(self, one.name)
         if one.repr and not one.name.startswith("_") and not _is_default(value, one):
-            told.append(f"{one.name}={brief(value)}")
-    return within_lines(type(self).__name__, told)
+            shown.append(f"{one.name}={brief(value)}")
+    return within_lines(type(self).__name__, shown)
 
 
-def within_lines(name: str, told: list[str]) -> str:
+def within_lines(name: str, arguments: list[str]) -> str:
     """A call of this name with these arguments: on one line, or a line each where that is long."""
-    line = f"{name}({', '.join(told)})"
+    line = f"{name}({', '.join(arguments)})"
     if len(line) <= 100:
         return line
-    inner = ",\n    ".join(part.replace("\n", "\n    ") for part in told)
+    inner = ",\n    ".join(argument.replace("\n", "\n    ") for argument in arguments)
     return f"{name}(\n    {inner},\n)"
 
 
@@ -45,7 +45,7 @@ def brief(value: object) -> str:
     if isinstance(value, Mapping):
         if len(value) > _MOST:
             return f"{len(value):,} by name"
-        line = f"{{{', '.join(f'{key!r}: {brief(one)}' for key, one in value.items())}}}"
+        line = f"{{{', '.join(f'{key!r}: {brief(member)}' for key, member in value.items())}}}"
         return line if len(line) <= _WIDEST else f"{{{', '.join(map(repr, value))}}} by name"
     if isinstance(value, tuple | list | set | frozenset):
         items = list(value)

@@ -71,10 +71,10 @@ Fraction = Annotated[float, check_fraction]
 
 def checked_coverages(coverages: tuple[float, ...], name: str = "coverages") -> tuple[float, ...]:
     """Distinct nominal coverages in rising order."""
-    given = sorted(check_fraction(item, name) for item in coverages)
-    if not given or len(set(given)) < len(given):
+    rising = sorted(check_fraction(item, name) for item in coverages)
+    if not rising or len(set(rising)) < len(rising):
         raise InputError(f"{name} must hold distinct numbers, got {tuple(coverages)}")
-    return tuple(given)
+    return tuple(rising)
 
 
 Coverages = Annotated[tuple[float, ...], checked_coverages]
@@ -89,12 +89,12 @@ def checked(value: Any, hint: Any, name: str, *, text: bool = False) -> Any:
     for kind in kinds:
         bare, *rules = get_args(kind) if get_origin(kind) is Annotated else (kind,)
         try:
-            found = _fits(value, bare, name, text=text)
-            if found is _NO or not all(r.holds(found) for r in rules if isinstance(r, Bound)):
+            fitted = _fits(value, bare, name, text=text)
+            if fitted is _NO or not all(r.holds(fitted) for r in rules if isinstance(r, Bound)):
                 continue
             for rule in rules:
-                found = found if isinstance(rule, Bound) else rule(found, name)
-            return found
+                fitted = fitted if isinstance(rule, Bound) else rule(fitted, name)
+            return fitted
         except InputError as error:
             refused.append(error)
     if len(refused) == 1:
@@ -153,21 +153,21 @@ def option_names(kind: Any) -> tuple[str, ...]:
     """Names of the options of a dataclass; those of a dataclass within stand among them."""
     hints = field_hints(kind)
     parts = (option_names(k) if is_dataclass(k) else (name,) for name, k in hints.items())
-    return tuple(name for part in parts for name in part)
+    return tuple(name for names in parts for name in names)
 
 
-def from_options(kind: type[T], given: Mapping[str, Any], what: str) -> T:
+def from_options(kind: type[T], options: Mapping[str, Any], what: str) -> T:
     """A dataclass from a table of options; those of a dataclass within stand among them."""
-    known = option_names(kind)
-    for name in given:
-        check_known(name, known, what)
+    names = option_names(kind)
+    for name in options:
+        check_known(name, names, what)
     values = {}
     for name, hint in field_hints(kind).items():
         if is_dataclass(hint):
-            own = {key: given[key] for key in option_names(hint) if key in given}
+            own = {key: options[key] for key in option_names(hint) if key in options}
             values[name] = from_options(cast(Any, hint), own, what)
-        elif name in given:
-            values[name] = given[name]
+        elif name in options:
+            values[name] = options[name]
     return kind(**values)
 
 
@@ -199,8 +199,8 @@ def plain(
     if other is not None:
         return other(value)
     if is_dataclass(value) and not isinstance(value, type):
-        held = {item.name: getattr(value, item.name) for item in fields(value)}
-        return plain(held, number, other)
+        content = {item.name: getattr(value, item.name) for item in fields(value)}
+        return plain(content, number, other)
     raise InputError(f"what is written must be numbers, text, lists and tables, got {value!r}")
 
 
@@ -267,18 +267,18 @@ def restored(told: Any, hint: Any, name: str) -> Any:
     return checked(told, hint, name)
 
 
-def _array(told: list[Any], item: Any, name: str) -> npt.NDArray[Any]:
+def _array(nested: list[Any], item: Any, name: str) -> npt.NDArray[Any]:
     """Numbers in lists of one length each as an array of this type; None is NaN."""
     dtype = np.dtype(item)
     try:
         if dtype.kind == "f":
-            return np.array(told, dtype=dtype)
-        made = np.array(told)
+            return np.array(nested, dtype=dtype)
+        array = np.array(nested)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must hold numbers in lists of one length: {error}") from error
-    if made.size and made.dtype.kind != dtype.kind:
-        raise InputError(f"{name} must hold {dtype} alone, got {made.dtype}")
-    return made.astype(dtype)
+    if array.size and array.dtype.kind != dtype.kind:
+        raise InputError(f"{name} must hold {dtype} alone, got {array.dtype}")
+    return array.astype(dtype)
 
 
 def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -318,8 +318,8 @@ def unpacked(kind: type[T], arrays: Mapping[str, npt.NDArray[Any]], facts: Mappi
 
     A field that the facts lack has its default, so that classes may gain fields.
     """
-    found: T = _unpack(facts, kind, "", arrays)
-    return found
+    restored_value: T = _unpack(facts, kind, "", arrays)
+    return restored_value
 
 
 def _read_hints(kind: Any) -> dict[str, Any]:
@@ -336,7 +336,7 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
     """The kinds of a hint, an inner union's too."""
     if get_origin(hint) not in (typing.Union, types.UnionType):
         return (hint,)
-    return tuple(kind for part in get_args(hint) for kind in _alternatives(part))
+    return tuple(kind for member in get_args(hint) for kind in _alternatives(member))
 
 
 def _fits(value: Any, kind: Any, name: str, *, text: bool) -> Any:
@@ -347,8 +347,8 @@ def _fits(value: Any, kind: Any, name: str, *, text: bool) -> Any:
     if kind is str:
         return value if isinstance(value, str) else _NO
     if origin is Literal:
-        known = get_args(kind)
-        return value if any(isinstance(value, type(k)) and value == k for k in known) else _NO
+        choices = get_args(kind)
+        return value if any(isinstance(value, type(k)) and value == k for k in choices) else _NO
     if origin is tuple:
         return _tuple(value, get_args(kind), name, text=text)
     if _is_array(kind):
@@ -487,8 +487,8 @@ def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
         }
         return {name: fact for name, fact in facts.items() if fact is not _NO}
     if origin in (tuple, list) and isinstance(value, origin):
-        told = [_pack(*item, arrays) for item in _items(value, args, place)]
-        return [None if fact is _NO else fact for fact in told]
+        packed_items = [_pack(*item, arrays) for item in _items(value, args, place)]
+        return [None if fact is _NO else fact for fact in packed_items]
     numbers = _is_mapping(origin) and _is_text(args[0]) and args[1] is float
     if numbers and all(isinstance(v, int | float) for v in value.values()):
         _put(np.array(list(value.values()), dtype=np.float64), place, arrays)

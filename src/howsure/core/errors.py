@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -72,8 +71,8 @@ def error_line(error: BaseException) -> str:
     >>> error_line(ValueError("no such\\n device")), error_line(KeyError())
     ('ValueError: no such device', 'KeyError')
     """
-    name, said = type(error).__name__, message_of(error)
-    return name if said == name else f"{name}: {said}"
+    name, message = type(error).__name__, message_of(error)
+    return name if message == name else f"{name}: {message}"
 
 
 def system_line(error: OSError) -> str:
@@ -82,20 +81,8 @@ def system_line(error: OSError) -> str:
     >>> system_line(FileNotFoundError(2, "No such file or directory", "a.csv"))
     "'a.csv': No such file or directory"
     """
-    place = f"{str(error.filename)[:80]!r}: " if error.filename else ""
-    return f"{place}{error.strerror or error}"
-
-
-def kept_error(error: BaseException) -> dict[str, str]:
-    """What is kept of an error of somebody else's: class, message and traceback, none endless."""
-    most = 2_000 if isinstance(error, HowsureError) else 1_000  # ours may hold one of others
-    told = traceback.TracebackException.from_exception(error)
-    trace = "".join(cut_text(line, most) for line in told.format())
-    return {
-        "error": cut_text(type(error).__name__),
-        "message": cut_text(str(told), most),
-        "trace": cut_text(trace, 20_000),
-    }
+    file = f"{str(error.filename)[:80]!r}: " if error.filename else ""
+    return f"{file}{error.strerror or error}"
 
 
 def cut_text(text: str, most: int = 300) -> str:

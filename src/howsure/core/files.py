@@ -48,7 +48,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             _flush(temporary)
             temporary.replace(target)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
 
 
 def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
@@ -69,27 +69,27 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
             with _temporary_for(path):
                 pass
         except OSError as error:
-            raise _refused(path, error) from error
+            raise refused(path, error) from error
 
 
 @contextmanager
 def new_folders(paths: Iterable[Path]) -> Iterator[None]:
     """Make the folders that are not there; if the block fails, take back those that stay empty."""
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for path in paths:
-            missing = [each for each in (path, *path.parents) if not each.exists()]
-            for each in reversed(missing):
-                each.mkdir()
-                made.append(each)
+            missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+            for folder in reversed(missing):
+                folder.mkdir()
+                created.append(folder)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     try:
         yield
     except BaseException:
-        for each in reversed(made):
+        for folder in reversed(created):
             with suppress(OSError):
-                each.rmdir()
+                folder.rmdir()
         raise
 
 
@@ -98,7 +98,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
     try:
         content = data.encode() if isinstance(data, str) else data
     except UnicodeError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -126,7 +126,7 @@ def _temporary_for(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
     try:
         target = Path(os.path.realpath(path))
     except ValueError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     if target.is_dir():
         raise InputError(f"the output must be a file, got the folder {str(path)!r}")
     if target.exists() and not target.is_file():
@@ -161,12 +161,6 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _refused(path: str | os.PathLike[str], error: Exception) -> InputError:
-    number = error.errno if isinstance(error, OSError) else None
-    reason = str(error) if number is None else os.strerror(number)
-    return InputError(f"{str(path)!r} cannot be written: {reason}")
-
-
 # ---- where named bytes live: a folder on a disk, one at a URL that fsspec knows, or a single file
 # Folders on a disk are not fsspec's: its local files do not appear whole (a full disk leaves
 # halves), and it would have to come with every install, for 35 ms more at each start.
@@ -196,27 +190,6 @@ class NamedBytes(Protocol):
 
     def names(self, name: str = "") -> tuple[str, ...]:
         """Names in a folder, sorted, hidden ones left out; none where there is no folder."""
-
-
-class Folder(NamedBytes, Protocol):
-    """What a store needs of a place besides."""
-
-    @property
-    def near(self) -> bool:
-        """Whether reading costs little."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes see what this one writes."""
-
-    def size(self, name: str) -> int | None:
-        """Bytes of a file; None where there is none."""
-
-    def is_file(self) -> bool:
-        """Whether the place is a file, and so no folder."""
-
-    def path(self, name: str) -> str:
-        """What messages call a file."""
 
 
 @final
@@ -285,9 +258,11 @@ class LocalFolder:
         return path
 
 
-def refused(path: Path, error: OSError) -> InputError:
+def refused(path: str | os.PathLike[str], error: Exception) -> InputError:
     """What is told where the system refuses to write."""
-    return InputError(f"{str(path)!r} cannot be written: {error.strerror or error}")
+    number = getattr(error, "errno", None)
+    reason = error if number is None else os.strerror(number)
+    return InputError(f"{str(path)!r} cannot be written: {reason}")
 
 
 @final
@@ -424,8 +399,10 @@ class SingleFile:
 
     def names(self, name: str = "") -> tuple[str, ...]:
         start = f"{name}/" if name else ""
-        found = [str(row[0]) for row in self._query("SELECT name FROM held")]
-        inner = {each[len(start) :].partition("/")[0] for each in found if each.startswith(start)}
+        stored = [str(row[0]) for row in self._query("SELECT name FROM held")]
+        inner = {
+            entry[len(start) :].partition("/")[0] for entry in stored if entry.startswith(start)
+        }
         return tuple(sorted(inner))
 
     def _query(self, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -477,18 +454,14 @@ def read_toml(path: Path, title: str) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_TOML + 1)
-        if len(content) > _MOST_TOML:
-            raise InputError(f"{title} must have at most {_MOST_TOML:,} bytes, got more")
-        text = content.decode("utf-8-sig")
+    except (OSError, ValueError) as error:  # a path with a NUL
+        raise InputError(f"{title} cannot be read: {getattr(error, 'strerror', error)}") from error
+    if len(content) > _MOST_TOML:
+        raise InputError(f"{title} must have at most {_MOST_TOML:,} bytes, got more")
+    try:
+        return parse_toml(content.decode("utf-8-sig"), title)
     except UnicodeDecodeError as error:
         raise InputError(f"{title} must be UTF-8 text: {error}") from error
-    except OSError as error:
-        raise InputError(f"{title} cannot be read: {error.strerror}") from error
-    except InputError:
-        raise
-    except ValueError as error:  # a path with a NUL
-        raise InputError(f"{title} cannot be read: {error}") from error
-    return parse_toml(text, title)
 
 
 def parse_toml(text: str, title: str) -> dict[str, Any]:
@@ -506,8 +479,8 @@ def parse_toml(text: str, title: str) -> dict[str, Any]:
 def _check_whole(value: Any) -> None:
     """Refuse whole numbers past the 64 bits that TOML has."""
     if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            _check_whole(each)
+        for member in value.values() if isinstance(value, dict) else value:
+            _check_whole(member)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
         digits = len(f"{abs(value)}")
         raise ValueError(f"whole numbers have at most 64 bits, got one of {digits} digits")

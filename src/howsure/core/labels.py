@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, IntArray, check_length, plain_array, shortened
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_length,
+    plain_array,
+    shortened,
+)
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 
@@ -56,20 +64,22 @@ class Categories:
         if array.dtype.kind != "O":
             labels, codes = np.unique(array, return_inverse=True)
             return cls(codes.astype(np.int64, copy=False), labels)
-        seen: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         codes = np.fromiter(
-            (seen.setdefault(item, len(seen)) for item in array.tolist()), np.int64, len(array)
+            (numbers.setdefault(item, len(numbers)) for item in array.tolist()),
+            np.int64,
+            len(array),
         )
-        return cls.from_codes(codes, _object_array(list(seen)))
+        return cls.from_codes(codes, _object_array(list(numbers)))
 
     @classmethod
     def from_codes(cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
         """Put codes of distinct labels into the form above: sorted, and used ones alone."""
         used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
         order = used[np.argsort(labels[used], kind="stable")]
-        place = np.zeros(len(labels), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        return cls(place[codes], labels[order])
+        new_code = np.zeros(len(labels), dtype=np.int64)
+        new_code[order] = np.arange(len(order))
+        return cls(new_code[codes], labels[order])
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -88,6 +98,68 @@ class Categories:
         return Categories.from_codes(self.codes[rows], self.labels)
 
 
+def is_numeric(values: npt.NDArray[Any]) -> bool:
+    """Whether an input counts as a number; all others are labels."""
+    return values.dtype.kind in "biuf"
+
+
+def rank_labels(
+    values: npt.NDArray[Any],
+    mass: npt.NDArray[Any] | None = None,
+    *,
+    later_first: bool = False,
+) -> tuple[list[str], npt.NDArray[Any]]:
+    """Distinct labels as text, the most frequent first, and how often each comes.
+
+    Labels that come equally often stand in their order, or, as scikit-learn ranks them, the later
+    first.
+
+    >>> rank_labels(np.array(["b", "a", "c", "c"]))
+    (['c', 'a', 'b'], array([2, 1, 1]))
+    """
+    distinct = Categories.checked(values.astype(str), "labels")
+    counts = np.bincount(distinct.codes, mass)
+    order = np.argsort(counts if later_first else -counts, kind="stable")
+    order = order[::-1] if later_first else order
+    return distinct.labels[order].tolist(), counts[order]
+
+
+def find_labels(texts: npt.NDArray[Any], labels: Sequence[str]) -> IntArray:
+    """The place of each text among labels; their number where it is none of them."""
+    places = {label: number for number, label in enumerate(labels)}
+    return np.array([places.get(text, len(labels)) for text in texts.tolist()], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """A column of numbers that an input becomes: its values, or whether it holds a label."""
+
+    name: str  # in words
+    label: str | None = None
+
+    @classmethod
+    def columns_of(
+        cls,
+        name: str,
+        values: npt.NDArray[Any],
+        most: int,
+        *,
+        mass: npt.NDArray[Any] | None = None,
+        both: bool = False,
+    ) -> list[Self]:
+        """Numbers as they are; of labels the most frequent ones; of two, unless both, the rarer."""
+        if is_numeric(values):
+            return [cls(name)]
+        labels, _ = rank_labels(values, mass)
+        chosen = labels[1:] if len(labels) == 2 and not both else labels[:most]
+        return [cls(f"{name}={label}", label) for label in chosen]
+
+    def read(self, values: npt.NDArray[Any]) -> FloatArray:
+        """The column of rows that hold these values of the input, shape (n,)."""
+        numbers = values if self.label is None else values.astype(str) == self.label
+        return numbers.astype(np.float64)
+
+
 def dense(codes: IntArray) -> IntArray:
     """Codes from 0 without gaps, in the order of these.
 
@@ -99,16 +171,16 @@ def dense(codes: IntArray) -> IntArray:
     return np.asarray((np.cumsum(np.bincount(codes) > 0) - 1)[codes])
 
 
-def joint(first: IntArray, *others: IntArray) -> IntArray:
+def joint(first: IntArray, *further: IntArray) -> IntArray:
     """One code from 0 for each combination of codes that occurs.
 
     >>> joint(np.array([0, 0, 1]), np.array([2, 5, 2]))
     array([0, 1, 2])
     """
-    whole = dense(first)
-    for each in others:
-        whole = dense(whole * (int(each.max()) + 1) + each)
-    return whole
+    crossed = dense(first)
+    for codes in further:
+        crossed = dense(crossed * (int(codes.max()) + 1) + codes)
+    return crossed
 
 
 def _object_array(items: list[Any]) -> npt.NDArray[Any]:

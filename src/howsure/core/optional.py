@@ -67,7 +67,7 @@ def exporting(
     Modules are those of the package, or of `base`; `rooms` gives submodules to be found too. Type
     checkers need the names as imports besides.
     """
-    home = {name: module for module, held in homes.items() for name in held.split()}
+    home = {name: module for module, exports in homes.items() for name in exports.split()}
 
     def find(name: str) -> Any:
         if name in home:

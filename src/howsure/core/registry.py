@@ -117,10 +117,10 @@ def nearest(name: str, known: Iterable[str], most: int = 3, cutoff: float = 0.5)
     (['MEDV'], ['y_true'])
     """
     plain: dict[str, list[str]] = {}
-    for each in known:
-        plain.setdefault(_bare(each), []).append(each)
-    found = difflib.get_close_matches(_bare(name), plain, n=most, cutoff=cutoff)
-    return [each for match in found for each in plain[match]][:most]
+    for candidate in known:
+        plain.setdefault(_bare(candidate), []).append(candidate)
+    matches = difflib.get_close_matches(_bare(name), plain, n=most, cutoff=cutoff)
+    return [candidate for match in matches for candidate in plain[match]][:most]
 
 
 def _bare(name: str) -> str:
@@ -165,15 +165,15 @@ def imported(target: str, argument: str) -> Any:
         raise NotImportedError(f"{argument} {target!r} is not loaded to look at what was run")
     _search_here()
     try:
-        found: Any = importlib.import_module(module)
-        for part in path.split("."):
-            if not hasattr(found, part):
-                near = nearest(part, dir(found))
+        target_object: Any = importlib.import_module(module)
+        for attribute in path.split("."):
+            if not hasattr(target_object, attribute):
+                near = nearest(attribute, dir(target_object))
                 hint = f"; near: {', '.join(near)}" if near else ""
                 raise InputError(
                     f"{argument} must be in {module!r}, got {path!r}{hint}{_taken(module)}"
                 )
-            found = getattr(found, part)
+            target_object = getattr(target_object, attribute)
     except HowsureError:
         raise
     except ImportError as error:
@@ -186,7 +186,7 @@ def imported(target: str, argument: str) -> Any:
             f"{argument} {target!r} cannot be imported, as module {module!r} fails: "
             f"{error_line(error)}"
         ) from error
-    return found
+    return target_object
 
 
 def _search_here() -> None:
@@ -202,10 +202,10 @@ def _search_here() -> None:
 def _taken(module: str) -> str:
     """Words for a module of the current folder whose name belongs to another."""
     used = getattr(sys.modules.get(module), "__file__", None) or "built in"
-    own = os.path.abspath(f"{module.replace('.', os.sep)}.py")
-    if not os.path.exists(own) or (os.path.exists(used) and os.path.samefile(own, used)):
+    file = os.path.abspath(f"{module.replace('.', os.sep)}.py")
+    if not os.path.exists(file) or (os.path.exists(used) and os.path.samefile(file, used)):
         return ""
-    return f"; {module!r} is {used}: give {own} another name"
+    return f"; {module!r} is {used}: give {file} another name"
 
 
 def attribute_of(target: str) -> Any:

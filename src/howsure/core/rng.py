@@ -48,8 +48,8 @@ def row_hashes(*columns: npt.ArrayLike) -> KeyArray:
     """Hash each row's content to 64 bits; equal rows have one hash."""
     state: KeyArray | None = None
     for column in columns:
-        given = np.asarray(column)
-        parts = given.reshape(len(given), -1)
+        values = np.asarray(column)
+        parts = values.reshape(len(values), -1)
         narrow = _bits(parts).T if parts.shape[1] <= _WIDE else [_folded(parts)]
         for bits in narrow:
             state = _mix(bits if state is None else state ^ (_mix(bits) + _GOLDEN))

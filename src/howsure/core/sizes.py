@@ -19,9 +19,9 @@ def as_bytes(size: str | int) -> int:
     >>> as_bytes("1.5 GB"), as_bytes("1GiB"), as_bytes(2048)
     (1500000000, 1073741824, 2048)
     """
-    found = None if isinstance(size, bool) else _SIZE.fullmatch(str(size))
-    if found is not None:
-        number, letter, binary = found[1], found[2].lower(), found[3]
+    match = None if isinstance(size, bool) else _SIZE.fullmatch(str(size))
+    if match is not None:
+        number, letter, binary = match[1], match[2].lower(), match[3]
         power = " kmgt".index(letter or " ")
         wanted = int(Fraction(number) * (1024 if binary else 1000) ** power)
         if wanted > 0 and (power or not binary):

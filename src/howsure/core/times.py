@@ -65,31 +65,33 @@ class Chronology:
     def once(self, name: str, make: Callable[[], T], *of: object) -> T:
         """What is made of these very objects, made once while few others are asked for."""
         key: tuple[str | int, ...] = (name, *map(id, of))
-        known = self.made.pop(key, None)
-        if known is None or any(old is not new for old, new in zip(known[0], of, strict=True)):
-            known = of, make()
+        remembered = self.made.pop(key, None)
+        if remembered is None or any(
+            old is not new for old, new in zip(remembered[0], of, strict=True)
+        ):
+            remembered = of, make()
         while len(self.made) >= _KEPT:
             self.made.pop(next(iter(self.made)))
-        self.made[key] = known
-        value: T = known[1]
+        self.made[key] = remembered
+        value: T = remembered[1]
         return value
 
     def ranks(self) -> tuple[IntArray, IntArray]:
         """The different times, rising, and which of them each row has."""
 
         def ranked() -> tuple[IntArray, IntArray]:
-            held, place = np.unique(self.times, return_inverse=True)
-            return held, place
+            distinct, rank = np.unique(self.times, return_inverse=True)
+            return distinct, rank
 
         return self.once("ranks", ranked)
 
     def take(self, rows: IntArray | BoolArray | slice) -> Chronology:
         """That of some of the rows; gaps between them only lower what one tells of the next."""
-        side, size, signal = (
-            None if x is None else x[rows] for x in (self.side, self.size, self.signal)
-        )
-        levels, series = (None if x is None else x[rows] for x in (self.levels, self.series))
-        return Chronology(self.times[rows], side, size, signal, levels, self.few, series)
+        columns: dict[str, Any] = {
+            name: None if (column := getattr(self, name)) is None else column[rows]
+            for name in ("side", "size", "signal", "levels", "series")
+        }
+        return Chronology(self.times[rows], few=self.few, **columns)
 
     def hiding(self, signal: FloatArray | None) -> Chronology:
         """The same for a score that hides the memory of a signal."""
@@ -100,11 +102,11 @@ class Chronology:
 
         Missing times count, as they would shift the seasons, unless most of them are missing.
         """
-        held, place = self.ranks()
-        span = int(held[-1] - held[0]) + 1
-        if span > _GAPS * len(held):
-            return place, len(held)
-        return self.once("places", lambda: held[place] - held[0]), span
+        distinct, rank = self.ranks()
+        span = int(distinct[-1] - distinct[0]) + 1
+        if span > _GAPS * len(distinct):
+            return rank, len(distinct)
+        return self.once("places", lambda: distinct[rank] - distinct[0]), span
 
     def numbers(
         self, values: FloatArray, mass: FloatArray | None
@@ -113,21 +115,21 @@ class Chronology:
 
         What levels differ by is taken away. Beside it what rows of known series add to these.
         """
-        place, count = self.places()
+        time, count = self.places()
         w = np.ones(len(values)) if mass is None else mass
         if self.levels is not None:
             values = less_means(values, self.levels, w)
         added = w * values * (count / float(w.sum()))
-        sums = np.bincount(place, added, count).astype(np.float64)
+        sums = np.bincount(time, added, count).astype(np.float64)
         return sums, None if self.series is None else self._panel(self.series, added, sums)
 
     def _panel(self, named: IntArray, added: FloatArray, sums: FloatArray) -> Panel | None:
         """Rows less the mean of their time; None where most times have one row."""
-        place, count = self.places()
+        time, count = self.places()
 
         def found() -> tuple[IntArray, IntArray, IntArray, IntArray]:
             """The cell of each row; of each cell its series and time; how many a time has."""
-            cells, code = np.unique(named * count + place, return_inverse=True)
+            cells, code = np.unique(named * count + time, return_inverse=True)
             series, when = np.divmod(cells, count)
             return (
                 code,
@@ -142,11 +144,13 @@ class Chronology:
         if freedom < _FEWEST_BESIDE:
             return None
         cells = np.bincount(code, added)
-        beside = there[when]
-        rest = cells - (sums / np.maximum(there, 1))[when]
-        rest *= np.sqrt(beside / np.maximum(beside - 1, 1))
-        apart = np.bincount(series * count + when, rest, size * count).astype(np.float64)
-        return Panel(apart.reshape(size, count), freedom, float(len(cells)), float(cells @ cells))
+        rows_at_time = there[when]
+        deviations = cells - (sums / np.maximum(there, 1))[when]
+        deviations *= np.sqrt(rows_at_time / np.maximum(rows_at_time - 1, 1))
+        by_series = np.bincount(series * count + when, deviations, size * count).astype(np.float64)
+        return Panel(
+            by_series.reshape(size, count), freedom, float(len(cells)), float(cells @ cells)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,23 +207,23 @@ def slots(times: npt.NDArray[Any]) -> IntArray:
     >>> slots(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]"))
     array([0, 1, 2])
     """
-    held, place = np.unique(times, return_inverse=True)
-    ranks: IntArray = np.asarray(place, dtype=np.int64)
-    if len(held) < 2 or held.dtype.kind not in "iufM":
+    distinct, rank = np.unique(times, return_inverse=True)
+    ranks: IntArray = np.asarray(rank, dtype=np.int64)
+    if len(distinct) < 2 or distinct.dtype.kind not in "iufM":
         return ranks
-    steps = np.diff(held)
-    if held.dtype.kind == "M":
-        months = held.astype("datetime64[M]")
-        apart = np.diff(held.astype("datetime64[D]")) >= _MONTH
-        if (months[1:] != months[:-1]).all() and apart.all():
-            held, steps = months, np.diff(months)  # which are of 28 to 31 days
-    if held.dtype.kind == "f":
+    steps = np.diff(distinct)
+    if distinct.dtype.kind == "M":
+        months = distinct.astype("datetime64[M]")
+        month_long = np.diff(distinct.astype("datetime64[D]")) >= _MONTH
+        if (months[1:] != months[:-1]).all() and month_long.all():
+            distinct, steps = months, np.diff(months)  # which are of 28 to 31 days
+    if distinct.dtype.kind == "f":
         counts = steps / steps.min()
         near = np.abs(counts - np.round(counts)).max() < _OFF_GRID
-        if not near or not counts.sum() < _GAPS * len(held):
+        if not near or not counts.sum() < _GAPS * len(distinct):
             return ranks
         gaps = np.round(counts).astype(np.int64)
     else:
-        whole = steps.astype(np.int64)
-        gaps = whole // np.gcd.reduce(whole)
-    return np.append(0, np.cumsum(gaps))[place]
+        units = steps.astype(np.int64)
+        gaps = units // np.gcd.reduce(units)
+    return np.append(0, np.cumsum(gaps))[rank]

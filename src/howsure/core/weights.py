@@ -72,6 +72,11 @@ class Weights:
         shares = self.values / self.values.max()
         return float(shares.sum()) ** 2 / float(np.square(shares).sum())
 
+    @property
+    def multiplicities(self) -> FloatArray:
+        """How often each row counts, summing to the rows that count."""
+        return self.values * (self.effective_n / self.total)
+
     def take(self, rows: npt.NDArray[Any]) -> Weights:
         """Weights of the rows chosen by an index or a mask."""
         return Weights(self.values[rows], self.kind)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, final
+from typing import Any, BinaryIO, Final, NoReturn, final
 from uuid import uuid4
 
 from howsure._version import __version__
@@ -111,8 +111,8 @@ def serve() -> NoReturn:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_receive, args=(calls, given), daemon=True).start()
+    inbox: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_receive, args=(calls, inbox), daemon=True).start()
     last = 0.0
 
     def say(kind: str, word: Any = None) -> None:
@@ -126,7 +126,7 @@ def serve() -> NoReturn:
             say("step", stage)
 
     while True:
-        packed = given.get()
+        packed = inbox.get()
         say("begun")
         try:
             function, arguments = pickle.loads(packed)
@@ -138,11 +138,11 @@ def serve() -> NoReturn:
             say("error", kind(error if kind is type(error) else error_line(error)))
 
 
-def _receive(calls: BinaryIO, given: SimpleQueue[bytes]) -> None:
+def _receive(calls: BinaryIO, inbox: SimpleQueue[bytes]) -> None:
     """Take calls; when the parent is gone, end this process and all that it has started."""
     try:
         while True:
-            given.put(pickle.load(calls))
+            inbox.put(pickle.load(calls))
     finally:
         if sys.platform != "win32":
             os.killpg(0, signal.SIGKILL)
@@ -204,14 +204,6 @@ class Crew(ABC):
         """Let go of all that is not done."""
 
 
-class _WaitingCall(NamedTuple):
-    """A call that was handed in."""
-
-    key: Any
-    function: Callable[..., Any]
-    given: tuple[Any, ...]
-
-
 @final
 class Processes(Crew):
     """Processes of this machine; they start when there is work, and stay until `close`.
@@ -223,7 +215,7 @@ class Processes(Crew):
     def __init__(self, jobs: int = 1, limit: float | None = None) -> None:
         self._jobs, self._limit = jobs, limit
         self._words: SimpleQueue[tuple[_Heard, str, Any]] = SimpleQueue()
-        self._waiting = deque[_WaitingCall]()
+        self._waiting = deque[tuple[Any, Callable[..., Any], tuple[Any, ...]]]()  # by key
         self._idle: list[_Heard] = []
         self._at_work: dict[_Heard, Any] = {}
         self._lock = threading.Lock()  # a process that is done takes the next call at once
@@ -235,7 +227,7 @@ class Processes(Crew):
 
     def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
         with self._lock:
-            self._waiting.append(_WaitingCall(key, function, given))
+            self._waiting.append((key, function, given))
         self._begin()
 
     def next(self, seconds: float) -> tuple[Any, Any] | None:
@@ -288,10 +280,10 @@ class Processes(Crew):
         with self._lock:
             while self._waiting and len(self._at_work) < self._jobs and not self._closed:
                 child = self._idle.pop() if self._idle else _Heard(self, self._words, self._jobs)
-                key, function, given = self._waiting.popleft()
+                key, function, arguments = self._waiting.popleft()
                 self._at_work[child] = key
                 child.deadline = None
-                child.send(function, *given)
+                child.send(function, *arguments)
 
     def _overdue(self) -> tuple[Any, LostWorker] | None:
         """The first call whose time is up, or whose process died and left its pipe to another."""

@@ -19,7 +19,7 @@ from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
-    from howsure.core.layouts import Layout
+    from howsure.core.records import Layout
     from howsure.engine.finding import FindingQuestion
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View

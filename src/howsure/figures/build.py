@@ -15,10 +15,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError, attempt
-from howsure.core.formats import level, listed
-from howsure.core.layouts import Layout
-from howsure.core.records import Curve, Table
-from howsure.core.text import distinct, headed, one_line
+from howsure.core.formats import distinct, headed, level, listed, one_line
+from howsure.core.records import Curve, Layout, Table
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure.figures.groups import groups_figure
 from howsure.figures.intervals import interval_figures

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.formats import one_line
 from howsure.core.records import Table
-from howsure.core.text import one_line
 
 
 def number(table: Table, name: str) -> FloatArray | None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.layouts import Axis as Axis
-from howsure.core.layouts import AxisKind as AxisKind
-from howsure.core.layouts import Mark as Mark
+from howsure.core.records import Axis as Axis
+from howsure.core.records import AxisKind as AxisKind
+from howsure.core.records import Mark as Mark
 
 REFERENCE = -1
 """Colour index of what the data are judged against, drawn in a neutral grey."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from howsure.core.layouts import Axis, Layout
+from howsure.core.records import Axis, Layout
 from howsure.engine.catalogue import every_topic
 
 INTERVALS_ORDER = -1

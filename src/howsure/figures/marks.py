@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from howsure.core.formats import distinct, one_line
 from howsure.core.records import Table
-from howsure.core.text import distinct, one_line
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import Layer, Mark
 from howsure.figures.palette import SERIES_LIMIT, VEGA_SHAPES

@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 
 from howsure.core import formats
-from howsure.core.formats import listed
+from howsure.core.formats import distinct, listed, one_line
 from howsure.core.records import Table
-from howsure.core.text import distinct, one_line
 from howsure.figures.columns import number, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
 from howsure.figures.layouts import layout_of

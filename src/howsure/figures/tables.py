@@ -9,8 +9,8 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.formats import distinct, one_line
 from howsure.core.records import Direction, Table
-from howsure.core.text import distinct, one_line
 from howsure.engine.catalogue import comparing_scores
 from howsure.figures.columns import number, of_model, texts
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark

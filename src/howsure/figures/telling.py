@@ -8,7 +8,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.layouts import Layout
+from howsure.core.records import Layout
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 
 MOST_TOLD = 4

@@ -10,7 +10,7 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
-from howsure.core.text import CountedNote
+from howsure.core.formats import CountedNote
 from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.classes import label_sets
 from howsure.inputs.source import counted, quoted

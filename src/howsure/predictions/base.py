@@ -196,16 +196,16 @@ def stated_levels(levels: npt.ArrayLike) -> FloatArray:
     >>> stated_levels([0, 0.5])
     array([0. , 0.5])
     """
-    given = as_vector(levels, "levels", scalar=True)
-    inner = given[(given != 0) & (given != 1)]
+    stated = as_vector(levels, "levels", scalar=True)
+    inner = stated[(stated != 0) & (stated != 1)]
     if len(inner):
         wanted_levels(inner)
-    elif len(given):
+    elif len(stated):
         raise InputError(
             "levels must hold one strictly between 0 and 1, as those at 0 and 1 are bounds, got "
-            f"{given.tolist()}"
+            f"{stated.tolist()}"
         )
-    return given
+    return stated
 
 
 def interpolated(
@@ -252,7 +252,7 @@ def listed_numbers(values: Sequence[float]) -> str:
     >>> listed_numbers([0.05, 0.5, 0.95]), listed_numbers([k / 100 for k in range(1, 100)])
     ('0.05, 0.5, 0.95', '0.01, 0.02, …, 0.99 (99)')
     """
-    told = [f"{value:g}" for value in values]
-    if len(told) < 10:
-        return ", ".join(told)
-    return f"{told[0]}, {told[1]}, …, {told[-1]} ({len(told):,})"
+    texts = [f"{value:g}" for value in values]
+    if len(texts) < 10:
+        return ", ".join(texts)
+    return f"{texts[0]}, {texts[1]}, …, {texts[-1]} ({len(texts):,})"

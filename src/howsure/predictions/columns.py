@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.labels import Categories
 from howsure.predictions.base import Prediction
 from howsure.predictions.distribution import Distribution
 from howsure.predictions.evalset import EvalSet
@@ -89,16 +90,11 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
     if evalset.weights is not None:
         kind = "" if evalset.weights.kind == "frequency" else "importance_"
         yield f"{kind}weight", evalset.weights.values
-    if evalset.cluster is not None:
-        yield "cluster", evalset.cluster.values()
-    if evalset.time is not None:
-        yield "time", evalset.time
-    if evalset.horizon is not None:
-        yield "horizon", evalset.horizon
-    if evalset.series is not None:
-        yield "series", evalset.series.values()
-    if evalset.rows is not None:
-        yield "row", evalset.rows
+    for name in ("cluster", "time", "horizon", "series", "rows"):
+        values = getattr(evalset, name)
+        if values is not None:
+            values = values.values() if isinstance(values, Categories) else values
+            yield name.removesuffix("s") if name == "rows" else name, values
     for name, group in evalset.groups.items():
         yield name, group.values()
     yield from evalset.features.items()
@@ -147,10 +143,10 @@ def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
 
 def written_set(members: npt.NDArray[np.bool_], labels: Sequence[str]) -> str:
     """A set as one cell: ``cat|dog``; a list in JSON where a label holds a mark."""
-    held = [labels[place] for place in np.flatnonzero(members).tolist()]
+    chosen = [labels[column] for column in np.flatnonzero(members).tolist()]
     if any(_ODD.search(label) for label in labels):
-        return json.dumps(held, ensure_ascii=False)
-    return "|".join(held) if held else "{}"
+        return json.dumps(chosen, ensure_ascii=False)
+    return "|".join(chosen) if chosen else "{}"
 
 
 def _numbered(prefix: str, table: npt.NDArray[np.float64]) -> Iterator[tuple[str, Column]]:
@@ -168,5 +164,5 @@ def _digits(number: float) -> str:
     return np.format_float_positional(round(number, 10), trim="-")
 
 
-def _same(one: Column, other: Column) -> bool:
-    return one.shape == other.shape and bool(np.all(one == other))
+def _same(first: Column, other: Column) -> bool:
+    return first.shape == other.shape and bool(np.all(first == other))

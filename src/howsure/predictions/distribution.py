@@ -1,4 +1,4 @@
-"""A law for each row."""
+"""A law for each row, mixtures of several, and families of laws by their names."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, check_length
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_length
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
-from howsure.predictions.families import law_named, law_of_scipy
-from howsure.predictions.laws import Law, NormalLaw, Parameters
+from howsure.predictions.counts.family import COUNT_FAMILIES, CountFamily
+from howsure.predictions.laws import Law, NormalLaw, Parameters, ScipyLaw, StudentLaw
+from howsure.predictions.mixtures import MixtureLaw
 
 
 @final
@@ -59,7 +60,7 @@ class Distribution(Prediction):
         family = law_named(law) if isinstance(law, str) else law
         if not isinstance(family, Law):
             raise InputError(f"law must be a family of distributions or its name, got {law!r}")
-        given = {
+        numbers = {
             name: as_vector(
                 value,
                 f"{family.name} parameter {name}",
@@ -68,21 +69,21 @@ class Distribution(Prediction):
             )
             for name, value in parameters.items()
         }
-        unknown = sorted(set(given) - set(family.parameters))
+        unknown = sorted(set(numbers) - set(family.parameters))
         if unknown:
             raise InputError(
                 f"parameters of {family.name} must be among {', '.join(family.parameters)}, "
                 f"got {', '.join(unknown)}"
             )
-        length = max((len(value) for value in given.values()), default=1) if n is None else n
+        length = max((len(value) for value in numbers.values()), default=1) if n is None else n
         if length < 1:
             raise InputError(f"n must be at least 1, got {n}")
         defaults = {"loc": 0.0, "scale": 1.0}
         checked: dict[str, FloatArray] = {}
         for name in family.parameters:
-            if name not in given and name not in defaults:
+            if name not in numbers and name not in defaults:
                 raise InputError(f"parameters of {family.name} must hold {name}, got none")
-            value = given.get(name, np.atleast_1d(defaults.get(name, np.nan)))
+            value = numbers.get(name, np.atleast_1d(defaults.get(name, np.nan)))
             value = np.full(length, value) if value.shape == (1,) else value
             check_length(value, f"{family.name} parameter {name}", length)
             checked[name] = value
@@ -216,3 +217,114 @@ def _range(values: FloatArray) -> str:
     """The least and the greatest of some numbers."""
     low, high = f"{values.min():.3g}", f"{values.max():.3g}"
     return low if low == high else f"{low} to {high}"
+
+
+# ---- several beliefs as one: their mixture -------------------------------------------------------
+
+
+def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = None) -> Distribution:
+    """The mixture of several distributions of the same rows, such as those of an ensemble.
+
+    Parts that are mixtures themselves are taken apart: the outcome is one mixture of plain laws.
+
+    Parameters
+    ----------
+    beliefs : sequence of Distribution
+        k distributions of n rows each, all discrete or none. One alone comes back as it is.
+    weights : array-like of shape (k,) or (n, k), optional
+        Probabilities of the parts; equal if omitted.
+
+    Returns
+    -------
+    Distribution
+
+    Raises
+    ------
+    InputError
+        If there is none, numbers of rows differ, kinds differ, or weights are no probabilities.
+
+    Examples
+    --------
+    >>> both = mixture([Distribution.normal([0.0], [1.0]), Distribution.normal([4.0], [1.0])])
+    >>> both.law.name, both.point(), both.quantile([0.5])
+    ('norm+norm', array([2.]), array([[2.]]))
+    """
+    if not beliefs:
+        raise InputError("beliefs must hold at least one distribution, got none")
+    count, n = len(beliefs), beliefs[0].n
+    if any(belief.n != n for belief in beliefs):
+        raise InputError(f"beliefs must have one number of rows, got {[b.n for b in beliefs]}")
+    shares = np.full((n, count), 1.0 / count)
+    if weights is not None:
+        stated = np.asarray(weights)
+        table = np.broadcast_to(stated, (n, *stated.shape)) if stated.ndim == 1 else stated
+        shares = as_matrix(table, "weights", length=n, columns=count)
+    if count == 1:
+        return beliefs[0]
+    parameters: dict[str, FloatArray] = {}
+    laws: list[Law] = []
+    for belief, share in zip(beliefs, shares.T, strict=True):
+        family, components = belief.law, [(belief.law, np.ones(belief.n), belief.parameters)]
+        if isinstance(family, MixtureLaw):  # a mixture of mixtures is one mixture
+            components = family.split(belief.parameters)
+        for law, weight, numbers in components:
+            laws.append(law)
+            parameters[f"weight_{len(laws)}"] = share * weight
+            parameters |= {f"{name}_{len(laws)}": column for name, column in numbers.items()}
+    return Distribution(MixtureLaw(laws), parameters)
+
+
+# ---- families of laws by their names -------------------------------------------------------------
+
+
+def law_named(name: str) -> Law:
+    """The family of this name.
+
+    Parameters
+    ----------
+    name : str
+        ``poisson``, ``negative_binomial`` or ``double_poisson`` (see `CountFamily`), or a name
+        of ``scipy.stats``, such as ``norm``, ``t`` or ``nbinom``. Several
+        with plus signs between them are a mixture: ``norm+norm`` (see `MixtureLaw`).
+
+    Returns
+    -------
+    Law
+
+    Raises
+    ------
+    InputError
+        If there is no such family.
+
+    Examples
+    --------
+    >>> law_named("norm").parameters
+    ('loc', 'scale')
+    >>> law_named("nbinom").parameters
+    ('n', 'p', 'loc')
+    >>> law_named("negative_binomial").parameters
+    ('mu', 'dispersion')
+    """
+    if "+" in name:
+        return MixtureLaw([law_named(family) for family in name.split("+")])
+    if name in ("norm", "normal", "gaussian"):
+        return NormalLaw()
+    if name == "t":
+        return StudentLaw()
+    return CountFamily(name) if name in COUNT_FAMILIES else ScipyLaw(name)
+
+
+def law_of_scipy(family: Any) -> Law:
+    """The family that answers for a distribution object of ``scipy.stats``.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> type(law_of_scipy(stats.norm)).__name__, type(law_of_scipy(stats.gamma)).__name__
+    ('NormalLaw', 'ScipyLaw')
+    """
+    if family.name == "norm":
+        return NormalLaw()
+    if family.name == "t":
+        return StudentLaw()
+    return CountFamily("poisson") if family.name == "poisson" else ScipyLaw(family)

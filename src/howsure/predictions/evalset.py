@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from howsure.predictions.base import Prediction, Rows
 LARGEST = 1e100
 
 Labels = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 @final
@@ -132,14 +133,14 @@ class EvalSet:
         """
         truth = as_vector(y, "y")
         n = len(truth)
-        held = (beliefs,) if isinstance(beliefs, Prediction) else tuple(beliefs)
-        for belief in held:
+        predictions = (beliefs,) if isinstance(beliefs, Prediction) else tuple(beliefs)
+        for belief in predictions:
             if not isinstance(belief, Prediction):
                 raise InputError(f"beliefs must be predictions, got {type(belief).__name__}")
-        kinds = [belief.kind for belief in held]
+        kinds = [belief.kind for belief in predictions]
         if len(set(kinds)) < len(kinds):
             raise InputError(f"beliefs must be of different kinds, got {', '.join(kinds)}")
-        for belief in held:
+        for belief in predictions:
             if belief.n != n:
                 shape = next((array.shape for array in belief.numbers().values()), (belief.n,))
                 turned = shape[1:] == (n,)
@@ -150,7 +151,7 @@ class EvalSet:
                     + (": give Samples(samples.T)" if turned and belief.kind == "samples" else "")
                 )
             belief.check_outcomes(truth)
-        if not held and point is None:
+        if not predictions and point is None:
             raise InputError(
                 "a prediction is needed, such as intervals or a point forecast, got none"
             )
@@ -158,54 +159,53 @@ class EvalSet:
             weights = Weights.checked(weights, weights_kind, length=n)
         if weights is not None and len(weights.values) != n:
             raise InputError(f"weights must have {n} rows, got {len(weights.values)}")
-        forecast = None if point is None else as_vector(point, "point", length=n)
-        _check_sizes({"y": truth, "point": forecast}, held)
-        times = None if time is None else as_labels(time, "time", length=n)
-        ahead = None if horizon is None else as_vector(horizon, "horizon", length=n)
-        if cutoff is not None:
-            known = as_labels(cutoff, "cutoff", length=n)
-            if ahead is None and times is not None:
-                ahead = steps_between(known, times)
-            times = known if times is None else times
-        made = cls(
+
+        def fitted(check: Callable[..., T], value: Any, name: str) -> T | None:
+            return None if value is None else check(value, name, length=n)
+
+        forecast = fitted(as_vector, point, "point")
+        _check_sizes({"y": truth, "point": forecast}, predictions)
+        times, starts = fitted(as_labels, time, "time"), fitted(as_labels, cutoff, "cutoff")
+        ahead = fitted(as_vector, horizon, "horizon")
+        if ahead is None and starts is not None and times is not None:
+            ahead = steps_between(starts, times)
+        checked = cls(
             y=truth,
-            beliefs=held,
+            beliefs=predictions,
             point=forecast,
-            uncertainty=None
-            if uncertainty is None
-            else as_vector(uncertainty, "uncertainty", length=n),
+            uncertainty=fitted(as_vector, uncertainty, "uncertainty"),
             features={
                 name: _as_feature(value, f"feature {name!r}", n)
                 for name, value in (features or {}).items()
             },
-            embedding=None if embedding is None else as_matrix(embedding, "embedding", length=n),
+            embedding=fitted(as_matrix, embedding, "embedding"),
             groups={
                 name: Categories.checked(value, f"group {name!r}", length=n)
                 for name, value in (groups or {}).items()
             },
             weights=weights,
-            cluster=None if cluster is None else Categories.checked(cluster, "cluster", length=n),
-            time=times,
+            cluster=fitted(Categories.checked, cluster, "cluster"),
+            time=starts if times is None else times,
             horizon=ahead,
-            series=None if series is None else Categories.checked(series, "series", length=n),
-            rows=None if rows is None else as_labels(rows, "rows", length=n),
+            series=fitted(Categories.checked, series, "series"),
+            rows=fitted(as_labels, rows, "rows"),
             model=model,
             ease=ease,
         )
         if weights is not None and not weights.values.all():
-            return made.take(np.flatnonzero(weights.values))
-        return made
+            return checked.take(np.flatnonzero(weights.values))
+        return checked
 
     def __repr__(self) -> str:
-        told = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
-        beside = (
+        shown = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
+        optional = (
             *("point", "uncertainty", "embedding", "weights"),
             *("cluster", "time", "horizon", "series", "rows"),
         )
-        told += [f"features={brief(list(self.features))}"] if self.features else []
-        told += [f"groups={brief(list(self.groups))}"] if self.groups else []
-        held = [name for name in beside if getattr(self, name) is not None]
-        return within_lines("EvalSet", told + ([f"with {', '.join(held)}"] if held else []))
+        shown += [f"features={brief(list(self.features))}"] if self.features else []
+        shown += [f"groups={brief(list(self.groups))}"] if self.groups else []
+        present = [name for name in optional if getattr(self, name) is not None]
+        return within_lines("EvalSet", shown + ([f"with {', '.join(present)}"] if present else []))
 
     @property
     def n(self) -> int:
@@ -220,11 +220,7 @@ class EvalSet:
     @property
     def multiplicities(self) -> FloatArray | None:
         """Weights that sum to the rows that count: frequencies, or shares of Kish's n."""
-        if self.weights is None:
-            return None
-        if self.weights.kind == "frequency":
-            return self.weights.values
-        return self.weights.values * (self.weights.effective_n / self.weights.total)
+        return None if self.weights is None else self.weights.multiplicities
 
     @property
     def units(self) -> Units:
@@ -247,42 +243,41 @@ class EvalSet:
 
     def take(self, rows: Rows) -> Self:
         """The rows chosen by an index or a mask, with all that belongs to them."""
-        names, y = self.row_names(), self.y[rows]
-        return type(self)(
-            y=y,
-            beliefs=tuple(belief.take(rows) for belief in self.beliefs),
-            point=None if self.point is None else self.point[rows],
-            uncertainty=None if self.uncertainty is None else self.uncertainty[rows],
-            features={name: value[rows] for name, value in self.features.items()},
-            embedding=None if self.embedding is None else self.embedding[rows],
-            groups={name: value.take(rows) for name, value in self.groups.items()},
-            weights=None if self.weights is None else self.weights.take(rows),
-            cluster=None if self.cluster is None else self.cluster.take(rows),
-            time=None if self.time is None else self.time[rows],
-            horizon=None if self.horizon is None else self.horizon[rows],
-            series=None if self.series is None else self.series.take(rows),
-            rows=names[rows],
-            model=self.model,
-            ease=self.ease,
-            share=self.share,
-            chronology=None if self.chronology is None else self.chronology.take(rows),
-            fewest=self.fewest,
-            baselines=tuple(baseline.take(rows) for baseline in self.baselines),
-            without_y=self._without_y_of(len(y)),
-        )
+        y = self.y[rows]
+        chosen = {name: _rows_of(getattr(self, name), rows) for name in _BY_ROW}
+        names, further = self.row_names()[rows], self._without_y_of(len(y))
+        return replace(self, y=y, rows=names, without_y=further, **chosen)
 
     def _without_y_of(self, rows: int) -> EvalSet | None:
         """As large a share of the rows without y as so many are of all others."""
-        rest = self.without_y
-        if rest is None or rows >= self.n:
-            return rest
-        order = np.argsort(row_hashes(rest.y, *_beliefs(rest)), kind="stable")
-        few = round(rest.n * rows / self.n)
-        return rest.take(order[:few]) if few else None
+        further = self.without_y
+        if further is None or rows >= self.n:
+            return further
+        order = np.argsort(row_hashes(further.y, *_beliefs(further)), kind="stable")
+        few = round(further.n * rows / self.n)
+        return further.take(order[:few]) if few else None
 
     def row_names(self) -> Labels:
         """Names of the rows."""
         return self.rows if self.rows is not None else np.arange(self.n)
+
+
+_BY_ROW: Final = (
+    *("beliefs", "point", "uncertainty", "features", "embedding", "groups", "weights", "cluster"),
+    *("time", "horizon", "series", "chronology", "baselines"),
+)
+"""Fields that hold something of every row, beside y and the rows' names."""
+
+
+def _rows_of(value: Any, rows: Rows) -> Any:
+    """What a field holds, of some rows."""
+    if value is None or isinstance(value, np.ndarray):
+        return value if value is None else value[rows]
+    if isinstance(value, Mapping):
+        return {name: _rows_of(column, rows) for name, column in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_rows_of(member, rows) for member in value)
+    return value.take(rows)
 
 
 def _as_feature(value: npt.ArrayLike, name: str, n: int) -> Labels:
@@ -354,8 +349,8 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     keys = [shared]
     if evalsets[0].embedding is not None:  # an encoder's last digits may depend on the order
         keys.append(row_hashes(evalsets[0].embedding))
-    ranked = sorted(evalsets, key=lambda held: held.model)
-    keys += [row_hashes(held.y, *_beliefs(held)) for held in ranked]
+    ranked = sorted(evalsets, key=lambda evalset: evalset.model)
+    keys += [row_hashes(evalset.y, *_beliefs(evalset)) for evalset in ranked]
     if evalsets[0].rows is not None:
         keys.append(_numeric(evalsets[0].rows))
     return np.lexsort(keys[::-1])
@@ -380,7 +375,7 @@ def _shared_content(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
 
 def _beliefs(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
     """What one model says of the rows, as numbers."""
-    yield from (each for each in (evalset.point, evalset.uncertainty) if each is not None)
+    yield from (column for column in (evalset.point, evalset.uncertainty) if column is not None)
     for belief in sorted(evalset.beliefs, key=lambda belief: belief.kind):
         yield from belief.numbers().values()
 
@@ -392,9 +387,9 @@ def _numeric(values: Labels) -> npt.NDArray[Any]:
     return np.asarray(Categories.checked(values, "labels").codes)
 
 
-def _check_sizes(own: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:
+def _check_sizes(outcomes: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:
     """Refuse finite numbers so large that sums of their squares would overflow."""
-    columns = dict(own)
+    columns = dict(outcomes)
     for belief in beliefs:
         columns |= {f"{belief.kind}: {name}": value for name, value in belief.numbers().items()}
     for name, values in columns.items():
@@ -433,8 +428,8 @@ def series_of(evalset: EvalSet, times: IntArray) -> IntArray | None:
         stated = evalset.series is not None or apart(evalset.cluster.codes)
         codes = evalset.cluster.codes if evalset.series is None else evalset.series.codes
         levels = {
-            int(each.max())
-            for each in (codes, evalset.cluster.codes, joint(codes, evalset.cluster.codes))
+            int(labels.max())
+            for labels in (codes, evalset.cluster.codes, joint(codes, evalset.cluster.codes))
         }
         return codes if stated and len(levels) == 1 and count >= FEWEST_TIMES else None
     if evalset.series is not None:

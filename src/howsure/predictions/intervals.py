@@ -90,18 +90,18 @@ class Intervals(Prediction):
                     f"coverage must be given for {low.shape[1]} columns of intervals, got none"
                 )
         else:
-            given = as_vector(coverage, "coverage", scalar=True)
-            if len(given) != low.shape[1]:
+            stated = as_vector(coverage, "coverage", scalar=True)
+            if len(stated) != low.shape[1]:
                 raise InputError(
-                    f"coverage must hold one number a column ({low.shape[1]}), got {len(given)}"
+                    f"coverage must hold one number a column ({low.shape[1]}), got {len(stated)}"
                 )
-            if ((given <= 0) | (given >= 1)).any() or len(set(given.tolist())) < len(given):
+            if ((stated <= 0) | (stated >= 1)).any() or len(set(stated.tolist())) < len(stated):
                 raise InputError(
                     "coverage must hold distinct numbers strictly between 0 and 1, "
-                    f"got {given.tolist()}{in_percent(given)}"
+                    f"got {stated.tolist()}{in_percent(stated)}"
                 )
-            order = np.argsort(given)
-            values = tuple(float(c) for c in given[order])
+            order = np.argsort(stated)
+            values = tuple(float(c) for c in stated[order])
         object.__setattr__(self, "lower", np.ascontiguousarray(low[:, order].T).T)
         object.__setattr__(self, "upper", np.ascontiguousarray(high[:, order].T).T)
         object.__setattr__(self, "coverages", values)
@@ -127,8 +127,8 @@ class Intervals(Prediction):
 
     def described(self) -> str:
         """What it is, in words."""
-        known = " and ".join(percent(c) for c in self.coverages)
-        return f"intervals at {known}" if known else "intervals of unknown coverage"
+        shares = " and ".join(percent(c) for c in self.coverages)
+        return f"intervals at {shares}" if shares else "intervals of unknown coverage"
 
     def numbers(self) -> Mapping[str, FloatArray]:
         """The numbers that the prediction holds, by name."""
@@ -145,8 +145,8 @@ class Intervals(Prediction):
         distances = np.abs(np.asarray(self.coverages) - check_fraction(coverage, "coverage"))
         column = int(np.argmin(distances))
         if distances[column] > 1e-9:
-            given = ", ".join(f"{c:g}" for c in self.coverages)
-            raise UnanswerableError(f"intervals were given at coverage {given}, not {coverage:g}")
+            stated = ", ".join(f"{c:g}" for c in self.coverages)
+            raise UnanswerableError(f"intervals were given at coverage {stated}, not {coverage:g}")
         return self.lower[:, column], self.upper[:, column]
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
@@ -157,9 +157,9 @@ class Intervals(Prediction):
         ends = self.interval(coverage)
         shares: list[FloatArray | float] = [(1.0 - coverage) / 2.0] * 2
         infinite = [np.isinf(end) for end in ends]
-        if any(each.any() for each in infinite):
-            one = np.where(infinite[0] ^ infinite[1], 1.0 - coverage, (1.0 - coverage) / 2.0)
-            shares = [np.where(each, 0.0, one) for each in infinite]
+        if any(unbounded.any() for unbounded in infinite):
+            miss_rate = np.where(infinite[0] ^ infinite[1], 1.0 - coverage, (1.0 - coverage) / 2.0)
+            shares = [np.where(unbounded, 0.0, miss_rate) for unbounded in infinite]
         below, above = (_range_of(tail, y == end) for tail, end in zip(shares, ends, strict=True))
         return below, above
 

@@ -120,9 +120,9 @@ class LabelSets(Prediction):
         rising = np.take_along_axis(stated, order, axis=1)
         before = np.cumsum(rising, axis=1) - rising
         fewest = np.where(before < share - 1e-12, rising, np.inf).min(axis=1, initial=np.inf)
-        made = cls(stated >= fewest[:, None], share, stated, labels)
-        object.__setattr__(made, "own", True)
-        return made
+        sets = cls(stated >= fewest[:, None], share, stated, labels)
+        object.__setattr__(sets, "own", True)
+        return sets
 
     def _shown_fields(self) -> list[str]:
         return [f"classes={self.members.shape[1]:,}", f"coverage={self.coverage:g}"]
@@ -181,8 +181,8 @@ class LabelSets(Prediction):
         """Probability with which each set claims to hold the class, shape (n,)."""
         if not self.own or self.probabilities is None:
             return np.full(self.n, self.coverage)
-        held = np.where(self.members, self.probabilities, 0.0).sum(axis=1)
-        return np.asarray(np.minimum(held / self.probabilities.sum(axis=1), 1.0))
+        covered = np.where(self.members, self.probabilities, 0.0).sum(axis=1)
+        return np.asarray(np.minimum(covered / self.probabilities.sum(axis=1), 1.0))
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Sets have no sides: half of what they may miss is told of each."""

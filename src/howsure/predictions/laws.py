@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.arrays import BoolArray, FloatArray, check_above
 from howsure.core.errors import InputError
 
 Parameters = Mapping[str, FloatArray]
@@ -69,24 +69,29 @@ class Law(ABC):
         """Draws, shape (n, size)."""
 
 
+class _BroadcastLaw(Law):
+    """A family of continuous laws whose formulas spread levels over rows."""
+
+    __slots__ = ()
+    discrete = False
+
+    def quantiles(self, levels: FloatArray, parameters: Parameters) -> FloatArray:
+        """Quantiles of every row at each level, shape (n, k)."""
+        upright = {name: values[:, None] for name, values in parameters.items()}
+        return self.quantile(levels, upright)
+
+
 @final
-class NormalLaw(Law):
+class NormalLaw(_BroadcastLaw):
     """The normal family, parameters ``loc`` (mean) and ``scale`` (sd, above 0)."""
 
     __slots__ = ()
     name = "norm"
-    discrete = False
     parameters = ("loc", "scale")
 
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` unless every sd is above 0."""
-        scale = parameters["scale"]
-        wrong = ~(scale > 0)
-        if wrong.any():
-            raise InputError(
-                f"sd must be above 0, got {int(wrong.sum())} that are not "
-                f"(first at row {int(np.argmax(wrong))}: {scale[np.argmax(wrong)]:g})"
-            )
+        check_above(parameters["scale"], "sd", 0.0)
 
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """P(Y ≤ y)."""
@@ -96,10 +101,6 @@ class NormalLaw(Law):
     def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
         """Quantile at each row's level."""
         return np.asarray(parameters["loc"] + parameters["scale"] * special.ndtri(level))
-
-    def quantiles(self, levels: FloatArray, parameters: Parameters) -> FloatArray:
-        """Quantiles of every row at each level, shape (n, k)."""
-        return self.quantile(levels, _upright(parameters))
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log density."""
@@ -122,7 +123,7 @@ class NormalLaw(Law):
 
 
 @final
-class StudentLaw(Law):
+class StudentLaw(_BroadcastLaw):
     """Student's t, parameters ``df`` (degrees of freedom), ``loc`` and ``scale``, as SciPy's.
 
     Rows that share their degrees of freedom share what follows from these alone.
@@ -130,7 +131,6 @@ class StudentLaw(Law):
 
     __slots__ = ()
     name = "t"
-    discrete = False
     parameters = ("df", "loc", "scale")
 
     def check(self, parameters: Parameters) -> None:
@@ -149,10 +149,6 @@ class StudentLaw(Law):
         standard = special.stdtrit(_shared(parameters["df"]), level)
         low = np.where(level == 0, -np.inf, standard)  # SciPy's function gives the other end there
         return np.asarray(parameters["loc"] + parameters["scale"] * low)
-
-    def quantiles(self, levels: FloatArray, parameters: Parameters) -> FloatArray:
-        """Quantiles of every row at each level, shape (n, k)."""
-        return self.quantile(levels, _upright(parameters))
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log density."""
@@ -189,10 +185,10 @@ class ScipyLaw(Law):
         from scipy import stats
 
         if isinstance(family, str):
-            found = getattr(stats, family, None)
-            if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+            named = getattr(stats, family, None)
+            if not isinstance(named, (stats.rv_continuous, stats.rv_discrete)):
                 raise InputError(f"law must be a distribution of scipy.stats, got {family!r}")
-            family = found
+            family = named
         points = np.asarray(getattr(family, "xk", 0.0), dtype=np.float64)
         if (points != np.floor(points)).any():
             raise InputError(
@@ -201,7 +197,7 @@ class ScipyLaw(Law):
         self.family = family
         self.name = str(family.name)
         self.discrete = isinstance(family, stats.rv_discrete)
-        shapes = (part.strip() for part in (family.shapes or "").split(","))
+        shapes = (shape.strip() for shape in (family.shapes or "").split(","))
         self.shapes = tuple(filter(None, shapes))
         self.parameters = (*self.shapes, "loc") if self.discrete else (*self.shapes, "loc", "scale")
 
@@ -210,8 +206,8 @@ class ScipyLaw(Law):
         """Whether SciPy finds this family's quantiles by a search for each number."""
         from scipy import stats
 
-        own = type(self.family)._ppf
-        return own in (stats.rv_continuous._ppf, stats.rv_discrete._ppf)
+        method = type(self.family)._ppf
+        return method in (stats.rv_continuous._ppf, stats.rv_discrete._ppf)
 
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where SciPy finds a parameter outside its domain."""
@@ -242,9 +238,8 @@ class ScipyLaw(Law):
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log density or log probability."""
-        if self.discrete:
-            return np.asarray(self.family.logpmf(y, **parameters))
-        return np.asarray(self.family.logpdf(y, **parameters))
+        ask = self.family.logpmf if self.discrete else self.family.logpdf
+        return np.asarray(ask(y, **parameters))
 
     def mean(self, parameters: Parameters) -> FloatArray:
         """Expected value."""
@@ -257,23 +252,18 @@ class ScipyLaw(Law):
     def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
         """Draws, shape (n, size)."""
         n = len(next(iter(parameters.values())))
-        given: dict[str, Any] = dict(parameters)
+        arguments: dict[str, Any] = dict(parameters)
         if self.discrete:  # NumPy takes a count of trials as whole numbers only
             for name, value in parameters.items():
                 if (value == np.floor(value)).all():
-                    given[name] = value.astype(np.int64)
-        draws = self.family.rvs(**given, size=(size, n), random_state=rng)
+                    arguments[name] = value.astype(np.int64)
+        draws = self.family.rvs(**arguments, size=(size, n), random_state=rng)
         return np.asarray(draws, dtype=np.float64).T
 
 
 def _shared(column: FloatArray) -> FloatArray:
     """The first row in place of a column that holds one number."""
     return column[:1] if (column == column[:1]).all() else column
-
-
-def _upright(parameters: Parameters) -> Parameters:
-    """Parameters as columns, shape (n, 1)."""
-    return {name: values[:, None] for name, values in parameters.items()}
 
 
 def _check_legal(legal: BoolArray, name: str, parameters: Parameters) -> None:

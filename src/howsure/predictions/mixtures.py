@@ -2,7 +2,7 @@
 
 A mixture is a `Distribution` like any other: its family is that of its parts, written with a plus
 sign (``norm+norm``), its parameters are those of the parts with their numbers, and a weight each.
-`howsure.predictions.mixing.mixture` makes one of several distributions.
+`howsure.predictions.distribution.mixture` makes one of several distributions.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ class MixtureLaw(Law):
     def __init__(self, parts: Sequence[Law]) -> None:
         if len(parts) < 2:
             raise InputError(f"parts must be at least 2 distributions, got {len(parts)}")
-        kinds = {part.discrete for part in parts}
-        self.name = "+".join(part.name for part in parts)
+        kinds = {law.discrete for law in parts}
+        self.name = "+".join(law.name for law in parts)
         if len(kinds) > 1:
             raise InputError(f"parts must be all discrete or all continuous, got {self.name}")
         self.parts = tuple(parts)
         self.discrete = kinds.pop()
         self.parameters = tuple(
             f"{name}_{number}"
-            for number, part in enumerate(parts, 1)
-            for name in ("weight", *part.parameters)
+            for number, law in enumerate(parts, 1)
+            for name in ("weight", *law.parameters)
         )
         self.shapes = tuple(
-            f"{name}_{number}" for number, part in enumerate(parts, 1) for name in part.shapes
+            f"{name}_{number}" for number, law in enumerate(parts, 1) for name in law.shapes
         )
 
     def check(self, parameters: Parameters) -> None:
@@ -81,47 +81,32 @@ class MixtureLaw(Law):
                 f"weights of {self.name} must be at least 0 and sum to 1, got {int(wrong.sum())} "
                 f"rows that do not (first at row {row}: {shown})"
             )
-        for part, own in zip(self.parts, self._part_parameters(parameters), strict=True):
-            part.check(own)
+        for law, _, numbers in self.split(parameters):
+            law.check(numbers)
 
     def check_outcomes(self, y: FloatArray, parameters: Parameters) -> None:
         """Raise `InputError` where a y is none that a part speaks of."""
-        for part, own in zip(self.parts, self._part_parameters(parameters), strict=True):
-            part.check_outcomes(y, own)
+        for law, _, numbers in self.split(parameters):
+            law.check_outcomes(y, numbers)
 
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """P(Y ≤ y): the weighted mean of the parts'."""
-        weights = self._weights(parameters)
-        total = sum(
-            weight * part.cdf(y, own)
-            for weight, part, own in zip(
-                weights, self.parts, self._part_parameters(parameters), strict=True
-            )
-        )
+        total = sum(weight * law.cdf(y, numbers) for law, weight, numbers in self.split(parameters))
         return np.asarray(np.minimum(total, 1.0))
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log of the weighted mean of the parts' densities."""
         with np.errstate(divide="ignore"):  # a weight of zero
             terms = [
-                np.log(weight) + part.log_density(y, own)
-                for weight, part, own in zip(
-                    self._weights(parameters),
-                    self.parts,
-                    self._part_parameters(parameters),
-                    strict=True,
-                )
+                np.log(weight) + law.log_density(y, numbers)
+                for law, weight, numbers in self.split(parameters)
             ]
             return np.asarray(logsumexp(np.stack(np.broadcast_arrays(*terms)), axis=0))
 
     def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
         """Smallest y with P(Y ≤ y) ≥ level, to the last bit or nearly so."""
-        ends = np.stack(
-            [
-                part.quantile(level, own)
-                for part, own in zip(self.parts, self._part_parameters(parameters), strict=True)
-            ]
-        )
+        components = self.split(parameters)
+        ends = np.stack([law.quantile(level, numbers) for law, _, numbers in components])
         used = np.stack(np.broadcast_arrays(*self._weights(parameters), ends[0])[:-1]) > 0.0
         low = np.where(used, ends, np.inf).min(axis=0)
         high = np.where(used, ends, -np.inf).max(axis=0)
@@ -142,15 +127,17 @@ class MixtureLaw(Law):
 
     def mean(self, parameters: Parameters) -> FloatArray:
         """Weighted mean of the parts' means."""
-        means = self._moments(parameters)[0]
-        return np.asarray(_average(self._weights(parameters), means))
+        means = [law.mean(numbers) for law, _, numbers in self.split(parameters)]
+        return _average(self._weights(parameters), means)
 
     def sd(self, parameters: Parameters) -> FloatArray:
         """Root of the mean variance within parts and the variance of their means."""
-        means, sds = self._moments(parameters)
-        weights = self._weights(parameters)
-        center = _average(weights, means)
-        spread = [np.square(sd) + np.square(m - center) for m, sd in zip(means, sds, strict=True)]
+        components, weights = self.split(parameters), self._weights(parameters)
+        center = self.mean(parameters)
+        spread = [
+            np.square(law.sd(numbers)) + np.square(law.mean(numbers) - center)
+            for law, _, numbers in components
+        ]
         return np.asarray(np.sqrt(_average(weights, spread)))
 
     def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
@@ -160,37 +147,22 @@ class MixtureLaw(Law):
         level = rng.random((len(weights), size)) * total[:, -1:]
         chosen = (total[:, None, :] <= level[:, :, None]).sum(axis=2)
         drawn = np.empty((len(weights), size))
-        for number, (part, own) in enumerate(
-            zip(self.parts, self._part_parameters(parameters), strict=True)
-        ):
+        for number, (law, _, numbers) in enumerate(self.split(parameters)):
             here = chosen == number
-            drawn[here] = part.sample(rng, size, own)[here]
+            drawn[here] = law.sample(rng, size, numbers)[here]
         return drawn
 
     def split(self, parameters: Parameters) -> list[tuple[Law, FloatArray, Parameters]]:
         """Each part's family, weights, shape (n,), and parameters under the part's own names."""
-        return list(
-            zip(
-                self.parts,
-                self._weights(parameters),
-                self._part_parameters(parameters),
-                strict=True,
+        return [
+            (law, weight, {name: parameters[f"{name}_{number}"] for name in law.parameters})
+            for number, (law, weight) in enumerate(
+                zip(self.parts, self._weights(parameters), strict=True), 1
             )
-        )
+        ]
 
     def _weights(self, parameters: Parameters) -> list[FloatArray]:
         return [parameters[f"weight_{number}"] for number in range(1, len(self.parts) + 1)]
-
-    def _part_parameters(self, parameters: Parameters) -> list[Parameters]:
-        """Parameters of each part, under the part's names."""
-        return [
-            {name: parameters[f"{name}_{number}"] for name in part.parameters}
-            for number, part in enumerate(self.parts, 1)
-        ]
-
-    def _moments(self, parameters: Parameters) -> tuple[list[FloatArray], list[FloatArray]]:
-        pairs = list(zip(self.parts, self._part_parameters(parameters), strict=True))
-        return [part.mean(own) for part, own in pairs], [part.sd(own) for part, own in pairs]
 
 
 def _average(weights: list[FloatArray], values: list[FloatArray]) -> FloatArray:

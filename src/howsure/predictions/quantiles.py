@@ -81,17 +81,17 @@ class Quantiles(Prediction):
                 "levels come first: Quantiles(levels, values), got levels of shape "
                 f"{np.shape(plain_array(levels, 'levels'))}"
             )
-        given = stated_levels(levels)
-        order = np.argsort(given)
+        stated = stated_levels(levels)
+        order = np.argsort(stated)
         table = as_matrix(values, "quantiles", finite=False)
-        if table.shape[1] != len(given):
-            turned = "; they look transposed: give values.T" if len(table) == len(given) else ""
+        if table.shape[1] != len(stated):
+            turned = "; they look transposed: give values.T" if len(table) == len(stated) else ""
             raise InputError(
-                f"quantiles must have {len(given)} columns, got {table.shape[1]} (levels come "
+                f"quantiles must have {len(stated)} columns, got {table.shape[1]} (levels come "
                 f"first, and values have shape {table.shape}){turned}"
             )
-        table, given = table[:, order], given[order]
-        inner = (given > 0) & (given < 1)
+        table, stated = table[:, order], stated[order]
+        inner = (stated > 0) & (stated < 1)
         as_matrix(table[:, inner], "quantiles")  # bounds alone may be infinite
         crossed = np.asarray((table[:, 1:] < table[:, :-1]).any(axis=1))
         if crossing not in ("error", "sort"):
@@ -104,11 +104,11 @@ class Quantiles(Prediction):
         if not inner.all():
             bounds = np.column_stack(
                 [
-                    table[:, side] if given[side] == level else np.full(len(table), none)
+                    table[:, side] if stated[side] == level else np.full(len(table), none)
                     for side, level, none in ((0, 0.0, -np.inf), (-1, 1.0, np.inf))
                 ]
             )
-        object.__setattr__(self, "levels", check_levels(given[inner]))
+        object.__setattr__(self, "levels", check_levels(stated[inner]))
         object.__setattr__(self, "values", np.ascontiguousarray(table[:, inner]))
         object.__setattr__(self, "crossed_rows", int(crossed.sum()))
         object.__setattr__(self, "bounds", bounds)
@@ -167,11 +167,11 @@ class Quantiles(Prediction):
             )
         if len(self.levels) == 1:
             return np.repeat(self.values, len(wanted), axis=1)
-        right = np.clip(np.searchsorted(self.levels, wanted), 1, len(self.levels) - 1)
-        left = right - 1
-        share = (wanted - self.levels[left]) / (self.levels[right] - self.levels[left])
+        above = np.clip(np.searchsorted(self.levels, wanted), 1, len(self.levels) - 1)
+        below = above - 1
+        share = (wanted - self.levels[below]) / (self.levels[above] - self.levels[below])
         share = np.where(np.abs(share - np.round(share)) < 1e-9, np.round(share), share)
-        return interpolated(self.values, left, right, share)
+        return interpolated(self.values, below, above, share)
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval between two interpolated quantiles, or that which one level bounds."""
@@ -200,7 +200,7 @@ class Quantiles(Prediction):
         lower, upper = self.interval(coverage)
         level = self.one_sided(coverage)
         levels = tail_levels(coverage) if level is None else (level, level)
-        bottom, top = (self._given_about(each, y) for each in levels)
+        bottom, top = (self._given_about(bound, y) for bound in levels)
         below = np.stack([bottom[0] - (y == lower), np.full(self.n, bottom[1])], axis=1)
         above = np.stack([1.0 - top[1] - (y == upper), np.full(self.n, 1.0 - top[0])], axis=1)
         if level is not None:  # the side without an end misses none
@@ -244,25 +244,25 @@ def _swapped(levels: npt.ArrayLike, values: npt.ArrayLike) -> bool:
         return len(second) < 2
     if len(first) != 1 or len(second) != 1 or first == second:
         return False
-    given, other = as_vector(levels, "levels"), as_vector(values, "quantiles")
-    return not _are_shares(given) and _are_shares(other)
+    first_numbers, other = as_vector(levels, "levels"), as_vector(values, "quantiles")
+    return not _are_shares(first_numbers) and _are_shares(other)
 
 
 def _told_crossing(table: FloatArray, crossed: BoolArray) -> str:
     """The message for rows that do not rise, of columns in the order of their levels."""
     count = int(crossed.sum())
-    told = (
+    message = (
         f"quantiles must rise with their level, got {count} {'row' if count == 1 else 'rows'} "
         f"where they cross (first at row {int(np.argmax(crossed))})"
     )
     if len(table) == table.shape[1] and (np.diff(table, axis=0) >= 0).all():
-        return f"{told}; they look transposed: give values.T"
+        return f"{message}; they look transposed: give values.T"
     if count == len(table) > 1 and (np.diff(table, axis=1) <= 0).all():
         return (
-            f"{told}; as each row falls, levels look reversed: give levels[::-1]; crossing='sort' "
-            "(--crossing sort) turns each row"
+            f"{message}; as each row falls, levels look reversed: give levels[::-1]; "
+            "crossing='sort' (--crossing sort) turns each row"
         )
-    return f"{told}; crossing='sort' (--crossing sort) sorts each row"
+    return f"{message}; crossing='sort' (--crossing sort) sorts each row"
 
 
 def _are_shares(values: FloatArray) -> bool:

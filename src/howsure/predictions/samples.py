@@ -63,9 +63,9 @@ class Samples(Prediction):
     @classmethod
     def rising(cls, table: FloatArray) -> Self:
         """The same of draws that were checked, and rise in each row."""
-        made = cls.__new__(cls)
-        object.__setattr__(made, "sorted_samples", table)
-        return made
+        samples = cls.__new__(cls)
+        object.__setattr__(samples, "sorted_samples", table)
+        return samples
 
     def _shown_fields(self) -> list[str]:
         return [f"m={self.size:,}"]
@@ -108,10 +108,10 @@ class Samples(Prediction):
                 f"{self.size} samples a row reach levels from {1 / (self.size + 1):.3g} to "
                 f"{self.size / (self.size + 1):.3g}, not {wanted[np.argmax(outside)]:g}"
             )
-        left = np.minimum(np.floor(rank).astype(np.int64), self.size) - 1
-        right = np.minimum(left + 1, self.size - 1)
-        share = rank - 1 - left
-        return interpolated(self.sorted_samples, left, right, share)
+        below = np.minimum(np.floor(rank).astype(np.int64), self.size) - 1
+        above = np.minimum(below + 1, self.size - 1)
+        share = rank - 1 - below
+        return interpolated(self.sorted_samples, below, above, share)
 
     @property
     def widest(self) -> float:
@@ -177,9 +177,9 @@ class Samples(Prediction):
 
     def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
         """Any of the m + 1 exchangeable values; y takes the place of a chosen draw."""
-        place = (uniforms * (self.size + 1)).astype(np.int64)
-        rows = np.flatnonzero(place < self.size)
+        chosen = (uniforms * (self.size + 1)).astype(np.int64)
+        rows = np.flatnonzero(chosen < self.size)
         table, drawn = self.sorted_samples.copy(), y.copy()
-        drawn[rows] = table[rows, place[rows]]
-        table[rows, place[rows]] = y[rows]
+        drawn[rows] = table[rows, chosen[rows]]
+        table[rows, chosen[rows]] = y[rows]
         return drawn, self.owning(table)

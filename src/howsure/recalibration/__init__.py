@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from howsure.recalibration.base import RecalibrationMethod as RecalibrationMethod
     from howsure.recalibration.base import Recalibrator as Recalibrator
     from howsure.recalibration.comparison import compare_recalibrations as compare_recalibrations
+    from howsure.recalibration.conformal import ConformalIntervals as ConformalIntervals
     from howsure.recalibration.conformal import ConformalQuantiles as ConformalQuantiles
-    from howsure.recalibration.crude import Crude as Crude
+    from howsure.recalibration.dispatch import METHODS as METHODS
     from howsure.recalibration.dispatch import Recalibrated as Recalibrated
+    from howsure.recalibration.dispatch import methods_of as methods_of
     from howsure.recalibration.dispatch import recalibrate as recalibrate
     from howsure.recalibration.group import ByGroup as ByGroup
     from howsure.recalibration.info import MethodInfo as MethodInfo
     from howsure.recalibration.info import RecalibrationOptions as RecalibrationOptions
     from howsure.recalibration.inputs import ByInputs as ByInputs
-    from howsure.recalibration.intervals import ConformalIntervals as ConformalIntervals
     from howsure.recalibration.intervals_from_distributions import (
         DerivedIntervals as DerivedIntervals,
     )
-    from howsure.recalibration.isotonic import Isotonic as Isotonic
     from howsure.recalibration.levels import DEFAULT_LEVELS as DEFAULT_LEVELS
     from howsure.recalibration.recent import Recent as Recent
     from howsure.recalibration.recent import since_rows as since_rows
-    from howsure.recalibration.registry import METHODS as METHODS
-    from howsure.recalibration.registry import methods_of as methods_of
     from howsure.recalibration.scaling import QuantileScaling as QuantileScaling
     from howsure.recalibration.scaling import SpreadScaling as SpreadScaling
     from howsure.recalibration.scaling import VarianceScaling as VarianceScaling
     from howsure.recalibration.serialization import FittedRecalibration as FittedRecalibration
     from howsure.recalibration.serialization import load_recalibration as load_recalibration
     from howsure.recalibration.sets import ProbabilitySets as ProbabilitySets
+    from howsure.recalibration.shape import Crude as Crude
+    from howsure.recalibration.shape import Isotonic as Isotonic
     from howsure.recalibration.shape import Shape as Shape
     from howsure.recalibration.variance import IsotonicVariance as IsotonicVariance
 
@@ -52,22 +52,18 @@ _HOMES = {
     "affine": "Multiply PointShift Shift ShiftScale ShiftScaledIntervals Widths",
     "base": "FittedParameter RecalibrationMethod Recalibrator",
     "comparison": "compare_recalibrations",
-    "conformal": "ConformalQuantiles",
-    "crude": "Crude",
+    "conformal": "ConformalIntervals ConformalQuantiles",
     "intervals_from_distributions": "DerivedIntervals",
-    "dispatch": "Recalibrated recalibrate",
+    "dispatch": "METHODS Recalibrated methods_of recalibrate",
     "group": "ByGroup",
     "info": "MethodInfo RecalibrationOptions",
     "inputs": "ByInputs",
-    "intervals": "ConformalIntervals",
-    "isotonic": "Isotonic",
     "serialization": "FittedRecalibration load_recalibration",
     "levels": "DEFAULT_LEVELS",
     "recent": "Recent since_rows",
-    "registry": "METHODS methods_of",
     "scaling": "QuantileScaling SpreadScaling VarianceScaling",
     "sets": "ProbabilitySets",
-    "shape": "Shape",
+    "shape": "Crude Isotonic Shape",
     "variance": "IsotonicVariance",
 }
 

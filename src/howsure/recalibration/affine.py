@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn, final
+from typing import ClassVar, Final, NoReturn, Self, final
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from howsure.recalibration.base import (
     point_of,
     sampling_error,
 )
+from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.info import FRAMED_KINDS, SIDES, SIZE, WIDTHS, MethodInfo
-from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.location_scale import (
     FLOOR,
     PINBALL,
@@ -159,16 +159,8 @@ class Multiply(RecalibrationMethod):
             center = point_of(calibration)
             parts = calibration.y * center, np.square(center)
             learnt = _multiple(*parts, counts(calibration), calibration)
-            return PointLocation(
-                belief=POINT,
-                method="multiply",
-                parameters=(learnt,),
-                guarantee=(
-                    "No finite-sample guarantee: the mean squared error on the calibration rows "
-                    "is the least of all multiples."
-                ),
-                notes=fit_notes(calibration),
-            )
+            words = "the mean squared error on the calibration rows is the least of all multiples"
+            return PointLocation.of(calibration, "multiply", learnt, words)
         rows = CalibrationRows.of(calibration, self.belief)
         frame = rows.frame
         if frame.levels.size:
@@ -184,9 +176,9 @@ def _multiple(
     top: FloatArray, bottom: FloatArray, mass: FloatArray, evalset: EvalSet
 ) -> FittedParameter:
     """The ratio of two means, with its standard error."""
-    whole = float(np.average(bottom, weights=mass))
-    value = _positive(float(np.average(top, weights=mass)) / whole if whole > 0 else math.nan)
-    error = sampling_error((top - value * bottom) / whole, evalset)
+    divisor = float(np.average(bottom, weights=mass))
+    value = _positive(float(np.average(top, weights=mass)) / divisor if divisor > 0 else math.nan)
+    error = sampling_error((top - value * bottom) / divisor, evalset)
     return FittedParameter(
         name="multiple", value=value, n=effective_rows(evalset)[0], standard_error=error
     )
@@ -243,13 +235,8 @@ class PointShift(RecalibrationMethod):
             n=effective_rows(calibration)[0],
             standard_error=sampling_error(error - shift, calibration),
         )
-        return PointLocation(
-            belief=POINT,
-            method="shift",
-            parameters=(learnt,),
-            guarantee="No finite-sample guarantee: the mean error is zero on the calibration rows.",
-            notes=fit_notes(calibration),
-        )
+        words = "the mean error is zero on the calibration rows"
+        return PointLocation.of(calibration, "shift", learnt, words)
 
 
 @final
@@ -257,10 +244,18 @@ class PointShift(RecalibrationMethod):
 class PointLocation(Recalibrator):
     """A point forecast that is shifted or multiplied: that of the rows themselves."""
 
-    @property
-    def moves_point(self) -> bool:
-        """It leaves a point forecast."""
-        return True
+    moves_point: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, calibration: EvalSet, method: str, learnt: FittedParameter, words: str) -> Self:
+        """What calibration rows taught."""
+        return cls(
+            belief=POINT,
+            method=method,
+            parameters=(learnt,),
+            guarantee=f"No finite-sample guarantee: {words}.",
+            notes=fit_notes(calibration),
+        )
 
     def transform(self, evalset: EvalSet) -> NoReturn:
         """A point forecast is no predictive distribution: use `apply`."""
@@ -344,8 +339,8 @@ def _least_loss(rows: CalibrationRows, unit: FloatArray) -> tuple[float, float]:
         low /= 2.0
     while best(high)[0] < best(high / 1.01)[0]:
         high *= 2.0
-    found = minimum(lambda factor: best(factor)[0], low, high, 1e-10 * factor)
-    nearest = float(f"{found:.8g}")  # so that the order of rows leaves no trace
+    best_factor = minimum(lambda factor: best(factor)[0], low, high, 1e-10 * factor)
+    nearest = float(f"{best_factor:.8g}")  # so that the order of rows leaves no trace
     return best(nearest)[1], nearest
 
 
@@ -389,7 +384,7 @@ class ShiftScaledIntervals(RecalibrationMethod):
         first = Shift(Intervals.kind).fit(calibration)
         then = ConformalIntervals(
             "scale", Intervals.kind, self.coverage, self.rank, self.too_few, self.delta
-        ).fit(_without_point(first.apply(calibration)))
+        ).fit(replace(first.apply(calibration), point=None))
         unsure = (
             replace(learnt, expected=math.nan, lower=math.nan, upper=math.nan)
             for learnt in then.parameters
@@ -418,11 +413,7 @@ class IntervalShifter(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Intervals moved and stretched."""
-        return self.scale.transform(_without_point(self.shift.apply(evalset)))
-
-
-def _without_point(evalset: EvalSet) -> EvalSet:
-    return replace(evalset, point=None)
+        return self.scale.transform(replace(self.shift.apply(evalset), point=None))
 
 
 @final
@@ -471,22 +462,22 @@ class Widths(RecalibrationMethod):
         if not some.any():
             raise InputError("some rows must have a spread to be stretched, got none")
         typical = math.exp(float(np.average(np.log(spread[some]), weights=rows.mass[some])))
-        found, notes = _Power(1.0, np.zeros(len(rows.y))), tuple[str, ...]()
+        fitted, notes = _Power(1.0, np.zeros(len(rows.y))), tuple[str, ...]()
         if np.ptp(spread[some]) <= 1e-9 * typical:
             notes = ("All spreads are equal: their power cannot be learnt, and they are scaled.",)
         elif isinstance(rows.prediction, Samples):
-            found, notes = _power_of_samples(rows, rows.prediction)
+            fitted, notes = _power_of_samples(rows, rows.prediction)
         elif rows.frame.levels.size:
-            found = _Power(_power_of_table(rows, typical), found.influence * np.nan)
+            fitted = _Power(_power_of_table(rows, typical), fitted.influence * np.nan)
         else:
-            found = _power(np.square(rows.y - rows.frame.center), spread, rows.mass)
-        stretch = power_of(spread, typical, found.value)
+            fitted = _power(np.square(rows.y - rows.frame.center), spread, rows.mass)
+        stretch = power_of(spread, typical, fitted.value)
         factor = rows.factor(stretch=stretch)
-        error = math.nan if notes else sampling_error(found.influence, rows.calibration)
-        power = rows.learnt("power", found.value, error)
+        error = math.nan if notes else sampling_error(fitted.influence, rows.calibration)
+        power = rows.learnt("power", fitted.value, error)
         words = PINBALL
         if not rows.frame.levels.size:
-            factor = replace(factor, standard_error=_factor_error(rows, factor, found, typical))
+            factor = replace(factor, standard_error=_factor_error(rows, factor, fitted, typical))
             words = "on the calibration rows the mean square is right, and so is its trend in sd"
         return rows.mover(
             AffineLocationScale, "widths", (factor, power), words, *notes, typical=typical
@@ -504,10 +495,10 @@ def _factor_error(
     fall = 0.0
     if rows.frame.inflation != 1.0:  # of a distribution the likelihood makes both independent
         fall = -float(np.average(log, weights=rows.mass * bottom))
-    means = (float(np.average(each, weights=rows.mass)) for each in (top, bottom))
-    parts = [each / mean for each, mean in zip((top, bottom), means, strict=True)]
-    own = (parts[0] - parts[1]) / 2.0
-    return factor.value * sampling_error(own + fall * power.influence, rows.calibration)
+    means = (float(np.average(terms, weights=rows.mass)) for terms in (top, bottom))
+    parts = [terms / mean for terms, mean in zip((top, bottom), means, strict=True)]
+    influence = (parts[0] - parts[1]) / 2.0
+    return factor.value * sampling_error(influence + fall * power.influence, rows.calibration)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -524,34 +515,34 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     The profile likelihood over the factor is log-concave: its slope, the mean of log spreads less
     their mean with squared standardised errors as weights, falls in b.
     """
-    given = np.log(spread)
-    log = given - float(np.average(given, weights=mass))
+    log_spread = np.log(spread)
+    log = log_spread - float(np.average(log_spread, weights=mass))
     some = square > 0
     if not some.any():
         raise InputError(
             "errors must not all be zero in the calibration rows: the scale would be zero"
         )
-    height, place = np.log(mass[some] * square[some]), log[some]
+    height, log_ratio = np.log(mass[some] * square[some]), log[some]
 
     low, high = _POWERS
-    if _slope(low, height, place) >= 0:
+    if _slope(low, height, log_ratio) >= 0:
         value = low
-    elif _slope(high, height, place) <= 0:
+    elif _slope(high, height, log_ratio) <= 0:
         value = high
     else:
-        value = root(lambda power: _slope(power, height, place), low, high, 1e-12)
+        value = root(lambda power: _slope(power, height, log_ratio), low, high, 1e-12)
     standard = square * np.exp(-2.0 * value * log)
     standard /= np.average(standard, weights=mass)
-    known = np.nan if value in _POWERS else 1.0
+    certainty = np.nan if value in _POWERS else 1.0
     bend = 2.0 * float(np.average(standard * np.square(log), weights=mass))
-    return _Power(value, known * (standard - 1.0) * log / bend)
+    return _Power(value, certainty * (standard - 1.0) * log / bend)
 
 
-def _slope(power: float, height: FloatArray, place: FloatArray) -> float:
+def _slope(power: float, height: FloatArray, log_ratio: FloatArray) -> float:
     """Of the profile likelihood at a power, from logs of squared errors and of spreads."""
-    load = height - 2.0 * power * place
-    own = np.exp(load - load.max())
-    return -float(np.sum(own * place) / np.sum(own))
+    load = height - 2.0 * power * log_ratio
+    pull = np.exp(load - load.max())
+    return -float(np.sum(pull * log_ratio) / np.sum(pull))
 
 
 def _power_of_samples(rows: CalibrationRows, samples: Samples) -> tuple[_Power, tuple[str, ...]]:
@@ -564,17 +555,17 @@ def _power_of_samples(rows: CalibrationRows, samples: Samples) -> tuple[_Power, 
     spread = np.maximum(np.sqrt(variance), FLOOR * rows.floor)  # none at all has no log
     mass = np.broadcast_to(rows.mass[:, None], table.shape).ravel()
     flat = spread.ravel()
-    own = _power(np.square(table - center).ravel(), flat, mass)
-    seen = _power(np.square(rows.y[:, None] - center).ravel(), flat, mass)
-    if own.value < _NOISE:
+    member_power = _power(np.square(table - center).ravel(), flat, mass)
+    error_power = _power(np.square(rows.y[:, None] - center).ravel(), flat, mass)
+    if member_power.value < _NOISE:
         return _Power(1.0, np.zeros(len(rows.y))), (
             "The samples' spreads differ by little but noise: their power cannot be learnt, and "
             "they are scaled.",
         )
-    value = min(seen.value / own.value, _POWERS[1])
-    influence = (seen.influence - value * own.influence) / own.value
-    known = np.nan if value in _POWERS else 1.0
-    return _Power(value, known * influence.reshape(table.shape).mean(axis=1)), ()
+    value = min(error_power.value / member_power.value, _POWERS[1])
+    influence = (error_power.influence - value * member_power.influence) / member_power.value
+    certainty = np.nan if value in _POWERS else 1.0
+    return _Power(value, certainty * influence.reshape(table.shape).mean(axis=1)), ()
 
 
 def _power_of_table(rows: CalibrationRows, typical: float) -> float:
@@ -589,8 +580,8 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     grid = np.linspace(*_POWERS, 9)
     best = int(np.argmin([loss(float(power)) for power in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = minimum(loss, low, high, 1e-8)
-    near = [round(found, 6), float(grid[best])]  # as above
+    finest = minimum(loss, low, high, 1e-8)
+    near = [round(finest, 6), float(grid[best])]  # as above
     return min(near, key=loss)
 
 

@@ -113,10 +113,10 @@ class Recalibrator(ABC):
             If the rows hold no prediction of this kind, or one that differs from that of the
             calibration rows in its coverages, levels, family or number of samples.
         """
-        made = self.transform(evalset)[0]
-        replaced = (self.belief, made.kind)
-        others = (belief for belief in evalset.beliefs if belief.kind not in replaced)
-        return replace(evalset, beliefs=(*others, made))
+        prediction = self.transform(evalset)[0]
+        replaced = (self.belief, prediction.kind)
+        untouched = (belief for belief in evalset.beliefs if belief.kind not in replaced)
+        return replace(evalset, beliefs=(*untouched, prediction))
 
     def held(self, evalset: EvalSet, kinds: Sequence[type[P]]) -> P:
         """The prediction of one of these kinds, if it is as that of the calibration rows."""
@@ -161,8 +161,8 @@ def kind_named(name: str, kinds: Sequence[type[P]]) -> type[P]:
     for kind in kinds:
         if kind.kind == name:
             return kind
-    known = ", ".join(kind.kind for kind in kinds)
-    raise InputError(f"belief must be one of {known}, got {name!r}")
+    names = ", ".join(kind.kind for kind in kinds)
+    raise InputError(f"belief must be one of {names}, got {name!r}")
 
 
 def belief_of(evalset: EvalSet, kind: type[P]) -> P:
@@ -263,8 +263,8 @@ def effective_rows(calibration: EvalSet) -> tuple[float, bool]:
 
 def counts(evalset: EvalSet) -> FloatArray:
     """How often each row counts, summing to the rows that count."""
-    found = evalset.multiplicities
-    return np.ones(evalset.n) if found is None else found
+    copies = evalset.multiplicities
+    return np.ones(evalset.n) if copies is None else copies
 
 
 def repeated(calibration: EvalSet) -> EvalSet:

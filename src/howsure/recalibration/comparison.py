@@ -14,16 +14,16 @@ import numpy.typing as npt
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.records import Key, Record, Table
+from howsure.core.records import Key, Table
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import SharedScore
 from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.metric import Question
 from howsure.predictions import EvalSet, LabelSets
 from howsure.recalibration.base import POINT, kinds_of
+from howsure.recalibration.dispatch import can_teach, method_of, methods_of
 from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.levels import levels_with
-from howsure.recalibration.registry import can_teach, method_of, methods_of
 from howsure.stats.estimate import weighted_mean
 from howsure.topics.shared import meaning, offered, scored, shared_by_all
 
@@ -90,16 +90,16 @@ def compare_recalibrations(
     [0.6, 0.9, 0.9]
     """
     kind = _kind(test)
-    known = methods_of(kind)
+    suiting = methods_of(kind)
     if methods is None:
-        taught = (info for info in known.values() if can_teach(info, calibration, by))
+        taught = (info for info in suiting.values() if can_teach(info, calibration, by))
         chosen = {info.name: info for info in taught if info.compared}
     else:
         chosen = {}
         for name in methods:
             info = method_of(kind, name)
             if info is None:
-                raise InputError(f"methods must suit {kind} ({', '.join(known)}), got {name!r}")
+                raise InputError(f"methods must suit {kind} ({', '.join(suiting)}), got {name!r}")
             chosen[info.name] = info
     wanted = checked_coverages(coverages)
     options = RecalibrationOptions(
@@ -111,17 +111,17 @@ def compare_recalibrations(
         levels=levels_with(wanted),
         by=by,
     )
-    asked = None if metrics is None else list(metrics)
-    measure = partial(evaluate, coverages=wanted, metrics=asked, seed=seed)
-    found: dict[str, Evaluation | None] = {"before": measure(test)}
+    wanted_metrics = None if metrics is None else list(metrics)
+    measure = partial(evaluate, coverages=wanted, metrics=wanted_metrics, seed=seed)
+    evaluations: dict[str, Evaluation | None] = {"before": measure(test)}
     notes = []
     for name, info in chosen.items():
         try:
-            found[name] = measure(info.make(kind, options).fit(calibration).apply(test))
+            evaluations[name] = measure(info.make(kind, options).fit(calibration).apply(test))
         except HowsureError as error:
             notes.append(f"{name} could not be used: {error}.")
-            found[name] = None
-    return _table(found, test.model, notes)
+            evaluations[name] = None
+    return _table(evaluations, test.model, notes)
 
 
 def _kind(test: EvalSet) -> str:
@@ -153,18 +153,21 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
     with the first by the finest score that both have. None stands for what could not be made.
     """
     lines: list[Line] = []
-    apart: dict[int, list[str]] = {}
-    records = [_records(each) for each in found]
-    for key in dict.fromkeys(key for each in records for key in each):
+    unlike: dict[int, list[str]] = {}
+    records = [
+        {} if evaluation is None else {record.key: record for record in evaluation.records}
+        for evaluation in found
+    ]
+    for key in dict.fromkeys(key for evaluation in records for key in evaluation):
         values, first = [], ""
-        for place, (each, known) in enumerate(zip(found, records, strict=True)):
+        for number, (evaluation, known) in enumerate(zip(found, records, strict=True)):
             record = known.get(key)
             value = math.nan if record is None else record.value
-            if each is not None and not math.isnan(value):
-                means = _meaning(each, key)
+            if evaluation is not None and not math.isnan(value):
+                means = _meaning(evaluation, key)
                 first = first or f"={means}"
                 if first != f"={means}":
-                    apart.setdefault(place, []).append(catalogue()[key.metric].title)
+                    unlike.setdefault(number, []).append(catalogue()[key.metric].title)
                     value = math.nan
             values.append(value)
         if not all(map(math.isnan, values)):
@@ -173,43 +176,38 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
             lines.append(Line(key.metric, title, some.coverage, some.target, tuple(values)))
     more: dict[SharedScore, tuple[float, ...]] = {}
     notes = []
-    for place, titles in apart.items():
-        other = found[place]
-        given = "" if other is None else offered(other)
+    for number, titles in unlike.items():
+        other = found[number]
+        ways = "" if other is None else offered(other)
         named = ", ".join(dict.fromkeys(titles))
-        notes.append(f"Left out, as they mean something else for {given}: {named}.")
-        both = [each for each in (found[0], other) if each is not None]
+        notes.append(f"Left out, as they mean something else for {ways}: {named}.")
+        both = [evaluation for evaluation in (found[0], other) if evaluation is not None]
         shared = shared_by_all(both, fair=False) if len(both) == 2 else None
-        if shared is None or _is_scored(lines, shared.score, place):
+        if shared is None or _is_scored(lines, shared.score, number):
             continue
-        more[shared.score] = tuple(_mean(each, shared.score) for each in found)
-    for score, told in more.items():
+        more[shared.score] = tuple(_mean(evaluation, shared.score) for evaluation in found)
+    for score, means_of_score in more.items():
         title = f"{catalogue()[score.metric].title} {score.how}"
-        lines.append(Line(score.metric, title, score.coverage, math.nan, told))
+        lines.append(Line(score.metric, title, score.coverage, math.nan, means_of_score))
     return lines, list(dict.fromkeys(notes))
 
 
-def _mean(found: Evaluation | None, score: SharedScore) -> float:
+def _mean(evaluation: Evaluation | None, score: SharedScore) -> float:
     """The mean of a score; NaN where there is none."""
-    rows = "" if found is None else scored(found, score, fair=False)
-    if found is None or isinstance(rows, str):
+    rows = "" if evaluation is None else scored(evaluation, score, fair=False)
+    if evaluation is None or isinstance(rows, str):
         return math.nan
-    return weighted_mean(rows, found.evalset.multiplicities)
+    return weighted_mean(rows, evaluation.evalset.multiplicities)
 
 
-def _is_scored(lines: Sequence[Line], score: SharedScore, place: int) -> bool:
+def _is_scored(lines: Sequence[Line], score: SharedScore, number: int) -> bool:
     """Whether the score of both sides is there already."""
     return any(
         line.metric == score.metric
         and (line.coverage == score.coverage or math.isnan(score.coverage))
-        and not math.isnan(line.values[0] + line.values[place])
+        and not math.isnan(line.values[0] + line.values[number])
         for line in lines
     )
-
-
-def _records(found: Evaluation | None) -> dict[Key, Record]:
-    records = () if found is None else found.records
-    return {record.key: record for record in records}
 
 
 def _meaning(evaluation: Evaluation, key: Key) -> str:
@@ -220,19 +218,23 @@ def _meaning(evaluation: Evaluation, key: Key) -> str:
 
 
 def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:
-    lines, told = side_by_side(list(found.values()))
-    entries = catalogue()
+    lines, further_notes = side_by_side(list(found.values()))
     columns: dict[str, npt.NDArray[Any]] = {
-        "metric": np.array([line.metric for line in lines], dtype=object),
-        "title": np.array([line.title for line in lines], dtype=object),
-        "coverage": np.array([line.coverage for line in lines], dtype=np.float64),
-        "perfect": np.array([line.perfect for line in lines], dtype=np.float64),
-        "direction": np.array(
-            [entries[each.metric].direction.value for each in lines], dtype=object
-        ),
+        name: np.array([getattr(line, name) for line in lines], dtype=kind)
+        for name, kind in (
+            ("metric", object),
+            ("title", object),
+            ("coverage", float),
+            ("perfect", float),
+        )
     }
-    for place, name in enumerate(found):
-        columns[name] = np.array([line.values[place] for line in lines], dtype=np.float64)
+    directions = [catalogue()[line.metric].direction.value for line in lines]
+    columns["direction"] = np.array(directions, dtype=object)
+    for number, name in enumerate(found):
+        columns[name] = np.array([line.values[number] for line in lines], dtype=float)
     return Table(
-        name="recalibrations", columns=columns, model=model, notes=" ".join([*notes, *told])
+        name="recalibrations",
+        columns=columns,
+        model=model,
+        notes=" ".join([*notes, *further_notes]),
     )

@@ -1,21 +1,45 @@
-"""Conformal recalibration of quantile tables: each level moves by its own constant."""
+"""Conformal recalibration of quantile tables, of intervals, and of a bare point forecast."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 
-from howsure.conformal import TooFew, order_statistics, raise_too_large
-from howsure.core.arrays import FloatArray, IntArray
-from howsure.predictions import EvalSet, Quantiles
+from howsure.conformal import (
+    DELTA,
+    Band,
+    LowerEnd,
+    Offset,
+    RankRule,
+    Scaled,
+    Score,
+    Threshold,
+    TooFew,
+    UpperEnd,
+    calibrate,
+    coverage_range,
+    order_statistics,
+    raise_too_large,
+    rows_needed,
+    uncrossed,
+)
+from howsure.core import formats
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.errors import InputError
+from howsure.core.formats import CountedNote
+from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import (
+    POINT,
+    FittedParameter,
     RecalibrationMethod,
     Recalibrator,
     belief_of,
     effective_rows,
     fit_notes,
+    point_of,
     signature,
 )
 from howsure.recalibration.info import MethodInfo
@@ -65,21 +89,21 @@ class ConformalQuantiles(RecalibrationMethod):
         columns = np.flatnonzero(np.isin(prediction.levels, plan.levels))
         shifts = []
         for column, low, high in zip(columns, plan.low, plan.high, strict=True):
-            given = prediction.values[:, column]
-            error = calibration.y - given
+            stated = prediction.values[:, column]
+            error = calibration.y - stated
             if not np.isfinite(error).all():
                 raise_too_large()
             ends = order_statistics(error, np.array([low, high]), counts)
 
-            def end(rows: IntArray, shift: float, given: FloatArray = given) -> FloatArray:
-                return given[rows] + shift
+            def end(rows: IntArray, shift: float, stated: FloatArray = stated) -> FloatArray:
+                return stated[rows] + shift
 
             shifts.append(hold_below(float(ends.mean()), calibration.y, error, end))
         return QuantilesRecalibrator(
             belief=Quantiles.kind,
             method="conformal",
             parameters=plan.learnt("shift", np.array(shifts)),
-            guarantee=_words(n, exact=exact),
+            guarantee=_quantile_words(n, exact=exact),
             notes=(*fit_notes(calibration), *plan.notes),
             fitted_to=signature(prediction),
         )
@@ -94,17 +118,337 @@ class QuantilesRecalibrator(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
         prediction = self.held(evalset, (Quantiles,))
-        kept = np.array([learnt.nominal for learnt in self.parameters])
+        levels = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
-        columns = np.abs(prediction.levels[:, None] - kept).argmin(axis=0)
-        moved = Quantiles(kept, prediction.values[:, columns] + shifts, crossing="sort")
+        columns = np.abs(prediction.levels[:, None] - levels).argmin(axis=0)
+        moved = Quantiles(levels, prediction.values[:, columns] + shifts, crossing="sort")
         return moved, crossed_note(moved)
 
 
-def _words(n: float, *, exact: bool) -> str:
+def _quantile_words(n: float, *, exact: bool) -> str:
     if not exact:
         return "Approximate: weighted quantiles of the errors; no finite-sample guarantee."
     return level_words(n, "errors") + "; rows that are sorted afterwards may differ."
+
+
+# ---- conformal recalibration of intervals, and of a bare point forecast --------------------------
+
+# The ends that are moved, by the score that moves them, and the number learnt for each.
+_SCORES: dict[str, tuple[tuple[Score, str], ...]] = {
+    "cqr": ((Offset(), "offset"),),
+    "asymmetric": ((LowerEnd(), "lower offset"), (UpperEnd(), "upper offset")),
+    "scale": ((Scaled(), "factor"),),
+}
+# What these are called of a point forecast and of other predictions, also where it was kept.
+_ALIASES = {"split": "cqr", "cp": "cqr", "ucc": "scale", "cp_a": "scale", "pac": "scale"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Thresholds for one nominal coverage, from the intervals given at another or the same.
+
+    `base` is the coverage of the intervals that are moved, None where it is unknown.
+    """
+
+    base: float | None
+    coverage: float
+    thresholds: tuple[Threshold, ...]
+
+    @property
+    def expected(self) -> float:
+        """Probability that a new row is covered: both ends' misses are added."""
+        return 1.0 - sum(1.0 - threshold.expected_coverage for threshold in self.thresholds)
+
+    def range(self) -> tuple[float, float]:
+        """What 95 of 100 calibration sets lead to; NaN where two ends depend on each other."""
+        first = self.thresholds[0]
+        if len(self.thresholds) > 1 or not first.exact:
+            return math.nan, math.nan
+        return coverage_range(math.inf if math.isinf(first.value) else first.rank, first.n)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConformalIntervals(RecalibrationMethod):
+    """Intervals moved so that they cover: at each nominal coverage, one conformal threshold.
+
+    Parameters
+    ----------
+    method : {"cqr", "asymmetric", "scale"}
+        ``cqr``: both ends move outward by one offset, the conformal quantile of
+        max(lower − y, y − upper); it may be negative (Romano et al. 2019). Of a point forecast,
+        an interval of no width, it is told as ``split``. ``asymmetric``: each end moves by its own
+        offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
+        stretched by one factor about the point forecast (the midpoint where there is none), the
+        operating point of the uncertainty characteristics curve. Aliases are ``split`` and ``cp``
+        of the first, ``ucc``, ``cp_a`` and ``pac`` of the last.
+    belief : {"intervals", "point"}
+        What is recalibrated.
+    coverage : float, optional
+        Nominal coverage to reach. Intervals reach their own by default; otherwise those given at
+        the nearest coverage are moved to reach this one. Needed for a point forecast and for
+        intervals of unknown coverage.
+    rank : {"conformal", "paper", "pac"}
+        See `howsure.conformal.conformal_rank`.
+    delta : float
+        δ of ``pac``: the share of calibration sets that may fall short of the coverage; where
+        each end has its own offset, they share it.
+    too_few : {"infinite", "error"}
+        What to do where the calibration rows are too few for a finite interval.
+
+    Examples
+    --------
+    >>> y = np.arange(1.0, 20.0)
+    >>> held_out = EvalSet.checked(y, point=np.zeros(19))
+    >>> fitted = ConformalIntervals("split", "point", coverage=0.9).fit(held_out)
+    >>> fitted.parameters[0].value, fitted.parameters[0].expected
+    (18.0, 0.9)
+    >>> fitted.apply(held_out).beliefs[0].interval(0.9)[1][:2]
+    array([18., 18.])
+    """
+
+    method: str = "cqr"
+    belief: str = Intervals.kind
+    coverage: float | None = None
+    rank: RankRule = "conformal"
+    too_few: TooFew = "infinite"
+    delta: float = DELTA
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def fit(self, calibration: EvalSet) -> IntervalRecalibrator:
+        """Learn the offsets or the factor from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such kind,
+            a scale has nothing to stretch, or too few rows are refused.
+        """
+        name = _name(self.method)
+        if name not in _SCORES or self.belief not in (Intervals.kind, POINT):
+            raise InputError(
+                f"method must be among {', '.join(_SCORES)}, and belief must be 'intervals' or "
+                f"'point', got {self.method!r} and {self.belief!r}"
+            )
+        scores = _SCORES[name]
+        centred = name == "scale" and calibration.point is not None
+        columns = []
+        for base, coverage in self._coverages(calibration):
+            band = _band(calibration, self.belief, base, centred=centred)
+            if name == "scale":
+                _check_stretch(band)
+                if (band.lower == band.upper).all():
+                    raise InputError("intervals must have some width to be scaled, got none")
+            thresholds = tuple(
+                calibrate(
+                    score,
+                    calibration.y,
+                    band,
+                    1.0 - (1.0 - coverage) / len(scores),
+                    weights=calibration.weights,
+                    rule=self.rank,
+                    delta=self.delta / len(scores),
+                    too_few=self.too_few,
+                )
+                for score, _ in scores
+            )
+            columns.append(_Column(base, coverage, thresholds))
+        return IntervalRecalibrator(
+            belief=self.belief,
+            method="split" if (name, self.belief) == ("cqr", POINT) else name,
+            parameters=tuple(
+                _learnt(name, column, threshold)
+                for column in columns
+                for (_, name), threshold in zip(scores, column.thresholds, strict=True)
+            ),
+            guarantee=" ".join(_words(column, self) for column in columns),
+            notes=(*fit_notes(calibration), *_notes(columns, self)),
+            columns=tuple(columns),
+            moved=self.coverage is not None,
+            centred=centred,
+        )
+
+    def _coverages(self, calibration: EvalSet) -> list[tuple[float | None, float]]:
+        wanted = None if self.coverage is None else check_fraction(self.coverage, "coverage")
+        if self.belief == POINT:
+            if wanted is None:
+                raise InputError(
+                    "coverage must be given to make intervals from a point forecast, got none"
+                )
+            return [(None, wanted)]
+        stated = belief_of(calibration, Intervals).coverages
+        if wanted is None:
+            if not stated:
+                raise InputError(
+                    "coverage must be given to recalibrate intervals of unknown coverage, got none"
+                )
+            return [(coverage, coverage) for coverage in stated]
+        if not stated:
+            return [(None, wanted)]
+        return [(min(stated, key=lambda coverage: abs(coverage - wanted)), wanted)]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRecalibrator(Recalibrator):
+    """Fitted `ConformalIntervals`."""
+
+    columns: tuple[_Column, ...]  # thresholds for each nominal coverage
+    moved: bool  # whether one asked coverage is reached, in place of each interval's own
+    centred: bool  # whether scales stretch about the point forecast, in place of the midpoint
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
+        """The intervals recalibrated, with a note on those that shrank to a point."""
+        lowers, uppers, coverages, notes = [], [], [], []
+        if self.moved and self.belief != POINT and len(belief_of(evalset, Intervals).coverages) > 1:
+            notes.append("Intervals at other coverages than the one given were left out.")
+        name = _name(self.method)
+        for column in self._chosen(evalset):
+            band = _band(evalset, self.belief, column.base, centred=self.centred)
+            if name == "scale":
+                _check_stretch(band)
+            lower, upper, collapsed = _region(_SCORES[name], column.thresholds, band)
+            if collapsed:
+                collapse = (
+                    f" at coverage {column.coverage:g} would have shrunk past nothing: a point in "
+                    "the middle stands for it."
+                )
+                notes.append(CountedNote.of(collapsed, "interval", collapse))
+            lowers.append(lower)
+            uppers.append(upper)
+            coverages.append(column.coverage)
+        intervals = Intervals(np.stack(lowers, axis=1), np.stack(uppers, axis=1), coverages)
+        return intervals, tuple(notes)
+
+    def _chosen(self, evalset: EvalSet) -> list[_Column]:
+        if self.belief == POINT or self.moved:
+            return list(self.columns)
+        chosen = []
+        for coverage in belief_of(evalset, Intervals).coverages or (math.nan,):
+            matching = [c for c in self.columns if abs(c.coverage - coverage) <= 1e-9]
+            if not matching:
+                learnt = ", ".join(f"{c.coverage:g}" for c in self.columns)
+                came = "an unknown coverage" if math.isnan(coverage) else f"{coverage:g}"
+                raise InputError(
+                    f"intervals must be at a coverage of the calibration rows ({learnt}), "
+                    f"got {came}"
+                )
+            chosen.append(matching[0])
+        return chosen
+
+
+def _name(method: str) -> str:
+    """The one name of what moves intervals."""
+    return _ALIASES.get(method, method)
+
+
+def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -> Band:
+    if belief == POINT:
+        point = point_of(evalset)
+        return Band(point, point, point)
+    intervals = belief_of(evalset, Intervals)
+    if (base is None) != (not intervals.coverages):
+        raise InputError(
+            "the coverage of intervals must be known in both or in neither of test and "
+            "calibration rows"
+        )
+    lower, upper = (
+        (intervals.lower[:, 0], intervals.upper[:, 0]) if base is None else intervals.interval(base)
+    )
+    if not centred:
+        middle = np.full(intervals.n, np.nan)
+        finite = np.isfinite(lower) & np.isfinite(upper)
+        middle[finite] = lower[finite] + (upper[finite] - lower[finite]) / 2.0
+        return Band(lower, upper, middle)
+    return Band(lower, upper, point_of(evalset))
+
+
+def _check_stretch(band: Band) -> None:
+    if not (np.isfinite(band.lower) & np.isfinite(band.upper)).all():
+        raise InputError("intervals must be bounded to be scaled, got infinite ends; use 'cqr'")
+    outside = (band.center < band.lower) | (band.center > band.upper)
+    if outside.any():
+        raise InputError(
+            "the point forecast must lie in its interval to be scaled about, got "
+            f"{int(outside.sum())} that do not (first at row {int(np.argmax(outside))}); use 'cqr'"
+        )
+
+
+def _region(
+    scores: tuple[tuple[Score, str], ...], thresholds: tuple[Threshold, ...], band: Band
+) -> tuple[FloatArray, FloatArray, int]:
+    n = len(band.lower)
+    lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+    for (score, _), threshold in zip(scores, thresholds, strict=True):
+        if math.isfinite(threshold.value):
+            low, high = score.region(band, threshold.value)
+            lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+    return uncrossed(lower, upper)
+
+
+def _learnt(name: str, column: _Column, threshold: Threshold) -> FittedParameter:
+    low, high = column.range()
+    return FittedParameter(
+        name=name,
+        value=threshold.value,
+        nominal=column.coverage,
+        n=threshold.n,
+        rank=threshold.rank,
+        expected=column.expected,
+        lower=low,
+        upper=high,
+    )
+
+
+def _words(column: _Column, method: ConformalIntervals) -> str:
+    first = column.thresholds[0]
+    name = f"{formats.level(column.coverage)} intervals"
+    if not first.exact:
+        return f"{name}: approximately the nominal coverage; no finite-sample guarantee."
+    if all(math.isinf(threshold.value) for threshold in column.thresholds):
+        return f"{name}: infinite, so they cover every row."
+    text = (
+        f"{name}: a new row exchangeable with the {first.n:g} calibration rows is covered with "
+        f"probability {column.expected:.5g} (at least, if scores tie)"
+    )
+    low, high = column.range()
+    if not math.isnan(low):
+        text += (
+            f"; for 95 of 100 calibration sets of this size, between {formats.share(low)} and "
+            f"{formats.share(high)} of rows are covered"
+        )
+    if len(column.thresholds) > 1:
+        text += ", missed equally often on either side"
+    if method.rank == "pac":
+        text += (
+            f"; at least {formats.level(column.coverage)} of rows are covered for all but "
+            f"{100 * method.delta:g} of 100 calibration sets"
+        )
+    if method.rank == "paper" and column.expected < column.coverage:
+        text += "; the paper's rank falls short of the nominal coverage"
+    return text + "."
+
+
+def _notes(columns: list[_Column], method: ConformalIntervals) -> list[str]:
+    notes = []
+    for column in columns:
+        endless = [t for t in column.thresholds if math.isinf(t.value)]
+        if not endless:
+            if column.base is not None and abs(column.base - column.coverage) > 1e-9:
+                notes.append(
+                    f"Intervals given at coverage {column.base:g} were moved to reach "
+                    f"{column.coverage:g}."
+                )
+            continue
+        target = 1.0 - (1.0 - column.coverage) / len(column.thresholds)
+        if endless[0].rank > endless[0].n:
+            needed = rows_needed(target, method.rank, method.delta / len(column.thresholds))
+            why = f"{needed} calibration rows are needed, got {endless[0].n:g}"
+        else:
+            why = "too many calibration intervals have no width to scale"
+        notes.append(f"Intervals at coverage {column.coverage:g} are infinite: {why}.")
+    return notes
 
 
 METHODS: Final = (
@@ -115,5 +459,14 @@ METHODS: Final = (
         saves=(QuantilesRecalibrator,),
         leads=(Quantiles.kind,),
         label="by conformal quantiles",
+    ),
+    MethodInfo(
+        name="split",
+        aliases=("cp",),
+        kinds=(POINT,),
+        make=lambda kind, options: ConformalIntervals("split", kind, *options.threshold),
+        saves=(IntervalRecalibrator,),
+        leads=(POINT,),
+        gives="intervals",
     ),
 )

@@ -1,10 +1,12 @@
-"""One call that recalibrates all predictions of a test set by a held-out calibration set."""
+"""All ways to recalibrate, and one call that recalibrates all predictions of a test set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +23,23 @@ from howsure.predictions import (
     NormalLaw,
     Prediction,
 )
+from howsure.recalibration import (
+    affine,
+    conformal,
+    group,
+    inputs,
+    intervals_from_distributions,
+    recent,
+    scaling,
+    sets,
+    shape,
+    variance,
+)
 from howsure.recalibration.base import POINT, Recalibrator, belief_of, kinds_of
+from howsure.recalibration.group import has_ease
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import since_rows
-from howsure.recalibration.registry import METHODS, method_of, methods_of
 from howsure.recalibration.sets import NO_PROBABILITIES
 
 
@@ -75,8 +89,8 @@ class Recalibrated(FittedMethods):
             "method": np.array([fitted.method for fitted, _ in rows]),
             "parameter": np.array([learnt.name for _, learnt in rows]),
         }
-        told = ("nominal", "value", "standard_error", "n", "rank", "expected", "lower", "upper")
-        for name in told:
+        figures = ("nominal", "value", "standard_error", "n", "rank", "expected", "lower", "upper")
+        for name in figures:
             columns[name] = np.array([getattr(learnt, name) for _, learnt in rows])
         return Table(
             name="recalibration",
@@ -213,9 +227,9 @@ def recalibrate(
     )
     notes: list[str] = []
     if since is not None:
-        known = calibration.n
+        all_rows = calibration.n
         calibration = since_rows(calibration, since)
-        notes.append(f"{calibration.n:,} of {known:,} calibration rows are from {since!s} on.")
+        notes.append(f"{calibration.n:,} of {all_rows:,} calibration rows are from {since!s} on.")
     kinds = kinds_of(test)
     chosen = [method_of(kind, method) for kind in kinds]
     fitted = tuple(
@@ -231,8 +245,8 @@ def recalibrate(
         )
     if method is not None:
         notes.extend(
-            f"The method {method!r} does not suit {one.belief}: {one.method!r} was used."
-            for one, info in zip(fitted, chosen, strict=True)
+            f"The method {method!r} does not suit {used.belief}: {used.method!r} was used."
+            for used, info in zip(fitted, chosen, strict=True)
             if info is None
         )
     return applied(fitted, test, notes)
@@ -242,41 +256,43 @@ def applied(
     fitted: tuple[Recalibrator, ...], rows: EvalSet, notes: Sequence[str] = ()
 ) -> Recalibrated:
     """Rows with the prediction of each recalibrator in place of their own."""
-    told = list(notes)
-    made: list[tuple[str, Prediction]] = []
-    for one in fitted:
-        if one.moves_point:
-            rows = one.apply(rows)
-            told.extend(one.notes)
+    all_notes = list(notes)
+    predictions: list[tuple[str, Prediction]] = []
+    for recalibrator in fitted:
+        if recalibrator.moves_point:
+            rows = recalibrator.apply(rows)
+            all_notes.extend(recalibrator.notes)
             continue
-        prediction, found = one.transform(rows)
-        made.append((one.belief, prediction))
-        told.extend(note for note in (*one.notes, *found) if note not in told)
-    beliefs, lost = _joined(made)
+        prediction, row_notes = recalibrator.transform(rows)
+        predictions.append((recalibrator.belief, prediction))
+        all_notes.extend(
+            note for note in (*recalibrator.notes, *row_notes) if note not in all_notes
+        )
+    beliefs, lost = _joined(predictions)
     return Recalibrated(
         evalset=replace(rows, beliefs=beliefs),
         recalibrators=fitted,
-        notes=(*told, *lost),
+        notes=(*all_notes, *lost),
     )
 
 
 def suited(rows: EvalSet, method: str) -> EvalSet:
     """The rows with the one kind of prediction that a method is for, the nearest to it first."""
-    known = [kind for kind in KINDS if method_of(kind, method) is not None]
-    for kind in known:
+    suiting = [kind for kind in KINDS if method_of(kind, method) is not None]
+    for kind in suiting:
         if kind == POINT and rows.point is not None:
             return replace(rows, beliefs=())
         if any(belief.kind == kind for belief in rows.beliefs):
             return replace(rows, beliefs=tuple(b for b in rows.beliefs if b.kind == kind))
     raise InputError(
-        f"method {method!r} is for {', '.join(known)}, got {', '.join(kinds_of(rows))}"
+        f"method {method!r} is for {', '.join(suiting)}, got {', '.join(kinds_of(rows))}"
     )
 
 
 def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> None:
     kinds = kinds_of(test)
     sets = [b for held in (test, calibration) for b in held.beliefs if isinstance(b, LabelSets)]
-    if any(each.probabilities is None for each in sets):
+    if any(label_set.probabilities is None for label_set in sets):
         raise InputError(NO_PROBABILITIES)
     held = {belief.kind for belief in calibration.beliefs}
     if calibration.point is not None:
@@ -288,8 +304,8 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
             f"({', '.join(kinds)}), got no {', '.join(missing)}"
         )
     if method is not None and not any(method_of(kind, method) for kind in kinds):
-        known = "; ".join(f"{kind}: {', '.join(methods_of(kind))}" for kind in kinds)
-        raise InputError(f"method must suit the predictions ({known}), got {method!r}")
+        methods = "; ".join(f"{kind}: {', '.join(methods_of(kind))}" for kind in kinds)
+        raise InputError(f"method must suit the predictions ({methods}), got {method!r}")
 
 
 def _default(kind: str, calibration: EvalSet) -> MethodInfo:
@@ -300,11 +316,11 @@ def _default(kind: str, calibration: EvalSet) -> MethodInfo:
     return next(iter(methods_of(kind).values()))
 
 
-def _joined(made: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
+def _joined(predictions: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
     """One prediction of each kind: what was given as a kind goes before what became one."""
-    beliefs: dict[str, Prediction] = {new.kind: new for old, new in made if old == new.kind}
+    beliefs: dict[str, Prediction] = {new.kind: new for old, new in predictions if old == new.kind}
     notes = []
-    for old, new in made:
+    for old, new in predictions:
         if old == new.kind:
             continue
         if new.kind in beliefs:
@@ -315,3 +331,133 @@ def _joined(made: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...],
         else:
             beliefs[new.kind] = new
     return tuple(beliefs.values()), notes
+
+
+# ---- all ways to recalibrate, gathered from the files that they stand in -------------------------
+
+_FILES: Final = (
+    scaling,
+    affine,
+    variance,
+    shape,
+    conformal,
+    intervals_from_distributions,
+    group,
+    inputs,
+    recent,
+    sets,
+)
+
+_LISTED: Final = tuple(info for file in _FILES for info in file.METHODS)
+
+METHODS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
+    {
+        info.name: info
+        for info in sorted(_LISTED, key=lambda info: (info.complexity or math.inf, info.turn))
+    }
+)
+"""Every way to recalibrate by its name; what is advised stands first, the simplest before all."""
+
+BEST: Final = "best"
+"""The method that is chosen by trying all that are advised."""
+
+
+def methods_of(kind: str) -> dict[str, MethodInfo]:
+    """The methods of a kind of prediction by name, the default first, but see `recalibrate`.
+
+    Examples
+    --------
+    >>> from howsure.recalibration.info import RecalibrationOptions
+    >>> next(iter(methods_of("samples")))
+    'scale'
+    >>> methods_of("samples")["scale"].make("samples", RecalibrationOptions())
+    SpreadScaling()
+    """
+    suiting = [info for info in _LISTED if kind in info.kinds]
+    suiting.sort(key=lambda info: kind not in info.leads)
+    return {info.name: info for info in suiting}
+
+
+def method_of(kind: str, name: str | None) -> MethodInfo | None:
+    """The method of a kind by its name or an alias; None where the kind has none such."""
+    methods = methods_of(kind)
+    return methods.get(name or "") or next(
+        (info for info in methods.values() if name in info.aliases), None
+    )
+
+
+def method_names() -> tuple[str, ...]:
+    """Every name and alias, those of each kind together."""
+    listed = [info for kind in KINDS for info in methods_of(kind).values()]
+    return tuple(dict.fromkeys(name for info in listed for name in (info.name, *info.aliases)))
+
+
+def advised(kind: str) -> tuple[MethodInfo, ...]:
+    """What is tried of predictions of a kind, the simplest first."""
+    return tuple(
+        info
+        for info in METHODS.values()
+        if info.complexity and kind in info.kinds
+        if kind != info.but and info.only in ("", kind)
+    )
+
+
+def can_teach(info: MethodInfo, calibration: EvalSet, by: Sequence[str] = ()) -> bool:
+    """Whether rows hold what a method looks at beside the predictions, with no more said."""
+    if info.needs == "groups":
+        return bool(by) or len(calibration.groups) == 1
+    if info.needs == "ease":
+        return has_ease(calibration)
+    if info.needs == "inputs":
+        return bool(calibration.features) or calibration.embedding is not None
+    return info.needs != "time" or calibration.time is not None
+
+
+# ---- recalibrations one after the other: each is fitted to predictions as the last one leaves them
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InTurn(Recalibrator):
+    """Fitted methods of one kind of prediction, applied in turn."""
+
+    steps: tuple[Recalibrator, ...]
+
+    @classmethod
+    def of(cls, steps: Sequence[Recalibrator]) -> Self:
+        """What all learnt, and what to know of all; the guarantee is the last one's."""
+        return cls(
+            belief=steps[0].belief,
+            method=", then ".join(step.method for step in steps),
+            parameters=tuple(learnt for step in steps for learnt in step.parameters),
+            guarantee=steps[-1].guarantee,
+            notes=tuple(dict.fromkeys(note for step in steps for note in step.notes)),
+            steps=tuple(steps),
+        )
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether a row's prediction is the same whatever rows stand beside it."""
+        return all(step.by_rows for step in self.steps)
+
+    @property
+    def moves_point(self) -> bool:
+        """Whether it leaves a bare point forecast."""
+        return self.steps[-1].moves_point
+
+    def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
+        """The prediction after the last step, and notes on all. Reads no y."""
+        all_notes: list[str] = []
+        *before, last = self.steps
+        for step in before:
+            done = applied((step,), evalset)
+            evalset = done.evalset
+            all_notes.extend(done.notes)
+        prediction, notes = last.transform(evalset)
+        return prediction, tuple(dict.fromkeys((*all_notes, *notes)))
+
+    def apply(self, evalset: EvalSet) -> EvalSet:
+        """The same rows as all steps leave them."""
+        for step in self.steps:
+            evalset = step.apply(evalset)
+        return evalset

@@ -1,18 +1,19 @@
-"""Recalibration by group: what each group's rows teach, and all rows where these are too few."""
+"""Recalibration by group or bin of ease: what its rows teach, and all where these are too few."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 
 from howsure.conformal import DELTA, RankRule, TooFew, rows_needed
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.formats import counted
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
@@ -29,10 +30,8 @@ from howsure.recalibration.base import (
     fit_notes,
     repeated,
 )
-from howsure.recalibration.conformal import ConformalQuantiles
-from howsure.recalibration.ease import EaseCuts, bins_for
+from howsure.recalibration.conformal import ConformalIntervals, ConformalQuantiles
 from howsure.recalibration.info import FRAMED_KINDS, SHAPE, SPREAD_KINDS, MethodInfo
-from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.intervals_from_distributions import DerivedIntervals
 from howsure.recalibration.location_scale import (
     Amounts,
@@ -74,28 +73,28 @@ class GroupCells:
         """The place of each row's group; one past the last where calibration held none such."""
         missing = [name for name in self.columns if name not in evalset.groups]
         if missing:
-            held = ", ".join(evalset.groups) or "none"
+            columns = ", ".join(evalset.groups) or "none"
             raise InputError(
                 f"the rows must hold the groups {', '.join(self.columns)} as the calibration rows "
-                f"do, got {held}"
+                f"do, got {columns}"
             )
         labels, codes = _crossing(evalset, self.columns)
-        known = {label: place for place, label in enumerate(self.labels)}
-        places = [known.get(each, len(known)) for each in labels]
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        places = [numbers.get(each, len(numbers)) for each in labels]
         return np.array(places, dtype=np.int64)[codes]
 
 
 def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[GroupCells, IntArray]:
     """The groups of calibration rows by columns, or by the only one; and each row's."""
-    held = tuple(calibration.groups)
-    named = tuple(dict.fromkeys(by)) or held
-    if not held:
+    columns = tuple(calibration.groups)
+    named = tuple(dict.fromkeys(by)) or columns
+    if not columns:
         raise InputError("by must name columns of groups, but the calibration rows hold none")
-    if not by and len(held) > 1:
-        raise InputError(f"by must name one or several columns of {', '.join(held)}, got none")
+    if not by and len(columns) > 1:
+        raise InputError(f"by must name one or several columns of {', '.join(columns)}, got none")
     for name in named:
-        if name not in held:
-            raise InputError(f"by must name columns of groups ({', '.join(held)}), got {name!r}")
+        if name not in columns:
+            raise InputError(f"by must name columns of groups ({', '.join(columns)}), got {name!r}")
     labels, codes = _crossing(calibration, named)
     return GroupCells(named, labels), codes
 
@@ -107,11 +106,13 @@ def _crossing(
     codes = np.zeros(evalset.n, dtype=np.int64)
     first = np.zeros(1, dtype=np.int64)
     for name in columns:
-        held = evalset.groups[name]
-        crossed = codes * len(held.labels) + held.codes
+        group = evalset.groups[name]
+        crossed = codes * len(group.labels) + group.codes
         _, first, codes = np.unique(crossed, return_index=True, return_inverse=True)
-    found = [evalset.groups[name].values()[first] for name in columns]
-    return tuple(zip(*([_text(label) for label in each] for each in found), strict=True)), codes
+    firsts = [evalset.groups[name].values()[first] for name in columns]
+    return tuple(
+        zip(*([_text(label) for label in labels] for labels in firsts), strict=True)
+    ), codes
 
 
 def _text(label: Any) -> str:
@@ -178,22 +179,22 @@ class ByGroup(RecalibrationMethod):
     def _fit_parts(
         self, calibration: EvalSet, cells: GroupCells, codes: IntArray
     ) -> GroupRecalibrator:
-        whole = self._of_rows(calibration).fit(calibration)
+        of_all = self._of_rows(calibration).fit(calibration)
         rows = bare(calibration, self.belief)
-        needed = self._needed(whole)
-        parts: list[Recalibrator] = [whole]
-        place: list[int] = []
+        needed = self._needed(of_all)
+        parts: list[Recalibrator] = [of_all]
+        serving: list[int] = []
         for cell in range(len(cells.labels)):
-            part = rows.take(np.flatnonzero(codes == cell))
-            large = effective_rows(part)[0] >= needed
-            place.append(len(parts) if large else 0)
+            group_rows = rows.take(np.flatnonzero(codes == cell))
+            large = effective_rows(group_rows)[0] >= needed
+            serving.append(len(parts) if large else 0)
             if large:
-                parts.append(self._of_rows(part).fit(part))
+                parts.append(self._of_rows(group_rows).fit(group_rows))
         names = cells.names
-        few = [name for name, where in zip(names, place, strict=True) if where == 0]
+        few = [name for name, where in zip(names, serving, strict=True) if where == 0]
         learnt = tuple(
             replace(parameter, name=f"{parameter.name}, {name}" if name else parameter.name)
-            for name, where in zip((*names, ""), (*place, 0), strict=True)
+            for name, where in zip((*names, ""), (*serving, 0), strict=True)
             for parameter in parts[where].parameters
             if where or not name
         )
@@ -202,10 +203,10 @@ class ByGroup(RecalibrationMethod):
             method="group",
             parameters=learnt,
             guarantee=_guarantee(calibration, parts, few),
-            notes=(*whole.notes, *_few_note(few, needed)),
+            notes=(*of_all.notes, *_few_note(few, needed)),
             cells=cells,
             parts=tuple(parts),
-            place=tuple(place),
+            place=tuple(serving),
         )
 
     def _of_rows(self, rows: EvalSet) -> RecalibrationMethod:
@@ -225,9 +226,9 @@ class ByGroup(RecalibrationMethod):
             self.delta,
         )
 
-    def _needed(self, whole: Recalibrator) -> int:
+    def _needed(self, of_all: Recalibrator) -> int:
         """Rows that a group needs to reach every level or coverage that all rows reach."""
-        wanted = np.array([parameter.nominal for parameter in whole.parameters])
+        wanted = np.array([parameter.nominal for parameter in of_all.parameters])
         if self.belief == Quantiles.kind:
             tail = float(np.minimum(wanted, 1.0 - wanted).min())  # (n + 1)·tail ≥ 1
             return max(math.ceil(1.0 / tail - 1.0 - 1e-9), 1)
@@ -235,26 +236,13 @@ class ByGroup(RecalibrationMethod):
         return max(rows_needed(end, self.rank, self.delta), rows_needed(end))
 
 
-def _guarantees_by_ease(
-    calibration: EvalSet, parts: Sequence[Recalibrator], inner: DerivedIntervals
-) -> Iterator[str]:
-    """What holds in bins by ease."""
-    yield _guarantee(calibration, [parts[0], *parts], [], "ease bin")
-    if inner.method == "pac" and effective_rows(calibration)[1]:
-        shares = ", ".join(formats.level(coverage) for coverage in inner.coverages)
-        yield (
-            f"In each, at least {shares} of rows are covered for all but {100 * inner.delta:g} of "
-            "100 calibration sets."
-        )
-
-
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     if not names:
         return ()
-    told = "; ".join(names[:NAMED])
+    named = "; ".join(names[:NAMED])
     if len(names) > NAMED:
-        told += f" and {len(names) - NAMED} more"
-    return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {told}.",)
+        named += f" and {len(names) - NAMED} more"
+    return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {named}.",)
 
 
 def _unseen_note(places: IntArray, cells: GroupCells | EaseCuts) -> tuple[str, ...]:
@@ -274,24 +262,26 @@ def _guarantee(
             f"Approximate within each {what}: weighted quantiles of its errors; no finite-sample "
             "guarantee."
         )
-    own = parts[1:]
-    if not own:
+    groups = parts[1:]
+    if not groups:
         return f"No group has enough rows for a guarantee of its own. {parts[0].guarantee}"
-    quantiles = own[0].belief == Quantiles.kind
+    quantiles = groups[0].belief == Quantiles.kind
     words = []
-    for nominal in sorted({parameter.nominal for parameter in own[0].parameters}):
-        found = [e.expected for part in own for e in part.parameters if e.nominal == nominal]
-        low, high = f"{min(found):.5g}", f"{max(found):.5g}"
+    for nominal in sorted({parameter.nominal for parameter in groups[0].parameters}):
+        expected = [
+            e.expected for group in groups for e in group.parameters if e.nominal == nominal
+        ]
+        low, high = f"{min(expected):.5g}", f"{max(expected):.5g}"
         span = low if low == high else f"{low} to {high}"
         name = f"level {nominal:g}" if quantiles else f"{formats.level(nominal)} intervals"
-        if not math.isnan(found[0]):  # the median is the mean of two
+        if not math.isnan(expected[0]):  # the median is the mean of two
             words.append(f"{name} with probability {span}")
-    told = (
-        f"Within {counted(len(own), what)}, new rows are "
+    sentence = (
+        f"Within {counted(len(groups), what)}, new rows are "
         f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
         f"tie). They must be exchangeable with their {what}'s calibration rows."
     )
-    return told + (" Other groups have no guarantee of their own." if few else "")
+    return sentence + (" Other groups have no guarantee of their own." if few else "")
 
 
 @final
@@ -345,31 +335,38 @@ class ByEase(RecalibrationMethod):
         )
         rows = repeated(calibration)
         wanted = self.bins or bins_for(rows.n, max(inner.coverages))
-        cells, kept = EaseCuts.between(rows, wanted)
+        cells, calibrates = EaseCuts.between(rows, wanted)
         codes = cells.find(rows)
         evalset = bare(rows, self.belief)
         parts: list[Recalibrator] = []
         for code, name in enumerate(cells.names):
             with within(f"{name} ({calibration.n:,} calibration rows)"):
-                parts.append(inner.fit(evalset.take(np.flatnonzero(kept & (codes == code)))))
+                parts.append(inner.fit(evalset.take(np.flatnonzero(calibrates & (codes == code)))))
         notes = list(fit_notes(calibration))
         if len(parts) < wanted:
             notes.append(f"Eases tie: {len(parts)} bins in place of {wanted}.")
         notes += [
             f"{name}: {note}"
-            for part, name in zip(parts, cells.names, strict=True)
-            for note in part.notes
+            for recalibrator, name in zip(parts, cells.names, strict=True)
+            for note in recalibrator.notes
             if note not in notes
         ]
+        guarantee = _guarantee(calibration, [parts[0], *parts], [], "ease bin")
+        if inner.method == "pac" and effective_rows(calibration)[1]:
+            shares = ", ".join(formats.level(coverage) for coverage in inner.coverages)
+            guarantee += (
+                f" In each, at least {shares} of rows are covered for all but "
+                f"{100 * inner.delta:g} of 100 calibration sets."
+            )
         return GroupRecalibrator(
             belief=self.belief,
             method=self.method,
             parameters=tuple(
                 replace(parameter, name=f"{parameter.name}, {name}")
-                for part, name in zip(parts, cells.names, strict=True)
-                for parameter in part.parameters
+                for recalibrator, name in zip(parts, cells.names, strict=True)
+                for parameter in recalibrator.parameters
             ),
-            guarantee=" ".join(_guarantees_by_ease(calibration, parts, inner)),
+            guarantee=guarantee,
             notes=tuple(notes),
             cells=cells,
             parts=tuple(parts),
@@ -392,20 +389,22 @@ class GroupRecalibrator(Recalibrator):
         served = np.array([*self.place, 0], dtype=np.int64)[places]
         rows = bare(evalset, self.belief)
         names = dict(zip(self.place, self.cells.names, strict=True))
-        made: list[tuple[IntArray, Prediction]] = []
+        predictions: list[tuple[IntArray, Prediction]] = []
         notes: dict[str, list[str]] = defaultdict(list)
-        for part in np.unique(served).tolist():
-            chosen = np.flatnonzero(served == part)
-            prediction, told = self.parts[part].transform(rows.take(chosen))
-            made.append((chosen, prediction))
-            for note in told:
-                notes[note].append(names[part] if part else "")
+        for number in np.unique(served).tolist():
+            chosen = np.flatnonzero(served == number)
+            prediction, row_notes = self.parts[number].transform(rows.take(chosen))
+            predictions.append((chosen, prediction))
+            for note in row_notes:
+                notes[note].append(names[number] if number else "")
         words = [
-            note if len(groups) == len(made) or groups == [""] else f"{'; '.join(groups)}: {note}"
+            note
+            if len(groups) == len(predictions) or groups == [""]
+            else f"{'; '.join(groups)}: {note}"
             for note, groups in notes.items()
         ]
-        pieces = Pieces(made[0][1], evalset.n)
-        for chosen, prediction in made:
+        pieces = Pieces(predictions[0][1], evalset.n)
+        for chosen, prediction in predictions:
             pieces.put(chosen, prediction)
         return pieces.join(), (*words, *_unseen_note(places, self.cells))
 
@@ -468,22 +467,22 @@ def _shrunk(
     """
     rows = np.bincount(codes, mass).astype(np.float64)
     below, above = np.bincount(codes, mass * bottom), np.bincount(codes, mass * top)
-    own, whole = above / below, float(above.sum() / below.sum())
-    large = (rows >= FEWEST) & ((own > 0) | (not ratio))
+    values, overall = above / below, float(above.sum() / below.sum())
+    large = (rows >= FEWEST) & ((values > 0) | (not ratio))
     if large.sum() < 2:
-        return np.append(np.full(len(rows), whole), whole)
-    own = np.where(large, own, whole)
-    rest = (top - own[codes] * bottom) / (below / rows)[codes]
+        return np.append(np.full(len(rows), overall), overall)
+    values = np.where(large, values, overall)
+    deviations = (top - values[codes] * bottom) / (below / rows)[codes]
     if ratio:
-        rest, own = rest / own[codes], np.log(own)
-    squares = np.bincount(codes, mass * np.square(rest)).astype(np.float64)[large]
+        deviations, values = deviations / values[codes], np.log(values)
+    squares = np.bincount(codes, mass * np.square(deviations)).astype(np.float64)[large]
     noise = _noise(squares, rows[large]) / rows[large]
-    usual = _usual(own[large], noise, rows[large])
+    usual = _usual(values[large], noise, rows[large])
     alike = np.flatnonzero(large)[usual]
     share = large.astype(np.float64)
-    share[alike], centre = _shared(own[alike], noise[usual])
-    found = np.append(share * own + (1.0 - share) * centre, centre)
-    return np.exp(found) if ratio else found
+    share[alike], centre = _shared(values[alike], noise[usual])
+    shrunk = np.append(share * values + (1.0 - share) * centre, centre)
+    return np.exp(shrunk) if ratio else shrunk
 
 
 def _noise(squares: FloatArray, rows: FloatArray) -> FloatArray:
@@ -493,25 +492,132 @@ def _noise(squares: FloatArray, rows: FloatArray) -> FloatArray:
     return np.asarray((squares + _HELP * usual) / (free + _HELP))
 
 
-def _usual(own: FloatArray, noise: FloatArray, rows: FloatArray) -> BoolArray:
+def _usual(values: FloatArray, noise: FloatArray, rows: FloatArray) -> BoolArray:
     """Groups that differ as the others do: within five sds of the one in the middle of all rows."""
-    order = np.argsort(own, kind="stable")
+    order = np.argsort(values, kind="stable")
     upto = np.cumsum(rows[order])
-    middle = float(own[order[int(np.searchsorted(upto, upto[-1] / 2.0))]])
-    away = np.abs(own - middle)
+    middle = float(values[order[int(np.searchsorted(upto, upto[-1] / 2.0))]])
+    away = np.abs(values - middle)
     spread = 1.4826 * float(np.median(away))
     return np.asarray(away <= _FAR * np.sqrt(noise + spread**2))
 
 
-def _shared(own: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
+def _shared(values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
     """The weight of each group's own value, of known variance, and what all have in common."""
     if not (noise > 0).all():  # such a group is known without error
-        return np.ones_like(own), float(own.mean())
+        return np.ones_like(values), float(values.mean())
     precise = 1.0 / noise
-    excess = float(precise @ np.square(own - np.average(own, weights=precise))) - (len(own) - 1.0)
+    excess = float(precise @ np.square(values - np.average(values, weights=precise))) - (
+        len(values) - 1.0
+    )
     between = max(excess / (precise.sum() - float(precise @ precise) / precise.sum()), 0.0)
-    centre = float(np.average(own, weights=1.0 / (between + noise)))
+    centre = float(np.average(values, weights=1.0 / (between + noise)))
     return between / (between + noise), centre
+
+
+# ---- bins of rows by ease, between edges that are calibration rows themselves --------------------
+
+MOST = 10
+"""Bins, where nobody says how many."""
+MISSES = 10.0
+"""Misses that each of them is to expect."""
+
+
+@dataclass(frozen=True, slots=True)
+class EaseCuts:
+    """Bins by ease, learnt from calibration rows."""
+
+    column: str  # the feature that holds the ease
+    edges: tuple[float, ...]  # inner edges; an ease on one belongs to the bin above
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The bins in words, from the hardest."""
+        count = len(self.edges) + 1
+        return tuple(f"ease bin {number} of {count}" for number in range(1, count + 1))
+
+    def find(self, evalset: EvalSet) -> IntArray:
+        """Each row's bin, from 0."""
+        return np.searchsorted(self.edges, _numbers(evalset, self.column), side="right")
+
+    @classmethod
+    def between(cls, rows: EvalSet, bins: int) -> tuple[Self, BoolArray]:
+        """Bins of equal numbers of rows, and which rows are no edge.
+
+        An edge is the ease of one row, which must not calibrate: a new row then takes any place
+        among the eases of its bin with one probability, and coverage holds exactly in each bin.
+        """
+        check_whole(bins, "bins", 2)
+        column = ease_column(rows)
+        ease = _numbers(rows, column)
+        places = (np.arange(1, bins) * (rows.n + 1)) // bins - 1
+        if bins > (rows.n + 1) // 2:
+            raise InputError(
+                f"calibration must hold at least {2 * bins - 1:,} rows for {bins} bins by ease, "
+                f"got {rows.n:,}"
+            )
+        order = np.argsort(ease, kind="stable")
+        edges, first = np.unique(ease[order][places], return_index=True)
+        inner = edges > ease.min()
+        edges = edges[inner]
+        if not len(edges):
+            raise one_ease(rows)
+        calibrates = np.ones(rows.n, dtype=np.bool_)
+        calibrates[order[places][first[inner]]] = False
+        cuts = cls(column, tuple(edges.tolist()))
+        rows_inside = np.bincount(cuts.find(rows)[calibrates], minlength=len(edges) + 1)
+        return cuts, calibrates | (rows_inside == 0)[cuts.find(rows)]
+
+
+def has_ease(rows: EvalSet) -> bool:
+    """Whether rows say how easy each is."""
+    return rows.ease in rows.features
+
+
+def ease_column(rows: EvalSet) -> str:
+    """The feature that holds the ease of each row."""
+    if not has_ease(rows):
+        raise InputError(
+            "the ease of each row is needed: name its column, ease=COLUMN (--ease COLUMN)"
+        )
+    return rows.ease
+
+
+def ease_of(rows: EvalSet) -> FloatArray:
+    """The ease of each row."""
+    return _numbers(rows, ease_column(rows))
+
+
+def one_ease(rows: EvalSet) -> InputError:
+    """The refusal of an ease that tells no rows apart."""
+    return InputError(
+        f"the ease ({rows.ease!r}) must differ between calibration rows to make bins, and "
+        f"{float(ease_of(rows).min()):g} is that of nearly all of them"
+    )
+
+
+def bins_for(rows: int, coverage: float) -> int:
+    """How many bins so many rows are cut into, where nobody says: at least 2."""
+    return max(2, min(MOST, int(rows * (1.0 - coverage) / MISSES + 1e-9)))
+
+
+def _numbers(rows: EvalSet, column: str) -> FloatArray:
+    values = rows.features.get(column)
+    if values is None:
+        raise InputError(f"the rows must hold the ease {column!r} as the calibration rows do")
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"the ease ({column!r}) must be numbers, got {values.dtype}")
+    ease = values.astype(np.float64)
+    if not np.isfinite(ease).all():
+        wrong = ~np.isfinite(ease)
+        raise InputError(
+            f"the ease ({column!r}) must be finite, got {int(wrong.sum())} rows that are not "
+            f"(first at row {int(np.argmax(wrong))})"
+        )
+    return ease
+
+
+# ---- the methods ---------------------------------------------------------------------------------
 
 
 def _by_ease(name: str) -> MethodInfo:
@@ -522,9 +628,7 @@ def _by_ease(name: str) -> MethodInfo:
             name,
             kind,
             options.wanted,
-            options.rank,
-            options.too_few,
-            options.delta,
+            *options.threshold[1:],
             options.bins,
         ),
         saves=(GroupRecalibrator,),

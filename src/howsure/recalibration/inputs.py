@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.core.text import CountedNote
+from howsure.core.formats import CountedNote
+from howsure.core.labels import InputColumn, is_numeric
 from howsure.predictions import EvalSet
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod, check_factor, counts
 from howsure.recalibration.info import FRAMED_KINDS, SHAPE, MethodInfo
@@ -64,7 +65,7 @@ class Encoding:
         mass = counts(calibration)
         if calibration.features:
             columns = calibration.features.items()
-            return cls(tuple(each for pair in columns for each in _columns(*pair, mass)))
+            return cls(tuple(column for pair in columns for column in _inputs_of(*pair, mass)))
         rows = calibration.embedding
         if rows is None:
             raise InputError(
@@ -84,46 +85,48 @@ class Encoding:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns in words."""
-        return tuple(each.name for each in self.inputs)
+        return tuple(column.name for column in self.inputs)
 
     def used(self, columns: Sequence[int]) -> Self:
         """The encoding of some columns alone."""
         inputs = tuple(self.inputs[column] for column in columns)
         if not len(self.axes):
             return replace(self, inputs=inputs)
-        axes = self.axes[:, [each.coordinate for each in inputs]]
-        turned = tuple(replace(each, coordinate=i) for i, each in enumerate(inputs))
+        axes = self.axes[:, [column_input.coordinate for column_input in inputs]]
+        turned = tuple(replace(column_input, coordinate=i) for i, column_input in enumerate(inputs))
         return replace(self, inputs=turned, axes=axes)
 
     def table(self, evalset: EvalSet) -> FloatArray:
         """The inputs of rows as columns of numbers, shape (n, k)."""
-        made = np.empty((evalset.n, len(self.inputs)))
+        table = np.empty((evalset.n, len(self.inputs)))
         texts: dict[str, npt.NDArray[Any]] = {}
         turned = None
-        for column, each in enumerate(self.inputs):
-            if not each.feature:
+        for column, source in enumerate(self.inputs):
+            if not source.feature:
                 turned = self._coordinates(evalset) if turned is None else turned
-                made[:, column] = turned[:, each.coordinate]
-            elif each.label is None:
-                made[:, column] = _read_feature(evalset, each)
+                table[:, column] = turned[:, source.coordinate]
+            elif source.label is None:
+                table[:, column] = _read_feature(evalset, source)
             else:
-                if each.feature not in texts:
-                    texts[each.feature] = _read_feature(evalset, each).astype(str)
-                made[:, column] = texts[each.feature] == each.label
-        return made
+                if source.feature not in texts:
+                    texts[source.feature] = _read_feature(evalset, source).astype(str)
+                table[:, column] = texts[source.feature] == source.label
+        return table
 
     def unknown(self, evalset: EvalSet) -> tuple[str, ...]:
         """Notes on labels that the calibration rows did not hold."""
         notes = []
-        for each in {each.feature: each for each in self.inputs if each.label is not None}.values():
-            held = _read_feature(evalset, each).astype(str)
-            strange = int((~np.isin(held, each.known)).sum())
+        for source in {
+            source.feature: source for source in self.inputs if source.label is not None
+        }.values():
+            labels = _read_feature(evalset, source).astype(str)
+            strange = int((~np.isin(labels, source.known)).sum())
             if strange:
-                said = (
-                    f" with labels of {each.feature} that calibration lacks: treated as none of "
+                warning = (
+                    f" with labels of {source.feature} that calibration lacks: treated as none of "
                     "the known labels."
                 )
-                notes.append(CountedNote.of(strange, "row", said))
+                notes.append(CountedNote.of(strange, "row", warning))
         return tuple(notes)
 
     def _coordinates(self, evalset: EvalSet) -> FloatArray:
@@ -137,33 +140,27 @@ class Encoding:
         return np.asarray((rows - self.center) @ self.axes) if len(self.axes) else rows
 
 
-def _columns(name: str, values: npt.NDArray[Any], mass: FloatArray) -> Iterator[Input]:
-    """Numbers as they are; each common label of others as an indicator, of two the rarer one."""
-    if values.dtype.kind in "biuf":
-        yield Input(name, name)
-        return
-    labels, codes = np.unique(values.astype(str), return_inverse=True)
-    ranked = labels[np.argsort(-np.bincount(codes, mass), kind="stable")].tolist()
-    known = tuple(labels.tolist())
-    for label in ranked[1:] if len(ranked) == 2 else ranked[:MOST_LABELS]:
-        yield Input(f"{name}={label}", name, label, known)
+def _inputs_of(name: str, values: npt.NDArray[Any], mass: FloatArray) -> Iterator[Input]:
+    labels = () if is_numeric(values) else tuple(np.unique(values.astype(str)).tolist())
+    for column in InputColumn.columns_of(name, values, MOST_LABELS, mass=mass):
+        yield Input(column.name, name, column.label, labels)
 
 
 def _read_feature(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
     """A feature of the rows, of the type that calibration held."""
-    held = evalset.features.get(wanted.feature)
+    values = evalset.features.get(wanted.feature)
     what = "numbers" if wanted.label is None else "labels"
-    if held is None:
+    if values is None:
         came = ", ".join(evalset.features) or "none"
         raise InputError(
             f"the rows must hold the input {wanted.feature} as the calibration rows do, got {came}"
         )
-    if (held.dtype.kind in "biuf") != (wanted.label is None):
+    if is_numeric(values) != (wanted.label is None):
         raise InputError(
             f"the input {wanted.feature} must hold {what} as in the calibration rows, "
             f"got {'labels' if wanted.label is None else 'numbers'}"
         )
-    return held
+    return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,7 +178,7 @@ class Tree:
     def __post_init__(self) -> None:
         parts = (self.feature, self.threshold, self.left, self.right, self.value)
         size, asks = len(self.rules), self.feature >= 0
-        if not size or any(each.shape != (size,) for each in parts):
+        if not size or any(column.shape != (size,) for column in parts):
             raise InputError("a tree must say of each of its nodes what it asks and where it leads")
         below = np.concatenate([self.left[asks], self.right[asks]])
         if ((below <= np.tile(np.flatnonzero(asks), 2)) | (below >= size)).any():
@@ -199,11 +196,11 @@ class Tree:
         node = np.zeros(len(x), dtype=np.int64)
         rows = np.arange(len(x))
         for _ in range(DEPTH):
-            asked = self.feature[node]
-            if (asked < 0).all():
+            columns = self.feature[node]
+            if (columns < 0).all():
                 break
-            low = x[rows, np.maximum(asked, 0)] <= self.threshold[node]
-            node = np.where(asked < 0, node, np.where(low, self.left[node], self.right[node]))
+            low = x[rows, np.maximum(columns, 0)] <= self.threshold[node]
+            node = np.where(columns < 0, node, np.where(low, self.left[node], self.right[node]))
         return node
 
     def at(self, x: FloatArray) -> FloatArray:
@@ -258,8 +255,8 @@ def _edge(levels: dict[int, FloatArray], column: int, threshold: float) -> float
 
 def _renumbered(tree: Tree, columns: Sequence[int]) -> Tree:
     """The same tree over some of the columns."""
-    place = {column: i for i, column in enumerate(columns)}
-    return replace(tree, feature=np.array([place.get(c, -1) for c in tree.feature.tolist()]))
+    numbers = {column: i for i, column in enumerate(columns)}
+    return replace(tree, feature=np.array([numbers.get(c, -1) for c in tree.feature.tolist()]))
 
 
 @final
@@ -300,19 +297,19 @@ class ByInputs(RecalibrationMethod):
             If the rows hold no inputs, a prediction cannot be stretched, or every error is zero.
         """
         encoding = Encoding.learnt(calibration)
-        held = CalibrationRows.spread_out(calibration, self.belief)
-        frame, mass, y = held.frame, held.mass, held.y
+        taught = CalibrationRows.spread_out(calibration, self.belief)
+        frame, mass, y = taught.frame, taught.mass, taught.y
         x = encoding.table(calibration)
         z = (y - frame.center) / frame.spread
-        shift, _ = held.location_scale()
+        shift, _ = taught.location_scale()
         mean = grown(x, encoding.names, z, mass)
         leaves = mean.apply(x)
         for leaf in mean.leaves:
             rows = leaves == leaf
             weight = _weight(mass[rows])
-            part = frame.take(rows)
-            own = part.shift(y[rows], mass[rows], part.spread)
-            mean.value[leaf] = weight * own + (1.0 - weight) * shift
+            leaf_frame = frame.take(rows)
+            of_leaf = leaf_frame.shift(y[rows], mass[rows], leaf_frame.spread)
+            mean.value[leaf] = weight * of_leaf + (1.0 - weight) * shift
         center = frame.center + mean.value[leaves] * frame.spread
         square = np.square((y - center) / frame.spread)
         floor = 0.01 * float(np.average(square, weights=mass))
@@ -322,12 +319,14 @@ class ByInputs(RecalibrationMethod):
         for leaf in spread.leaves:
             rows = leaves == leaf
             weight = _weight(mass[rows])
-            own = frame.take(rows).factor(y[rows], mass[rows], center[rows])
-            both = weight * own**2 + (1.0 - weight) * all_rows**2
+            of_leaf = frame.take(rows).factor(y[rows], mass[rows], center[rows])
+            both = weight * of_leaf**2 + (1.0 - weight) * all_rows**2
             spread.value[leaf] = check_factor(math.sqrt(both))
-        asked = {int(column) for tree in (mean, spread) for column in tree.feature if column >= 0}
-        columns = sorted(asked)
-        return held.mover(
+        split_columns = {
+            int(column) for tree in (mean, spread) for column in tree.feature if column >= 0
+        }
+        columns = sorted(split_columns)
+        return taught.mover(
             InputsLocationScale,
             "inputs",
             (

@@ -24,6 +24,7 @@ from howsure.recalibration.base import (
     kind_named,
     signature,
 )
+from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.info import (
     CENTRAL_KINDS,
     SIDES,
@@ -32,7 +33,6 @@ from howsure.recalibration.info import (
     MethodInfo,
     RecalibrationOptions,
 )
-from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 
 _AROUND: Final = ("cp", "cp_a", "pac")
 """Methods whose intervals lie around the forecast."""
@@ -127,11 +127,11 @@ class DerivedRecalibrator(Recalibrator):
         """Intervals at the coverages."""
         if self.belief != Quantiles.kind:  # of which any levels do
             self.held(evalset, SPREAD)
-        made, notes = self.intervals.transform(
+        intervals, notes = self.intervals.transform(
             _with_ends(evalset, self.belief, self.coverages, self.method)
         )
-        assert isinstance(made, Intervals)
-        return made, notes
+        assert isinstance(intervals, Intervals)
+        return intervals, notes
 
 
 def _with_ends(evalset: EvalSet, kind: str, coverages: tuple[float, ...], method: str) -> EvalSet:
@@ -154,8 +154,8 @@ def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) ->
     lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
     middle = lower[:, 0] / 2.0 + upper[:, 0] / 2.0
     try:
-        given = prediction.point()
-        point = np.where((given >= lower[:, 0]) & (given <= upper[:, 0]), given, middle)
+        forecast = prediction.point()
+        point = np.where((forecast >= lower[:, 0]) & (forecast <= upper[:, 0]), forecast, middle)
     except UnanswerableError:
         point = middle
     return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=point)
@@ -172,8 +172,7 @@ def _method_maker(name: str) -> Callable[[str, RecalibrationOptions], Recalibrat
     def make(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
         if kind in (Intervals.kind, POINT):
             return ConformalIntervals(name, kind, *options.threshold)
-        shared = (options.rank, options.too_few, options.delta)
-        return DerivedIntervals(name, kind, options.wanted, *shared)
+        return DerivedIntervals(name, kind, options.wanted, *options.threshold[1:])
 
     return make
 

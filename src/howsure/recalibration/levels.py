@@ -65,12 +65,12 @@ class LevelPlan:
 
     def learnt(self, name: str, values: FloatArray) -> tuple[FittedParameter, ...]:
         """One learnt number a level, with its guarantee where there is one."""
-        found = []
+        parameters = []
         for level, low, high, value in zip(self.levels, self.low, self.high, values, strict=True):
             rank = (int(low) + int(high)) / 2.0
             sure = self.exact and low == high
             ends = coverage_range(rank, self.n) if sure else (math.nan, math.nan)
-            found.append(
+            parameters.append(
                 FittedParameter(
                     name=name,
                     value=float(value),
@@ -82,7 +82,7 @@ class LevelPlan:
                     upper=ends[1],
                 )
             )
-        return tuple(found)
+        return tuple(parameters)
 
 
 def plan_levels(levels: npt.ArrayLike, n: float, too_few: TooFew, *, exact: bool) -> LevelPlan:

@@ -18,8 +18,8 @@ import numpy as np
 from howsure.conformal import raise_too_large
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
+from howsure.core.formats import CountedNote
 from howsure.core.rng import row_keys, row_uniforms
-from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.predictions.base import tail_levels
 from howsure.recalibration.base import (
@@ -72,15 +72,15 @@ class LocationScale:
                     f"what is moved or stretched must be continuous, got {prediction.law.name}; "
                     "use 'shape'"
                 )
-            made = cls(prediction.point(), prediction.sd(), nothing[0], nothing)
+            frame = cls(prediction.point(), prediction.sd(), nothing[0], nothing)
         elif isinstance(prediction, Samples):
             inflation = 1.0 + 1.0 / prediction.size
-            made = cls(prediction.point(), prediction.sd(), nothing[0], nothing, inflation)
+            frame = cls(prediction.point(), prediction.sd(), nothing[0], nothing, inflation)
         elif isinstance(prediction, Quantiles):
             low, high = prediction.values[:, 0], prediction.values[:, -1]
             inside = prediction.levels[0] <= 0.5 <= prediction.levels[-1]
             center = prediction.point() if inside else (low + high) / 2.0
-            made = cls(center, (high - low) / 2.0, prediction.levels, prediction.values)
+            frame = cls(center, (high - low) / 2.0, prediction.levels, prediction.values)
         elif isinstance(prediction, Intervals):
             ends = np.concatenate([prediction.lower, prediction.upper], axis=1)
             if not np.isfinite(ends).all():
@@ -89,10 +89,10 @@ class LocationScale:
                 raise InputError("the coverage of intervals must be known to recalibrate them")
             sides = np.array([tail_levels(c) for c in prediction.coverages]).T.ravel()
             half = (prediction.upper[:, -1] - prediction.lower[:, -1]) / 2.0
-            made = cls(prediction.point(), half, sides, ends)
+            frame = cls(prediction.point(), half, sides, ends)
         else:
             raise InputError(f"{prediction.kind} can be neither moved nor stretched")
-        return made
+        return frame
 
     def loss(self, y: FloatArray, mass: FloatArray, table: FloatArray) -> float:
         """Mean pinball loss of a table of quantiles at these levels."""
@@ -131,9 +131,9 @@ class LocationScale:
         """
         if not self.levels.size:
             return _ratio(*self.shift_parts(y, unit), mass)
-        rest = (y[:, None] - self.table) / unit[:, None]
-        weight = np.broadcast_to((mass * unit)[:, None], rest.shape)
-        return weighted_quantile(rest.ravel(), weight.ravel(), float(self.levels.mean()))
+        distance = (y[:, None] - self.table) / unit[:, None]
+        weight = np.broadcast_to((mass * unit)[:, None], distance.shape)
+        return weighted_quantile(distance.ravel(), weight.ravel(), float(self.levels.mean()))
 
     def factor(self, y: FloatArray, mass: FloatArray, center: FloatArray | None = None) -> float:
         """The k for which the spread k·spread about the centre is right; 0 where no error is.
@@ -214,11 +214,11 @@ def _around(
     before, room = 0.0, 1e-9 * share
     while len(values) >= 4 * _SEEN:
         places = (_SPREAD_OUT * len(values)).astype(np.int64)
-        seen = places[np.argsort(values[places])]
-        total = np.cumsum(weights[seen])
+        ordered = places[np.argsort(values[places])]
+        total = np.cumsum(weights[ordered])
         ends = (share - before) / float(weights.sum()) + np.array([-0.1, 0.1])
-        first, last = np.clip(np.searchsorted(total, ends * total[-1]), 0, len(seen) - 1)
-        low, high = values[seen[first]], values[seen[last]]
+        first, last = np.clip(np.searchsorted(total, ends * total[-1]), 0, len(ordered) - 1)
+        low, high = values[ordered[first]], values[ordered[last]]
         below, inside = values < low, (values >= low) & (values <= high)
         up_to, within = before + float(weights[below].sum()), float(weights[inside].sum())
         if inside.all() or not up_to < share - room or not up_to + within > share + room:
@@ -236,12 +236,12 @@ def moved(
     def at(values: FloatArray) -> FloatArray:
         wide = values.ndim > 1
         middle, move, stretch = (
-            each[:, None] if wide else each for each in (frame.center, shift, factor)
+            column[:, None] if wide else column for column in (frame.center, shift, factor)
         )
-        made = values - middle
-        made *= stretch
-        made += middle + move
-        return np.asarray(made)
+        changed = values - middle
+        changed *= stretch
+        changed += middle + move
+        return np.asarray(changed)
 
     if isinstance(prediction, Distribution):
         parameters = dict(prediction.parameters)

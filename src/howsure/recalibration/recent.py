@@ -24,8 +24,8 @@ from howsure.recalibration.base import (
     counts,
     effective_rows,
 )
+from howsure.recalibration.conformal import ConformalIntervals
 from howsure.recalibration.info import FRAMED_KINDS, MethodInfo
-from howsure.recalibration.intervals import ConformalIntervals
 from howsure.recalibration.location_scale import (
     Amounts,
     CalibrationRows,

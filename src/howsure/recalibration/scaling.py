@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import ClassVar, Final, final
 
 import numpy as np
 
 from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod
+from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.info import (
     FRAMED_KINDS,
     SIZE,
@@ -19,13 +20,36 @@ from howsure.recalibration.info import (
     MethodInfo,
     RecalibrationOptions,
 )
-from howsure.recalibration.intervals import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.location_scale import PINBALL, AffineLocationScale, CalibrationRows
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaling(RecalibrationMethod):
+    """Spreads times one factor. Subclasses are final."""
+
+    kind: ClassVar[str]
+    words: ClassVar[str]
+    """What holds on the calibration rows."""
+
+    @np.errstate(all="ignore")
+    def fit(self, calibration: EvalSet) -> AffineLocationScale:
+        """Learn the factor from held-out rows.
+
+        Raises
+        ------
+        InputError
+            If the rows are fewer than two, their law is discrete, every error is zero or nearly
+            all are, no samples scatter, or no row of quantiles has a spread.
+        UnanswerableError
+            If a law has no mean or standard deviation, or there is one sample a row.
+        """
+        rows = CalibrationRows.of(calibration, self.kind)
+        return rows.mover(AffineLocationScale, "scale", (rows.factor(),), self.words)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class VarianceScaling(RecalibrationMethod):
+class VarianceScaling(_Scaling):
     """Standard deviations times one factor, about the mean: sd × √ZMS.
 
     ZMS = mean((y − mean)²/sd²) on the calibration rows, so that it is 1 there afterwards. The
@@ -39,28 +63,16 @@ class VarianceScaling(RecalibrationMethod):
     array([2., 2.])
     """
 
-    @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineLocationScale:
-        """Learn the factor from held-out rows.
-
-        Raises
-        ------
-        InputError
-            If the rows are fewer than two, their law is discrete, or every error is zero.
-        UnanswerableError
-            If a law has no mean or standard deviation.
-        """
-        rows = CalibrationRows.of(calibration, Distribution.kind)
-        words = (
-            "the mean squared z-score is 1 on the calibration rows, and coverage is right so far "
-            "as the family's shape is"
-        )
-        return rows.mover(AffineLocationScale, "scale", (rows.factor(),), words)
+    kind = Distribution.kind
+    words = (
+        "the mean squared z-score is 1 on the calibration rows, and coverage is right so far as "
+        "the family's shape is"
+    )
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class SpreadScaling(RecalibrationMethod):
+class SpreadScaling(_Scaling):
     """Samples drawn toward or away from their mean by one factor.
 
     f² = mean (y − mean)² / ((1 + 1/m)·mean s²) with s² the variance of a row's m samples (divisor
@@ -75,28 +87,16 @@ class SpreadScaling(RecalibrationMethod):
     1.732
     """
 
-    @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineLocationScale:
-        """Learn the factor from held-out rows.
-
-        Raises
-        ------
-        InputError
-            If the rows are fewer than two, every error is zero, or no samples scatter.
-        UnanswerableError
-            If there is one sample a row.
-        """
-        rows = CalibrationRows.of(calibration, Samples.kind)
-        words = (
-            "on the calibration rows the mean squared error of the samples' mean is (1 + 1/m) "
-            "times their mean variance, as for m samples of the true distribution"
-        )
-        return rows.mover(AffineLocationScale, "scale", (rows.factor(),), words)
+    kind = Samples.kind
+    words = (
+        "on the calibration rows the mean squared error of the samples' mean is (1 + 1/m) times "
+        "their mean variance, as for m samples of the true distribution"
+    )
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class QuantileScaling(RecalibrationMethod):
+class QuantileScaling(_Scaling):
     """Quantiles stretched about their median by the one factor of least pinball loss.
 
     The factor is a weighted quantile of (y − median)/(quantile − median), so it is exact. Where
@@ -109,26 +109,18 @@ class QuantileScaling(RecalibrationMethod):
     array([-4.,  4.])
     """
 
-    @np.errstate(all="ignore")
-    def fit(self, calibration: EvalSet) -> AffineLocationScale:
-        """Learn the factor from held-out rows.
+    kind = Quantiles.kind
+    words = PINBALL
 
-        Raises
-        ------
-        InputError
-            If the rows are fewer than two, none has a spread, or nearly all errors are zero.
-        """
-        rows = CalibrationRows.of(calibration, Quantiles.kind)
-        return rows.mover(AffineLocationScale, "scale", (rows.factor(),), PINBALL)
+
+_SCALINGS: Final = {
+    method.kind: method for method in (VarianceScaling, SpreadScaling, QuantileScaling)
+}
 
 
 def _make_scaling(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
-    if kind == Distribution.kind:
-        return VarianceScaling()
-    if kind == Samples.kind:
-        return SpreadScaling()
-    if kind == Quantiles.kind:
-        return QuantileScaling()
+    if kind in _SCALINGS:
+        return _SCALINGS[kind]()
     return ConformalIntervals("scale", kind, *options.threshold)
 
 

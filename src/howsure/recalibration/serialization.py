@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, Self, final, get_args
@@ -21,9 +21,7 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
-from howsure.recalibration.dispatch import FittedMethods, Recalibrated, applied
-from howsure.recalibration.in_turn import InTurn
-from howsure.recalibration.registry import METHODS
+from howsure.recalibration.dispatch import METHODS, FittedMethods, InTurn, Recalibrated, applied
 
 FORMAT: Final = "howsure recalibration"
 VERSION: Final = 1
@@ -216,8 +214,7 @@ class FittedRecalibration(FittedMethods):
             raise InputError(f"{name} is no kept recalibration: {error}") from error
         if not isinstance(found, FittedRecalibration):
             raise InputError(f"{name} is no kept recalibration: it holds none")
-        held = {each.name: getattr(found, each.name) for each in fields(found)}
-        return cls(**{**held, "source": source})
+        return replace(found, source=source)
 
 
 def load_recalibration(path: str | os.PathLike[str]) -> FittedRecalibration:
@@ -261,17 +258,18 @@ def _middle(rows: EvalSet, kind: str) -> tuple[FloatArray, FloatArray]:
         return (none if rows.point is None else rows.point), none
     held = next(belief for belief in rows.beliefs if belief.kind == kind)
     try:
-        if isinstance(held, Intervals):
-            low, high = held.lower[:, -1], held.upper[:, -1]
-            found = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
-        elif isinstance(held, Quantiles):
-            low, high = held.values[:, 0], held.values[:, -1]
-            found = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+        if isinstance(held, Intervals | Quantiles):
+            ends = (
+                (held.lower, held.upper)
+                if isinstance(held, Intervals)
+                else (held.values[:, :1], held.values)
+            )
+            low, high = ends[0][:, -1], ends[1][:, -1]
+            middle, spread = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
         else:
-            found = held.point(), held.sd()
+            middle, spread = held.point(), held.sd()
     except HowsureError:
         return none, none
-    middle, spread = found
     return middle[np.isfinite(middle)], spread[np.isfinite(spread)]
 
 
@@ -401,11 +399,17 @@ _AS_KEPT: Final = {
     "serialization.TaughtScale": "kept.TaughtScale",
     "base.FittedParameter": "base.Learnt",
     "affine.PointLocation": "affine.PointMover",
+    "conformal.IntervalRecalibrator": "intervals.IntervalRecalibrator",
+    "conformal._Column": "intervals._Column",
+    "dispatch.InTurn": "in_turn.InTurn",
+    "group.EaseCuts": "ease.EaseCuts",
     "group.GroupLocationScale": "group.GroupMover",
     "inputs.InputsLocationScale": "inputs.InputsMover",
     "intervals_from_distributions.DerivedRecalibrator": "derived.DerivedRecalibrator",
     "location_scale.AffineLocationScale": "moving.AffineMover",
     "recent.RecentLocationScale": "recent.RecentMover",
+    "shape.CrudeRecalibrator": "crude.CrudeRecalibrator",
+    "shape.IsotonicRecalibrator": "isotonic.IsotonicRecalibrator",
     "variance.VarianceLocationScale": "variance.VarianceMover",
 }
 """Names that files say since they were first kept, whatever the classes are called now."""

@@ -46,7 +46,7 @@ from howsure.recalibration.base import (
     fit_notes,
     repeated,
 )
-from howsure.recalibration.ease import EaseCuts, ease_column, ease_of, has_ease, one_ease
+from howsure.recalibration.group import EaseCuts, ease_column, ease_of, has_ease, one_ease
 from howsure.recalibration.info import MethodInfo
 
 Score = LAC | APS | RAPS | SAPS
@@ -126,46 +126,46 @@ class ProbabilitySets(RecalibrationMethod):
         UnanswerableError
             If no choice can be judged.
         """
-        known = (*SCORES, *EASED_SETS, TEMPERATURE)
-        if self.method not in known:
-            raise InputError(f"method must be one of {', '.join(known)}, got {self.method!r}")
+        methods = (*SCORES, *EASED_SETS, TEMPERATURE)
+        if self.method not in methods:
+            raise InputError(f"method must be one of {', '.join(methods)}, got {self.method!r}")
         if calibration.weights is not None and calibration.weights.kind != "frequency":
             raise InputError("weights must be frequencies for label sets, got importance")
         if self.method in EASED_SETS:
             ease_column(calibration)
-        held = belief_of(calibration, LabelSets)
-        _stated(held)
+        sets = belief_of(calibration, LabelSets)
+        _stated(sets)
         rows = repeated(calibration.take(content_order([calibration])))
-        made = SetRecalibrator(
+        blank = SetRecalibrator(
             belief=LabelSets.kind,
             method=self.method,
             parameters=(),
             guarantee="",
             notes=fit_notes(calibration),
             coverage=check_fraction(
-                held.coverage if self.coverage is None else self.coverage, "coverage"
+                sets.coverage if self.coverage is None else self.coverage, "coverage"
             ),
-            labels=held.names,
+            labels=sets.names,
             seed=self.seed,
         )
-        return self._tempered(rows, made) if self.method == TEMPERATURE else self._cut(rows, made)
+        return self._tempered(rows, blank) if self.method == TEMPERATURE else self._cut(rows, blank)
 
-    def _tempered(self, rows: EvalSet, made: SetRecalibrator) -> SetRecalibrator:
+    def _tempered(self, rows: EvalSet, blank: SetRecalibrator) -> SetRecalibrator:
         value = fit_temperature(_stated(belief_of(rows, LabelSets)), rows.y)
         words = (
             "No finite-sample guarantee: sets reach the nominal coverage as far as the "
             "tempered probabilities are right."
         )
         learnt = FittedParameter(name="temperature", value=value, n=float(rows.n))
-        return replace(made, parameters=(learnt,), guarantee=words)
+        return replace(blank, parameters=(learnt,), guarantee=words)
 
-    def _cut(self, rows: EvalSet, made: SetRecalibrator) -> SetRecalibrator:
+    def _cut(self, rows: EvalSet, blank: SetRecalibrator) -> SetRecalibrator:
         """Thresholds of a score, chosen where it has options."""
-        chosen, rows, cells, note = self._chosen(rows, made.coverage)
+        chosen, rows, cells, note = self._chosen(rows, blank.coverage)
         table, y = _stated(belief_of(rows, LabelSets)), rows.y.astype(np.int64)
         how = LabelConformal(
             score=chosen,
-            coverage=made.coverage,
+            coverage=blank.coverage,
             rank=self.rank,
             delta=self.delta,
             too_few=self.too_few,
@@ -174,34 +174,34 @@ class ProbabilitySets(RecalibrationMethod):
         ends, parameters = [], [_option(name, chosen) for name in ("penalty", "free")]
         codes = np.zeros(rows.n, dtype=np.int64) if cells is None else cells.find(rows)
         for code, name in enumerate(("",) if cells is None else cells.names):
-            own = codes == code
+            in_bin = codes == code
             with within(name or "calibration"):
-                end = self._end(how, table[own], y[own])
+                end = self._end(how, table[in_bin], y[in_bin])
             ends.append(end)
-            parameters.append(self._learnt(name, end, int(own.sum()), made.coverage))
+            parameters.append(self._learnt(name, end, int(in_bin.sum()), blank.coverage))
         learnt = tuple(parameter for parameter in parameters if parameter is not None)
         least = min(each.expected for each in learnt if each.expected == each.expected)
         where = "" if cells is None else f", within each of {len(ends)} bins by ease"
         words = (
-            f"{formats.level(made.coverage)} sets: a new row exchangeable with the {rows.n:,} "
+            f"{formats.level(blank.coverage)} sets: a new row exchangeable with the {rows.n:,} "
             f"calibration rows has its class in the set with probability at least "
             f"{least:.5g}{where}."
         )
         if self.rank == "pac":
             words += (
-                f" At least {formats.level(made.coverage)} of new rows do for all but "
+                f" At least {formats.level(blank.coverage)} of new rows do for all but "
                 f"{100 * self.delta:g} of 100 calibration sets."
             )
         endless = sum(bool(np.isinf(end[0])) for end in ends)
         if endless:
-            needed = rows_needed(made.coverage, self.rank, self.delta)
+            needed = rows_needed(blank.coverage, self.rank, self.delta)
             some = "Sets" if cells is None else f"Sets in {counted(endless, 'bin')} by ease"
             note = (*note, f"{some} hold all classes: {needed} calibration rows are needed.")
         return replace(
-            made,
+            blank,
             parameters=learnt,
             guarantee=words,
-            notes=(*made.notes, *note),
+            notes=(*blank.notes, *note),
             score=chosen,
             cells=cells,
             ends=np.array(ends),
@@ -213,8 +213,8 @@ class ProbabilitySets(RecalibrationMethod):
             needed = rows_needed(how.coverage, how.rank, how.delta)
             check_few(how.too_few, f"coverage {how.coverage:g} needs {needed}, got 0")
             return np.inf, 0.0
-        value, rest = how.calibrate(table, y).thresholds.at(table[:1])[0]
-        return float(value), float(rest)
+        value, rounding = how.calibrate(table, y).thresholds.at(table[:1])[0]
+        return float(value), float(rounding)
 
     def _learnt(
         self, name: str, end: tuple[float, float], n: int, coverage: float
@@ -239,18 +239,14 @@ class ProbabilitySets(RecalibrationMethod):
         eased = self.method in EASED_SETS
         name = EASED_SETS.get(self.method, self.method)
         options = name in ("raps", "saps")
-        made = (
-            SCORES[name](self.penalty) if options and self.penalty is not None else SCORES[name]()
-        )
-        cells, kept = None, np.ones(rows.n, dtype=np.bool_)
         if (options and self.penalty is None) or (eased and self.bins is None):
             return self._tuned(rows, coverage)
-        made = SCORES[name](self.penalty) if options else SCORES[name]()
+        score = SCORES[name](self.penalty) if options else SCORES[name]()
         if not eased:
-            return made, rows, None, ()
+            return score, rows, None, ()
         assert self.bins is not None
-        cells, kept = EaseCuts.between(rows, self.bins)
-        return made, rows.take(np.flatnonzero(kept)), cells, ()
+        cells, inside = EaseCuts.between(rows, self.bins)
+        return score, rows.take(np.flatnonzero(inside)), cells, ()
 
     def _tuned(
         self, rows: EvalSet, coverage: float
@@ -319,17 +315,17 @@ class SetRecalibrator(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[LabelSets, tuple[str, ...]]:
         """Sets by the thresholds or the temperature; with the latter, of tempered probabilities."""
-        held = belief_of(evalset, LabelSets)
-        stated = _stated(held)
-        if held.names != self.labels:
+        sets = belief_of(evalset, LabelSets)
+        stated = _stated(sets)
+        if sets.names != self.labels:
             raise InputError(
                 f"the rows must have probabilities of the {len(self.labels)} classes that the "
-                f"calibration rows have ({_few(self.labels)}), got {len(held.names)} "
-                f"({_few(held.names)})"
+                f"calibration rows have ({_few(self.labels)}), got {len(sets.names)} "
+                f"({_few(sets.names)})"
             )
         if self.score is None:
             tempers = tempered(stated, self.parameters[0].value)
-            return LabelSets.likeliest(tempers, self.coverage, held.labels), ()
+            return LabelSets.likeliest(tempers, self.coverage, sets.labels), ()
         how = LabelConformal(score=self.score, coverage=self.coverage, seed=self.seed)
         codes = (
             np.zeros(evalset.n, dtype=np.int64) if self.cells is None else self.cells.find(evalset)
@@ -338,7 +334,7 @@ class SetRecalibrator(Recalibrator):
         order = content_order([bare])  # so that rows of one content get their draws in one order
         members = np.empty(stated.shape, dtype=np.bool_)
         members[order] = how.sets(stated[order], self.ends[codes[order]]).members
-        return LabelSets(members, self.coverage, stated, held.labels), ()
+        return LabelSets(members, self.coverage, stated, sets.labels), ()
 
 
 @final
@@ -361,24 +357,26 @@ def _option(name: str, score: Score) -> FittedParameter | None:
 def _describe_choice(choice: TunedChoice, easy: bool) -> tuple[str, ...]:
     """What was chosen, by what and on which rows."""
     score, groups = choice.best
-    found = [f"{formats.counted(groups.bins, 'bin')} by ease"] if groups is not None else []
+    choices = [f"{formats.counted(groups.bins, 'bin')} by ease"] if groups is not None else []
     if isinstance(score, RAPS):
-        found.append(f"λ = {score.penalty:g} after {score.free} ranks")
+        choices.append(f"λ = {score.penalty:g} after {score.free} ranks")
     if isinstance(score, SAPS):
-        found.append(f"λ = {score.penalty:g}")
+        choices.append(f"λ = {score.penalty:g}")
     by = "T-SS" if easy else "SSCV, as the rows have no ease that differs"
     count = int(choice.tuning.sum())
-    return (f"{count:,} calibration rows chose {', '.join(found)} by {by}; the others calibrate.",)
+    return (
+        f"{count:,} calibration rows chose {', '.join(choices)} by {by}; the others calibrate.",
+    )
 
 
 def _few(labels: tuple[str, ...]) -> str:
     return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
 
 
-def _stated(held: LabelSets) -> FloatArray:
-    if held.probabilities is None:
+def _stated(sets: LabelSets) -> FloatArray:
+    if sets.probabilities is None:
         raise InputError(NO_PROBABILITIES)
-    return held.probabilities
+    return sets.probabilities
 
 
 def _info(name: str) -> MethodInfo:

@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.core.text import CountedNote
+from howsure.core.formats import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import SPREAD, FittedParameter, RecalibrationMethod
 from howsure.recalibration.info import SPREAD_KINDS, WIDTHS, MethodInfo
@@ -70,24 +70,24 @@ class IsotonicVariance(RecalibrationMethod):
         UnanswerableError
             If a distribution has no mean or standard deviation.
         """
-        held = CalibrationRows.of(calibration, self.belief, SPREAD)
-        if isinstance(held.prediction, Samples):
-            given, learnt, rows = _of_samples(held.prediction, held.y, held.mass)
+        taught = CalibrationRows.of(calibration, self.belief, SPREAD)
+        if isinstance(taught.prediction, Samples):
+            stated, learnt, rows = _of_samples(taught.prediction, taught.y, taught.mass)
         else:
-            square = np.square(held.y - held.frame.center)
-            given, learnt, rows, _ = _blocks(
-                np.square(held.frame.spread), square, held.mass, held.mass
+            square = np.square(taught.y - taught.frame.center)
+            stated, learnt, rows, _ = _blocks(
+                np.square(taught.frame.spread), square, taught.mass, taught.mass
             )
-        return held.mover(
+        return taught.mover(
             VarianceLocationScale,
             "isotonic_variance",
             tuple(
                 FittedParameter(name=f"sd near {at:.3g}", value=float(value), n=float(count))
-                for at, value, count in zip(np.sqrt(given), np.sqrt(learnt), rows, strict=True)
+                for at, value, count in zip(np.sqrt(stated), np.sqrt(learnt), rows, strict=True)
             ),
             "in each block of predicted variances the mean squared error of the calibration rows "
             "equals the learnt variance",
-            given=given,
+            given=stated,
             learnt=learnt,
         )
 
@@ -119,14 +119,14 @@ def _of_samples(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """As `_blocks`, each member in turn left out and told by the others beside y."""
     members, center, variance = left_out(samples)
-    size, told = samples.size, members.shape[1]
-    rows = np.repeat(mass / told, told)
-    error, own = (np.square(each - center).ravel() for each in (y[:, None], members))
-    place, square, count, beside = _blocks(variance.ravel(), error, rows, own)
+    size, members_used = samples.size, members.shape[1]
+    rows = np.repeat(mass / members_used, members_used)
+    error, noise = (np.square(outcomes - center).ravel() for outcomes in (y[:, None], members))
+    center_of_block, square, count, member_square = _blocks(variance.ravel(), error, rows, noise)
     # About m − 1 members errors hold more of the members' own noise than about m.
-    ratio = square / beside
+    ratio = square / member_square
     fair = 1.0 + (ratio - 1.0) * size**2 / (size**2 - 1.0)
-    return place, place * np.maximum(fair, ratio / size), count
+    return center_of_block, center_of_block * np.maximum(fair, ratio / size), count
 
 
 def rising_blocks(means: FloatArray, mass: FloatArray) -> IntArray:
@@ -144,32 +144,36 @@ def rising_blocks(means: FloatArray, mass: FloatArray) -> IntArray:
 
 
 def _blocks(
-    variance: FloatArray, square: FloatArray, mass: FloatArray, beside: FloatArray
+    variance: FloatArray, square: FloatArray, mass: FloatArray, companion: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Mean variance, mean square, rows and mean of something beside it, of each block."""
     places, at = np.unique(variance, return_inverse=True)
     rows = np.bincount(at, mass).astype(np.float64)
     mean = np.bincount(at, mass * square) / rows
     starts = rising_blocks(mean, rows)
-    sums = [rows, rows * places, rows * mean, np.bincount(at, mass * beside)]
-    sums = [np.add.reduceat(each, starts) for each in sums]
+    sums = [rows, rows * places, rows * mean, np.bincount(at, mass * companion)]
+    sums = [np.add.reduceat(sums_of_rows, starts) for sums_of_rows in sums]
     least = min(_LEAST, _SHARE * float(rows.sum())) * (1.0 - 1e-9)
-    first, held = [0], np.zeros(len(sums))
-    for block, own in enumerate(np.transpose(sums)):
-        if held[0] >= least and (held > 0).all():  # a block of no error at all has no variance
+    first, gathered = [0], np.zeros(len(sums))
+    for block, block_sums in enumerate(np.transpose(sums)):
+        if (
+            gathered[0] >= least and (gathered > 0).all()
+        ):  # a block of no error at all has no variance
             first.append(block)
-            held = np.zeros(len(sums))
-        held = held + own
-    if len(first) > 1 and not (held[0] >= least and (held > 0).all()):
+            gathered = np.zeros(len(sums))
+        gathered = gathered + block_sums
+    if len(first) > 1 and not (gathered[0] >= least and (gathered > 0).all()):
         first.pop()
-    count, place, level, other = (np.add.reduceat(each, first) for each in sums)
+    count, total_variance, level, other = (
+        np.add.reduceat(sums_of_rows, first) for sums_of_rows in sums
+    )
     if not level[0] > 0:
         raise InputError(
             "errors must not all be zero in the calibration rows: the variance would be zero"
         )
-    if not (place[0] > 0 and other[0] > 0):
+    if not (total_variance[0] > 0 and other[0] > 0):
         raise InputError("samples must scatter in some calibration row, got none that do")
-    return place / count, level / count, count, other / count
+    return total_variance / count, level / count, count, other / count
 
 
 METHODS: Final = (

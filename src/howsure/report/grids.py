@@ -12,8 +12,8 @@ from typing import Final
 
 from howsure.core import formats
 from howsure.core.errors import attempt
+from howsure.core.formats import headed
 from howsure.core.records import Direction, Record, Table
-from howsure.core.text import headed
 from howsure.engine.catalogue import every_topic
 from howsure.figures.tables import worst_first
 from howsure.report.document import (

@@ -17,8 +17,8 @@ import pyarrow as pa
 from howsure.core import formats
 from howsure.core.convert import checked, json_number, plain
 from howsure.core.errors import MissingDependencyError
+from howsure.core.formats import clean, legible
 from howsure.core.records import Record, Table
-from howsure.core.text import clean, legible
 from howsure.inputs.write import unformulaic
 from howsure.predictions import LabelSets
 from howsure.report import grids

@@ -39,9 +39,8 @@ from howsure.recalibration import (
     since_rows,
 )
 from howsure.recalibration import recalibrate as fitted_and_applied
-from howsure.recalibration.dispatch import suited
-from howsure.recalibration.ease import ease_column
-from howsure.recalibration.registry import BEST, METHODS, method_names, methods_of
+from howsure.recalibration.dispatch import BEST, METHODS, method_names, methods_of, suited
+from howsure.recalibration.group import ease_column
 from howsure.recalibration.serialization import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.coercion import columns_of

@@ -27,9 +27,8 @@ from howsure.core.convert import (
     plain,
 )
 from howsure.core.errors import InputError
-from howsure.core.formats import fixed, level, number, percent, share
+from howsure.core.formats import fixed, legible, level, number, percent, share
 from howsure.core.rng import child
-from howsure.core.text import legible
 from howsure.stats.evidence import (
     BETS,
     Side,

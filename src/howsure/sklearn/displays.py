@@ -68,8 +68,8 @@ class _Display:
         **options
             All else that `howsure.assess_model` takes.
         """
-        told = {"trials": False, "x": None, **options}
-        return cls(assess_model(estimator, X, y, **told)).plot(ax)
+        choices = {"trials": False, "x": None, **options}
+        return cls(assess_model(estimator, X, y, **choices)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw, on new axes if none are given; they become ``ax_``, their figure ``figure_``.
@@ -87,8 +87,8 @@ class _Display:
 
     def _drawn(self, ax: Axes | None) -> Axes:
         """The first of the curves that there is."""
-        held = {curve.name for curve in self.assessment.curves}
-        name = next((each for each in self._curves if each in held), None)
+        drawable = {curve.name for curve in self.assessment.curves}
+        name = next((curve_name for curve_name in self._curves if curve_name in drawable), None)
         if name is None:
             raise InputError(
                 f"prediction must give one of the curves {', '.join(self._curves)}, got one that "
@@ -152,15 +152,15 @@ class CoverageDisplay(_Display):
     def _drawn(self, ax: Axes | None) -> Axes:
         """Of the models, in the colours of their other figures."""
         models = dict.fromkeys(record.model for record in self.assessment.records)
-        made = groups_figure(
-            self.assessment.tables, {name: place for place, name in enumerate(models)}
+        figure = groups_figure(
+            self.assessment.tables, {name: number for number, name in enumerate(models)}
         )
-        if made is None:
+        if figure is None:
             raise InputError(
                 "prediction must give intervals of known coverage, got "
                 f"{self.assessment.facts['Predictions']}"
             )
-        return plot(made, ax)
+        return plot(figure, ax)
 
 
 @final

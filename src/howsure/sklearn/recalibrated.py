@@ -28,10 +28,9 @@ from howsure.predictions import EvalSet, Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
 from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, methods_of
 from howsure.recalibration.base import POINT, Pieces, kinds_of
-from howsure.recalibration.dispatch import applied
+from howsure.recalibration.dispatch import BEST, applied, method_of
 from howsure.recalibration.info import MethodInfo
 from howsure.recalibration.levels import levels_with
-from howsure.recalibration.registry import BEST, method_of
 from howsure.report.model import asked
 from howsure.verdict import try_recalibrations
 
@@ -140,9 +139,9 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             What happened.
         """
         check_fraction(self.coverage, "coverage")
-        known = [name for name, info in METHODS.items() if not info.needs]
-        if self.method not in (BEST, *known, *(a for n in known for a in METHODS[n].aliases)):
-            check_known(self.method, (BEST, *known), "method")
+        methods = [name for name, info in METHODS.items() if not info.needs]
+        if self.method not in (BEST, *methods, *(a for n in methods for a in METHODS[n].aliases)):
+            check_known(self.method, (BEST, *methods), "method")
         if isinstance(self.cv, str) and self.cv != PREFIT:
             raise InputError(f"cv must be folds or {PREFIT!r}, got {self.cv!r}")
         if y is None:
@@ -152,8 +151,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             )
         (X,) = indexable(X)
         validate_data(self, X, skip_check_array=True)
-        held = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        truth = column_or_1d(held, warn=True)
+        numbers = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        truth = column_or_1d(numbers, warn=True)
         check_consistent_length(X, truth)
         if self.cv == PREFIT:
             self.estimator_ = self.estimator
@@ -186,14 +185,14 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         UnanswerableError
             If a standard deviation is asked for, and intervals or quantiles tell none.
         """
-        made = self._recalibrated(X)
-        if made.point is not None:
-            point = made.point
+        rows = self._recalibrated(X)
+        if rows.point is not None:
+            point = rows.point
         else:
-            (belief,) = made.beliefs
-            one = isinstance(belief, Quantiles) and len(belief.levels) == 1
-            point = belief.quantile(belief.own_levels)[:, 0] if one else belief.point()
-        return (point, self._uncertain(made, ()).sd()) if return_std else point
+            (belief,) = rows.beliefs
+            is_single = isinstance(belief, Quantiles) and len(belief.levels) == 1
+            point = belief.quantile(belief.own_levels)[:, 0] if is_single else belief.point()
+        return (point, self._uncertain(rows, ()).sd()) if return_std else point
 
     def predict_interval(self, X: Any, coverage: float | None = None) -> FloatArray:
         """Central intervals at a nominal coverage; `coverage` of the regressor if omitted.
@@ -242,14 +241,17 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         """
         return self._uncertain(self._recalibrated(X), tuple(coverages))
 
-    def _uncertain(self, made: EvalSet, coverages: tuple[float, ...]) -> Prediction:
+    def _uncertain(self, rows: EvalSet, coverages: tuple[float, ...]) -> Prediction:
         """The prediction of rows that are recalibrated; intervals are made here."""
         if self._makes_intervals():
             fits = [(at, self._taught(at)) for at in coverages or (self.coverage,)]
-            ends = [cast("Intervals", one.transform(made)[0]).interval(at) for at, one in fits]
+            ends = [
+                cast("Intervals", recalibrator.transform(rows)[0]).interval(at)
+                for at, recalibrator in fits
+            ]
             lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
             return Intervals(lower, upper, [at for at, _ in fits])
-        return made.beliefs[0]
+        return rows.beliefs[0]
 
     def _recalibrated(self, X: Any) -> EvalSet:
         """What is predicted at X, recalibrated where that makes no intervals of it."""
@@ -268,9 +270,11 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     def _rows(self, X: Any, y: FloatArray | None) -> EvalSet:
         """What the fitted estimator predicts at X, beside y where it is known."""
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        said = self._ask_estimator(self.estimator_, X, n)
+        stated = self._ask_estimator(self.estimator_, X, n)
         unread = np.zeros(n)
-        return EvalSet.checked(unread if y is None else y, said.predictions[:1], point=said.point)
+        return EvalSet.checked(
+            unread if y is None else y, stated.predictions[:1], point=stated.point
+        )
 
     def _ask_estimator(self, fitted: Any, X: Any, n: int) -> PredictionInput:
         """What one says; an error of its own comes as it is, as scikit-learn's users expect."""
@@ -298,12 +302,12 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         pieces: Pieces | None = None
         for train, test in folds:
             fitted = _fitted(self.estimator, _safe_indexing(X, train), y[train])
-            said = self._ask_estimator(fitted, _safe_indexing(X, test), len(test))
+            stated = self._ask_estimator(fitted, _safe_indexing(X, test), len(test))
             places = np.searchsorted(tested, test)
-            if said.point is not None:
+            if stated.point is not None:
                 point = np.empty(len(tested)) if point is None else point
-                point[places] = said.point
-            for belief in said.predictions[:1]:
+                point[places] = stated.point
+            for belief in stated.predictions[:1]:
                 pieces = Pieces(belief, len(tested)) if pieces is None else pieces
                 pieces.put(places, belief)
         beliefs = () if pieces is None else (pieces.join(),)
@@ -327,8 +331,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         if info is None or (bare and info.gives != "intervals"):
             suiting = (
                 name
-                for name, each in methods_of(kind).items()
-                if not each.needs and (each.gives == "intervals" or not bare)
+                for name, method in methods_of(kind).items()
+                if not method.needs and (method.gives == "intervals" or not bare)
             )
             raise InputError(
                 f"method must suit what the estimator predicts, {kind} ({', '.join(suiting)}), "
@@ -364,5 +368,5 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
 def _fitted(estimator: Any, X: Any, y: FloatArray) -> Any:
     """A clone of an estimator, or of each of several, fitted."""
     if isinstance(estimator, list | tuple):
-        return [clone(one).fit(X, y) for one in estimator]
+        return [clone(member).fit(X, y) for member in estimator]
     return clone(estimator).fit(X, y)

@@ -82,7 +82,7 @@ class MetricScorer:
         """The score of a fitted estimator at X."""
         truth = as_vector(y, "y")
         metric = catalogue()[self.metric]
-        said = self._at_levels(
+        stated = self._at_levels(
             asked(
                 estimator,
                 X,
@@ -95,15 +95,15 @@ class MetricScorer:
         )
         rows = EvalSet.checked(
             truth,
-            said.predictions,
-            point=said.point,
+            stated.predictions,
+            point=stated.point,
             weights=sample_weight,
             weights_kind="importance",
         )
-        found = evaluate(
+        evaluation = evaluate(
             rows, coverages=(self.coverage,), metrics=[metric.name], slow=[metric.name]
         )
-        record = next(each for each in found.records if not each.group)
+        record = next(entry for entry in evaluation.records if not entry.group)
         if math.isnan(record.value):
             title = type(estimator).__name__
             raise InputError(
@@ -115,13 +115,13 @@ class MetricScorer:
             return -record.value
         return -abs(record.value - metric.target_at(self.coverage))
 
-    def _at_levels(self, said: PredictionInput) -> PredictionInput:
+    def _at_levels(self, stated: PredictionInput) -> PredictionInput:
         """A prediction as quantiles at the levels asked for."""
         if self.levels is None:
-            return said
-        if not said.predictions:
+            return stated
+        if not stated.predictions:
             raise InputError("estimator must tell quantiles for levels=, got a point forecast")
-        return replace(said, predictions=(_quantiles(said.predictions[0], self.levels),))
+        return replace(stated, predictions=(_quantiles(stated.predictions[0], self.levels),))
 
 
 def _quantiles(prediction: Prediction, levels: tuple[float, ...]) -> Quantiles:

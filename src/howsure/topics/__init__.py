@@ -14,12 +14,12 @@ from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
     from howsure.core.errors import UnanswerableError as UnanswerableError
-    from howsure.core.layouts import Axis as Axis
-    from howsure.core.layouts import Companion as Companion
-    from howsure.core.layouts import Layout as Layout
-    from howsure.core.layouts import Mark as Mark
+    from howsure.core.records import Axis as Axis
+    from howsure.core.records import Companion as Companion
     from howsure.core.records import Curve as Curve
     from howsure.core.records import Direction as Direction
+    from howsure.core.records import Layout as Layout
+    from howsure.core.records import Mark as Mark
     from howsure.core.records import Notion as Notion
     from howsure.core.records import Table as Table
     from howsure.engine.finding import Case as Case
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "core.errors": "UnanswerableError",
-    "core.layouts": "Axis Companion Layout Mark",
-    "core.records": "Curve Direction Notion Table",
+    "core.records": "Axis Companion Curve Direction Layout Mark Notion Table",
     "engine.finding": "Case Draft Finding FindingQuestion Words",
     "engine.metric": "Form Laws Metric Question Topic",
     "stats.estimate": "Estimate",

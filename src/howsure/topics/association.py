@@ -20,8 +20,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.layouts import Axis, Layout, Mark
-from howsure.core.records import Curve, Direction, Notion
+from howsure.core.records import Axis, Curve, Direction, Layout, Mark, Notion
 from howsure.core.weights import check_multiplicities
 from howsure.engine.metric import (
     BINNED,

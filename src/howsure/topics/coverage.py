@@ -16,8 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
-from howsure.core.layouts import UNIT, Axis, Layout
-from howsure.core.records import Curve, Direction, Notion, Table
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Table
 from howsure.core.weights import check_multiplicities
 from howsure.engine.metric import (
     BY_UNIT,

@@ -16,8 +16,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, p_words, percent
 from howsure.core.labels import Categories
-from howsure.core.layouts import Axis, Layout
-from howsure.core.records import Curve, Direction, Notion
+from howsure.core.records import Axis, Curve, Direction, Layout, Notion
 from howsure.engine.autocorrelation import MOST_UNITS
 from howsure.engine.finding import (
     MARGIN,

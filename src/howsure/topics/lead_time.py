@@ -20,8 +20,7 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, percent
-from howsure.core.layouts import Axis, Layout
-from howsure.core.records import Curve, Direction, Key, Notion, Record, Table
+from howsure.core.records import Axis, Curve, Direction, Key, Layout, Notion, Record, Table
 from howsure.core.times import Chronology
 from howsure.engine.finding import (
     FROM_ALL,

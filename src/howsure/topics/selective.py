@@ -20,8 +20,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.layouts import UNIT, Axis, Companion, Layout
-from howsure.core.records import Curve, Direction, Notion
+from howsure.core.records import UNIT, Axis, Companion, Curve, Direction, Layout, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
 from howsure.engine.metric import (
     BY_UNIT,

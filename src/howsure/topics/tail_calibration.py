@@ -21,8 +21,7 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, as_vector
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import level
-from howsure.core.layouts import UNIT, Axis, Layout
-from howsure.core.records import Curve, Direction
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout
 from howsure.core.weights import check_multiplicities
 from howsure.engine.metric import POSITIVE, Laws, Metric, Question, Topic, itself, statistic
 from howsure.predictions import Distribution, Prediction, Samples

@@ -42,10 +42,9 @@ from howsure.predictions import (
 )
 from howsure.recalibration import METHODS, Recalibrator, recalibrate
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
-from howsure.recalibration.dispatch import applied
+from howsure.recalibration.dispatch import advised, applied
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.recent import since_rows
-from howsure.recalibration.registry import advised
 from howsure.stats.binomial import holm
 from howsure.stats.estimate import spread_of
 from howsure.topics.groups import groupings

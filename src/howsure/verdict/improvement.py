@@ -27,8 +27,7 @@ from howsure.engine.view import View
 from howsure.predictions import EvalSet, LabelSets, content_order
 from howsure.recalibration import Recalibrator, recalibrate
 from howsure.recalibration.base import POINT
-from howsure.recalibration.dispatch import applied
-from howsure.recalibration.in_turn import InTurn
+from howsure.recalibration.dispatch import InTurn, applied
 from howsure.recalibration.recent import since_rows
 from howsure.verdict.advice import (
     FEWEST_ROWS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from howsure.core.formats import fixed, listed, p_words, percent
 from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, points
-from howsure.recalibration.registry import METHODS
+from howsure.recalibration.dispatch import METHODS
 from howsure.verdict.findings import questions
 from howsure.verdict.without_y import LACKING
 

@@ -22,7 +22,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import Count, json_number, plain, read_json, restored
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import interval, listed, number, percent, roughly
-from howsure.core.labels import Categories
+from howsure.core.labels import find_labels, is_numeric, rank_labels
 from howsure.engine.finding import SharedScore, between
 from howsure.engine.measure import apply_form, find_measure
 from howsure.engine.view import View
@@ -60,24 +60,22 @@ class KnownInput:
     @classmethod
     def of(cls, name: str, values: npt.NDArray[Any], copies: FloatArray) -> Self:
         """A column: numbers as they are, of labels the most frequent ones."""
-        if values.dtype.kind in "biuf":
+        if is_numeric(values):
             return cls(name=name, kind="number")
-        known = Categories.checked(values.astype(str), name)
-        counts = np.bincount(known.codes, weights=copies)
-        order = np.lexsort((np.arange(len(counts)), -counts))[:_LEVELS]
-        kept = order[counts[order] >= _FEWEST_OF_LEVEL]
-        levels = tuple(str(known.labels[place]) for place in kept)
-        return cls(name=name, kind="label", levels=levels, others=len(kept) < len(counts))
+        labels, counts = rank_labels(values, copies)
+        frequent = min(int((counts >= _FEWEST_OF_LEVEL).sum()), _LEVELS)
+        levels = tuple(labels[:frequent])
+        return cls(name=name, kind="label", levels=levels, others=frequent < len(labels))
 
     def read(self, values: npt.NDArray[Any]) -> FloatArray:
         """Numbers; of labels the places of their levels, or whether they are others or unknown."""
-        if (values.dtype.kind in "biuf") != (self.kind == "number"):
+        if is_numeric(values) != (self.kind == "number"):
             raise InputError(f"feature {self.name!r} must hold {self.kind}s, got {values.dtype}")
         if self.kind == "number":
             return np.asarray(values, dtype=np.float64)
-        places = {level: float(place) for place, level in enumerate(self.levels)}
-        rest = _OTHER if self.others else _UNKNOWN
-        return np.array([places.get(value, rest) for value in values.astype(str).tolist()])
+        places = find_labels(values.astype(str), self.levels)
+        elsewhere = _OTHER if self.others else _UNKNOWN
+        return np.where(places < len(self.levels), places, elsewhere)
 
     def block(self, values: FloatArray) -> FloatArray:
         """What `read` made as columns of a model, shape (n, c)."""

@@ -1,10 +1,23 @@
 """Conformal prediction for classification: sets of labels with guaranteed coverage."""
 
 from howsure.conformal.labels.classifier import CalibratedLabels, LabelConformal
-from howsure.conformal.labels.easing import EaseBins, EaseColumn, EaseGroups
-from howsure.conformal.labels.scores import APS, LAC, RAPS, SAPS, GivenScore, LabelScore
-from howsure.conformal.labels.temperature import fit_temperature, tempered
-from howsure.conformal.labels.tuning import TunedCalibration, TunedLabels
+from howsure.conformal.labels.scores import (
+    APS,
+    LAC,
+    RAPS,
+    SAPS,
+    GivenScore,
+    LabelScore,
+    fit_temperature,
+    tempered,
+)
+from howsure.conformal.labels.tuning import (
+    EaseBins,
+    EaseColumn,
+    EaseGroups,
+    TunedCalibration,
+    TunedLabels,
+)
 
 __all__ = [
     "APS",

@@ -167,16 +167,16 @@ class LabelConformal(Checked):
 
     def numbers(self, y: npt.ArrayLike, table: Table) -> IntArray:
         """The true classes as column numbers of the table."""
-        known = getattr(self.model, "classes_", None)
-        if known is None:
+        classes = getattr(self.model, "classes_", None)
+        if classes is None:
             return class_numbers(y, *table.shape)
-        given = np.asarray(y)
-        if given.shape != (len(table),):
-            raise InputError(f"y must have shape ({len(table)},), got {given.shape}")
-        places = np.minimum(np.searchsorted(known, given), len(known) - 1)
-        wrong = known[places] != given
+        labels = np.asarray(y)
+        if labels.shape != (len(table),):
+            raise InputError(f"y must have shape ({len(table)},), got {labels.shape}")
+        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        wrong = classes[places] != labels
         if wrong.any():
-            raise InputError(f"y must hold classes of the model, got {given[np.argmax(wrong)]!r}")
+            raise InputError(f"y must hold classes of the model, got {labels[np.argmax(wrong)]!r}")
         return np.asarray(places)
 
 
@@ -303,8 +303,8 @@ def _ordered(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _fill(members: BoolArray, table: Table, score: LabelScore) -> None:
     """Put the least strange class into empty sets."""
     empty = np.flatnonzero(~members.any(axis=1))
-    part = table[empty]
-    best = part.argmax(axis=1) if score.bounded else part.argmin(axis=1)
+    probabilities = table[empty]
+    best = probabilities.argmax(axis=1) if score.bounded else probabilities.argmin(axis=1)
     members[empty, best] = True
 
 

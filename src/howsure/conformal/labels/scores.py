@@ -1,4 +1,4 @@
-"""Scores of labels, and the sets of labels that score no more than a threshold.
+"""Scores of labels, sets of labels that score no more than a threshold, and tempered scores.
 
 In every row classes are ranked by falling probability; classes that tie share the last of their
 ranks, so that renaming the classes changes nothing. Each score but one rises along the ranks: the
@@ -12,15 +12,19 @@ compared exactly, first number first.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_above
 from howsure.core.convert import Checked, Natural, NonNegative
+from howsure.core.errors import InputError
+from howsure.stats.label_ranks import class_numbers
+from howsure.stats.roots import minimum
 
 Table = npt.NDArray[np.floating[Any]]
 
@@ -60,8 +64,8 @@ class LabelScore(ABC):
         draws : ndarray of float, shape (n,)
             The U of each row, in (0, 1).
         """
-        found = [self._label(table[rows], labels[rows], draws[rows]) for rows in _blocks(table)]
-        return np.concatenate([np.stack(parts, axis=1) for parts in found])
+        scored = [self._label(table[rows], labels[rows], draws[rows]) for rows in _blocks(table)]
+        return np.concatenate([np.stack(parts, axis=1) for parts in scored])
 
     def sets(self, table: Table, thresholds: FloatArray, draws: FloatArray) -> BoolArray:
         """Which classes score at most the row's threshold, shape (n, classes).
@@ -105,10 +109,7 @@ class LAC(LabelScore):
     array([[ True,  True, False]])
     """
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "LAC"
+    name: ClassVar[str] = "LAC"
 
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
         return self._scored(part[np.arange(len(part)), labels], _doubt(part))
@@ -116,11 +117,11 @@ class LAC(LabelScore):
     def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         return _within(self._scored(part, _doubt(part)[:, None]), levels)
 
-    def _scored(self, given: Table, doubt: FloatArray) -> Parts:
-        own: FloatArray = np.asarray(given, dtype=np.float64)
-        value, rest = _less(1.0, own)
-        certain = own > _CERTAIN  # such a class is its row's top
-        return np.where(certain, doubt, value), np.where(certain, 0.0, rest)
+    def _scored(self, entries: Table, doubt: FloatArray) -> Parts:
+        probability: FloatArray = np.asarray(entries, dtype=np.float64)
+        value, rounding = _less(1.0, probability)
+        certain = probability > _CERTAIN  # such a class is its row's top
+        return np.where(certain, doubt, value), np.where(certain, 0.0, rounding)
 
 
 @final
@@ -136,10 +137,7 @@ class GivenScore(LabelScore):
 
     bounded: ClassVar[bool] = False
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "given score"
+    name: ClassVar[str] = "given score"
 
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
         entries = part[np.arange(len(part)), labels].astype(np.float64)
@@ -149,6 +147,16 @@ class GivenScore(LabelScore):
         return np.asarray(part <= levels[:, :1])
 
 
+class RankedClasses(NamedTuple):
+    """Classes as scores by rank see them."""
+
+    rank: FloatArray  # from 1, the likeliest
+    behind: FloatArray  # the probability of all less likely ones
+    probability: FloatArray
+    doubt: FloatArray  # one less the largest probability of the row
+    u: FloatArray  # the draws
+
+
 class RankedScore(LabelScore):
     """Scores by rank and by the probability of other classes, rising along the ranks."""
 
@@ -156,23 +164,31 @@ class RankedScore(LabelScore):
     randomized: bool
 
     @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"{type(self).__name__}{'' if self.randomized else ', not randomised'}"
+
+    @property
     def random(self) -> bool:
         """Whether the draws matter."""
         return self.randomized
 
     @abstractmethod
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """Scores of classes."""
 
+    def _less_than(self, most: FloatArray | float, classes: RankedClasses) -> Parts:
+        """A number, less the probability of less likely classes and U of the class's own."""
+        share = classes.u * classes.probability if self.randomized else 0.0
+        return _less(most, classes.behind + share)
+
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
-        own: Table = part[np.arange(len(part)), labels]
-        behind = (part < own[:, None]).sum(axis=1)
-        rest = np.take_along_axis(_sums_before(np.sort(part, axis=1)), behind[:, None], axis=1)
+        of_label: Table = part[np.arange(len(part)), labels]
+        behind = (part < of_label[:, None]).sum(axis=1)
+        sums = np.take_along_axis(_sums_before(np.sort(part, axis=1)), behind[:, None], axis=1)
         rank = (part.shape[1] - behind).astype(np.float64)
-        mine = np.asarray(own, dtype=np.float64)
-        return self.ranked(rank, rest[:, 0], mine, _doubt(part), u)
+        probability = np.asarray(of_label, dtype=np.float64)
+        return self.ranked(RankedClasses(rank, sums[:, 0], probability, _doubt(part), u))
 
     def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         return self._by_rank(part, levels, u) if u.ndim == 1 else self._by_class(part, levels, u)
@@ -181,22 +197,28 @@ class RankedScore(LabelScore):
         """The likeliest few; classes that tie across the end are left out together."""
         rising = np.sort(part, axis=1)
         rank = np.arange(float(part.shape[1]), 0.0, -1.0)
-        own: FloatArray = rising.astype(np.float64)
-        scores = self.ranked(rank, _sums_before(rising), own, _doubt(part)[:, None], u[:, None])
-        left = part.shape[1] - _within(scores, levels).sum(axis=1)
-        last_out = np.take_along_axis(rising, np.maximum(left - 1, 0)[:, None], axis=1)
-        return np.asarray((part > last_out) | (left == 0)[:, None])
+        probability: FloatArray = rising.astype(np.float64)
+        doubt = _doubt(part)[:, None]
+        scores = self.ranked(
+            RankedClasses(rank, _sums_before(rising), probability, doubt, u[:, None])
+        )
+        left_out = part.shape[1] - _within(scores, levels).sum(axis=1)
+        last_out = np.take_along_axis(rising, np.maximum(left_out - 1, 0)[:, None], axis=1)
+        return np.asarray((part > last_out) | (left_out == 0)[:, None])
 
     def _by_class(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         """Every class with a draw of its own."""
         order = np.argsort(part, axis=1, kind="stable")
         rising = np.take_along_axis(part, order, axis=1)
         first = _starts_of_ties(rising)
-        rest = np.take_along_axis(_sums_before(rising), first, axis=1)
-        rank: FloatArray = part.shape[1] - first.astype(np.float64)
-        own: FloatArray = rising.astype(np.float64)
-        draws = np.take_along_axis(u, order, axis=1)
-        scores = self.ranked(rank, rest, own, _doubt(part)[:, None], draws)
+        classes = RankedClasses(
+            rank=part.shape[1] - first.astype(np.float64),
+            behind=np.take_along_axis(_sums_before(rising), first, axis=1),
+            probability=rising.astype(np.float64),
+            doubt=_doubt(part)[:, None],
+            u=np.take_along_axis(u, order, axis=1),
+        )
+        scores = self.ranked(classes)
         members = np.empty(part.shape, dtype=np.bool_)
         np.put_along_axis(members, order, _within(scores, levels), axis=1)
         return members
@@ -227,16 +249,9 @@ class APS(RankedScore):
 
     randomized: bool = True
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "APS" if self.randomized else "APS, not randomised"
-
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """One, less the probability of less likely classes and U of the class's own."""
-        return _less(1.0, rest + u * own if self.randomized else rest)
+        return self._less_than(1.0, classes)
 
 
 @final
@@ -273,17 +288,10 @@ class RAPS(RankedScore, Checked):
     free: Natural = 5
     randomized: bool = True
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "RAPS" if self.randomized else "RAPS, not randomised"
-
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """As `APS`, and the penalty."""
-        whole = 1.0 + self.penalty * np.maximum(rank - self.free, 0.0)
-        return _less(whole, rest + u * own if self.randomized else rest)
+        most = 1.0 + self.penalty * np.maximum(classes.rank - self.free, 0.0)
+        return self._less_than(most, classes)
 
 
 @final
@@ -319,20 +327,13 @@ class SAPS(RankedScore, Checked):
     penalty: NonNegative = 0.1
     randomized: bool = True
 
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        return "SAPS" if self.randomized else "SAPS, not randomised"
-
-    def ranked(
-        self, rank: FloatArray, rest: FloatArray, own: FloatArray, doubt: FloatArray, u: FloatArray
-    ) -> Parts:
+    def ranked(self, classes: RankedClasses) -> Parts:
         """U of the top class, or the top and a weight for each rank after."""
-        share = u if self.randomized else np.ones_like(u)
-        value, rest = _less(1.0 + self.penalty * (rank - 2.0 + share), doubt)
-        top, lost = _less(1.0, doubt)
-        first = rank == 1
-        return np.where(first, share * top, value), np.where(first, share * lost, rest)
+        share = classes.u if self.randomized else np.ones_like(classes.u)
+        value, rounded = _less(1.0 + self.penalty * (classes.rank - 2.0 + share), classes.doubt)
+        top, lost = _less(1.0, classes.doubt)
+        first = classes.rank == 1
+        return np.where(first, share * top, value), np.where(first, share * lost, rounded)
 
 
 def _blocks(table: Table) -> list[slice]:
@@ -348,17 +349,17 @@ def _less(whole: FloatArray | float, part: FloatArray) -> Parts:
 
 def _within(scores: Parts, levels: FloatArray) -> BoolArray:
     """Whether scores, shape (n, classes), are at most their row's level, shape (n, 2)."""
-    value, rest = scores
+    value, rounding = scores
     level = levels[:, :1]
-    return np.asarray((value < level) | ((value == level) & (rest <= levels[:, 1:])))
+    return np.asarray((value < level) | ((value == level) & (rounding <= levels[:, 1:])))
 
 
 def _doubt(table: Table) -> FloatArray:
     """One less the largest probability of each row; the sum of the others where that is near 1."""
     doubt: FloatArray = 1.0 - table.max(axis=1).astype(np.float64)
     near = np.flatnonzero(doubt < 1.0 - _CERTAIN)
-    others = _sums_before(np.sort(table[near], axis=1))[:, -1]
-    doubt[near] = np.minimum(others, 1.0 - _CERTAIN)
+    less_likely = _sums_before(np.sort(table[near], axis=1))[:, -1]
+    doubt[near] = np.minimum(less_likely, 1.0 - _CERTAIN)
     return doubt
 
 
@@ -375,3 +376,87 @@ def _starts_of_ties(rising: Table) -> IntArray:
     starts[:, 1:] = rising[:, 1:] != rising[:, :-1]
     places = np.where(starts, np.arange(rising.shape[1]), 0)
     return np.asarray(np.maximum.accumulate(places, axis=1))
+
+
+# ---- temperature scaling: one number that makes class probabilities sharper or flatter -----------
+
+
+def tempered(probabilities: npt.ArrayLike, temperature: float) -> FloatArray:
+    """Probabilities proportional to p^(1/T).
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, classes)
+        Not negative; zeros stay zero.
+    temperature : float
+        T, above 0: above 1 flattens, below 1 sharpens.
+
+    Returns
+    -------
+    ndarray of float, shape (n, classes)
+
+    Raises
+    ------
+    InputError
+        If a probability is negative, a row has none above 0, or T is not above 0.
+
+    Examples
+    --------
+    >>> tempered([[0.8, 0.2]], 2.0)
+    array([[0.667, 0.333]])
+    """
+    if not 0 < temperature < math.inf:
+        raise InputError(f"temperature must be above 0, got {temperature!r}")
+    logs = _logs(probabilities) / temperature
+    raised = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
+    """The temperature of the highest likelihood on labelled rows.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, classes)
+        Above 0 for every true class.
+    y : array-like of shape (n,)
+        The true class, a whole number from 0.
+
+    Returns
+    -------
+    float
+        Between 1/100 and 100.
+
+    Raises
+    ------
+    InputError
+        If a probability is negative or 0 for a true class, or y is no class.
+
+    Notes
+    -----
+    The log-likelihood is concave in 1/T. Source: Guo, Pleiss, Sun and Weinberger 2017.
+
+    Examples
+    --------
+    >>> fit_temperature([[0.99, 0.01], [0.99, 0.01], [0.01, 0.99]], [0, 1, 1])
+    6.63
+    """
+    logs = _logs(probabilities)
+    of_true_class = logs[np.arange(len(logs)), class_numbers(y, *logs.shape)]
+    check_above(np.exp(of_true_class), "probabilities of true classes", 0.0)
+
+    def loss(log_inverse: float) -> float:
+        sharp = logs * math.exp(log_inverse)
+        top = sharp.max(axis=1)
+        total = np.log(np.exp(sharp - top[:, None]).sum(axis=1)) + top
+        return float((total - of_true_class * math.exp(log_inverse)).mean())
+
+    return math.exp(-minimum(loss, -math.log(100), math.log(100), 1e-5))
+
+
+def _logs(probabilities: npt.ArrayLike) -> FloatArray:
+    table = as_matrix(probabilities, "probabilities")
+    if (table < 0).any() or not table.any(axis=1).all():
+        raise InputError("probabilities must not be negative, nor a row all 0")
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(table))

@@ -1,25 +1,26 @@
-"""Scores and groups chosen on rows held out for it: tuned RAPS and SAPS, O-LAC and O-SAPS."""
+"""Groups by ease, and scores and groups chosen on rows held out for it: tuned RAPS and SAPS."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, final
+from functools import partial
+from typing import Annotated, Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal.adapting import Mondrian, UniformBins
+from howsure.conformal.adapting import Binned, Mondrian, UniformBins
 from howsure.conformal.labels.classifier import (
     CalibratedLabels,
     LabelConformal,
     Outputs,
     checked_table,
 )
-from howsure.conformal.labels.easing import EaseBins, EaseGroups
 from howsure.conformal.labels.scores import LAC, RAPS, SAPS, LabelScore, Table
 from howsure.conformal.ranks import conformal_rank, order_statistics
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.convert import Fraction, check_fields
+from howsure.core.convert import Bound, Checked, Fraction, Natural, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.weights import merge_rows
@@ -31,7 +32,112 @@ from howsure.stats.cells import (
     largest_violation,
     signed_r2,
 )
+from howsure.stats.ease import REPEATS, GaussianNoise, Perturbation, ease
 from howsure.stats.label_ranks import label_rank
+
+# ---- groups by ease: rows whose prediction moves alike when their input is disturbed -------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EaseBins(Checked):
+    """Groups of equal numbers of rows by ease, for `Mondrian`: the O- of O-LAC, O-SAPS, O-CPA.
+
+    Parameters
+    ----------
+    bins : int
+        Number of groups, at least 2; fewer where eases tie.
+    perturbation : Perturbation or float
+        How inputs are disturbed; a number stands for Gaussian noise with that share of each
+        column's standard deviation.
+    repeats : int
+        Disturbances an example.
+    seed : int
+        Seed of the disturbances.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Notes
+    -----
+    Ease reads no label, so a threshold a group gives coverage within groups: exactly if the edges
+    come from rows that do not calibrate (a method that trains its own model uses those), on
+    average over all rows otherwise. Source: Jang and Lee 2025, Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-2.0, 2.0, 40)[:, None]
+    >>> group = EaseBins(2).learn(x, lambda rows: rows[:, 0] ** 3)
+    >>> np.bincount(group(x)).tolist()
+    [20, 20]
+    """
+
+    bins: Annotated[int, Bound(2)] = 10
+    perturbation: Perturbation | float = 0.1
+    repeats: int = REPEATS
+    seed: int = 0
+
+    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> Binned:
+        """Put the edges at quantiles of the ease of these rows."""
+        how = self.perturbation
+        if not isinstance(how, Perturbation):
+            how = GaussianNoise.relative(x, how)
+        measured = partial(ease, forecast, perturbation=how, repeats=self.repeats, seed=self.seed)
+        return Binned.learnt(measured, x, self.bins)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EaseColumn(Checked):
+    """Groups of equal numbers of rows by an ease that is known already: a column of x.
+
+    Parameters
+    ----------
+    column : int
+        Which column of x.
+    bins : int
+        Number of groups, at least 2; fewer where eases tie.
+
+    Raises
+    ------
+    InputError
+        If an option breaks its rule.
+
+    Notes
+    -----
+    For studies that split the same rows again and again: ease is computed once, put beside the
+    probabilities, and a model that reads the other columns serves as classifier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(10.0)[:, None]
+    >>> np.bincount(EaseColumn(0, 2).learn(x, lambda rows: rows[:, 0])(x)).tolist()
+    [5, 5]
+    """
+
+    column: Natural
+    bins: Annotated[int, Bound(2)] = 10
+
+    def learn(self, x: FloatArray, forecast: Callable[[FloatArray], FloatArray]) -> Binned:
+        """Put the edges at quantiles of the ease of these rows.
+
+        Raises
+        ------
+        InputError
+            If x has no such column.
+        """
+        return Binned.learnt(self.column, x, self.bins)
+
+
+EaseGroups = EaseBins | EaseColumn
+"""Groups by ease, computed or given."""
+
+
+# ---- tuning --------------------------------------------------------------------------------------
 
 Criterion = Literal["t_ss", "sscv", "size"]
 Candidate = tuple[LabelScore, EaseGroups | None]
@@ -134,11 +240,15 @@ class TunedLabels:
         score, groups = choice.best
         adapt = self.base.adapt if groups is None else Mondrian(groups)
         method = replace(self.base, score=score, adapt=adapt)
-        rest, outputs = choice.rest, Outputs(self.base.model)
+        calibrating, outputs = choice.rest, Outputs(self.base.model)
         learnt = method.learnt(
-            rest.table, rest.labels, rest.x, outputs=outputs, reference=rest.x[:0]
+            calibrating.table,
+            calibrating.labels,
+            calibrating.x,
+            outputs=outputs,
+            reference=calibrating.x[:0],
         )
-        chosen = CalibratedLabels(method, outputs, learnt, rest.table.shape[1])
+        chosen = CalibratedLabels(method, outputs, learnt, calibrating.table.shape[1])
         return TunedCalibration(chosen, choice.tried)
 
     def choose(self, x: npt.ArrayLike, y: npt.ArrayLike) -> TunedChoice:
@@ -149,26 +259,28 @@ class TunedLabels:
         labels = self.base.numbers(y, table)
         tuning = _chosen(table, self.share or _SHARES[self.family], self.base.seed)
         tuned = _TuningRows(table[tuning], labels[tuning], inputs[tuning])
-        rest = _TuningRows(table[~tuning], labels[~tuning], inputs[~tuning])
-        eases = self._eases(outputs, rest, tuned)
-        candidates = self._candidates(tuned, len(rest.labels))
+        calibrating = _TuningRows(table[~tuning], labels[~tuning], inputs[~tuning])
+        eases = self._eases(outputs, calibrating, tuned)
+        candidates = self._candidates(tuned, len(calibrating.labels))
         judged = [
-            self._judge(score, groups, rest, tuned, eases, place)
-            for score, groups, place in candidates
+            self._judge(score, groups, calibrating, tuned, eases, number)
+            for score, groups, number in candidates
         ]
         if np.isnan(judged).all():
             raise UnanswerableError(
                 f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
             )
         tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
-        return TunedChoice(tried[int(np.nanargmax(judged))][0], tried, tuning, rest)
+        return TunedChoice(tried[int(np.nanargmax(judged))][0], tried, tuning, calibrating)
 
-    def _eases(self, outputs: Outputs, rest: _TuningRows, tuned: _TuningRows) -> list[_Eases]:
+    def _eases(
+        self, outputs: Outputs, calibrating: _TuningRows, tuned: _TuningRows
+    ) -> list[_Eases]:
         """Ease of both parts in each way; only what the family and the criterion need."""
         grouped = self.family in ("o_lac", "o_saps")
         ways = self._ways if grouped else self._ways[: self.criterion == "t_ss"]
-        rules = [way.learn(rest.x, outputs) for way in ways]
-        return [(rule.values(rest.x), rule.values(tuned.x)) for rule in rules]
+        rules = [way.learn(calibrating.x, outputs) for way in ways]
+        return [(rule.values(calibrating.x), rule.values(tuned.x)) for rule in rules]
 
     def _candidates(
         self, tuned: _TuningRows, rows: int
@@ -179,21 +291,21 @@ class TunedLabels:
             sizes = self.criterion == "size"
             penalties = self.penalties or (RAPS_SIZE_PENALTIES if sizes else RAPS_PENALTIES)
             rank = label_rank(tuned.table, tuned.labels)
-            place = min(conformal_rank(len(rank), self.base.coverage), len(rank))
-            free = int(order_statistics(rank, np.array([place]))[0])
+            number = min(conformal_rank(len(rank), self.base.coverage), len(rank))
+            free = int(order_statistics(rank, np.array([number]))[0])
             return [(RAPS(p, free, randomized), None, 0) for p in penalties]
         penalties = self.penalties or SAPS_PENALTIES
         if self.family == "saps":
             return [(SAPS(p, randomized), None, 0) for p in penalties]
         least = 10 / (1 - self.base.coverage)
         numbers = sorted(set(self.bins))
-        kept = [b for b in numbers if rows / b >= least] or numbers[:1]
+        possible = [b for b in numbers if rows / b >= least] or numbers[:1]
         plain = self.family == "o_lac"
         scores: list[LabelScore] = [LAC()] if plain else [SAPS(p, randomized) for p in penalties]
         return [
-            (score, replace(way, bins=b), place)
-            for place, way in enumerate(self._ways)
-            for b in kept
+            (score, replace(way, bins=b), number)
+            for number, way in enumerate(self._ways)
+            for b in possible
             for score in scores
         ]
 
@@ -201,19 +313,23 @@ class TunedLabels:
         self,
         score: LabelScore,
         groups: EaseGroups | None,
-        rest: _TuningRows,
+        calibrating: _TuningRows,
         tuned: _TuningRows,
         eases: list[_Eases],
-        place: int,
+        number: int,
     ) -> float:
         """How good a candidate is on the tuning rows; higher is better."""
-        adapt, at, new = self.base.adapt, rest.x, tuned.x
+        adapt, at, new = self.base.adapt, calibrating.x, tuned.x
         if groups is not None:  # the groups of its own rule, ease being known
             adapt = Mondrian(UniformBins(0, groups.bins))
-            at, new = (part[:, None] for part in eases[place])
+            at, new = (eases_of_rows[:, None] for eases_of_rows in eases[number])
         method = replace(self.base, score=score, adapt=adapt)
         learnt = method.learnt(
-            rest.table, rest.labels, at, outputs=Outputs(self.base.model), reference=at[:0]
+            calibrating.table,
+            calibrating.labels,
+            at,
+            outputs=Outputs(self.base.model),
+            reference=at[:0],
         )
         sets = method.sets(tuned.table, learnt.at(new))
         size = sets.sizes.astype(np.float64)

@@ -44,8 +44,8 @@ def schema(name: SchemaName) -> dict[str, Any]:
     """
     check_known(name, get_args(SchemaName), "name")
     text = files(__name__).joinpath(f"{name}.json").read_text("utf-8")
-    made: dict[str, Any] = json.loads(text)
-    others = set(_OTHER.findall(text)) & set(get_args(SchemaName)) - {name}
-    for other in sorted(others):
-        made["$defs"][other] = schema(other)
-    return made
+    parsed: dict[str, Any] = json.loads(text)
+    referred = set(_OTHER.findall(text)) & set(get_args(SchemaName)) - {name}
+    for other in sorted(referred):
+        parsed["$defs"][other] = schema(other)
+    return parsed

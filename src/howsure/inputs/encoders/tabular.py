@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction, plain_array, power_of_two
 from howsure.core.errors import DegenerateError, InputError
-from howsure.core.labels import as_labels
+from howsure.core.labels import as_labels, find_labels, rank_labels
 from howsure.inputs.source import listed
 
 Features = Mapping[str, npt.ArrayLike]
@@ -54,15 +54,14 @@ class _Numbers(_EncodedColumn):
 class _Labels(_EncodedColumn):
     """Labels, one 0/1 column each and one for rare labels, scaled to variance one in all."""
 
-    encoder: Any
+    frequent: list[str]
     scale: float
     width: int
 
     def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
         if values.dtype.kind != "O":
             raise InputError(f"{name} must hold labels as it did before, got {values.dtype}")
-        onehot: FloatArray = self.encoder.transform(values[:, None])
-        return onehot * self.scale
+        return _indicators(values, self.frequent)[:, : self.width] * self.scale
 
 
 @final
@@ -240,14 +239,15 @@ def _fit_numbers(values: npt.NDArray[Any], title: str) -> _Numbers | None:
 
 
 def _fit_labels(values: npt.NDArray[Any], rare: float, most: int) -> _Labels | None:
-    from sklearn.preprocessing import OneHotEncoder
-
-    encoder = OneHotEncoder(
-        min_frequency=max(2, math.ceil(rare * len(values))),
-        max_categories=most,
-        handle_unknown="infrequent_if_exist",
-        sparse_output=False,
-    )
-    shares = encoder.fit_transform(values[:, None]).mean(axis=0)
+    labels, counts = rank_labels(values, later_first=True)
+    frequent = min(int((counts >= max(2, math.ceil(rare * len(values)))).sum()), most - 1)
+    width = frequent + (frequent < len(labels))
+    chosen = sorted(labels[:frequent])
+    shares = _indicators(values, chosen)[:, :width].mean(axis=0)
     variance = float((shares * (1.0 - shares)).sum())
-    return _Labels(encoder, 1.0 / math.sqrt(variance), len(shares)) if variance else None
+    return _Labels(chosen, 1.0 / math.sqrt(variance), width) if variance else None
+
+
+def _indicators(values: npt.NDArray[Any], labels: list[str]) -> FloatArray:
+    """Which of the labels each row holds, and in the last column whether none."""
+    return np.eye(len(labels) + 1)[find_labels(values, labels)]

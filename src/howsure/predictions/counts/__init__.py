@@ -1,9 +1,8 @@
-"""Laws of counts: Poisson, negative binomial, double Poisson, Conway–Maxwell–Poisson."""
+"""Laws of counts: Poisson, negative binomial, double Poisson."""
 
 from howsure.predictions.counts.base import CountLaw
 from howsure.predictions.counts.closed import NegativeBinomial, Poisson
 from howsure.predictions.counts.dispersed import (
-    ConwayMaxwellPoisson,
     DoublePoisson,
     Normalization,
     efron_constant,
@@ -11,7 +10,6 @@ from howsure.predictions.counts.dispersed import (
 from howsure.predictions.counts.family import CountFamily
 
 __all__ = [
-    "ConwayMaxwellPoisson",
     "CountFamily",
     "CountLaw",
     "DoublePoisson",

@@ -7,29 +7,31 @@ from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, betaincc, gammaincc
+from scipy.special import betainc, betaincc, erfc, gammaincc
 
-from howsure.core.arrays import FloatArray, IntArray
-from howsure.predictions.counts.base import BEYOND, CountLaw
-from howsure.predictions.counts.dispersed import REACH, first_guess, poisson_above, search
-from howsure.predictions.counts.formulas import (
-    at_least_zero,
-    at_whole,
+from howsure.core.arrays import FloatArray, IntArray, check_above
+from howsure.predictions.counts.base import (
+    DEPTH,
+    REACH,
+    CountLaw,
+    between,
     deviance,
+    first_guess,
     log_negative_binomial,
     log_spread,
-    positive,
+    search,
 )
 
 _BLOCK = 1 << 14  # quantiles sought at once, which bounds memory
-_ROUNDS = 4  # of Newton's method for the ends
 _LARGE, _FAR = 5e4, 4.0  # SciPy's cdf is off for larger means, 4.5 standard deviations above
 
 
 class ClosedForm(CountLaw):
     """A law whose cdf is a special function."""
 
+    # variance μ + a μ² of a mean μ and a dispersion a, shape (n,) each
     _mean: FloatArray
+    _dispersion: FloatArray
 
     @abstractmethod
     def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
@@ -38,10 +40,6 @@ class ClosedForm(CountLaw):
     @abstractmethod
     def _log_mass(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         """Log probability of row ``rows[i]`` at the whole count ``counts[i]``, zero or more."""
-
-    @abstractmethod
-    def _dispersion_of(self, rows: IntArray) -> FloatArray:
-        """a in the variance μ + a μ²."""
 
     def __len__(self) -> int:
         return len(self._mean)
@@ -52,27 +50,20 @@ class ClosedForm(CountLaw):
 
     def variance(self) -> FloatArray:
         """μ + a μ²."""
-        return np.asarray(self._mean * (1.0 + self._dispersion_of(self._all()) * self._mean))
+        return np.asarray(self._mean * (1.0 + self._dispersion * self._mean))
 
-    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Log probability of counts; −∞ where a count is negative or not whole."""
-        count = self._shaped(counts, "counts")
-        flat, rows = count.reshape(-1), self._rows(count)
-        return at_whole(flat, lambda k: self._log_mass(k, rows)).reshape(count.shape)
+    def _log_masses(self, counts: FloatArray) -> FloatArray:
+        return self._log_mass(counts.reshape(-1), self._rows(counts)).reshape(counts.shape)
 
-    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Probability of at most each count."""
-        count = np.minimum(np.floor(self._shaped(counts, "counts")), BEYOND)
-        flat = np.maximum(count.reshape(-1), 0.0)
-        below = self._below(flat, self._rows(count)).reshape(count.shape)
-        return np.where(count < 0.0, 0.0, below)
+    def _totals(self, counts: FloatArray) -> FloatArray:
+        return self._below(counts.reshape(-1), self._rows(counts)).reshape(counts.shape)
 
     def _quantile(self, levels: FloatArray) -> FloatArray:
         wanted, rows = levels.reshape(-1), self._rows(levels)
         out = np.empty_like(wanted)
         for start in range(0, len(wanted), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            out[part] = self._seek(wanted[part], rows[part])
+            block = slice(start, start + _BLOCK)
+            out[block] = self._seek(wanted[block], rows[block])
         return out.reshape(levels.shape)
 
     def _seek(self, levels: FloatArray, rows: IntArray) -> FloatArray:
@@ -87,55 +78,39 @@ class ClosedForm(CountLaw):
             shares = np.where(line < 0.0, 0.0, np.exp(mass))
             return self._below(counts, chosen), shares
 
-        mean, dispersion = self._mean[rows], self._dispersion_of(rows)
+        mean, dispersion = self._mean[rows], self._dispersion[rows]
         variance = mean * (1.0 + dispersion * mean)
         per = np.divide(1.0, variance, out=np.zeros(len(rows)), where=variance > 0.0)
         skewness = (1.0 + 2.0 * dispersion * mean) * np.sqrt(per)
         guess = first_guess(levels, mean, np.sqrt(variance), skewness, 6.0 * dispersion + per)
         return search(levels, guess, around)
 
-    def _ends(self, depth: float) -> tuple[FloatArray, FloatArray]:
-        """Where Chernoff's exponent reaches the depth: Newton's method, from outside."""
-        mean, dispersion = self._mean, self._dispersion_of(self._all())
-        spread = np.sqrt(2.0 * depth * self.variance())
-        tail = depth * (1.0 / 3.0 + dispersion * mean)
+    def _outside(self) -> tuple[FloatArray, FloatArray]:
+        mean, spread = self._mean, np.sqrt(2.0 * DEPTH * self.variance())
+        tail = DEPTH * (1.0 / 3.0 + self._dispersion * mean)
         high = mean + tail + np.sqrt(np.square(tail) + np.square(spread))
-        low = np.maximum(mean - spread, 0.0)
-        for _ in range(_ROUNDS):
-            high -= self._excess(high, depth)
-            low -= self._excess(low, depth)
-            low = np.maximum(low, 0.0)
-        return np.floor(low), np.ceil(high)
+        return np.maximum(mean - spread, 0.0), high
 
-    def _excess(self, at: FloatArray, depth: float) -> FloatArray:
-        """Newton's step for Chernoff's exponent, the log likelihood ratio of means `at` and μ.
-
-        The exponent is convex, so steps from outside stay outside.
-        """
-        mean, dispersion = self._mean, self._dispersion_of(self._all())
+    def _exponent(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The log likelihood ratio of means `at` and μ."""
+        mean, dispersion = self._mean, self._dispersion
         grown, widened = 1.0 + dispersion * at, 1.0 + dispersion * mean
         gap = (at - mean) / widened
         rate = deviance(at, mean * grown / widened, gap)
         size = 1.0 / np.maximum(dispersion, 1e-300)
         successes = deviance(size, size * (grown / widened), -gap)
-        rate = np.where(dispersion > 0.0, rate + successes, rate)
         with np.errstate(divide="ignore", invalid="ignore"):  # at zero, and a mean of zero
             slope = np.asarray(np.log(at / mean) - np.log(grown / widened))
-        usable = np.isfinite(slope) & (slope != 0.0) & (rate > depth)
-        step: FloatArray = np.divide(rate - depth, slope, out=np.zeros(len(at)), where=usable)
-        return step
+        return np.where(dispersion > 0.0, rate + successes, rate), slope
 
     def _log_steps(self, counts: FloatArray, rows: IntArray) -> FloatArray:
-        mean, dispersion = self._mean[rows], self._dispersion_of(rows)
+        mean, dispersion = self._mean[rows], self._dispersion[rows]
         ratio = (1.0 + dispersion * counts) * (mean / (1.0 + dispersion * mean)) / (counts + 1.0)
         with np.errstate(divide="ignore"):  # a mean of zero
             return np.asarray(np.log(ratio))
 
     def _rows(self, values: FloatArray) -> IntArray:
-        return np.repeat(self._all(), values.size // len(self))
-
-    def _all(self) -> IntArray:
-        return np.arange(len(self))
+        return np.repeat(np.arange(len(self)), values.size // len(self))
 
 
 @final
@@ -159,7 +134,8 @@ class Poisson(ClosedForm):
     """
 
     def __init__(self, mu: npt.ArrayLike) -> None:
-        self._mean = at_least_zero(mu, "mu")
+        self._mean = between(mu, "mu", 0.0)
+        self._dispersion = np.zeros(len(self._mean))
 
     def take(self, rows: IntArray) -> Self:
         """The laws of some rows."""
@@ -170,9 +146,6 @@ class Poisson(ClosedForm):
 
     def _below(self, counts: FloatArray, rows: IntArray) -> FloatArray:
         return _poisson_below(counts, self._mean[rows])
-
-    def _dispersion_of(self, rows: IntArray) -> FloatArray:
-        return np.zeros(len(rows))
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
         """Draw counts, shape (n, size)."""
@@ -202,8 +175,9 @@ class NegativeBinomial(ClosedForm):
     """
 
     def __init__(self, mu: npt.ArrayLike, dispersion: npt.ArrayLike) -> None:
-        self._mean = at_least_zero(mu, "mu")
-        self._dispersion = positive(dispersion, "dispersion", len(self._mean))
+        self._mean = between(mu, "mu", 0.0)
+        self._dispersion = between(dispersion, "dispersion", 0.0, len(self._mean))
+        check_above(self._dispersion, "dispersion", 0.0)
 
     def take(self, rows: IntArray) -> Self:
         """The laws of some rows."""
@@ -224,9 +198,6 @@ class NegativeBinomial(ClosedForm):
         out[far] = betainc(size[far], counts[far] + 1.0, 1.0 / (1.0 + odds[far]))
         return out
 
-    def _dispersion_of(self, rows: IntArray) -> FloatArray:
-        return self._dispersion[rows]
-
     def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
         """Draw counts, Poisson with gamma means, shape (n, size)."""
         shape = (len(self), size)
@@ -236,14 +207,23 @@ class NegativeBinomial(ClosedForm):
 
 
 def _poisson_below(counts: FloatArray, mean: FloatArray) -> FloatArray:
-    """Poisson's cdf; by quadrature where SciPy stops its series of the upper tail too early."""
+    """Poisson's cdf; by its expansion where SciPy stops its series of the upper tail too early."""
+    below = np.asarray(gammaincc(counts + 1.0, mean))
     far = (mean > _LARGE) & (counts > mean + _FAR * np.sqrt(mean))
-    if not far.any():
-        return np.asarray(gammaincc(counts + 1.0, mean))
-    below = np.empty(len(counts))
-    below[~far] = gammaincc(counts[~far] + 1.0, mean[~far])
-    places = np.flatnonzero(far)
-    for start in range(0, len(places), _BLOCK):
-        some = places[start : start + _BLOCK]
-        below[some] = 1.0 - poisson_above(counts[some], mean[some])
+    below[far] = 1.0 - _poisson_above(counts[far], mean[far])
     return below
+
+
+def _poisson_above(counts: FloatArray, mean: FloatArray) -> FloatArray:
+    """Poisson's probability of more than each count, for counts above large means.
+
+    Temme's uniform expansion of the incomplete gamma function (DLMF 8.12.7 and 8.12.8), whose
+    coefficients are here their series about the mean: beyond 0.04 of it no mass is left.
+    """
+    shape = counts + 1.0
+    depth = deviance(shape, mean)
+    eta = -np.sqrt(2.0 * depth / shape)
+    lead = np.polynomial.Polynomial([-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600])
+    next_ = np.polynomial.Polynomial([-1 / 540, -1 / 288, 1 / 378, -77 / 77760])
+    correction = (lead(eta) + next_(eta) / shape) * np.exp(-depth) / np.sqrt(2.0 * np.pi * shape)
+    return np.asarray(0.5 * erfc(np.sqrt(depth)) - correction)

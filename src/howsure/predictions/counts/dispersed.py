@@ -6,101 +6,101 @@ sums.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, Self, final
+from typing import Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincinv, ndtri
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.predictions.counts.base import BEYOND, CountLaw
-from howsure.predictions.counts.formulas import (
-    at_whole,
+from howsure.predictions.counts.base import (
+    DEPTH,
+    MOST,
+    CountLaw,
+    between,
     deviance,
-    exponent,
-    location,
+    first_guess,
+    search,
+    slack,
     stirling_error,
     sum_down,
 )
 
-_DEPTH = 34.0  # windows leave out weights below e^-34 of the largest
 _NARROW = 160.0  # counts up to which a law is summed one by one
 _PER_LEVEL = 24.0  # a window of this many counts costs as much as one quantile by search
 _BLOCK = 2048  # rows or answers treated at once, which bounds memory
-_ROUNDS = 3  # of Newton's method for the windows
-
-
-class _Sums(NamedTuple):
-    log_total: FloatArray
-    mean: FloatArray
-    variance: FloatArray
 
 
 class Dispersed(CountLaw):
     """A law with weights exp(−rate · D(k, μ) − spread · S(k)), summed numerically."""
 
-    _family: Family
+    _family: Family  # of means from 1e-100 to 1e15 and rates from 1e-15 to 1e15
+
+    @abstractmethod
+    def __init__(self, mu: npt.ArrayLike, power: npt.ArrayLike) -> None: ...
 
     def __len__(self) -> int:
         return len(self._family.mu)
 
+    def take(self, rows: IntArray) -> Self:
+        """The laws of some rows."""
+        return type(self)(self._family.mu[rows], self._family.rate[rows])
+
     def mean(self) -> FloatArray:
         """Mean of the law itself, shape (n,)."""
-        return self._sums.mean
+        return self._sums[1]
 
     def variance(self) -> FloatArray:
         """Variance of the law itself, shape (n,)."""
-        return self._sums.variance
+        return self._sums[2]
 
-    def log_pmf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Log probability of counts; −∞ where a count is negative or not whole."""
-        count = self._shaped(counts, "counts")
-        flat = count.reshape(len(self), -1).T
-        raw = at_whole(flat, self._family.log_weight) - self._sums.log_total
-        return raw.T.reshape(count.shape)
+    def _log_masses(self, counts: FloatArray) -> FloatArray:
+        return np.asarray((self._family.log_weight(counts.T) - self._sums[0]).T)
 
-    def cdf(self, counts: npt.ArrayLike) -> FloatArray:
-        """Probability of at most each count."""
-        count = np.minimum(np.floor(self._shaped(counts, "counts")), BEYOND)
-        flat = count.reshape(len(self), -1)
-        out = np.empty_like(flat)
-        narrow, wide = self._parted(flat.shape[1])
-        for rows, low, table in self._summed(narrow, flat.shape[1]):
-            total = np.cumsum(table, axis=0)
-            total /= total[-1]
-            place = np.clip(flat[rows].T - low, -1.0, len(table) - 1.0).astype(np.int64)
-            found = np.take_along_axis(total, np.maximum(place, 0), axis=0)
-            out[rows] = np.where(place < 0, 0.0, found).T
-        places = np.searchsorted(self._wide_rows, wide)
-        per = max(_BLOCK // flat.shape[1], 1)
-        for start in range(0, len(wide), per):
-            part = slice(start, start + per)
-            wanted = flat[wide[part]]
-            each = np.repeat(places[part], wanted.shape[1])
-            below, _ = self._panels.around(np.maximum(wanted.reshape(-1), 0.0), each)
-            out[wide[part]] = np.where(wanted < 0.0, 0.0, below.reshape(wanted.shape))
-        return np.clip(out, 0.0, 1.0).reshape(count.shape)
+    def _totals(self, counts: FloatArray) -> FloatArray:
+        def look_up(totals: FloatArray, low: FloatArray, wanted: FloatArray) -> FloatArray:
+            column = np.clip(wanted - low, -1.0, len(totals) - 1.0).astype(np.int64)
+            below = np.take_along_axis(totals, np.maximum(column, 0), axis=0)
+            return np.where(column < 0, 0.0, below)
+
+        below = self._answer(
+            counts, look_up, lambda wanted, rows: self._panels.around(wanted, rows)[0]
+        )
+        return np.clip(below, 0.0, 1.0)
 
     def _quantile(self, levels: FloatArray) -> FloatArray:
-        out = np.empty_like(levels)
-        narrow, wide = self._parted(levels.shape[1])
-        for rows, low, table in self._summed(narrow, levels.shape[1]):
-            total = np.cumsum(table, axis=0)
-            total /= total[-1]
-            aim = levels[rows].T
-            out[rows] = (low + _first_reaching(total, aim - slack(aim))).T
-        places = np.searchsorted(self._wide_rows, wide)
-        per = max(_BLOCK // levels.shape[1], 1)
-        for start in range(0, len(wide), per):
-            part = slice(start, start + per)
-            aim = levels[wide[part]]
-            each = np.repeat(places[part], aim.shape[1])
-            out[wide[part]] = self._seek(aim.reshape(-1), each).reshape(aim.shape)
-        return out
+        def look_up(totals: FloatArray, low: FloatArray, wanted: FloatArray) -> FloatArray:
+            return np.asarray(low + _first_reaching(totals, wanted - slack(wanted)))
+
+        return self._answer(levels, look_up, self._seek)
+
+    def _answer(
+        self,
+        questions: FloatArray,
+        look_up: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
+        integrate: Callable[[FloatArray, IntArray], FloatArray],
+    ) -> FloatArray:
+        """Answers to (n, m) questions: of narrow rows by tables of the cdf, of wide ones by panels.
+
+        Tables are asked by columns; wide rows are numbered among themselves.
+        """
+        answers, width = np.empty_like(questions), questions.shape[1]
+        narrow, wide = self._parted(width)
+        for rows, low, table in self._summed(narrow, width):
+            totals = np.cumsum(table, axis=0)
+            totals /= totals[-1]
+            answers[rows] = look_up(totals, low, questions[rows].T).T
+        numbers = np.searchsorted(self._wide_rows, wide)
+        step = max(_BLOCK // width, 1)
+        for start in range(0, len(wide), step):
+            rows = wide[start : start + step]
+            panels = np.repeat(numbers[start : start + step], width)
+            answers[rows] = integrate(questions[rows].reshape(-1), panels).reshape(-1, width)
+        return answers
 
     def _seek(self, levels: FloatArray, rows: IntArray) -> FloatArray:
         """Quantiles of wide rows, numbered among themselves."""
@@ -119,25 +119,24 @@ class Dispersed(CountLaw):
             steps += (spread - rate) * lean
         return np.asarray(steps)
 
-    def _ends(self, depth: float) -> tuple[FloatArray, FloatArray]:
-        """Where the weight's deviance reaches the depth: Newton's method, from outside.
-
-        It starts from Bernstein's bound; the deviance is convex, so steps from outside stay there.
-        """
-        mu, reach = self._family.mu, depth / self._family.rate
+    def _outside(self) -> tuple[FloatArray, FloatArray]:
+        mu, reach = self._family.mu, DEPTH / self._family.rate
         spread = np.sqrt(2.0 * reach * mu)
         high = mu + reach / 3.0 + np.sqrt(np.square(reach / 3.0) + np.square(spread))
         room = np.maximum(1.0 - reach / np.maximum(mu, reach), 1e-300)
         low = np.maximum(mu - spread, mu * room / (2.0 - 2.0 * np.log(room)))
-        low[reach >= mu] = 0.0
-        for _ in range(_ROUNDS):
-            high, low = _closer(high, mu, reach), _closer(low, mu, reach)
-        return np.maximum(np.floor(low) - 1.0, 0.0), np.ceil(high) + 1.0
+        return np.where(reach >= mu, 0.0, low), high
+
+    def _exponent(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """That of the weights, but for what varies little: rate · D(k, μ)."""
+        mu, rate = self._family.mu, self._family.rate
+        with np.errstate(divide="ignore"):
+            slope = np.asarray(rate * np.log(at / mu))
+        return rate * deviance(at, mu), slope
 
     @cached_property
     def _window(self) -> tuple[FloatArray, FloatArray]:
-        low, high = self._ends(_DEPTH)
-        return low, high
+        return self.ends()
 
     @cached_property
     def _wide_rows(self) -> IntArray:
@@ -150,46 +149,43 @@ class Dispersed(CountLaw):
         return Panels.settled(self._family.take(rows), low[rows], high[rows])
 
     @cached_property
-    def _sums(self) -> _Sums:
-        made = _Sums(*np.empty((3, len(self))))
+    def _sums(self) -> FloatArray:
+        """Log of the sum of the scaled weights, mean and variance, shape (3, n)."""
+        sums = np.empty((3, len(self)))
         for rows, low, table in self._summed(self._parted(1)[0]):
             family = self._family.take(rows)
             places = np.arange(float(len(table)))[:, None]
             step = sum_down(places * table)
             peak = np.argmax(table, axis=0)
             largest = table[peak, np.arange(len(rows))]
-            made.log_total[rows] = family.log_weight(low + peak) - np.log(largest)
-            made.mean[rows] = low + step
-            made.variance[rows] = sum_down(np.square(places - step) * table)
+            log_total = family.log_weight(low + peak) - np.log(largest)
+            variance = sum_down(np.square(places - step) * table)
+            sums[:, rows] = log_total, low + step, variance
         wide, panels = self._wide_rows, self._panels
-        made.log_total[wide] = panels.log_total()
-        made.mean[wide], made.variance[wide] = panels.mean, panels.variance
-        return made
+        sums[:, wide] = np.log(panels.total), panels.mean, panels.variance
+        return sums
 
-    def _parted(self, each: int) -> tuple[IntArray, IntArray]:
-        """Rows that are best summed count by count for so many answers each, and the others."""
+    def _parted(self, answers: int) -> tuple[IntArray, IntArray]:
+        """Rows that are best summed count by count for so many answers, and the others."""
         low, high = self._window
-        narrow = high - low < max(_NARROW, _PER_LEVEL * each)
+        narrow = high - low < max(_NARROW, _PER_LEVEL * answers)
         return np.flatnonzero(narrow), np.flatnonzero(~narrow)
 
     def _summed(
-        self, rows: IntArray, each: int = 1
+        self, rows: IntArray, answers: int = 1
     ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
         """Rows, their first counts, and tables of their probabilities."""
         low, high = self._window
-        for places, table in self._tables(rows, low[rows], high[rows] - low[rows] + 1.0, each):
+        for places, table in self._tables(rows, low[rows], high[rows] - low[rows] + 1.0, answers):
             yield rows[places], low[rows[places]], table
 
 
-def _closer(at: FloatArray, mu: FloatArray, reach: FloatArray) -> FloatArray:
-    """Newton's step towards D(k, μ) = reach from where D is larger; else no step."""
-    depth = deviance(at, mu)
-    with np.errstate(divide="ignore"):
-        slope = np.log(at / mu)
-    usable = (depth > reach) & np.isfinite(slope) & (slope != 0.0)
-    step = np.divide(depth - reach, slope, out=np.zeros(len(at)), where=usable)
-    found: FloatArray = at - step
-    return found
+def checked_parameters(
+    mu: npt.ArrayLike, power: npt.ArrayLike, name: str
+) -> tuple[FloatArray, FloatArray]:
+    """Check means from 1e-100 to 1e15, and as many powers from 1e-15 to 1e15."""
+    mean = between(mu, "mu", 1e-100)
+    return mean, between(power, name, 1.0 / MOST, len(mean))
 
 
 def _first_reaching(total: FloatArray, levels: FloatArray) -> FloatArray:
@@ -215,8 +211,6 @@ def _first_reaching(total: FloatArray, levels: FloatArray) -> FloatArray:
 START = 32
 """Counts below are summed one by one."""
 
-_PANEL_ROWS = 2048  # rows settled at once, which bounds memory
-_PANEL_DEPTH = 34.0  # weights of e^-34 of the largest are left out
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _PLACES = ((_NODES + 1.0) / 2.0)[:, None]
 _SHARES = (_WEIGHTS / 2.0)[:, None]
@@ -247,12 +241,8 @@ class Family:
         """The families of some rows."""
         return Family(self.mu[rows], self.rate[rows], self.spread[rows])
 
-    def log_scale(self) -> FloatArray:
-        """Log of the factor that makes the weight at μ about one: spread · ½ log(2πμ)."""
-        return np.asarray(0.5 * self.spread * (_LOG_2PI + np.log(self.mu)))
-
     def log_weight(self, counts: FloatArray) -> FloatArray:
-        """Log weights, scaled by that factor, of counts that broadcast with rows (last axis)."""
+        """Log weights, scaled to about one at μ, of counts that broadcast with rows (last axis)."""
         some = np.where(counts > 0.0, counts, 1.0)
         lean = 0.5 * np.log(some / self.mu) + stirling_error(some)
         lean = np.where(counts > 0.0, lean, -0.5 * (_LOG_2PI + np.log(self.mu)))
@@ -272,34 +262,12 @@ class Family:
 
     def place(self, counts: FloatArray) -> FloatArray:
         """√(k/μ) − 1, with all its digits near μ."""
-        found: FloatArray = (counts - self.mu) / (self.mu * (1.0 + np.sqrt(counts / self.mu)))
-        return found
-
-    def back(self, counts: FloatArray) -> FloatArray:
-        """How far below a count its weight has fallen away, at most: D″ is at least 1/k there."""
-        reach, log = _PANEL_DEPTH / self.rate, np.log(counts / self.mu)
-        root = np.sqrt(np.square(log) + 2.0 * reach / counts)
-        far = np.maximum(log, 0.0)
-        return np.where(log > 0.0, counts * (far + root), 2.0 * reach / (root - log + 2.0 * far))
-
-    def ahead(self, counts: FloatArray) -> FloatArray:
-        """How far above a count its weight has fallen away, at most (Bernstein's bound).
-
-        The root t of t log(k/μ) + t²/(2k + 2t/3) = reach.
-        """
-        reach, log = _PANEL_DEPTH / self.rate, np.maximum(np.log(counts / self.mu), 0.0)
-        slope, steep = counts * log - reach / 3.0, 1.0 + 2.0 * log / 3.0
-        outer = np.abs(slope) + np.sqrt(np.square(slope) + 2.0 * steep * reach * counts)
-        return np.where(slope > 0.0, 2.0 * reach * counts / outer, outer / steep)
+        return np.asarray((counts - self.mu) / (self.mu * (1.0 + np.sqrt(counts / self.mu))))
 
     def near(self) -> FloatArray:
         """Scaled weights of the counts 0, …, 39, shape (40, n)."""
         counts = np.arange(START + 8.0)[:, None]
         return np.asarray(np.exp(self.log_weight(counts)))
-
-    def beside(self, counts: FloatArray) -> FloatArray:
-        """Scaled weights of k − 3, …, k + 4 for counts k of at least 32, shape (8, n)."""
-        return self.smooth(self.place(counts + _OFFSETS))[0]
 
     def integral(self, start: FloatArray, stop: FloatArray, moments: int = 0) -> FloatArray:
         """Integrals of the scaled weight times (k − μ)^p between two places, p = 0, 1, …"""
@@ -326,7 +294,9 @@ class Panels:
     total: FloatArray
     mean: FloatArray
     variance: FloatArray
-    # shape (n,): place about which the law is divided into a left and a right tail
+    # shape (n,): places where the mass begins and ends, and about which it is divided into tails
+    start: FloatArray
+    stop: FloatArray
     split: FloatArray
     # shape (n,): sum of the weights of counts below 32 where there are any, less its end correction
     base: FloatArray
@@ -334,15 +304,11 @@ class Panels:
     @classmethod
     def settled(cls, family: Family, low: FloatArray, high: FloatArray) -> Self:
         """Sum laws whose mass lies between these counts."""
-        found = np.empty((5, len(low)))
-        for first in range(0, len(low), _PANEL_ROWS):
-            part = slice(first, first + _PANEL_ROWS)
-            found[:, part] = _settle(family.take(part), low[part], high[part])
-        return cls(family, *found)
-
-    def log_total(self) -> FloatArray:
-        """Log of the sum of the scaled weights."""
-        return np.asarray(np.log(self.total))
+        sums = np.empty((7, len(low)))
+        for first in range(0, len(low), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            sums[:, block] = _settle(family.take(block), low[block], high[block])
+        return cls(family, *sums)
 
     def around(self, counts: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """The cdf of row ``rows[i]`` at a whole count of zero or more, and its neighbourhood."""
@@ -363,32 +329,21 @@ class Panels:
 
     def _many(self, counts: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         family, total = self.family.take(rows), self.total[rows]
-        edge = counts + 0.5
-        here = family.place(edge)
-        left = here <= self.split[rows]
-        other = np.where(
-            left, np.maximum(edge - family.back(edge), START - 0.5), edge + family.ahead(edge)
+        here = np.clip(family.place(counts + 0.5), self.start[rows], self.stop[rows])
+        in_left_tail = here <= self.split[rows]
+        weight, _ = family.smooth(family.place(counts + _OFFSETS))
+        (area,) = family.integral(
+            np.where(in_left_tail, self.start[rows], here),
+            np.where(in_left_tail, here, self.stop[rows]),
         )
-        there = family.place(other)
-        weight = family.beside(counts)
-        (area,) = family.integral(np.where(left, there, here), np.where(left, here, there))
         end = sum_down(_END * weight)
         below = (area + end + self.base[rows]) / total
         above = (area - end) / total
-        return np.where(left, below, 1.0 - above), weight / total
-
-
-def poisson_above(counts: FloatArray, mean: FloatArray) -> FloatArray:
-    """Poisson's probability of more than each count, for counts above means of at least 32."""
-    ones = np.ones(len(counts))
-    family, edge = Family(mean, ones, ones), counts + 0.5
-    (area,) = family.integral(family.place(edge), family.place(edge + family.ahead(edge)))
-    end = sum_down(_END * family.beside(counts))
-    return np.asarray((area - end) * np.exp(-family.log_scale()))
+        return np.where(in_left_tail, below, 1.0 - above), weight / total
 
 
 def _settle(family: Family, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Total, mean, variance, split and base of each row, shape (5, n)."""
+    """What `Panels` hold of each row, shape (7, n)."""
     start = family.place(np.maximum(low, START) - 0.5)
     stop = family.place(high + 0.5)
     split = np.clip(_mode(family), start, stop)
@@ -406,7 +361,7 @@ def _settle(family: Family, low: FloatArray, high: FloatArray) -> FloatArray:
         base[rows] = parts[0]
     shift = sums[1] / sums[0]
     variance = sums[2] / sums[0] - np.square(shift)
-    return np.stack([sums[0], family.mu + shift, variance, split, base])
+    return np.stack([sums[0], family.mu + shift, variance, start, stop, split, base])
 
 
 def _mode(family: Family) -> FloatArray:
@@ -414,143 +369,6 @@ def _mode(family: Family) -> FloatArray:
     lean = (1.0 - 0.5 * family.spread) / family.rate
     shift = lean / (1.0 + np.log1p(np.maximum(lean, 0.0) / family.mu))
     return family.place(np.maximum(family.mu + shift, 1.0))
-
-
-# ---- quantiles of laws of counts: a guess, the cdf around it, and steps towards the level --------
-
-REACH = 4
-"""The cdf around a guess is known at this many counts on either side."""
-
-Around = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
-"""``around(k, places)``: cdf at k, and probabilities of k − 3, …, k + 4 of shape (8, places)."""
-
-_CLOSE = 1e-9  # sums of neighbours are truer than this
-_NEWTON = 8  # rounds before the search only halves
-_SEARCH_ROUNDS = 200
-_SKEWED = 0.4
-
-
-def slack(levels: FloatArray) -> FloatArray:
-    """By how much a cdf may miss a level and count as reaching it: what its sums round."""
-    return np.minimum(1e-8 * np.minimum(levels, 1.0 - levels), 2e-13) + 4e-16 * levels
-
-
-def search(levels: FloatArray, guess: FloatArray, around: Around) -> FloatArray:
-    """Smallest count whose cdf reaches each level."""
-    wanted = levels - slack(levels)
-    low, high = np.full(len(levels), -1.0), np.full(len(levels), np.inf)
-    count, answer = guess.copy(), np.empty(len(levels))
-    below_answer = np.empty(len(levels))  # the cdf one count under the answer
-    open_ = np.arange(len(levels))
-    for attempt in range(_SEARCH_ROUNDS):
-        here, aim = count[open_], wanted[open_]
-        total, shares = around(here, open_)
-        values = np.empty((2 * REACH + 1, len(open_)))
-        values[REACH] = total
-        values[REACH + 1 :] = total + np.cumsum(shares[REACH:], axis=0)
-        values[:REACH] = (total - np.cumsum(shares[REACH - 1 :: -1], axis=0))[::-1]
-        values[here + np.arange(-REACH, REACH + 1.0)[:, None] < 0.0] = -1.0
-        below = (values < aim).sum(axis=0)
-        low[open_] = np.where(below > 2 * REACH, here + REACH, low[open_])
-        high[open_] = np.where(below == 0, here - REACH, high[open_])
-        answer[open_] = np.clip(here - REACH + below, low[open_] + 1.0, high[open_])
-        under = np.clip(answer[open_] - 1.0 - here + REACH, 0.0, 2.0 * REACH).astype(np.int64)
-        below_answer[open_] = values[under, np.arange(len(open_))]
-        up = below > 2 * REACH
-        missed = (up | (below == 0)) & (high[open_] - low[open_] > 1.0)
-        if not missed.any():
-            break
-        open_, up, edge = open_[missed], up[missed], np.where(up, 2 * REACH, 0)[missed]
-        slope = np.where(up, shares[-1, missed], shares[0, missed])
-        gap = aim[missed] - values[edge, np.flatnonzero(missed)]
-        with np.errstate(over="ignore"):  # far out in a tail: the bracket decides
-            step = np.divide(gap, slope, out=np.zeros(len(open_)), where=slope > 0.0)
-        target = count[open_] + edge - REACH + np.rint(step)
-        count[open_] = _inside(target, low[open_], high[open_], halve=attempt >= _NEWTON)
-    # Sums of neighbours round otherwise than the cdf itself, which decides where they meet.
-    close = np.flatnonzero((answer > 0.0) & (below_answer > levels - _CLOSE))
-    if len(close):
-        reached, _ = around(answer[close] - 1.0, close)
-        answer[close] -= reached >= levels[close]
-    return answer
-
-
-def _inside(target: FloatArray, low: FloatArray, high: FloatArray, *, halve: bool) -> FloatArray:
-    """Newton's target where it helps, or else the middle of the bracket; upwards, a doubling."""
-    endless = np.isinf(high)
-    middle = np.where(
-        endless, 2.0 * low + 8.0, np.floor((low + np.where(endless, low, high)) / 2.0)
-    )
-    most = np.where(endless, 8.0 * low + 64.0, high)
-    helps = (target > low) & (target < most) & (not halve)
-    return np.maximum(np.where(helps, target, middle), 0.0)
-
-
-def first_guess(
-    levels: FloatArray,
-    mean: FloatArray,
-    sd: FloatArray,
-    skewness: FloatArray,
-    kurtosis: FloatArray,
-) -> FloatArray:
-    """Quantiles of a continuous law with these moments, rounded up to counts.
-
-    Nearly normal laws by the expansion of Cornish and Fisher, skewed ones by a gamma law.
-    """
-    z = ndtri(levels)
-    square = np.square(z)
-    curve = skewness * (square - 1.0) / 6.0
-    curve += z * (
-        kurtosis * (square - 3.0) / 24.0 - np.square(skewness) * (2.0 * square - 5.0) / 36.0
-    )
-    found: FloatArray = mean + sd * (z + curve)
-    skewed = np.flatnonzero((skewness > _SKEWED) & (mean > 0.0))
-    if len(skewed):
-        shape = np.square(mean[skewed] / sd[skewed])
-        found[skewed] = gammaincinv(shape, levels[skewed]) * mean[skewed] / shape
-    return np.maximum(np.ceil(found - 0.5), 0.0)
-
-
-# ---- the Conway–Maxwell–Poisson law --------------------------------------------------------------
-
-
-@final
-class ConwayMaxwellPoisson(Dispersed):
-    """Conway–Maxwell–Poisson law, p(k) ∝ (μ^k / k!)^ν.
-
-    The usual rate is λ = μ^ν. ν = 1 gives the Poisson law, ν > 1 less dispersion, ν < 1 more;
-    the mode is ⌊μ⌋ and the variance about μ/ν.
-
-    Parameters
-    ----------
-    mu : array-like of shape (n,)
-        μ, from 1e-100 to 1e15.
-    nu : array-like of shape (n,)
-        ν, from 1e-15 to 1e15.
-
-    Raises
-    ------
-    InputError
-        If a parameter lies outside its domain.
-
-    References
-    ----------
-    Guikema and Goffelt (2008), A flexible count data regression model for risk analysis.
-
-    Examples
-    --------
-    >>> ConwayMaxwellPoisson([3.0], [1.0]).mean().round(9).tolist()
-    [3.0]
-    """
-
-    def __init__(self, mu: npt.ArrayLike, nu: npt.ArrayLike) -> None:
-        where = location(mu, "mu")
-        power = exponent(nu, "nu", len(where))
-        self._family = Family(where, power, power)
-
-    def take(self, rows: IntArray) -> Self:
-        """The laws of some rows."""
-        return type(self)(self._family.mu[rows], self._family.rate[rows])
 
 
 # ---- the double Poisson law ----------------------------------------------------------------------
@@ -591,13 +409,8 @@ class DoublePoisson(Dispersed):
     """
 
     def __init__(self, mu: npt.ArrayLike, phi: npt.ArrayLike) -> None:
-        where = location(mu, "mu")
-        share = exponent(phi, "phi", len(where))
-        self._family = Family(where, share, np.ones(len(where)))
-
-    def take(self, rows: IntArray) -> Self:
-        """The laws of some rows."""
-        return type(self)(self._family.mu[rows], self._family.rate[rows])
+        mean, power = checked_parameters(mu, phi, "phi")
+        self._family = Family(mean, power, np.ones(len(mean)))
 
     def log_pmf(self, counts: npt.ArrayLike, normalization: Normalization = "exact") -> FloatArray:
         """Log probability of counts.
@@ -625,7 +438,8 @@ class DoublePoisson(Dispersed):
         if normalization == "exact":
             return exact
         phi = self._family.rate
-        constant = self._sums.log_total - self._family.log_scale() + 0.5 * np.log(phi)
+        scale = 0.5 * (_LOG_2PI + np.log(self._family.mu))  # of the weights
+        constant = self._sums[0] - scale + 0.5 * np.log(phi)
         if normalization == "efron":
             constant += np.log(efron_constant(self._family.mu, phi))
         return exact + (constant if exact.ndim == 1 else constant[:, None])
@@ -661,15 +475,13 @@ def efron_constant(mu: npt.ArrayLike, phi: npt.ArrayLike) -> FloatArray:
     >>> efron_constant([10.0], [0.5])
     array([0.99009901])
     """
-    where = location(mu, "mu")
-    power = exponent(phi, "phi", len(where))
-    scaled = where * power
+    mean, power = checked_parameters(mu, phi, "phi")
+    scaled = mean * power
     inverse = 1.0 + (1.0 - power) / (12.0 * scaled) * (1.0 + 1.0 / scaled)
     if (inverse <= 0.0).any():
         row = int(np.argmin(inverse))
         raise InputError(
             "Efron's constant exists only where its reciprocal is positive, got "
-            f"{inverse[row]:.3g} at row {row} (mu {where[row]:g}, phi {power[row]:g})"
+            f"{inverse[row]:.3g} at row {row} (mu {mean[row]:g}, phi {power[row]:g})"
         )
-    constant: FloatArray = 1.0 / inverse
-    return constant
+    return np.asarray(1.0 / inverse)

@@ -11,14 +11,13 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions.counts.base import CountLaw
 from howsure.predictions.counts.closed import NegativeBinomial, Poisson
-from howsure.predictions.counts.dispersed import ConwayMaxwellPoisson, DoublePoisson
+from howsure.predictions.counts.dispersed import DoublePoisson
 from howsure.predictions.laws import Law, Parameters
 
 _MAKERS: dict[str, tuple[Callable[..., CountLaw], tuple[str, ...], tuple[str, ...]]] = {
     "poisson": (Poisson, ("mu",), ("mu", "loc")),
     "negative_binomial": (NegativeBinomial, ("mu", "dispersion"), ("mu", "dispersion")),
     "double_poisson": (DoublePoisson, ("mu", "phi"), ("mu", "phi")),
-    "conway_maxwell_poisson": (ConwayMaxwellPoisson, ("mu", "nu"), ("mu", "nu")),
 }
 COUNT_FAMILIES = tuple(_MAKERS)
 """Names of the families."""
@@ -32,8 +31,8 @@ class CountFamily(Law):
     ----------
     name : str
         ``poisson`` (parameter ``mu``; as in SciPy, ``loc`` moves it), ``negative_binomial``
-        (``mu`` and ``dispersion`` a, variance μ + a μ²), ``double_poisson`` (``mu`` and ``phi``,
-        variance about μ/φ) or ``conway_maxwell_poisson`` (``mu`` and ``nu``, variance about μ/ν).
+        (``mu`` and ``dispersion`` a, variance μ + a μ²) or ``double_poisson`` (``mu`` and
+        ``phi``, variance about μ/φ).
 
     Raises
     ------
@@ -60,16 +59,16 @@ class CountFamily(Law):
 
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where a parameter leaves its domain."""
-        said = f"parameters of {self.name} must lie in its domain: "
+        rule = f"parameters of {self.name} must lie in its domain: "
         loc = parameters.get("loc", np.zeros(1))
         broken = loc != np.floor(loc)
         if broken.any():
             row = int(np.argmax(broken))
-            raise InputError(f"{said}loc must be whole, got {loc[row]:g} (first at row {row})")
+            raise InputError(f"{rule}loc must be whole, got {loc[row]:g} (first at row {row})")
         try:
             self.frozen(parameters)
         except InputError as error:
-            raise InputError(f"{said}{error}") from error
+            raise InputError(f"{rule}{error}") from error
 
     def check_outcomes(self, y: FloatArray, parameters: Parameters) -> None:
         """Raise `InputError` unless every y is a count."""
@@ -84,8 +83,8 @@ class CountFamily(Law):
 
     def frozen(self, parameters: Parameters) -> CountLaw:
         """The laws of all rows, without ``loc``."""
-        given = np.broadcast_arrays(*(parameters[name] for name in self._own))
-        return self._make(*(np.ravel(part) for part in given))
+        columns = np.broadcast_arrays(*(parameters[name] for name in self._own))
+        return self._make(*(np.ravel(column) for column in columns))
 
     def cdf(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """P(Y ≤ y)."""
@@ -93,8 +92,8 @@ class CountFamily(Law):
 
     def quantile(self, level: FloatArray, parameters: Parameters) -> FloatArray:
         """Smallest count whose cumulative probability reaches each row's level."""
-        found = self._ask(lambda law, p: law.quantile(p), level, parameters)
-        return np.asarray(found + parameters["loc"]) if "loc" in parameters else found
+        counts = self._ask(lambda law, p: law.quantile(p), level, parameters)
+        return np.asarray(counts + parameters.get("loc", 0.0))
 
     def log_density(self, y: FloatArray, parameters: Parameters) -> FloatArray:
         """Log probability; −∞ where y is no count."""
@@ -111,11 +110,11 @@ class CountFamily(Law):
     def sample(self, rng: np.random.Generator, size: int, parameters: Parameters) -> FloatArray:
         """Draws, shape (n, size)."""
         drawn = self.frozen(parameters).sample(rng, size)
-        return drawn + parameters["loc"][:, None] if "loc" in parameters else drawn
+        return np.asarray(drawn + np.reshape(parameters.get("loc", 0.0), (-1, 1)))
 
     @staticmethod
     def _counts(y: FloatArray, parameters: Parameters) -> FloatArray:
-        return np.asarray(y - parameters["loc"]) if "loc" in parameters else y
+        return np.asarray(y - parameters.get("loc", 0.0))
 
     def _ask(
         self,
@@ -124,11 +123,13 @@ class CountFamily(Law):
         parameters: Parameters,
     ) -> FloatArray:
         """Ask values (n,) or (n, m) of n laws, or spread values and parameters over each other."""
-        given = np.broadcast_arrays(*(parameters[name] for name in self._own))
-        values, own = np.asarray(values, dtype=np.float64), given[0]
-        rows = own.shape == values.shape[:1] if values.ndim < 2 else own.shape == (len(values), 1)
+        columns = np.broadcast_arrays(*(parameters[name] for name in self._own))
+        values, first = np.asarray(values, dtype=np.float64), columns[0]
+        rows = (
+            first.shape == values.shape[:1] if values.ndim < 2 else first.shape == (len(values), 1)
+        )
         if rows:
             return question(self.frozen(parameters), values)
-        spread = np.broadcast_arrays(values, *given)
-        law = self._make(*(np.ravel(part) for part in spread[1:]))
+        spread = np.broadcast_arrays(values, *columns)
+        law = self._make(*(np.ravel(column) for column in spread[1:]))
         return question(law, np.ravel(spread[0])).reshape(spread[0].shape)

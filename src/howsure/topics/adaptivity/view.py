@@ -19,8 +19,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number, percent
-from howsure.core.layouts import UNIT, Axis, Layout, Mark
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Mark, Notion, Record, Table
 from howsure.core.rng import child
 from howsure.engine.finding import (
     FROM_ALL,

@@ -11,8 +11,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
-from howsure.core.layouts import UNIT, Axis, Layout, Mark
-from howsure.core.records import Curve, Direction, Notion
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Mark, Notion
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.engine.metric import (
     POSITIVE,

@@ -14,8 +14,18 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number
-from howsure.core.layouts import UNIT, Axis, Companion, Layout, Zone
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import (
+    UNIT,
+    Axis,
+    Companion,
+    Curve,
+    Direction,
+    Layout,
+    Notion,
+    Record,
+    Table,
+    Zone,
+)
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
 from howsure.engine.metric import (
     BY_UNIT,

@@ -6,7 +6,7 @@ Needs inputs (features or an embedding) or groups beside the predictions, and in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,8 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level, percent
-from howsure.core.layouts import UNIT, Axis, Layout
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.labels import InputColumn
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Record, Table
 from howsure.engine.finding import (
     FROM_ALL,
     SDS,
@@ -68,7 +68,11 @@ COMPONENTS = 20
 def input_table(evalset: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
     """The inputs as a matrix of numbers, with a name for each column."""
     if evalset.features:
-        named = dict(_columns(evalset.features))
+        named = {
+            column.name: column.read(values)
+            for name, values in evalset.features.items()
+            for column in InputColumn.columns_of(name, values, MOST_LABELS)
+        }
         return np.stack(list(named.values()), axis=1), tuple(named)
     if evalset.embedding is None:
         raise UnanswerableError("inputs are needed: features or an embedding")
@@ -78,18 +82,6 @@ def input_table(evalset: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
     left, scale, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     kept = left[:, :COMPONENTS] * scale[:COMPONENTS]
     return kept, tuple(f"principal coordinate {i + 1}" for i in range(kept.shape[1]))
-
-
-def _columns(features: Mapping[str, npt.NDArray[Any]]) -> Iterator[tuple[str, FloatArray]]:
-    """Numbers as they are; each common label of others as an indicator, of two the rarer one."""
-    for name, value in features.items():
-        if value.dtype.kind in "biuf":
-            yield name, value.astype(np.float64)
-            continue
-        labels, counts = np.unique(value.astype(str), return_counts=True)
-        ranked = labels[np.argsort(-counts, kind="stable")]
-        for label in ranked[1:] if len(ranked) == 2 else ranked[:MOST_LABELS]:
-            yield f"{name}={label}", (value.astype(str) == label).astype(np.float64)
 
 
 def _independent_rows(view: View) -> View:

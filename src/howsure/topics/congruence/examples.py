@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
+from howsure.core.labels import InputColumn, is_numeric
 from howsure.core.records import Curve, Table
 from howsure.core.rng import child, row_keys
 from howsure.predictions import Distribution, EvalSet, Samples
@@ -331,22 +332,18 @@ def _leaf(
 
 
 def _splittable(evalset: EvalSet) -> dict[str, FloatArray]:
-    """Numbers as they are; each common label of other features and of groups as an indicator."""
-    found: dict[str, FloatArray] = {}
-    labelled: dict[str, npt.NDArray[Any]] = {}
-    for name, value in evalset.features.items():
-        if value.dtype.kind in "biuf":
-            found[name] = value.astype(np.float64)
-        else:
-            labelled[name] = value.astype(str)
-    for name, group in evalset.groups.items():
-        if name not in evalset.features:
-            labelled[name] = group.values().astype(str)
-    for name, texts in labelled.items():
-        labels, counts = np.unique(texts, return_counts=True)
-        for label in labels[np.argsort(-counts, kind="stable")][:MOST_LABELS]:
-            found[f"{name}={label}"] = (texts == label).astype(np.float64)
-    return found
+    """Inputs as columns of numbers, those that are numbers first; then groups."""
+    features = sorted(evalset.features.items(), key=lambda pair: not is_numeric(pair[1]))
+    groups = [
+        (name, group.values().astype(str))
+        for name, group in evalset.groups.items()
+        if name not in evalset.features
+    ]
+    return {
+        column.name: column.read(values)
+        for name, values in (*features, *groups)
+        for column in InputColumn.columns_of(name, values, MOST_LABELS, both=True)
+    }
 
 
 def _rules(tree: Any, names: list[str], levels: dict[int, FloatArray]) -> dict[int, str]:

@@ -19,9 +19,18 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError, attempt
 from howsure.core.formats import number
-from howsure.core.layouts import UNIT, Axis, Companion, Layout
 from howsure.core.progress import part_of, report_progress
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import (
+    UNIT,
+    Axis,
+    Companion,
+    Curve,
+    Direction,
+    Layout,
+    Notion,
+    Record,
+    Table,
+)
 from howsure.core.rng import child, row_keys
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
 from howsure.engine.metric import (

@@ -14,8 +14,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.layouts import Axis, Layout
-from howsure.core.records import Direction, Table
+from howsure.core.records import Axis, Direction, Layout, Table
 from howsure.engine.metric import SLOW_ROWS, Laws, Metric, Question, Topic, stated
 from howsure.stats.estimate import Estimate
 from howsure.topics.decomposition.parts import (

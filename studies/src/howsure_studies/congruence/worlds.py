@@ -25,7 +25,7 @@ from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
 from howsure.inputs.encoders.items import Kind
 from howsure.predictions import Distribution
-from howsure.predictions.counts import ConwayMaxwellPoisson
+from howsure.predictions.counts.dispersed import Dispersed, Family, checked_parameters
 from howsure.predictions.laws import Law, Parameters
 from howsure.topics.congruence import Belief, Mixtures, Normals, Support
 from howsure_studies.engine import (
@@ -68,6 +68,40 @@ _REAL: Final = {
     "digits": ("mnist", DIGITS),
 }
 _TABLE: Final = ("target", "features", "counts", "units", "shares")
+
+
+@final
+class ConwayMaxwellPoisson(Dispersed):
+    """Conway–Maxwell–Poisson law, p(k) ∝ (μ^k / k!)^ν.
+
+    The usual rate is λ = μ^ν. ν = 1 gives the Poisson law, ν > 1 less dispersion, ν < 1 more;
+    the mode is ⌊μ⌋ and the variance about μ/ν.
+
+    Parameters
+    ----------
+    mu : array-like of shape (n,)
+        μ, from 1e-100 to 1e15.
+    nu : array-like of shape (n,)
+        ν, from 1e-15 to 1e15.
+
+    Raises
+    ------
+    InputError
+        If a parameter lies outside its domain.
+
+    References
+    ----------
+    Guikema and Goffelt (2008), A flexible count data regression model for risk analysis.
+
+    Examples
+    --------
+    >>> ConwayMaxwellPoisson([3.0], [1.0]).mean().round(9).tolist()
+    [3.0]
+    """
+
+    def __init__(self, mu: npt.ArrayLike, nu: npt.ArrayLike) -> None:
+        mean, power = checked_parameters(mu, nu, "nu")
+        self._family = Family(mean, power, power)
 
 
 @final

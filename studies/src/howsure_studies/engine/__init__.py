@@ -38,7 +38,7 @@ from howsure_studies.engine.study import (
     trials_of,
 )
 from howsure_studies.engine.tables import parquet_bytes, records_table, stacked, to_arrow
-from howsure_studies.engine.trials import Outcome, provenance
+from howsure_studies.engine.trials import Outcome, kept_error, provenance
 
 if TYPE_CHECKING:
     from howsure_studies.engine.comparison import Comparison as Comparison
@@ -125,6 +125,7 @@ __all__ = [
     "grouped",
     "in_bits",
     "interval_cell",
+    "kept_error",
     "load_plan",
     "make_method",
     "make_world",

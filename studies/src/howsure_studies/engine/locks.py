@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 from howsure.core.errors import InputError
-from howsure.core.files import Folder, LocalFolder, refused
+from howsure.core.files import LocalFolder, NamedBytes, refused
 
 if sys.platform == "win32":
     import msvcrt
@@ -40,6 +40,27 @@ _EXPIRY: Final = 60.0  # seconds without one after which a lock seems void
 _PROOF: Final = 2  # beats without a sign of life, by the clock of who looks, that prove it void
 _SETTLE: Final = 0.25  # seconds until all see who wrote last
 _WRITING: Final = threading.Lock()  # threads of one process write their locks in turn
+
+
+class Folder(NamedBytes, Protocol):
+    """What a store needs of a place besides."""
+
+    @property
+    def near(self) -> bool:
+        """Whether reading costs little."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes see what this one writes."""
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None where there is none."""
+
+    def is_file(self) -> bool:
+        """Whether the place is a file, and so no folder."""
+
+    def path(self, name: str) -> str:
+        """What messages call a file."""
 
 
 class Locks(Protocol):

@@ -35,9 +35,9 @@ import pyarrow as pa
 
 from howsure.core.arrays import shortened
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.files import Folder, LocalFolder, RemoteFolder
+from howsure.core.files import LocalFolder, RemoteFolder
 from howsure.core.records import Table
-from howsure_studies.engine.locks import FileLocks, Locks, SystemLocks
+from howsure_studies.engine.locks import FileLocks, Folder, Locks, SystemLocks
 from howsure_studies.engine.tables import (
     arrays_bytes,
     arrays_of,

@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, final
 
 from howsure._version import __version__
-from howsure.core.errors import kept_error
+from howsure.core.errors import HowsureError, cut_text
 from howsure_studies.engine.store import OutputError, Store, TrialEntry, TrialError, TrialOutput
 from howsure_studies.engine.study import Trial, study_of
 
@@ -218,3 +219,15 @@ def _by_a_person() -> bool:
 
 def _failure(error: BaseException) -> TrialError:
     return TrialError(**kept_error(error))
+
+
+def kept_error(error: BaseException) -> dict[str, str]:
+    """What is kept of an error of somebody else's: class, message and traceback, none endless."""
+    most = 2_000 if isinstance(error, HowsureError) else 1_000  # ours may hold one of others
+    told = traceback.TracebackException.from_exception(error)
+    trace = "".join(cut_text(line, most) for line in told.format())
+    return {
+        "error": cut_text(type(error).__name__),
+        "message": cut_text(str(told), most),
+        "trace": cut_text(trace, 20_000),
+    }

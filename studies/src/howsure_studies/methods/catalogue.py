@@ -75,7 +75,7 @@ _PAC = {**_CPA, "rank": "pac"}
 _BY_EASE = {
     "adapt": {
         "name": "mondrian",
-        "groups": {"name": "howsure.conformal.labels.easing:EaseBins", "bins": 5},
+        "groups": {"name": "howsure.conformal.labels.tuning:EaseBins", "bins": 5},
     }
 }
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {

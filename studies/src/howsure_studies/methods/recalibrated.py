@@ -18,8 +18,8 @@ from howsure.core.registry import check_known
 from howsure.predictions import EvalSet, Prediction
 from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, methods_of
 from howsure.recalibration import RecalibrationMethod as Recalibration
+from howsure.recalibration.dispatch import BEST, method_of
 from howsure.recalibration.levels import levels_with
-from howsure.recalibration.registry import BEST, method_of
 from howsure_studies.methods.interface import (
     COVERAGES,
     Beliefs,

@@ -21,10 +21,11 @@ import numpy as np
 from howsure.core.arrays import BoolArray, FloatArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.convert import Positive, check_fields, check_whole, checked_coverages
-from howsure.core.errors import InputError, UnanswerableError, cut_text, kept_error
+from howsure.core.errors import InputError, UnanswerableError, cut_text
 from howsure.core.progress import report_progress
 from howsure.core.rng import child
 from howsure.predictions import Prediction
+from howsure_studies.engine import kept_error
 from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method
 from howsure_studies.methods.regressors import as_method
 from howsure_studies.pointwise.formulas import (

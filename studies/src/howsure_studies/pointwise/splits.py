@@ -35,7 +35,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError, UnanswerableError, cut_text, kept_error
+from howsure.core.errors import InputError, UnanswerableError, cut_text
 from howsure.core.labels import Categories
 from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Direction, Record, Table
@@ -43,7 +43,7 @@ from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet, Quantiles
-from howsure_studies.engine import columns_of
+from howsure_studies.engine import columns_of, kept_error
 from howsure_studies.methods.interface import Fitted, Method
 from howsure_studies.methods.regressors import as_method
 

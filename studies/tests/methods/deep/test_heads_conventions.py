@@ -12,8 +12,8 @@ import pytest
 
 from howsure.core.rng import child
 from howsure.predictions import Distribution
-from howsure.predictions.counts import ConwayMaxwellPoisson
 from howsure.topics.calibration import calibration_error
+from howsure_studies.congruence.worlds import ConwayMaxwellPoisson
 
 SETS, ROWS = 40, 100
 

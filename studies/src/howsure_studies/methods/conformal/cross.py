@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.conformal.ranks import conformal_rank, rows_needed
-from howsure.conformal.scores import Range, check_clip, check_within, uncrossed
+from howsure.conformal.scores import Range, uncrossed
 from howsure.conformal.thresholds import TooFew, check_few
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
 from howsure.core.convert import Bound, Coverages, check_fields
 from howsure.core.errors import InputError
 from howsure.predictions import Intervals
-from howsure_studies.methods.conformal.inductive import model_name
+from howsure_studies.methods.conformal.inductive import check_clip, check_within, model_name
 from howsure_studies.methods.interface import (
     COVERAGES,
     Beliefs,

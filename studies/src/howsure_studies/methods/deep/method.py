@@ -10,7 +10,7 @@ from typing import Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import Device, FloatArray, as_matrix, shortened
+from howsure.core.arrays import FloatArray, as_matrix, shortened
 from howsure.core.convert import Checked, Count, NonNegative, Positive
 from howsure.core.errors import InputError
 from howsure.inputs.models import located
@@ -18,7 +18,7 @@ from howsure.predictions import Distribution, Prediction, Quantiles, mixture
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train
 from howsure_studies.methods.deep.heads import Gaussian, Head, PairHead, QuantileHead
 from howsure_studies.methods.deep.mlp import Dropout
-from howsure_studies.methods.deep.training import BatchTraining, Layers, check_sound
+from howsure_studies.methods.deep.training import BatchTraining, Device, Layers, check_sound
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out
 
 Combine = Literal["mixture", "moments"]

@@ -7,6 +7,7 @@ torch modules trained one by one (`howsure_studies.methods.deep.modules`).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, Protocol, final
@@ -14,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import Device, FloatArray, device_named, placed
+from howsure.core.arrays import FloatArray, device_named, placed
 from howsure.core.convert import (
     Bound,
     Checked,
@@ -31,6 +32,16 @@ from howsure_studies.methods.deep.heads import Head, Start
 from howsure_studies.methods.options import named
 
 Tensor = Any
+
+
+def _checked_device(value: str, name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+        raise InputError(f"{name} must be 'auto', 'cpu', 'cuda' or 'cuda:NUMBER', got {value!r}")
+    return value
+
+
+Device = Annotated[str, _checked_device]
+"""A device by name, as fields of options are annotated."""
 Weights = npt.NDArray[np.float32]
 Layers = Annotated[tuple[Count, ...], filled]
 Schedule = Literal["constant", "cosine"]
