@@ -76,7 +76,7 @@ def _check_topic(name: str, topic: object, before: Iterable[Topic]) -> None:
         raise InputError(f"topic {name!r} must be a Topic with entries, got {type(topic).__name__}")
     for what, own, others in (
         ("measure", {e.name for e in topic.entries}, {e.name for t in before for e in t.entries}),
-        ("array", set(topic.arrays), {array for t in before for array in t.arrays}),
+        ("array", {a.name for a in topic.arrays}, {a.name for t in before for a in t.arrays}),
         ("finding", {f.id for f in topic.findings}, {f.id for t in before for f in t.findings}),
     ):
         if own & others:
@@ -158,18 +158,16 @@ def _plain(text: str) -> str:
 
 @cache
 def arrays() -> Mapping[str, Array]:
-    """Every named array, with what makes it."""
+    """Every array by name."""
     return MappingProxyType(
-        {
-            name: Array(
-                make=array,
-                per_coverage=name in topic.per_coverage,
-                predicted=name in topic.predicted,
-            )
-            for topic in every_topic()
-            for name, array in topic.arrays.items()
-        }
+        {array.name: array for topic in every_topic() for array in topic.arrays}
     )
+
+
+@cache
+def sorting_arrays() -> frozenset[str]:
+    """The arrays for which all rows are sorted."""
+    return frozenset(array.name for array in arrays().values() if array.sorts)
 
 
 @cache

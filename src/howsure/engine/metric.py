@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from howsure.engine.finding import FindingQuestion
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
+    from howsure.predictions import Prediction
 
 Reduce = Literal["mean", "share", "statistic"]
 MissRange = tuple[float, float]
@@ -226,13 +227,39 @@ class Metric:
         return self.target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Array:
-    """How a named array is made of a view, and what it differs with."""
+    """What formulas read of an evaluation set under one name.
 
-    make: Callable[[View, float], Any]
+    Attributes
+    ----------
+    name : str
+        By which forms need it.
+    of : callable
+        What makes it of a view and a nominal coverage.
+    per_coverage : bool
+        Whether it differs from one coverage to another.
+    predicted : bool
+        Whether it follows from the prediction alone, whatever y is.
+    by_row : bool
+        Of what is predicted, whether it is one number a row, or None.
+    sorts : bool
+        Whether all rows are sorted for it, as no sum over parts needs.
+    undrawn : str
+        Why no perfect model can be drawn for what reads it.
+    integrated : callable, optional
+        Of which predictions it is the CRPS by an integral, which takes long.
+    """
+
+    name: str
+    of: Callable[[View, float], Any]
+    _: KW_ONLY
     per_coverage: bool = False
-    predicted: bool = False  # it follows from the prediction alone
+    predicted: bool = False
+    by_row: bool = False
+    sorts: bool = False
+    undrawn: str = ""
+    integrated: Callable[[Prediction], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,13 +270,8 @@ class Topic:
     ----------
     entries : tuple of Metric
         Its measures, in the order in which reports show them.
-    arrays : mapping of str to callable
-        What its formulas read of an evaluation set: arrays by name, each with what makes it of a
-        view and a nominal coverage.
-    per_coverage : tuple of str
-        Those of the arrays that differ from coverage to coverage.
-    predicted : tuple of str
-        Those of the arrays that follow from the prediction alone, whatever y is.
+    arrays : tuple of Array
+        What its formulas read of an evaluation set.
     curves : tuple of callable
         What draws its curves of an evaluation, at a confidence.
     tables : tuple of callable
@@ -278,11 +300,7 @@ class Topic:
     """
 
     entries: tuple[Metric, ...]
-    arrays: Mapping[str, Callable[[View, float], Any]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-    per_coverage: tuple[str, ...] = ()
-    predicted: tuple[str, ...] = ()
+    arrays: tuple[Array, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
     sums: Mapping[str, Sums] = field(default_factory=lambda: MappingProxyType({}))

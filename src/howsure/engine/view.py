@@ -90,7 +90,7 @@ class View:
         key = _key(name, coverage)
         if key not in self._cache:
             try:
-                self._cache[key] = arrays()[name].make(self, coverage)
+                self._cache[key] = arrays()[name].of(self, coverage)
             except Exception as error:  # it would come again; its own frames hold this view
                 self._cache[key] = copy(error)
                 raise
@@ -218,8 +218,8 @@ _PART = "part"
 
 
 def _key(name: str, coverage: float) -> tuple[str, float]:
-    known = arrays().get(name)
-    return name, coverage if known is not None and known.per_coverage else 0.0
+    array = arrays().get(name)
+    return name, coverage if array is not None and array.per_coverage else 0.0
 
 
 def _central(levels: FloatArray) -> list[float]:

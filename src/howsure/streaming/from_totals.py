@@ -22,7 +22,7 @@ from howsure.core.records import Curve, Key, Record
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights, WeightsKind
 from howsure.engine.autocorrelation import Dependence
-from howsure.engine.catalogue import catalogue, from_sums
+from howsure.engine.catalogue import catalogue, from_sums, sorting_arrays
 from howsure.engine.measure import (
     Evaluation,
     beside_claims,
@@ -44,7 +44,6 @@ from howsure.stats.moments import Moments
 from howsure.streaming.totals import (
     CLAIMED,
     PIT_CELLS,
-    SORTED,
     ClusterSums,
     SufficientStatistics,
 )
@@ -275,7 +274,7 @@ class FromTotals:
     def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
         metric = catalogue()[key.metric]
         view = self.sample.view
-        form = find_form(view, metric, key.at, without=SORTED)
+        form = find_form(view, metric, key.at, without=sorting_arrays())
         found = self._claimed(metric, key.at, noted(found, form))
         tail = None
         if form.squares:

@@ -20,7 +20,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.records import Key
 from howsure.core.rng import row_hashes
-from howsure.engine.catalogue import catalogue, from_sums
+from howsure.engine.catalogue import catalogue, from_sums, sorting_arrays
 from howsure.engine.measure import apply_form, find_form, refuse_open_side
 from howsure.engine.metric import MOST_LABELS, Metric
 from howsure.engine.view import View
@@ -37,8 +37,6 @@ MOST_UNITS = 2**16
 BUNDLES = 1024
 """Bundles of rows of importance weights, whose spread tells the error."""
 _FAR = 1e4  # standard deviations from the origin, past which a cube of squares keeps few digits
-SORTED = frozenset({"characteristic"})
-"""Arrays that sort all rows, which no sum needs."""
 CLAIMED = "claimed"
 """The column of cells that holds what rows claim at a coverage."""
 
@@ -320,7 +318,7 @@ class SufficientStatistics:
         for metric, coverage in measures(coverages):
             key = Key.of(metric.name, coverage)
             try:
-                form = find_form(view, metric, coverage, without=SORTED)
+                form = find_form(view, metric, coverage, without=sorting_arrays())
                 if form.reduce == "statistic":
                     held = from_sums()[metric.name]
                     same = held.columns, held.beside, str(coverage)

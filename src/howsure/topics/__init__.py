@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from howsure.engine.finding import Finding as Finding
     from howsure.engine.finding import FindingQuestion as FindingQuestion
     from howsure.engine.finding import Words as Words
+    from howsure.engine.metric import Array as Array
     from howsure.engine.metric import Form as Form
     from howsure.engine.metric import Laws as Laws
     from howsure.engine.metric import Metric as Metric
@@ -39,7 +40,7 @@ _HOMES = {
     "core.layouts": "Axis Companion Layout Mark",
     "core.records": "Curve Direction Notion Table",
     "engine.finding": "Case Draft Finding FindingQuestion Words",
-    "engine.metric": "Form Laws Metric Question Topic",
+    "engine.metric": "Array Form Laws Metric Question Topic",
     "stats.estimate": "Estimate",
 }
 

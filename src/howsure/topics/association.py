@@ -26,6 +26,7 @@ from howsure.core.weights import check_multiplicities
 from howsure.engine.metric import (
     BINNED,
     SHARE,
+    Array,
     Form,
     Metric,
     Question,
@@ -549,12 +550,11 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "uncertainty": _uncertainty,
-        "with_point": _with_point,
-        "ranks": _ranks,
-    },
-    predicted=("uncertainty",),
+    arrays=(
+        Array("uncertainty", _uncertainty, predicted=True, by_row=True),
+        Array("with_point", _with_point),
+        Array("ranks", _ranks),
+    ),
     curves=(_error_by_width,),
     label="Widths",
     layouts={

@@ -23,6 +23,7 @@ from howsure.core.weights import check_multiplicities
 from howsure.engine.metric import (
     RANGED,
     SHARE,
+    Array,
     Form,
     Laws,
     Metric,
@@ -441,17 +442,15 @@ def _independence(missed: BoolArray) -> Estimate:
     return christoffersen_test(missed)
 
 
-_ARRAYS = {
-    f"{name}_{end}": partial(make, end)
-    for end in ENDS
-    for name, make in (("missed", _missed), ("level", _level), ("missed_in_time", _in_time))
-}
+_ARRAYS = (("missed", _missed, False), ("level", _level, True), ("missed_in_time", _in_time, False))
 
 TOPIC = Topic(
     entries=tuple(entry for pair in zip(*map(_of_end, ENDS), strict=True) for entry in pair),
-    arrays=_ARRAYS,
-    per_coverage=tuple(_ARRAYS),
-    predicted=tuple(f"level_{end}" for end in ENDS),
+    arrays=tuple(
+        Array(f"{name}_{end}", partial(make, end), per_coverage=True, predicted=predicted)
+        for end in ENDS
+        for name, make, predicted in _ARRAYS
+    ),
     sums={f"kupiec_{end}": Sums(partial(_columns, end), _from_sums) for end in ENDS},
     label="Tails",
 )

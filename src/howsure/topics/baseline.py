@@ -23,7 +23,7 @@ from howsure.core.labels import Categories, as_labels
 from howsure.core.records import Direction
 from howsure.core.registry import check_known
 from howsure.core.times import slots
-from howsure.engine.metric import Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Metric, Question, Topic, itself, statistic
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.base import wanted_levels
 from howsure.predictions.evalset import BaselineForecast
@@ -438,6 +438,7 @@ _entry = partial(
     source="as crps_skill",
 )
 _PAST = "Rows whose past is not in the table are left out."
+_OF_THIS_Y = "the baseline knows the y that happened, not a drawn one"
 
 _ENTRIES = (
     _entry(
@@ -481,6 +482,9 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={f"skill_{kind}": partial(_against, kind=kind) for kind in MEASURE_OF},
+    arrays=tuple(
+        Array(f"skill_{kind}", partial(_against, kind=kind), undrawn=_OF_THIS_Y)
+        for kind in MEASURE_OF
+    ),
     label="Skill",
 )

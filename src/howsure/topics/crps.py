@@ -27,6 +27,7 @@ from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
     SLOW_ROWS,
+    Array,
     Form,
     Metric,
     Question,
@@ -37,9 +38,10 @@ from howsure.predictions import (
     CountFamily,
     CountLaw,
     Distribution,
+    Prediction,
     Samples,
 )
-from howsure.topics.crps_closed import crps_between, crps_support
+from howsure.topics.crps_closed import crps_between, crps_closed, crps_support
 from howsure.topics.crps_numeric import crps_lattice, crps_numeric
 from howsure.topics.scores import overflow_as_inf, weighted_pinball
 
@@ -229,6 +231,14 @@ def crps_by_cdf(distribution: Distribution, y: FloatArray, **options: Any) -> Fl
     return integrate(y, cdf, spread, **options)
 
 
+def _is_integrated(prediction: Prediction) -> bool:
+    """Whether the CRPS of a prediction's rows has no closed form and no sum."""
+    if not isinstance(prediction, Distribution) or isinstance(prediction.law, CountFamily):
+        return False
+    first = {name: values[:1] for name, values in prediction.parameters.items()}
+    return crps_closed(prediction.law.name, np.zeros(1), first) is None
+
+
 _entry = partial(
     Metric, question=Question.SCORE, direction=Direction.LOWER, units="y", laws=BY_UNIT
 )
@@ -279,10 +289,9 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "crps_of_law": _crps_of_law,
-        "crps_of_samples": _crps_of_samples,
-        "samples": lambda view, _: view.belief(Samples).sorted_samples,
-    },
-    predicted=("samples",),
+    arrays=(
+        Array("crps_of_law", _crps_of_law, integrated=_is_integrated),
+        Array("crps_of_samples", _crps_of_samples),
+        Array("samples", lambda view, _: view.belief(Samples).sorted_samples, predicted=True),
+    ),
 )

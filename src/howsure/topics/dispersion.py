@@ -23,6 +23,7 @@ from howsure.engine.metric import (
     BINNED,
     BY_UNIT,
     POSITIVE,
+    Array,
     Form,
     Metric,
     Question,
@@ -534,15 +535,19 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "error_sd": _error_sd,
-        "ensemble_sd": _ensemble_sd,
-        "positive_sd": _positive_sd,
-        "stated_sd": _stated_sd,
-        "sd": lambda view, _: view.ask("sd", "sd"),
-        "mean": lambda view, _: view.ask("mean", "point", also="sd"),
-    },
-    predicted=("error_sd", "ensemble_sd", "positive_sd", "stated_sd", "sd", "mean"),
+    arrays=(
+        Array("error_sd", _error_sd, predicted=True),
+        Array("ensemble_sd", _ensemble_sd, predicted=True),
+        Array("positive_sd", _positive_sd, predicted=True, by_row=True),
+        Array("stated_sd", _stated_sd, predicted=True),
+        Array("sd", lambda view, _: view.ask("sd", "sd"), predicted=True, by_row=True),
+        Array(
+            "mean",
+            lambda view, _: view.ask("mean", "point", also="sd"),
+            predicted=True,
+            by_row=True,
+        ),
+    ),
     sums={
         "sharpness": Sums(lambda view, _: (np.square(view.get("sd")),), root_mean),
         "mean_squared_z": Sums(partial(_errors_and_variances, "ensemble_sd"), _ratio),

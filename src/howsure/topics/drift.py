@@ -31,7 +31,7 @@ from howsure.engine.finding import (
     known_drift,
     points,
 )
-from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, stated, statistic
+from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, itself, stated, statistic
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -432,13 +432,12 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "times": _times,
-        "units_of_time": _units,
-        "coverage_drift": _coverage_drift,
-        "pit_drift": _pit_drift,
-    },
-    per_coverage=("coverage_drift",),
+    arrays=(
+        Array("times", _times),
+        Array("units_of_time", _units),
+        Array("coverage_drift", _coverage_drift, per_coverage=True),
+        Array("pit_drift", _pit_drift),
+    ),
     curves=(_rolling_coverage,),
     findings=(
         FindingQuestion(

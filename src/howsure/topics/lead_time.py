@@ -35,7 +35,7 @@ from howsure.engine.finding import (
     points,
 )
 from howsure.engine.finding import apart as apart_of
-from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, itself, statistic
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
 from howsure.stats.simultaneous import joint_level
 from howsure.topics.decomposition.parts import skill_of_groups
@@ -476,13 +476,12 @@ _X = Axis(title="Lead time (steps)")
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "leads": _leads,
-        "lead_time_drop": _drop,
-        "lead_times_differ": _differ,
-        "lead_profiles": _profiles,
-    },
-    per_coverage=("lead_time_drop", "lead_times_differ", "lead_profiles"),
+    arrays=(
+        Array("leads", _leads),
+        Array("lead_time_drop", _drop, per_coverage=True),
+        Array("lead_times_differ", _differ, per_coverage=True),
+        Array("lead_profiles", _profiles, per_coverage=True),
+    ),
     curves=(_curves,),
     tables=(_tables,),
     findings=(

@@ -23,7 +23,7 @@ from howsure.core.formats import counted, listed
 from howsure.core.labels import Categories
 from howsure.core.records import Direction, Table
 from howsure.core.rng import child
-from howsure.engine.metric import POSITIVE, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import POSITIVE, Array, Metric, Question, Topic, itself, statistic
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of
@@ -446,12 +446,12 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "scaled": _relative,
-        "relative_score": _relative_score,
-        "scaled_by_changes": _changes,
-        "rmsse": _rmsse,
-    },
+    arrays=(
+        Array("scaled", _relative),
+        Array("relative_score", _relative_score),
+        Array("scaled_by_changes", _changes),
+        Array("rmsse", _rmsse),
+    ),
     tables=(_tables,),
     label="Series",
     titles={"series": "By series"},

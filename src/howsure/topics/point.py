@@ -15,6 +15,7 @@ from howsure.core.records import Direction
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
+    Array,
     Form,
     Laws,
     Metric,
@@ -266,13 +267,12 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "y": _y,
-        "point": _point,
-        "mean_point": _mean_point,
-        "absolute_error": _absolute_error,
-    },
-    predicted=("point", "mean_point"),
+    arrays=(
+        Array("y", _y),
+        Array("point", _point, predicted=True, by_row=True),
+        Array("mean_point", _mean_point, predicted=True),
+        Array("absolute_error", _absolute_error),
+    ),
     sums={
         "rmse": Sums(lambda view, _: (_squared_error(view),), root_mean),
         "r_squared": Sums(

@@ -33,6 +33,7 @@ from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
     SHARE,
+    Array,
     Form,
     Laws,
     Metric,
@@ -535,17 +536,16 @@ def _support_words(draft: Draft, _: Finding) -> Words:
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "levels": lambda view, _: view.belief(Quantiles).levels,
-        "quantiles": lambda view, _: view.belief(Quantiles).values,
-        "lowers": lambda view, _: _several_intervals(view, "lowers"),
-        "uppers": lambda view, _: _several_intervals(view, "uppers"),
-        "coverages": lambda view, _: _several_intervals(view, "coverages"),
-        "median": _median,
-        "log_density": _log_density,
-        "out_of_bounds": _out_of_bounds,
-    },
-    predicted=("levels", "quantiles", "lowers", "uppers", "coverages", "median"),
+    arrays=(
+        Array("levels", lambda view, _: view.belief(Quantiles).levels, predicted=True),
+        Array("quantiles", lambda view, _: view.belief(Quantiles).values, predicted=True),
+        Array("lowers", lambda view, _: _several_intervals(view, "lowers"), predicted=True),
+        Array("uppers", lambda view, _: _several_intervals(view, "uppers"), predicted=True),
+        Array("coverages", lambda view, _: _several_intervals(view, "coverages"), predicted=True),
+        Array("median", _median, predicted=True, by_row=True),
+        Array("log_density", _log_density),
+        Array("out_of_bounds", _out_of_bounds),
+    ),
     findings=(
         FindingQuestion(
             id="support",

@@ -26,6 +26,7 @@ from howsure.core.weights import MOST_COPIES, check_multiplicities
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
+    Array,
     Metric,
     Question,
     Topic,
@@ -521,10 +522,10 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "acceptance": _acceptance,
-        "oracle": _oracle,
-    },
+    arrays=(
+        Array("acceptance", _acceptance),
+        Array("oracle", _oracle),
+    ),
     curves=(_risk_coverage,),
     label="Widths",
     layouts={

@@ -30,7 +30,7 @@ from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import fixed
 from howsure.core.records import Direction, Record
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
-from howsure.engine.metric import Form, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Form, Metric, Question, Topic, itself, statistic
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.crps import crps_quantiles, trapezoid
@@ -687,8 +687,10 @@ FINDINGS = (
 TOPIC = Topic(
     entries=_ENTRIES,
     findings=FINDINGS,
-    arrays={"knowledge": _knowledge, "skill_within_groups": _within_groups},
-    predicted=("knowledge",),
+    arrays=(
+        Array("knowledge", _knowledge, predicted=True),
+        Array("skill_within_groups", _within_groups),
+    ),
     label="Skill",
     title="What does the model know?",
 )

@@ -24,7 +24,7 @@ from howsure.core.formats import level
 from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction
 from howsure.core.weights import check_multiplicities
-from howsure.engine.metric import POSITIVE, Laws, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import POSITIVE, Array, Laws, Metric, Question, Topic, itself, statistic
 from howsure.predictions import Distribution, Prediction, Samples
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
@@ -592,15 +592,15 @@ _MEASURES = ("occurrence", "severity", "miscalibration")
 
 TOPIC = Topic(
     entries=tuple(entry for pair in zip(*map(_of_side, SIDES), strict=True) for entry in pair),
-    arrays={
-        **{f"beyond_{side}": partial(_beyond, side) for side in SIDES},
-        **{f"beyond_nearby_{side}": partial(_nearby, side) for side in SIDES},
-        **{
-            f"tail_{measure}_{side}": partial(_measured, side, measure)
+    arrays=(
+        *(Array(f"beyond_{side}", partial(_beyond, side)) for side in SIDES),
+        *(Array(f"beyond_nearby_{side}", partial(_nearby, side)) for side in SIDES),
+        *(
+            Array(f"tail_{measure}_{side}", partial(_measured, side, measure))
             for measure in _MEASURES
             for side in SIDES
-        },
-    },
+        ),
+    ),
     curves=tuple(partial(_combined, side) for side in SIDES),
     label="Tails",
     layouts={

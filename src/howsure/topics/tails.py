@@ -27,7 +27,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
-from howsure.engine.metric import Laws, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Laws, Metric, Question, Topic, itself, statistic
 from howsure.predictions import Distribution, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.topics.crps import (
@@ -524,9 +524,10 @@ def _of_side(side: Side) -> Metric:
 
 TOPIC = Topic(
     entries=tuple(map(_of_side, SIDES)),
-    arrays={
-        **{f"threshold_{side}": partial(_threshold, side) for side in SIDES},
-        **{f"twcrps_{side}": partial(_skill, side) for side in SIDES},
-    },
+    arrays=tuple(
+        Array(f"{name}_{side}", partial(make, side))
+        for name, make in (("threshold", _threshold), ("twcrps", _skill))
+        for side in SIDES
+    ),
     label="Tails",
 )

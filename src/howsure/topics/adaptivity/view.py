@@ -34,7 +34,7 @@ from howsure.engine.finding import (
     apart,
     points,
 )
-from howsure.engine.metric import POSITIVE, SHARE, Form, Metric, Question, Topic, stated
+from howsure.engine.metric import POSITIVE, SHARE, Array, Form, Metric, Question, Topic, stated
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.cells import ROWS_A_CELL
@@ -584,23 +584,18 @@ FINDINGS = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "ease": _ease,
-        "size": _sizes,
-        "difficulty": _difficulty,
-        "true_rank": _true_rank,
-        "t_cv": _t_cv,
-        "t_ss": _t_ss,
-        "satisfaction_rate": _satisfied,
-        "sscv": _sscv,
-        "escv": _of_sets(escv, "size"),
-        "rank_cv": _of_sets(rank_cv, "true_rank"),
-        "rank_ss": _rank_ss,
-    },
-    predicted=("ease", "size", "difficulty"),
-    per_coverage=(
-        *("size", "difficulty", "t_cv", "t_ss", "satisfaction_rate"),
-        *("sscv", "escv", "rank_cv", "rank_ss"),
+    arrays=(
+        Array("ease", _ease, predicted=True),
+        Array("size", _sizes, per_coverage=True, predicted=True),
+        Array("difficulty", _difficulty, per_coverage=True, predicted=True),
+        Array("true_rank", _true_rank),
+        Array("t_cv", _t_cv, per_coverage=True),
+        Array("t_ss", _t_ss, per_coverage=True),
+        Array("satisfaction_rate", _satisfied, per_coverage=True),
+        Array("sscv", _sscv, per_coverage=True),
+        Array("escv", _of_sets(escv, "size"), per_coverage=True),
+        Array("rank_cv", _of_sets(rank_cv, "true_rank"), per_coverage=True),
+        Array("rank_ss", _rank_ss, per_coverage=True),
     ),
     curves=(_curves,),
     tables=(cell_tables,),

@@ -30,7 +30,7 @@ from howsure.engine.finding import (
     Words,
     small,
 )
-from howsure.engine.metric import SHARE, Metric, Question, Topic, stated
+from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, stated
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf import simultaneous_band
 from howsure.stats.estimate import Z_95
@@ -559,24 +559,15 @@ FINDINGS = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "worst_region": _worst,
-        "regions_differ": _differ,
-        "worst_slab": _slab,
-        "ert": _ert,
-        "hsic": _of_width(hsic),
-        "width_correlation": _of_width(width_correlation),
-        "local_pit": _local,
-        "coverage_gaps": _gaps,
-    },
-    per_coverage=(
-        "worst_region",
-        "regions_differ",
-        "worst_slab",
-        "ert",
-        "hsic",
-        "width_correlation",
-        "coverage_gaps",
+    arrays=(
+        Array("worst_region", _worst, per_coverage=True),
+        Array("regions_differ", _differ, per_coverage=True),
+        Array("worst_slab", _slab, per_coverage=True),
+        Array("ert", _ert, per_coverage=True),
+        Array("hsic", _of_width(hsic), per_coverage=True),
+        Array("width_correlation", _of_width(width_correlation), per_coverage=True),
+        Array("local_pit", _local),
+        Array("coverage_gaps", _gaps, per_coverage=True),
     ),
     curves=(_local_curve,),
     tables=(region_tables,),

@@ -26,6 +26,7 @@ from howsure.core.rng import child, row_keys
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
 from howsure.engine.metric import (
     POSITIVE,
+    Array,
     Form,
     Metric,
     Question,
@@ -536,7 +537,7 @@ FINDINGS = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={"skce": _skce},
+    arrays=(Array("skce", _skce),),
     findings=FINDINGS,
     label="Inputs",
     layouts={
