@@ -12,6 +12,7 @@ from howsure import assess
 from howsure.core.errors import _strict
 from howsure.engine import measure
 from howsure.figures import build
+from howsure.figures import groups as groups_figure
 from howsure.inputs import Loaded
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
@@ -100,7 +101,7 @@ def test_a_fault_of_one_stage_leaves_the_others(
 
 @pytest.mark.parametrize(
     ("room", "name"),
-    [(build, "_figure_of_curves"), (build, "figure_of_table"), (grids, "table_grid")],
+    [(build, "_figure_of_curves"), (groups_figure, "_read"), (grids, "table_grid")],
 )
 def test_a_fault_of_a_figure_or_a_table_leaves_the_page(
     room: Any, name: str, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError, attempt
+from howsure.core.layouts import TableLayout
 from howsure.core.records import Curve, Key, Record, Table
 from howsure.engine.catalogue import catalogue, metric_named, topics
 from howsure.engine.metric import (
@@ -303,6 +304,12 @@ def _compute(
 
 
 WORST_ROWS = 50
+TABLES = {
+    "worst_rows": TableLayout(
+        title="The worst rows", ranks=lambda table: np.arange(float(len(table))), columns={}
+    )
+}
+"""How the worst rows are shown."""
 
 
 def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curve, ...]:

@@ -19,7 +19,7 @@ from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
-    from howsure.core.layouts import Layout
+    from howsure.core.layouts import Layout, TableLayout
     from howsure.engine.finding import FindingQuestion
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
@@ -289,10 +289,8 @@ class Topic:
         its own section stands at the end. Without a title it is the question that is answered.
     layouts : mapping of str to Layout
         How its curves are drawn, by their names.
-    titles : mapping of str to str
-        Those of its tables, by their names.
-    unlisted : tuple of str
-        Tables that the page shows as figures or pictures alone.
+    titles : mapping of str to str or TableLayout
+        Those of its tables, by their names, or how they are shown where there is more to say.
     reports : str
         ``module:function`` of what tells more of every model than measures do; given the sets,
         the settings, and texts and images of the rows, it returns what has a `record`, `curves`
@@ -309,8 +307,7 @@ class Topic:
     label: str = ""
     title: str = ""
     layouts: Mapping[str, Layout] = field(default_factory=lambda: MappingProxyType({}))
-    titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    unlisted: tuple[str, ...] = ()
+    titles: Mapping[str, str | TableLayout] = field(default_factory=lambda: MappingProxyType({}))
     reports: str = ""
 
 

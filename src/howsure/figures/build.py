@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -16,24 +16,18 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError, attempt
 from howsure.core.formats import level, listed
-from howsure.core.layouts import Layout
+from howsure.core.layouts import Layout, TableFigure
 from howsure.core.records import Curve, Table
 from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
-from howsure.figures.groups import groups_figure
+from howsure.figures.groups import groups_figures
 from howsure.figures.intervals import interval_figures
-from howsure.figures.layouts import (
-    INTERVALS_ORDER,
-    MAP_ORDER,
-    TABLE_ORDER,
-    companions,
-    layout_of,
-)
+from howsure.figures.layouts import companions, layout_of, layout_of_table
 from howsure.figures.maps import map_figures
 from howsure.figures.marks import mark_layers
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.scores import parts_figures, skill_figures
-from howsure.figures.tables import figure_of_table
+from howsure.figures.tables import difference_figures, leaves_figures
 from howsure.figures.telling import describe_figure
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
@@ -97,31 +91,30 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
                 ordered.append((layout.order, figure))
     models = {*places, *(table.model for table in kept)}
     named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
-    maps: list[Figure] = attempt("maps", partial(map_figures, named), lambda _: [])
-    ordered += [(MAP_ORDER, figure) for figure in maps]
-    beside: list[Figure] = attempt("intervals", partial(interval_figures, named), lambda _: [])
-    ordered += [(INTERVALS_ORDER, figure) for figure in beside]
-    cover = [t for t in kept if t.name == "groups"]
-    if cover or "interval_calibration" not in families:
-        cover = [t for t in kept if t.name in {"coverage", "groups"}]
-    dots = attempt("groups", partial(groups_figure, cover, places), lambda _: None)
-    ordered += [] if dots is None else [(TABLE_ORDER, dots)]
-    for name, make_dots in (
-        ("score_parts", parts_figures),
-        ("skill_by_group", partial(skill_figures, places=places)),
-    ):
-        chosen = [table for table in kept if table.name == name]
-        made: list[Figure] = attempt(f"figures of {name}", partial(make_dots, chosen), lambda _: [])
-        ordered += [(TABLE_ORDER, figure) for figure in made]
-    for table in named:
-        figure = attempt(
-            f"figure of {table.name}", partial(figure_of_table, table, places), lambda _: None
-        )
-        if figure is not None:
-            figure = replace(figure, label=table.model)
-            order = MAP_ORDER if table.name.startswith("cce_") else TABLE_ORDER
-            ordered.append((order, figure))
+    for kind, (order, draw, names_models) in _DRAWERS.items():
+        drawn = [
+            (layout, table)
+            for table in (kept if names_models else named)
+            if (layout := layout_of_table(table.name)).figure == kind
+        ]
+        if any(layout.curve not in families for layout, _ in drawn):
+            make_all = partial(draw, [table for _, table in drawn], places)
+            figures: list[Figure] = attempt(f"figures of {kind}", make_all, lambda _: [])
+            ordered += [(order, figure) for figure in figures]
     return tuple(figure for _, figure in sorted(ordered, key=lambda pair: pair[0]))
+
+
+_Draw = Callable[[Sequence[Table], Mapping[str, int]], list[Figure]]
+_DRAWERS: Mapping[TableFigure, tuple[int, _Draw, bool]] = {
+    "cover": (8, groups_figures, True),
+    "parts": (8, parts_figures, True),
+    "skill": (8, skill_figures, True),
+    "differences": (8, difference_figures, False),
+    "map": (9, map_figures, False),
+    "leaves": (9, leaves_figures, False),
+    "intervals": (-1, interval_figures, False),
+}
+"""By kind the place in a report, what draws all tables, and whether it names the only model."""
 
 
 def _parts(family: list[Curve]) -> list[list[Curve]]:

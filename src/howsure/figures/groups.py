@@ -65,15 +65,15 @@ class _Model:
     groups: dict[Name, _Cover] = field(default_factory=dict)
 
 
-def groups_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
-    """One dot plot of the tables ``coverage`` and ``groups`` of all models.
+def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+    """One dot plot of the coverage of all rows and of groups, of all models.
 
     `places` are the colours that models have elsewhere.
     """
     models = _read(tables)
     shown = {name: models[name] for name in list(models)[:SERIES_LIMIT]}
     if not shown:
-        return None
+        return []
     notes = list(dict.fromkeys(one_line(table.notes, 400) for table in tables if table.notes))
     if len(shown) < len(models):
         notes.append(f"Shown: the first {len(shown)} of {len(models)} models.")
@@ -83,7 +83,7 @@ def groups_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
     whole = _rows_of_all(shown, bool(every))
     rows = [*whole, *((name, None) for name in every)]
     if not rows:
-        return None
+        return []
     column, names = _names(every)
     heads = [_all_rows(level, rows) for name, level in rows if name == ("", "")]
     categories = distinct([*heads, *names], 60)
@@ -93,7 +93,7 @@ def groups_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
     parts = [*(["overall"] if whole else []), *([f"by {one_line(column, 60)}"] if every else [])]
     asked = "overall and in every group" if every else "over all rows"
     reading = "A bar wholly left of its line under-covers; one wholly right of it over-covers."
-    return Figure(
+    figure = Figure(
         name="groups",
         question=f"Does coverage hold {asked}?",
         title=f"Coverage {' and '.join(parts)}",
@@ -103,16 +103,15 @@ def groups_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
         layers=tuple(_layers(dict(zip(shown, cells, strict=True)), categories, places)),
         notes=tuple(notes),
     )
+    return [figure]
 
 
 def _read(tables: Sequence[Table]) -> dict[str, _Model]:
     models: dict[str, _Model] = {}
     for table in tables:
-        if table.name not in {"coverage", "groups"}:
-            continue
         for name, cover in _covers(table):
             model = models.setdefault(table.model, _Model())
-            if table.name == "groups":
+            if "group" in table.columns:
                 model.groups[name] = cover
             else:
                 model.whole[cover.nominal] = cover
@@ -130,7 +129,7 @@ def _covers(table: Table) -> list[tuple[Name, _Cover]]:
     claimed = nominal if claimed is None else np.where(np.isnan(claimed), nominal, claimed)
     n = np.full(len(table), np.nan) if n is None else n
     known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
-    if table.name == "groups":
+    if "group" in table.columns:
         known &= (nominal == nominal[0]) | np.isnan(nominal[0])
     names = zip(_raw(table, "grouping"), _raw(table, "group"), strict=True)
     parts = zip(value, lower, upper, claimed, nominal, n, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,9 +37,9 @@ class _Rows:
     title: str
 
 
-def interval_figures(tables: Sequence[Table]) -> list[Figure]:
-    """A figure of each table ``intervals``, all with one range of y."""
-    found = [_rows(table) for table in tables if table.name == "intervals" and len(table)]
+def interval_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+    """A figure of each table of rows and their intervals, all with one range of y."""
+    found = [_rows(table) for table in tables if len(table)]
     drawn = [rows for rows in found if rows is not None]
     if not drawn:
         return []
@@ -106,7 +106,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
         if chosen.any():
             layers += _marks(rows, chosen, words, colour, domain)
     return Figure(
-        name="intervals",
+        name=table.name,
         label=table.model,
         question="What do the intervals look like beside y?",
         title=headed(f"{claim}intervals and y{of_model(table)}"),

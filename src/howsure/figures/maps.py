@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,8 @@ _HOVERED = (
 )
 
 
-def map_figures(tables: Sequence[Table]) -> list[Figure]:
-    """A scatter plot of each table ``cce_map``, all with one scale of colours."""
+def map_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+    """A scatter plot of each map of rows, all with one scale of colours."""
     maps = [(table, rows) for table in tables if len(rows := _rows(table))]
     if not maps:
         return []
@@ -67,8 +67,6 @@ def _column(table: Table, name: str) -> FloatArray:
 
 def _rows(table: Table) -> IntArray:
     """Rows that have a place, and a colour or lie outside, the highest last: it is on top."""
-    if table.name != "cce_map":
-        return np.zeros(0, dtype=np.int64)
     parts = [number(table, name) for name in ("first", "second", "cce")]
     if any(part is None for part in parts):
         return np.zeros(0, dtype=np.int64)
@@ -119,7 +117,7 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
     watched = outside is not None
     title = "New rows beside the reference" if watched else "Congruence at every row"
     return Figure(
-        name="cce_map",
+        name=table.name,
         label=table.model,
         question="Which rows can be judged?" if watched else "Where is the model wrong?",
         title=title + of_model(table),

@@ -29,7 +29,7 @@ _WHOLE = ("score", "mcb", "dsc", "unc")
 _PARTS = (*_WHOLE, "mcb_lower", "mcb_upper", "dsc_lower", "dsc_upper")
 
 
-def parts_figures(tables: Sequence[Table]) -> list[Figure]:
+def parts_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
     """Those of models whose scores are of one measure, a figure for each measure."""
     return _alike(tables, "measure", _parts_figure)
 
@@ -106,7 +106,7 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
     notes = dict.fromkeys(one_line(table.notes, 400) for table in shown if table.notes)
     measure, layout = texts(first, "measure")[0], layout_of(first.name)
     return Figure(
-        name="score_parts",
+        name=first.name,
         question=layout.question,
         title=f"Parts of the {measure}",
         reading=layout.reading,
@@ -175,9 +175,9 @@ def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
     notes = list(dict.fromkeys(one_line(table.notes, 400) for table in tables if table.notes))
     if len(chosen) < len(every):
         notes.append(f"Shown: the {len(chosen)} worst of {len(every):,} groups.")
-    layout = layout_of("skill_by_group")
+    layout = layout_of(tables[0].name)
     return Figure(
-        name="skill_by_group",
+        name=tables[0].name,
         question=layout.question,
         title=layout.title,
         reading=layout.reading,

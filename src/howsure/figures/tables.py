@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.errors import attempt
 from howsure.core.records import Direction, Table
 from howsure.core.text import distinct, one_line
 from howsure.engine.catalogue import comparing_scores
@@ -25,26 +27,26 @@ CERTAIN = 1e-9
 """Half-width, as a share of a difference, below which the difference has no spread."""
 
 
-def figure_of_table(table: Table, places: Mapping[str, int]) -> Figure | None:
-    """The figure of a table, where its name and columns allow one.
+def difference_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+    """A figure of each table of differences between models, where its columns allow one.
 
     `places` are the colours that models have elsewhere.
     """
-    if table.name == "models":
-        return _models_figure(table, places)
-    if table.name == "cce_tree":
-        return _leaves_figure(table)
-    return None
+    return _draw_each(tables, partial(_models_figure, places=places))
 
 
-def worst_first(table: Table) -> IntArray:
-    """The order of a table's rows that puts the worst first."""
-    ranks = None
-    if table.name == "groups":
-        ranks = number(table, "upper")
-    elif table.name == "cce_map" and (cce := number(table, "cce")) is not None:
-        ranks = -cce
-    return np.arange(len(table)) if ranks is None else np.argsort(ranks, kind="stable")
+def leaves_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+    """A figure of the leaves of each tree."""
+    return _draw_each(tables, _leaves_figure)
+
+
+def _draw_each(tables: Sequence[Table], draw: Callable[[Table], Figure | None]) -> list[Figure]:
+    figures = []
+    for table in tables:
+        figure = attempt(f"figure of {table.name}", partial(draw, table), lambda _: None)
+        if figure is not None:
+            figures.append(replace(figure, label=table.model))
+    return figures
 
 
 def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
@@ -81,7 +83,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     scaled = (value / scale, lower / scale, upper / scale)
     layers += _dot_layers(rows, names, *scaled, kinds, hover)
     return Figure(
-        name="models",
+        name=table.name,
         question="Which model is better, and is it chance?",
         title=f"Paired differences{what}{pair}",
         reading=reading,
@@ -189,7 +191,7 @@ def _leaves_figure(table: Table) -> Figure | None:
     ]
     rule = Layer(mark=Mark.RULE, x=np.array([overall]), series="mean of all", colour=REFERENCE)
     return Figure(
-        name="cce_tree",
+        name=table.name,
         question="Which inputs go with the error?",
         title="Mean CCE where the inputs are alike" + of_model(table),
         reading=(

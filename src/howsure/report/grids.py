@@ -10,12 +10,13 @@ from functools import partial
 from itertools import starmap
 from typing import Final
 
+import numpy as np
+
 from howsure.core import formats
 from howsure.core.errors import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.core.text import headed
-from howsure.engine.catalogue import every_topic
-from howsure.figures.tables import worst_first
+from howsure.figures.layouts import layout_of_table
 from howsure.report.document import (
     LEGEND,
     OVERVIEW,
@@ -34,11 +35,7 @@ OF = " · "
 """What stands between a table's title and its model."""
 TABLE_TITLES = {
     OVERVIEW: "Models and questions",
-    "groups": "Coverage by group",
-    "worst_rows": "The worst rows",
     "mends": "What was tried",
-    "models": "Differences between models",
-    "relative_skill": "Relative skill over series",
     "monitor": "Rows scored without labels",
     "outside": "Rows outside the reference",
     "flagged": "Flagged rows, of the highest CCE",
@@ -52,8 +49,6 @@ COLUMN_TITLES = {
 }
 UNSHOWN = {"thumbnail"}
 """Columns that only a page can show, in its own way."""
-INPUT_TABLES = {"worst_rows": {}, "cce_rows": {"cce": "CCE"}}
-"""Tables of rows of the input, whose columns keep their names, with those that are ours."""
 DIRECTIONS = {
     Direction.LOWER: ("↓", "lower"),
     Direction.HIGHER: ("↑", "higher"),
@@ -178,12 +173,15 @@ def table_grid(
     table: Table, glossary: Sequence[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
 ) -> Grid:
     """A table of a report."""
-    order = worst_first(table)[:limit]
+    layout, order = layout_of_table(table.name), np.arange(len(table))
+    if layout.ranks is not None:
+        order = np.argsort(layout.ranks(table), kind="stable")
+    order = order[:limit]
     notes = [table.notes] if table.notes else []
     if table.name == OVERVIEW:
         notes.append(LEGEND)
     if len(table) > len(order):
-        which = "worst" if table.name in {"groups", "worst_rows", "cce_map"} else "first"
+        which = "first" if layout.ranks is None else "worst"
         notes.append(
             f"The {which} {len(order)} of {len(table):,} rows. The JSON form of this report "
             "holds all."
@@ -204,9 +202,7 @@ def table_grid(
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
-    titles = (TABLE_TITLES, *(topic.titles for topic in every_topic()))
-    known = (each[table.name] for each in titles if table.name in each)
-    title = next(known, headed(table.name.replace("_", " ")))
+    title = TABLE_TITLES.get(table.name) or layout.title or headed(table.name.replace("_", " "))
     if table.model:
         title += OF + table.model
     part = GridRows(rows=tuple(zip(*cells, strict=True)))
@@ -290,7 +286,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
         *(Column(title=t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
     )
     return Grid(
-        title=TABLE_TITLES["groups"],
+        title=layout_of_table(tables[0].name).title,
         columns=columns,
         parts=(GridRows(rows=tuple(rows)),),
         notes=tuple(notes),
@@ -309,8 +305,9 @@ def _column_title(table: Table, name: str) -> str:
     """A label where there is one; rows of the input keep the names of its columns."""
     if name in table.labels:
         return table.labels[name]
-    if table.name in INPUT_TABLES:
-        return INPUT_TABLES[table.name].get(name, name)
+    columns = layout_of_table(table.name).columns
+    if columns is not None:
+        return columns.get(name, name)
     return COLUMN_TITLES.get(name) or headed(name.replace("_", " "))
 
 

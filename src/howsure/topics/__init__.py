@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from howsure.core.layouts import Companion as Companion
     from howsure.core.layouts import Layout as Layout
     from howsure.core.layouts import Mark as Mark
+    from howsure.core.layouts import TableLayout as TableLayout
     from howsure.core.records import Curve as Curve
     from howsure.core.records import Direction as Direction
     from howsure.core.records import Notion as Notion
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "core.errors": "UnanswerableError",
-    "core.layouts": "Axis Companion Layout Mark",
+    "core.layouts": "Axis Companion Layout Mark TableLayout",
     "core.records": "Curve Direction Notion Table",
     "engine.finding": "Case Draft Finding FindingQuestion Words",
     "engine.metric": "Array Form Laws Metric Question Topic",

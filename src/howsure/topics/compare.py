@@ -17,6 +17,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.formats import roughly
 from howsure.core.labels import Categories
+from howsure.core.layouts import TableLayout
 from howsure.core.records import Direction, Key, Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
@@ -35,6 +36,9 @@ from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_end
 from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 from howsure.topics.shared import Shared, meaning, row_scores, shared_by_all, shared_by_most
+
+TABLES = {"models": TableLayout(title="Differences between models", figure="differences")}
+"""How differences between models are shown."""
 
 MOST_ROWS = 20_000
 MOST_MODELS = 10

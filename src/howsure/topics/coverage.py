@@ -16,7 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
-from howsure.core.layouts import UNIT, Axis, Layout
+from howsure.core.layouts import UNIT, Axis, Layout, TableLayout
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.weights import check_multiplicities
 from howsure.engine.metric import (
@@ -852,7 +852,9 @@ TOPIC = Topic(
             read_at=0.9,
         ),
     },
-    unlisted=("coverage",),
+    titles={
+        "coverage": TableLayout(listed=False, figure="cover", curve="interval_calibration"),
+    },
     sums={
         "normalised_width": Sums(
             lambda view, c: (_width(view, c),), _by_range, beside=lambda view, _: (view.evalset.y,)

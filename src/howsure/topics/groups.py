@@ -23,6 +23,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import listed
 from howsure.core.labels import Categories, joint
+from howsure.core.layouts import TableLayout
 from howsure.core.records import Notion, Record, Table
 from howsure.core.rng import child
 from howsure.core.times import Chronology
@@ -43,6 +44,13 @@ from howsure.topics.group_scores import (
     p_value,
     spells_in,
 )
+
+TABLES = {
+    "groups": TableLayout(
+        title="Coverage by group", ranks=lambda table: table.columns["upper"], figure="cover"
+    )
+}
+"""How the table of groups is shown."""
 
 STATISTIC_ROWS = 50_000
 STATISTIC_GROUPS = 100

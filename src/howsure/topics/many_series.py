@@ -21,6 +21,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_numbers
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.formats import counted, listed
 from howsure.core.labels import Categories
+from howsure.core.layouts import TableLayout
 from howsure.core.records import Direction, Table
 from howsure.core.rng import child
 from howsure.engine.metric import POSITIVE, Array, Metric, Question, Topic, itself, statistic
@@ -33,6 +34,9 @@ from howsure.topics.scores import interval_score, pinball
 if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
+
+TABLES = {"relative_skill": TableLayout(title="Relative skill over series")}
+"""How the table of models over series is shown, which is no section's own."""
 
 FEWEST = 10
 """Rows of a series, below which its own distribution is not known."""

@@ -19,7 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError, attempt
 from howsure.core.formats import number
-from howsure.core.layouts import UNIT, Axis, Companion, Layout
+from howsure.core.layouts import UNIT, Axis, Companion, Layout, TableLayout
 from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
@@ -576,11 +576,19 @@ TOPIC = Topic(
         ),
     },
     titles={
-        "cce_tree": "Which inputs go with the error",
-        "cce_map": "Congruence at every row",
-        "cce_rows": "Rows of the highest and the lowest CCE",
-        "cce_images": "Images of the highest and the lowest CCE",
+        "cce_tree": TableLayout(
+            title="Which inputs go with the error", listed=False, figure="leaves"
+        ),
+        "cce_map": TableLayout(
+            title="Congruence at every row",
+            listed=False,
+            ranks=lambda table: -table.columns["cce"],
+            figure="map",
+        ),
+        "cce_rows": TableLayout(
+            title="Rows of the highest and the lowest CCE", columns={"cce": "CCE"}
+        ),
+        "cce_images": TableLayout(title="Images of the highest and the lowest CCE", listed=False),
     },
-    unlisted=("cce_images", "cce_map", "cce_tree"),
     reports="howsure.report.congruence:reports",
 )

@@ -14,7 +14,7 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.layouts import Axis, Layout
+from howsure.core.layouts import Axis, Layout, TableLayout
 from howsure.core.records import Direction, Table
 from howsure.engine.metric import SLOW_ROWS, Array, Laws, Metric, Question, Topic, stated
 from howsure.stats.estimate import Estimate
@@ -305,7 +305,10 @@ TOPIC = Topic(
     ),
     curves=(reliability_drawn, murphy_drawn),
     tables=(score_parts, skill_by_group),
-    unlisted=("score_parts", "skill_by_group"),
+    titles={
+        "score_parts": TableLayout(listed=False, figure="parts"),
+        "skill_by_group": TableLayout(listed=False, figure="skill"),
+    },
     label="Skill",
     layouts={
         "score_parts": Layout(
