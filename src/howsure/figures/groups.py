@@ -10,8 +10,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.records import Table
 from howsure.core.text import distinct, one_line
-from howsure.figures.columns import number
-from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, number
 from howsure.figures.palette import SERIES_LIMIT
 
 GROUPS_LIMIT = 12

@@ -30,9 +30,8 @@ from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
 from howsure.inputs.manifest import Manifest
-from howsure.streaming.kept import stream_table
-from howsure.streaming.overlap import Contents, Sketch, shared_rows
-from howsure.streaming.sample import Sample
+from howsure.streaming.engine import stream_table
+from howsure.streaming.sample import Contents, Sample, Sketch, shared_rows
 from howsure.streaming.totals import SufficientStatistics
 
 VERSION = 1
