@@ -51,9 +51,9 @@ def whole(**known: Any) -> Assessment:
 STAGES = (
     (measure, "_answered", "crps"),
     (groups, "_means", "mae in groups"),
-    (groups, "_coverage_table", "coverage in groups"),
-    (groups, "_difference", "groups_differ"),
-    (groups, "_shortfall", "worst_group_shortfall"),
+    (groups.GroupComparison, "table", "coverage in groups"),
+    (groups.GroupComparison, "difference", "groups_differ"),
+    (groups.GroupComparison, "shortfall", "worst_group_shortfall"),
     (measured, "assess_groups", "groups of a"),
     (coverage, "clopper_pearson", "curves of Do the intervals cover"),
     (characteristic, "characteristic_curves", "curves of What does covering more"),

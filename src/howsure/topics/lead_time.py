@@ -141,11 +141,12 @@ def _differ(view: View, coverage: float) -> Estimate:
 def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
     """Do groups differ?"""
     from howsure.engine.measure import Evaluation
-    from howsure.topics.groups import difference  # which reads the catalogue
+    from howsure.topics.groups import GroupComparison  # which reads the catalogue
 
     scores = {Key.of("empirical_coverage", coverage): view.get("covered", coverage)}
-    known = Evaluation(view.evalset, view, (coverage,), (), scores)
-    return difference(known, (grouping,), coverage, confidence=view.confidence, seed=view.seed)
+    evaluation = Evaluation(view.evalset, view, (coverage,), (), scores)
+    compared = GroupComparison(evaluation, (grouping,), coverage, view.confidence, view.seed)
+    return compared.difference()
 
 
 def _drop(view: View, coverage: float) -> Estimate:
