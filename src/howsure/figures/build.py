@@ -7,9 +7,8 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -143,43 +142,32 @@ def _figure_of_curves(
     tables: Sequence[Table],
     places: Mapping[str, int],
 ) -> Figure | None:
-    drawn = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
-    if not drawn:
+    drawable = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
+    if not drawable:
         return None
-    shown = drawn[:SERIES_LIMIT]
+    shown = drawable[:SERIES_LIMIT]
     notes = _notes_of(shown)
-    if len(shown) < len(drawn):
-        notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
+    if len(shown) < len(drawable):
+        notes.append(f"Shown: the first {len(shown)} of {len(drawable)}.")
     labels = _series_labels(shown, layout)
     x_axis, tail = _x_axis(shown, layout)
     y_axis = _y_axis(shown, layout)
     edge = x_axis.domain[1] if tail and x_axis.domain else math.inf
+    groups = {curve.group for curve in shown}
+    colours = [i if len(groups) > 1 else places.get(c.model, i) for i, c in enumerate(shown)]
     shown = [thinned(_up_to(curve, edge)) for curve in shown]
-    alone = len(shown) == 1
-    grouped = len({curve.group for curve in shown}) > 1
-    colours = [i if grouped else places.get(c.model, i) for i, c in enumerate(shown)]
-    data = [
-        layer
-        for curve, label, colour in zip(shown, labels, colours, strict=True)
-        for layer in data_layers(curve, label, colour, layout, alone=alone)
-    ]
-    beside = _companions(layout, families, edge)
-    faint = companion_layers(shown, labels, layout, colours, beside)
-    at = {curve.model: colour for curve, colour in zip(shown, colours, strict=True)}
+    drawing = _Drawing(layout, list(zip(shown, labels, colours, strict=True)))
+    data = drawing.data_layers()
+    faint = drawing.companion_layers(families, edge)
+    at = {curve.model: colour for curve, _, colour in drawing.series}
     marks, shapes = mark_layers(tables, layout.points, at)
-    zones = zone_layers(layout, y_axis, families)
-    behind = [
-        *band_layers(shown, labels, layout, colours),
-        *reference_layers(shown, labels, layout, colours),
-    ]
-    layers = [*zones, *behind, *faint, *data, *marks]
+    behind = [*drawing.band_layers(), *drawing.reference_layers()]
+    layers = [*zone_layers(layout, y_axis, families), *behind, *faint, *data, *marks]
     if data and data[0].mark is Mark.BARS:
         layers = [*data, *behind, *marks]
-    notes += _told_of(layout, families, shown, labels)
-    notes += _unlisted(layers, shown, layout)
+    notes += [*drawing.notes_of_companions(families), *drawing.notes_of_legend(layers)]
     notes += [note for note in (shapes, tail) if note]
     banded = any(layer.mark is Mark.BAND for layer in layers)
-    groups = {curve.group for curve in shown}
     place = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
     figure = Figure(
         name=name,
@@ -205,38 +193,6 @@ def _notes_of(curves: Sequence[Curve]) -> list[str]:
         note if note.lower().startswith(heads[model].lower()) else heads[model] + note
         for model, note in told.items()
     ]
-
-
-def _companions(
-    layout: Layout, families: dict[str, list[Curve]], edge: float
-) -> dict[str, list[Curve]]:
-    """The curves that may stand behind a figure's own, ready to be drawn."""
-    return {
-        name: [
-            thinned(_up_to(curve, edge))
-            for curve in map(placed, families.get(name, ()))
-            if len(curve.x)
-        ]
-        for name in layout.companions
-    }
-
-
-def _told_of(
-    layout: Layout,
-    families: dict[str, list[Curve]],
-    curves: Sequence[Curve],
-    labels: Sequence[str],
-) -> list[str]:
-    """What dashed companions say of themselves, under their model's name where there are more."""
-    names = {(c.model, c.group): label for c, label in zip(curves, labels, strict=True)}
-    told = []
-    for name, companion in layout.companions.items():
-        for other in families.get(name, ()):
-            label = names.get((other.model, other.group))
-            if companion.dashed and other.notes and label is not None:
-                whose = f"{label}: " if len(curves) > 1 else ""
-                told.append(whose + headed(other.notes, 400))
-    return told
 
 
 def _in_seconds(curve: Curve) -> Curve:
@@ -318,51 +274,167 @@ def _bulk_end(curve: Curve, tail: float) -> float:
     return float(curve.x[below[0]])
 
 
-def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) -> list[str]:
-    """What the legend leaves to words, as it would say it once for each model."""
-    hidden = [layer for layer in layers if not layer.listed]
-    told = []
-    banded = sum(curve.lower is not None for curve in curves)
-    about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
-    if about and not any(layer.mark is Mark.BAND for layer in layers):
-        told.append(f"Bands are drawn for at most {BANDS_LIMIT} models.")
-    if any(layer.mark is Mark.BAND for layer in hidden):
-        told.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
-    if any(layer.faint for layer in hidden):
-        own = any(layer.series.startswith(f"{layout.reference} · ") for layer in hidden)
-        crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
-        named = dict.fromkeys([*([layout.reference] if own else []), *crowd])
-        told.append(f"Dotted: {', '.join(named)}.")
-    return [" ".join(told)] if told else []
-
-
 # ---- the layers of a curve's figure: the curve, its band, what it is judged against --------------
 
 BANDS_LIMIT = 3
 """The most bands that can be told apart where they lie over each other."""
 
 
-def data_layers(
-    curve: Curve, label: str, colour: int, layout: Layout, *, alone: bool
-) -> list[Layer]:
-    """The curve itself, with its intervals where it is made of points."""
-    mark = Mark.STEP if curve.step and layout.mark is not Mark.BARS else layout.mark
-    whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
-    if mark is Mark.BARS:
-        left, right = _bar_ends(curve.x)
-        middle, tops = (left + right) / 2, curve.y[: len(left)]
-        if not alone:
-            edges, outline = np.append(left, right[-1]), np.append(tops, tops[-1])
-            return [replace(whole, mark=Mark.STEP, x=edges, y=outline)]
-        return [replace(whole, x=middle, y=tops, lower=left, upper=right)]
-    titles = distinct(map(headed, curve.hover), 40)
-    whole = replace(whole, hover=dict(zip(titles, curve.hover.values(), strict=True)))
-    if layout.band_about == "reference" or curve.lower is None or curve.upper is None:
-        return [whole]
-    whole = replace(whole, lower=curve.lower, upper=curve.upper)
-    if mark is Mark.POINTS:
-        return [replace(whole, mark=Mark.INTERVALS), whole]
-    return [whole]
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """The curves of one figure, each with its label and colour."""
+
+    layout: Layout
+    series: Sequence[tuple[Curve, str, int]]
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one curve."""
+        return len(self.series) == 1
+
+    def data_layers(self) -> list[Layer]:
+        """The curves themselves, with their intervals where they are made of points."""
+        layers: list[Layer] = []
+        for curve, label, colour in self.series:
+            mark = self.layout.mark
+            if curve.step and mark is not Mark.BARS:
+                mark = Mark.STEP
+            whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
+            if mark is Mark.BARS:
+                left, right = _bar_ends(curve.x)
+                tops = curve.y[: len(left)]
+                if self.alone:
+                    middle = (left + right) / 2
+                    layers.append(replace(whole, x=middle, y=tops, lower=left, upper=right))
+                else:
+                    edges, outline = np.append(left, right[-1]), np.append(tops, tops[-1])
+                    layers.append(replace(whole, mark=Mark.STEP, x=edges, y=outline))
+                continue
+            titles = distinct(map(headed, curve.hover), 40)
+            whole = replace(whole, hover=dict(zip(titles, curve.hover.values(), strict=True)))
+            if (
+                self.layout.band_about != "reference"
+                and curve.lower is not None
+                and curve.upper is not None
+            ):
+                whole = replace(whole, lower=curve.lower, upper=curve.upper)
+                if mark is Mark.POINTS:
+                    layers.append(replace(whole, mark=Mark.INTERVALS))
+            layers.append(whole)
+        return layers
+
+    def band_layers(self) -> list[Layer]:
+        """The bands; one neutral band where it surrounds the reference and all curves share it."""
+        layout = self.layout
+        if layout.mark is Mark.POINTS:
+            return []
+        bands = []
+        for curve, label, colour in self.series:
+            if curve.lower is None or curve.upper is None:
+                continue
+            seen = np.isfinite(curve.lower) & np.isfinite(curve.upper)
+            words = one_line(curve.band, 120) or layout.band
+            bands.append(
+                ((curve.x[seen], curve.lower[seen], curve.upper[seen]), words, label, colour)
+            )
+        same = _same([ends for ends, *_ in bands])
+        if len(bands) > BANDS_LIMIT and not same:
+            return []
+        shared = same and layout.band_about == "reference"
+        layers = []
+        for (x, lower, upper), words, label, colour in bands[:1] if shared else bands:
+            if layout.mark is Mark.BARS and len(x):
+                left, right = _bar_ends(x)
+                x = np.append(left, right[-1])
+                lower, upper = (np.append(end, end[-1])[: len(x)] for end in (lower, upper))
+            one = shared or self.alone
+            layers.append(
+                Layer(
+                    mark=Mark.BAND,
+                    x=x,
+                    lower=lower,
+                    upper=upper,
+                    series=words if one else f"{words} · {label}",
+                    colour=REFERENCE if shared else colour,
+                    listed=one,
+                )
+            )
+        return layers
+
+    def reference_layers(self) -> list[Layer]:
+        """What the curves are judged against; one neutral line where all share it."""
+        layout = self.layout
+        judged = [
+            (curve.x, curve.reference, label, colour)
+            for curve, label, colour in self.series
+            if curve.reference is not None
+        ]
+        shared = _same([(x[[0, -1]], reference[[0, -1]]) for x, reference, _, _ in judged])
+        stepped = all(curve.step for curve, *_ in self.series) and layout.mark is not Mark.BARS
+        layers = []
+        for x, reference, label, colour in judged[:1] if shared else judged:
+            if layout.mark is Mark.BARS:
+                x, reference = np.array([0.0, 1.0]), reference[[0, -1]]
+            layers.append(
+                Layer(
+                    mark=Mark.STEP if stepped else Mark.LINE,
+                    x=x,
+                    y=reference,
+                    series=layout.reference if shared else f"{layout.reference} · {label}",
+                    colour=REFERENCE if shared else colour,
+                    faint=not shared,
+                    listed=shared,
+                )
+            )
+        return layers
+
+    def companion_layers(self, families: Mapping[str, Sequence[Curve]], edge: float) -> list[Layer]:
+        """Curves that stand behind those of their model and group, up to the right edge."""
+        alone = self.alone
+        return [
+            Layer(
+                mark=Mark.STEP if behind.step else Mark.LINE,
+                x=behind.x,
+                y=behind.y,
+                series=companion.words if alone else f"{companion.words} · {label}",
+                colour=REFERENCE if alone else colour,
+                faint=not (alone and companion.dashed),
+                listed=alone,
+            )
+            for name, companion in self.layout.companions.items()
+            if alone or companion.crowd
+            for curve, label, colour in self.series
+            for other in map(placed, families.get(name, ()))
+            if len(other.x) and (other.model, other.group) == (curve.model, curve.group)
+            for behind in (thinned(_up_to(other, edge)),)
+        ]
+
+    def notes_of_companions(self, families: Mapping[str, Sequence[Curve]]) -> list[str]:
+        """What dashed companions say of themselves, under the name of their model."""
+        labels = {(curve.model, curve.group): label for curve, label, _ in self.series}
+        notes = []
+        for name, companion in self.layout.companions.items():
+            for other in families.get(name, ()):
+                label = labels.get((other.model, other.group))
+                if companion.dashed and other.notes and label is not None:
+                    notes.append(("" if self.alone else f"{label}: ") + headed(other.notes, 400))
+        return notes
+
+    def notes_of_legend(self, layers: Sequence[Layer]) -> list[str]:
+        """What the legend leaves to words, as it would say it once for each model."""
+        layout, hidden, notes = self.layout, [layer for layer in layers if not layer.listed], []
+        banded = sum(curve.lower is not None for curve, *_ in self.series)
+        about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
+        if about and not any(layer.mark is Mark.BAND for layer in layers):
+            notes.append(f"Bands are drawn for at most {BANDS_LIMIT} models.")
+        if any(layer.mark is Mark.BAND for layer in hidden):
+            notes.append(f"Shaded: {one_line(self.series[0][0].band, 120) or layout.band}.")
+        if any(layer.faint for layer in hidden):
+            own = any(layer.series.startswith(f"{layout.reference} · ") for layer in hidden)
+            crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
+            named = dict.fromkeys([*([layout.reference] if own else []), *crowd])
+            notes.append(f"Dotted: {', '.join(named)}.")
+        return [" ".join(notes)] if notes else []
 
 
 def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -378,108 +450,11 @@ def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return edges[:-1], edges[1:]
 
 
-def band_layers(
-    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
-) -> list[Layer]:
-    """The bands; one neutral band where it surrounds the reference and all curves share it."""
-    bands: list[tuple[FloatArray, FloatArray, FloatArray, str, int]] = []
-    for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
-        if curve.lower is None or curve.upper is None or layout.mark is Mark.POINTS:
-            continue
-        keep = np.isfinite(curve.lower) & np.isfinite(curve.upper)
-        bands.append((curve.x[keep], curve.lower[keep], curve.upper[keep], label, place))
-    if len(bands) > BANDS_LIMIT and not _same([band[:3] for band in bands]):
-        return []
-    about_reference = layout.band_about == "reference"
-    shared = about_reference and _same([band[:3] for band in bands])
-    layers = []
-    for x, lower, upper, label, place in bands[:1] if shared else bands:
-        words = one_line(curves[place].band, 120) or layout.band
-        if layout.mark is Mark.BARS and len(x):
-            left, right = _bar_ends(x)
-            x = np.append(left, right[-1])
-            lower, upper = (np.append(end, end[-1])[: len(x)] for end in (lower, upper))
-        layers.append(
-            Layer(
-                mark=Mark.BAND,
-                x=x,
-                lower=lower,
-                upper=upper,
-                series=words if shared or len(curves) == 1 else f"{words} · {label}",
-                colour=REFERENCE if shared else colours[place],
-                listed=shared or len(curves) == 1,
-            )
-        )
-    return layers
-
-
-def reference_layers(
-    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
-) -> list[Layer]:
-    """What the curves are judged against; one neutral line where all share it."""
-    judged = [
-        (curve.x, curve.reference, label, place)
-        for place, (curve, label) in enumerate(zip(curves, labels, strict=True))
-        if curve.reference is not None
-    ]
-    shared = _same([(x[[0, -1]], reference[[0, -1]]) for x, reference, _, _ in judged])
-    stepped = all(curve.step for curve in curves) and layout.mark is not Mark.BARS
-    layers = []
-    for x, reference, label, place in judged[:1] if shared else judged:
-        if layout.mark is Mark.BARS:
-            x, reference = np.array([0.0, 1.0]), reference[[0, -1]]
-        layers.append(
-            Layer(
-                mark=Mark.STEP if stepped else Mark.LINE,
-                x=x,
-                y=reference,
-                series=layout.reference if shared else f"{layout.reference} · {label}",
-                colour=REFERENCE if shared else colours[place],
-                faint=not shared,
-                listed=shared,
-            )
-        )
-    return layers
-
-
-def companion_layers(
-    curves: Sequence[Curve],
-    labels: Sequence[str],
-    layout: Layout,
-    colours: Sequence[int],
-    others: Mapping[str, Sequence[Curve]],
-) -> list[Layer]:
-    """Curves that stand behind those of their model and group."""
-    alone = len(curves) == 1
-    layers = []
-    for name, companion in layout.companions.items():
-        if not (alone or companion.crowd):
-            continue
-        for curve, label, colour in zip(curves, labels, colours, strict=True):
-            for other in others.get(name, ()):
-                if (other.model, other.group) != (curve.model, curve.group):
-                    continue
-                layers.append(
-                    Layer(
-                        mark=Mark.STEP if other.step else Mark.LINE,
-                        x=other.x,
-                        y=other.y,
-                        series=companion.words if alone else f"{companion.words} · {label}",
-                        colour=REFERENCE if alone else colour,
-                        faint=not (alone and companion.dashed),
-                        listed=alone,
-                    )
-                )
-    return layers
-
-
-def zone_layers(
-    layout: Layout, y: Axis, families: Mapping[str, Sequence[Curve]] = MappingProxyType({})
-) -> list[Layer]:
+def zone_layers(layout: Layout, y: Axis, families: Mapping[str, Sequence[Curve]]) -> list[Layer]:
     """The range of y that a layout shades, where the figure has the layout's axis."""
-    if layout.zone is None or y.kind != layout.y.kind:
-        return []
     zone = layout.zone
+    if zone is None or y.kind != layout.y.kind:
+        return []
     told = families.get(zone.curve)
     low, high = np.sort(told[0].y[[0, -1]]).tolist() if told else zone.ends
     ends = f"at most {level(high)}" if low == 0 else f"{level(low)} to {level(high)}"

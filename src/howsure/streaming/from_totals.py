@@ -113,21 +113,31 @@ class FromTotals:
 
     def measured(self) -> Evaluation:
         """The sample's evaluation, with the records of all rows where there are some."""
-        known = {**self._exact, **self._by_histogram(), **self._by_block()}
-        records = [known.get(record.key, record) for record in self.sample.records]
+        records = [self._of_all.get(record.key, record) for record in self.sample.records]
         return replace(self.sample, records=tuple(records))
+
+    @cached_property
+    def _of_all(self) -> dict[Key, Record]:
+        """Every record of all rows."""
+        return {**self._exact, **self._by_histogram(), **self._by_block()}
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        """The columns of the totals, by what they hold."""
+        return {str(key): column for column, key in enumerate(self.totals.keys)}
+
+    def _column(self, name: str, coverage: float) -> int | None:
+        return self._columns.get(str(Key.of(name, coverage)))
 
     def told(self, sampled: Sequence[Record] = ()) -> tuple[tuple[Record, ...], GroupReport]:
         """The sample's records, those of all rows in place of them where there are some; groups.
 
         `sampled` is what the sample tells of groups; without a table, so is the report of these.
         """
-        known = {**self._exact, **self._by_histogram(), **self._by_block()}
-        grouped = self._groups()
+        known, grouped = self._of_all, self._groups()
         rest = [record for record in self.sample.records if record.key not in known]
-        held = replace(self.sample, records=tuple(known.values()))
         of_all, in_groups = with_nulls(
-            held,
+            replace(self.sample, records=tuple(known.values())),
             () if grouped is None else grouped.records,
             seed=self.seed,
             dependence=self.dependence,
@@ -184,12 +194,7 @@ class FromTotals:
             return self._record(key, replace(found, influence=values), rows)
         own = self.totals.units
         assert own is not None
-        start = len(self.totals.keys)
-        for name, joint in self.totals.joints.items():
-            if name == str(key):
-                break
-            start += len(joint.second)
-        sums = own.sums[:, start : start + len(slopes)]
+        sums = own.sums[:, self.totals.joint_columns()[str(key)]][:, : len(slopes)]
         values = (sums - own.mass[:, None] * held.mean[: len(slopes)]) @ slopes / own.mass
         rows = self._rows(values, own.mass, self.units[0])
         record = self._record(key, replace(found, influence=values), rows)
@@ -394,15 +399,14 @@ class FromTotals:
         held, times = self.totals.units, self.sample.evalset.time
         if held is None or held.by != "time" or times is None:
             return {}
-        column = {str(key): place for place, key in enumerate(self.totals.keys)}
         found = {}
         for own in self.sample.records:
-            hits = column.get(str(Key.of("empirical_coverage", own.coverage)))
+            hits = self._column("empirical_coverage", own.coverage)
             if own.metric != "coverage_drift" or hits is None:
                 continue
             if not self._one_claim(own.coverage):
                 continue
-            claimed = column.get(str(Key.of(CLAIMED, own.coverage)))
+            claimed = self._column(CLAIMED, own.coverage)
             mass = np.concatenate([held.sums[:, hits], held.mass - held.sums[:, hits]])
             kept = mass > 0.0
             blocks, codes = np.unique(held.key, return_inverse=True)
@@ -474,22 +478,19 @@ class FromTotals:
 
     def _one_claim(self, coverage: float) -> bool:
         """Whether all rows of a cell claim one coverage; else tests need what each row claims."""
-        held = self.totals.moments
-        columns = {str(key): place for place, key in enumerate(self.totals.keys)}
-        claimed = columns.get(str(Key.of(CLAIMED, coverage)))
-        return claimed is None or bool((held.second[:, claimed] <= _ROUNDING * held.mass).all())
+        moments, claimed = self.totals.moments, self._column(CLAIMED, coverage)
+        if claimed is None:
+            return True
+        return bool((moments.second[:, claimed] <= _ROUNDING * moments.mass).all())
 
     def _in_cells(self, rows: EvalSet, key: Key, values: FloatArray, record: Record) -> Evaluation:
         """The evaluation of rows that stand for all, with what the tests of groups ask."""
         scores = {key: values}
         given: dict[str, Any] = {}
-        column = {str(each): place for place, each in enumerate(self.totals.keys)}
         if key.metric == "empirical_coverage":
-            widths = Key("mean_width", key.coverage)
-            width = column.get(str(widths))
+            width, claimed = (self._column(name, key.at) for name in ("mean_width", CLAIMED))
             if width is not None:
-                scores[widths] = self._of_cells(rows, width)
-            claimed = column.get(str(Key(CLAIMED, key.coverage)))
+                scores[Key("mean_width", key.coverage)] = self._of_cells(rows, width)
             if claimed is not None:
                 told = np.clip(self._of_cells(rows, claimed), 0.0, 1.0)
                 weights = rows.multiplicities

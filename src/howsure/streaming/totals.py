@@ -415,26 +415,32 @@ class SufficientStatistics:
         if by == 0.0:
             return self
         joints, units = dict(self.joints), self.units
-        sums = None if units is None else units.sums.copy()
-        start = len(self.keys)
-        for name, joint in self.joints.items():
-            squared = from_sums()[name.partition(" ")[0]].squared
-            if squared is not None:
-                joints[name] = joint.moved(squared, by)
-                if units is not None and sums is not None:
-                    y, square = start + squared, start + squared + 1
-                    sums[:, square] += by * (by * units.mass - 2.0 * sums[:, y])
-                    sums[:, y] -= by * units.mass
-            start += len(joint.second)
-        if units is not None and sums is not None:
-            units = replace(units, sums=sums)
+        if units is not None:
+            units = replace(units, sums=units.sums.copy())
+        for name, columns in self.joint_columns().items():
+            squared = _squared(name)
+            if squared is None:
+                continue
+            joints[name] = joints[name].moved(squared, by)
+            if units is not None:
+                y, square = units.sums[:, columns].T[squared : squared + 2]
+                square += by * (by * units.mass - 2.0 * y)
+                y -= by * units.mass
         return replace(self, joints=joints, units=units, origin=origin)
+
+    def joint_columns(self) -> dict[str, slice]:
+        """Where the columns of each joint moment stand among the sums within units."""
+        columns, start = {}, len(self.keys)
+        for name, joint in self.joints.items():
+            columns[name] = slice(start, start + len(joint.second))
+            start = columns[name].stop
+        return columns
 
     def imprecise(self) -> dict[str, str]:
         """Statistics whose squares are so far from their origin that digits are gone, and why."""
         reasons = {}
         for name, joint in self.joints.items():
-            squared = from_sums()[name.partition(" ")[0]].squared
+            squared = _squared(name)
             if squared is not None:
                 squares = float(joint.second[squared, squared])
                 if joint.mass * joint.mean[squared] ** 2 > _FAR**2 * squares:
@@ -509,11 +515,9 @@ class SufficientStatistics:
         moments = Moments(held.mass, held.mean[:, kept], held.second[:, kept], held.third[:, kept])
         units = self.units
         if units is not None:
-            columns, start = list(kept), len(self.keys)
-            for name, joint in self.joints.items():
-                stop = start + len(joint.second)
-                columns += [] if name in gone else range(start, stop)
-                start = stop
+            columns = list(kept)
+            for name, part in self.joint_columns().items():
+                columns += [] if name in gone else range(part.start, part.stop)
             units = replace(units, sums=units.sums[:, columns])
         crossed = self.crossed
         if crossed is not None:
@@ -527,6 +531,11 @@ class SufficientStatistics:
             units=units,
             crossed=crossed,
         )
+
+
+def _squared(name: str) -> int | None:
+    """Which of a statistic's columns has its square beside it."""
+    return from_sums()[name.partition(" ")[0]].squared
 
 
 def measures(coverages: Sequence[float]) -> list[tuple[Metric, float]]:
