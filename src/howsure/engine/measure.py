@@ -314,25 +314,25 @@ TABLES = {
 
 def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curve, ...]:
     """Every curve that the content permits, thinned to a few hundred points."""
-    made: list[Curve] = []
-    for topic in topics(evaluation.beside):
-        for draw in topic.curves:  # where there is none, a record tells the reason
-            what = f"curves of {topic.entries[0].question} of {evaluation.evalset.model}"
-            made.extend(attempt(what, partial(draw, evaluation, confidence), lambda _: []))
-    return tuple(made)
+    return _attempt_each(evaluation, "curves", confidence)
 
 
 def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
     """Every small table of the topics that were evaluated."""
-    made: list[Table] = []
+    return _attempt_each(evaluation, "tables")
+
+
+def _attempt_each(evaluation: Evaluation, kind: str, *more: float) -> tuple[Any, ...]:
+    """The curves or the tables of the topics; where there is none, a record tells the reason."""
+    items: list[Any] = []
     for topic in topics(evaluation.beside):
-        for table in topic.tables:
-            what = f"tables of {topic.entries[0].question} of {evaluation.evalset.model}"
-            made.extend(attempt(what, partial(table, evaluation), lambda _: []))
-    return tuple(made)
+        for make in getattr(topic, kind):
+            what = f"{kind} of {topic.entries[0].question} of {evaluation.evalset.model}"
+            items += attempt(what, partial(make, evaluation, *more), lambda _: [])
+    return tuple(items)
 
 
-def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | None:
+def worst_rows(evaluation: Evaluation) -> Table | None:
     """The rows that the beliefs describe worst, with what is known of them."""
     ranked_by = ("interval_score", "crps", "mae", "miss_rate")
     found = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
@@ -341,7 +341,7 @@ def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | Non
     name, coverage = found[0].metric, found[0].at
     scores = evaluation.scores[found[0]].astype(np.float64)
     evalset, view = evaluation.evalset, evaluation.view
-    most = min(most, evalset.n)
+    most = min(WORST_ROWS, evalset.n)
     rows = lowest(-scores, most)
     columns = {"row": evalset.row_names()[rows], "y": evalset.y[rows]}
     for extra, key in (("point", 0.0), ("lower", coverage), ("upper", coverage), ("sd", 0.0)):

@@ -346,6 +346,16 @@ def statistic(
     )
 
 
+def row_mean(function: Callable[..., Any], *needs: str, **more: Any) -> Form:
+    """The form of a mean of row scores, or with ``reduce="share"`` of truth values."""
+    return Form(needs=needs, function=function, **more)
+
+
+def estimated(array: str) -> Form:
+    """The form of a measure whose estimate an array is."""
+    return statistic(itself, array, weighted=False)
+
+
 def stated(array: str, part: str = "estimate") -> Form:
     """The form of a measure whose estimate an array holds, or one for each of its items."""
 

@@ -68,6 +68,11 @@ class _Facts:
     sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
 
 
+_OF_SAMPLE = ("number", "unit", "copies", "most", "bound", "unit_bound")
+_OF_STATE = ("models", "rows", "dropped", "dropped_by", "reading", "manifest", "sketch")
+"""What a state is packed with of its sample, in its order, and of itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class State:
     """What a part of a table must keep.
@@ -139,21 +144,10 @@ class State:
         sample, without_y = self.sample, self.without_y
         arrays, facts = packed(
             _Facts(
-                models=self.models,
-                number=sample.number,
-                unit=sample.unit,
-                copies=sample.copies,
-                most=sample.most,
-                bound=sample.bound,
-                unit_bound=sample.unit_bound,
-                rows=self.rows,
-                dropped=self.dropped,
-                dropped_by=dict(self.dropped_by),
-                reading=dict(self.reading),
-                sketch=self.sketch,
-                manifest=self.manifest,
                 lacking_y=np.array([self.lacking_y, 1.0 if without_y is None else without_y.bound]),
                 without_y=np.empty(0) if without_y is None else without_y.number,
+                **{name: getattr(sample, name) for name in _OF_SAMPLE},
+                **{name: getattr(self, name) for name in _OF_STATE},
             )
         )
         columns = {name: pa.array(array.ravel()) for name, array in arrays.items()}
@@ -207,26 +201,11 @@ class State:
             pa.table({n.removeprefix(prefix): v for n, v in values.items() if n.startswith(prefix)})
             for prefix in (_ROW, _WITHOUT_Y)
         )
-        sample = Sample(
-            rows,
-            facts.number,
-            facts.unit,
-            facts.copies,
-            facts.most,
-            facts.bound,
-            facts.unit_bound,
-        )
         count, bound = facts.lacking_y.tolist()
         lone = Sample.of_lone(without_y, facts.without_y, facts.most, bound)
         return cls(
-            models=facts.models,
-            sample=sample,
-            rows=facts.rows,
-            dropped=facts.dropped,
-            dropped_by=facts.dropped_by,
-            reading=facts.reading,
-            manifest=facts.manifest,
-            sketch=facts.sketch,
+            sample=Sample(rows, *(getattr(facts, name) for name in _OF_SAMPLE)),
+            **{name: getattr(facts, name) for name in _OF_STATE},
             lacking_y=int(count),
             without_y=lone if count else None,
         )

@@ -9,6 +9,7 @@ perfect model does not reach 1: noise alone keeps |error| from following its own
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -493,6 +494,13 @@ _entry = partial(
     bounds=(-1.0, 1.0),
 )
 
+
+def _of_ranks(function: Callable[..., Estimate]) -> Form:
+    """The form of a statistic of errors and widths, whose ranks are at hand."""
+    needs = ("absolute_error", "uncertainty")
+    return Form(needs=needs, keywords={"ranked": "ranks"}, function=function, reduce="statistic")
+
+
 _ENTRIES = (
     _entry(
         name="kendall_tau",
@@ -501,14 +509,7 @@ _ENTRIES = (
         meaning="Rank agreement of widths and absolute errors.",
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
         source="Kendall 1945",
-        forms=(
-            Form(
-                needs=("absolute_error", "uncertainty"),
-                keywords={"ranked": "ranks"},
-                function=kendall_tau,
-                reduce="statistic",
-            ),
-        ),
+        forms=(_of_ranks(kendall_tau),),
         beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
     _entry(
@@ -518,14 +519,7 @@ _ENTRIES = (
         meaning="Rank correlation of widths and absolute errors.",
         formula="correlation of mid-ranks",
         source="Spearman 1904",
-        forms=(
-            Form(
-                needs=("absolute_error", "uncertainty"),
-                keywords={"ranked": "ranks"},
-                function=spearman,
-                reduce="statistic",
-            ),
-        ),
+        forms=(_of_ranks(spearman),),
         beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
     _entry(
@@ -534,14 +528,7 @@ _ENTRIES = (
         synonyms=("binned R squared",),
         meaning="Share of the variance of binned errors that mean widths explain.",
         formula="R² of bin means",
-        forms=(
-            Form(
-                needs=("absolute_error", "uncertainty"),
-                keywords={"ranked": "ranks"},
-                function=binned_r2,
-                reduce="statistic",
-            ),
-        ),
+        forms=(_of_ranks(binned_r2),),
         by_size=True,
         bounds=SHARE,
         beware=f"{BINNED} A line with a wrong slope has an R² of 1, too.",

@@ -23,7 +23,7 @@ from howsure.core.labels import Categories, as_labels
 from howsure.core.records import Direction
 from howsure.core.registry import check_known
 from howsure.core.times import slots
-from howsure.engine.metric import Array, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Metric, Question, Topic, estimated
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.base import wanted_levels
 from howsure.predictions.evalset import BaselineForecast
@@ -450,7 +450,7 @@ _ENTRIES = (
             "quantiles of past changes. Intervals are judged by the interval score."
         ),
         formula="1 − S / S of y[t − h] + quantiles of y[u] − y[u − h] for u ≤ t − h",
-        forms=(statistic(itself, "skill_persistence", weighted=False),),
+        forms=(estimated("skill_persistence"),),
         beware=f"It needs a lead. {_PAST}",
     ),
     _entry(
@@ -463,7 +463,7 @@ _ENTRIES = (
             "score."
         ),
         formula="as persistence_skill, with lag s ⌈h/s⌉ for a season of s steps",
-        forms=(statistic(itself, "skill_seasonal", weighted=False),),
+        forms=(estimated("skill_seasonal"),),
         beware=f"It needs a lead and a season. {_PAST}",
     ),
     _entry(
@@ -475,7 +475,7 @@ _ENTRIES = (
             "judged by the interval score."
         ),
         formula="1 − S / S of the model",
-        forms=(statistic(itself, "skill_model", weighted=False),),
+        forms=(estimated("skill_model"),),
         beware="A weak baseline lets any forecast look skilful.",
     ),
 )

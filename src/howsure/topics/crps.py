@@ -28,11 +28,11 @@ from howsure.engine.metric import (
     POSITIVE,
     SLOW_ROWS,
     Array,
-    Form,
     Metric,
     Question,
     Topic,
     itself,
+    row_mean,
 )
 from howsure.predictions import (
     CountFamily,
@@ -252,16 +252,19 @@ _ENTRIES = (
         formula="∫ (F(t) − 1{y ≤ t})² dt",
         source="Gneiting and Raftery 2007, section 4.2",
         forms=(
-            Form(needs=("crps_of_law",), function=itself),
-            Form(
-                needs=("y", "samples"),
-                function=crps_samples,
+            row_mean(itself, "crps_of_law"),
+            row_mean(
+                crps_samples,
+                "y",
+                "samples",
                 options={"fair": False},
                 note="the samples taken as the whole distribution",
             ),
-            Form(
-                needs=("y", "quantiles", "levels"),
-                function=crps_quantiles,
+            row_mean(
+                crps_quantiles,
+                "y",
+                "quantiles",
+                "levels",
                 note="from quantiles: truncated at the outermost levels",
             ),
         ),
@@ -281,7 +284,7 @@ _ENTRIES = (
         meaning="CRPS of the distribution behind the samples, without the penalty for few samples.",
         formula="mean|s − y| − Σ|s − s′| / (2m(m − 1))",
         source="Ferro 2014",
-        forms=(Form(needs=("y", "samples"), function=crps_samples, options={"fair": True}),),
+        forms=(row_mean(crps_samples, "y", "samples", options={"fair": True}),),
         standard_normal=math.nan,
         beware="It judges the distribution behind the samples, not the ensemble that is served.",
     ),

@@ -24,7 +24,6 @@ from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
     Array,
-    Form,
     Metric,
     Question,
     Sums,
@@ -32,6 +31,7 @@ from howsure.engine.metric import (
     Value,
     of_rows,
     root_mean,
+    row_mean,
     statistic,
 )
 from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
@@ -493,7 +493,7 @@ _ENTRIES = (
         source="Pernot 2024; of samples Fortin et al. 2014",
         forms=(
             statistic(variance_ratio, "y", "mean", "ensemble_sd", squares=True),
-            Form(needs=("y", "mean", "positive_sd"), function=squared_z, squares=True),
+            row_mean(squared_z, "y", "mean", "positive_sd", squares=True),
         ),
         standard_normal=1.0,
         target=1.0,

@@ -31,7 +31,15 @@ from howsure.engine.finding import (
     known_drift,
     points,
 )
-from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, itself, stated, statistic
+from howsure.engine.metric import (
+    SHARE,
+    Array,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+    stated,
+)
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -335,7 +343,7 @@ _ENTRIES = (
         synonyms=("drift",),
         meaning="Change of coverage minus its claim at the clearest change point in time.",
         formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
-        forms=(statistic(itself, "coverage_drift", weighted=False),),
+        forms=(estimated("coverage_drift"),),
         per_coverage=True,
     ),
     _entry(

@@ -35,7 +35,14 @@ from howsure.engine.finding import (
     points,
 )
 from howsure.engine.finding import apart as apart_of
-from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import (
+    SHARE,
+    Array,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+)
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
 from howsure.stats.simultaneous import joint_level
 from howsure.topics.decomposition.parts import skill_of_groups
@@ -456,7 +463,7 @@ _ENTRIES = (
         direction=Direction.TARGET,
         target=0.0,
         bounds=(-1.0, 1.0),
-        forms=(statistic(itself, "lead_time_drop", weighted=False),),
+        forms=(estimated("lead_time_drop"),),
         beware="It does not see what lies between: coverage may be lowest at a lead time there.",
     ),
     _entry(
@@ -468,7 +475,7 @@ _ENTRIES = (
         direction=Direction.NONE,
         units="p-value",
         bounds=SHARE,
-        forms=(statistic(itself, "lead_times_differ", weighted=False),),
+        forms=(estimated("lead_times_differ"),),
         beware="A p-value is no size: with many rows a difference without consequence is proven.",
     ),
 )

@@ -24,7 +24,14 @@ from howsure.core.labels import Categories
 from howsure.core.layouts import TableLayout
 from howsure.core.records import Direction, Table
 from howsure.core.rng import child
-from howsure.engine.metric import POSITIVE, Array, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import (
+    POSITIVE,
+    Array,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+)
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of
@@ -430,7 +437,7 @@ _ENTRIES = (
         ),
         formula="mean over series of S_s / R_s, S_s a mean score, R_s that of the series' own y",
         source="as crps_skill, by series",
-        forms=(statistic(itself, "relative_score", weighted=False),),
+        forms=(estimated("relative_score"),),
         beware=f"The distribution of these very y is known only afterwards. {_ALIKE}",
     ),
     _entry(
@@ -443,7 +450,7 @@ _ENTRIES = (
         ),
         formula="mean over series of √(mean (y − f)² / mean (y_t − y_{t−1})²)",
         source="Hyndman and Koehler 2006; M5 competition, there with changes of training rows",
-        forms=(statistic(itself, "rmsse", weighted=False),),
+        forms=(estimated("rmsse"),),
         beware=f"It is scaled by changes in these rows, not in those of training. {_ALIKE}",
     ),
 )

@@ -16,7 +16,6 @@ from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
     Array,
-    Form,
     Laws,
     Metric,
     Question,
@@ -25,6 +24,7 @@ from howsure.engine.metric import (
     itself,
     of_rows,
     root_mean,
+    row_mean,
     statistic,
 )
 from howsure.stats.estimate import Estimate, weighted_mean
@@ -216,7 +216,7 @@ _ENTRIES = (
         title="Mean absolute error",
         meaning="Average distance of the point forecast from y.",
         formula="mean |y − ŷ|",
-        forms=(Form(needs=("absolute_error",), function=itself),),
+        forms=(row_mean(itself, "absolute_error"),),
         standard_normal=0.7979,
         key_number=6,
         compares=6,
@@ -242,7 +242,7 @@ _ENTRIES = (
         formula="mean (ŷ − y)",
         direction=Direction.TARGET,
         units="y",
-        forms=(Form(needs=("y", "point"), function=error),),
+        forms=(row_mean(error, "y", "point"),),
         laws=Laws(scale=1.0, reflection="negates"),
         standard_normal=0.0,
         target=0.0,

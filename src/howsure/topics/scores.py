@@ -39,6 +39,7 @@ from howsure.engine.metric import (
     Metric,
     Question,
     Topic,
+    row_mean,
 )
 from howsure.predictions import (
     Intervals,
@@ -447,12 +448,7 @@ _ENTRIES = (
         meaning="Interval scores at several coverages in one number, with the median where given.",
         formula="[½|y − m| + Σ (α_k/2) IS_k] / (K + ½)",
         source="Bracher et al. 2021",
-        forms=(
-            Form(
-                needs=("y", "median", "lowers", "uppers", "coverages"),
-                function=weighted_interval_score,
-            ),
-        ),
+        forms=(row_mean(weighted_interval_score, "y", "median", "lowers", "uppers", "coverages"),),
         standard_normal=math.nan,
         key_number=13,
         compares=2,
@@ -465,7 +461,7 @@ _ENTRIES = (
         meaning="Average quantile loss over the given levels.",
         formula="mean over levels τ of (y − q)τ if y ≥ q else (q − y)(1 − τ)",
         source="Koenker and Bassett 1978",
-        forms=(Form(needs=("y", "quantiles", "levels"), function=mean_pinball),),
+        forms=(row_mean(mean_pinball, "y", "quantiles", "levels"),),
         standard_normal=math.nan,
         key_number=12,
         compares=4,
@@ -490,7 +486,7 @@ _ENTRIES = (
         source="Good 1952",
         direction=Direction.LOWER,
         units="nats",
-        forms=(Form(needs=("log_density",), function=_negative),),
+        forms=(row_mean(_negative, "log_density"),),
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
         key_number=14,
@@ -510,8 +506,8 @@ _ENTRIES = (
         formula="mean 1{f(y) = 0}",
         direction=Direction.LOWER,
         forms=(
-            Form(needs=("log_density",), function=np.isneginf, reduce="share"),
-            Form(needs=("out_of_bounds",), function=np.asarray, reduce="share"),
+            row_mean(np.isneginf, "log_density", reduce="share"),
+            row_mean(np.asarray, "out_of_bounds", reduce="share"),
         ),
         standard_normal=0.0,
         target=0.0,

@@ -9,7 +9,7 @@ in closed form, so the order of a file cannot matter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -469,29 +469,24 @@ def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     accepted = view.get("acceptance")
     curve = accepted.curve(oracle=view.get("oracle"))
     told = curve.prediction_rate * accepted.n > evalset.fewest - 0.5
-    x_label, y_label = "Prediction rate", "Mean |error| of accepted rows"
-    return [
-        Curve(
-            name="risk_coverage",
-            x=curve.prediction_rate[told],
-            y=curve.risk[told],
-            lower=(curve.risk - 1.96 * curve.standard_error)[told],
-            upper=(curve.risk + 1.96 * curve.standard_error)[told],
-            reference=np.full(int(told.sum()), curve.random),
-            band="95 % interval at each rate",
-            model=evalset.model,
-            x_label=x_label,
-            y_label=y_label,
-        ),
-        Curve(
-            name="risk_coverage_oracle",
-            x=curve.prediction_rate[told],
-            y=curve.oracle[told],
-            model=evalset.model,
-            x_label=x_label,
-            y_label=y_label,
-        ),
-    ]
+    oracle = Curve(
+        name="risk_coverage_oracle",
+        x=curve.prediction_rate[told],
+        y=curve.oracle[told],
+        model=evalset.model,
+        x_label="Prediction rate",
+        y_label="Mean |error| of accepted rows",
+    )
+    risk = replace(
+        oracle,
+        name="risk_coverage",
+        y=curve.risk[told],
+        lower=(curve.risk - 1.96 * curve.standard_error)[told],
+        upper=(curve.risk + 1.96 * curve.standard_error)[told],
+        reference=np.full(int(told.sum()), curve.random),
+        band="95 % interval at each rate",
+    )
+    return [risk, oracle]
 
 
 _ENTRIES = (

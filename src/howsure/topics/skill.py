@@ -30,7 +30,7 @@ from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import fixed
 from howsure.core.records import Direction, Record
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
-from howsure.engine.metric import Array, Form, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Form, Metric, Question, Topic, estimated, statistic
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.crps import crps_quantiles, trapezoid
@@ -475,7 +475,7 @@ _ENTRIES = (
         formula="1 − mean CRPS / mean of Δ_g / 2, Δ_g the mean of |y_i − y_j| within group g",
         source="as crps_skill",
         standard_normal=math.nan,
-        forms=(statistic(itself, "skill_within_groups", weighted=False),),
+        forms=(estimated("skill_within_groups"),),
         beware=f"{_CLIMATOLOGY} In small groups few rows tell it.",
     ),
     _entry(

@@ -24,7 +24,15 @@ from howsure.core.formats import level
 from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction
 from howsure.core.weights import check_multiplicities
-from howsure.engine.metric import POSITIVE, Array, Laws, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import (
+    POSITIVE,
+    Array,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+)
 from howsure.predictions import Distribution, Prediction, Samples
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
@@ -542,7 +550,7 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
                 "extremes are more frequent than stated."
             ),
             formula=f"Σ 1{{y {sign} t}} / Σ {stated}",
-            forms=(statistic(itself, f"tail_occurrence_{side}", weighted=False),),
+            forms=(estimated(f"tail_occurrence_{side}"),),
             laws=Laws(reflection=f"tail_occurrence_{other}"),
             standard_normal=1.0,
             target=1.0,
@@ -558,7 +566,7 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
                 "0 where extremes are farther out than stated."
             ),
             formula=f"½ − mean of {stated.replace('t)', 'y)')} / {stated}, rows with y {sign} t",
-            forms=(statistic(itself, f"tail_severity_{side}", weighted=False),),
+            forms=(estimated(f"tail_severity_{side}"),),
             laws=Laws(reflection=f"tail_severity_{other}"),
             standard_normal=0.0,
             target=0.0,
@@ -575,7 +583,7 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
             ),
             formula=f"max_u |Σ 1{{y {sign} t, PIT ≤ u}} / Σ {stated} − u|, PIT given y {sign} t",
             direction=Direction.LOWER,
-            forms=(statistic(itself, f"tail_miscalibration_{side}", weighted=False),),
+            forms=(estimated(f"tail_miscalibration_{side}"),),
             laws=Laws(reflection=f"tail_miscalibration_{other}"),
             standard_normal=0.0,
             target=0.0,

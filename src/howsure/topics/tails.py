@@ -27,7 +27,7 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
-from howsure.engine.metric import Array, Laws, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Laws, Metric, Question, Topic, estimated
 from howsure.predictions import Distribution, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.topics.crps import (
@@ -513,7 +513,7 @@ def _of_side(side: Side) -> Metric:
         formula=f"1 − S/S_y, S the mean of {integral} (F(z) − 1{{y ≤ z}})² dz, S_y that of all y",
         source="Gneiting and Ranjan 2011; Allen, Ginsbourger and Ziegel 2023",
         direction=Direction.HIGHER,
-        forms=(statistic(itself, f"twcrps_{side}", weighted=False),),
+        forms=(estimated(f"twcrps_{side}"),),
         laws=Laws(reflection=f"twcrps_skill_{other}"),
         standard_normal=0.0,
         bounds=(-math.inf, 1.0),
