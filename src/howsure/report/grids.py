@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from typing import Final
@@ -169,9 +169,7 @@ def table_grids(tables: Iterable[Table]) -> list[Grid]:
     return [grid for grid in made if grid is not None]
 
 
-def table_grid(
-    table: Table, glossary: Sequence[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
-) -> Grid:
+def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
     """A table of a report."""
     layout, order = layout_of_table(table.name), np.arange(len(table))
     if layout.ranks is not None:
@@ -186,7 +184,6 @@ def table_grid(
             f"The {which} {len(order)} of {len(table):,} rows. The JSON form of this report "
             "holds all."
         )
-    entries = {entry.name: entry for entry in glossary}
     columns, cells = [], []
     for name, column in table.columns.items():
         if name in UNSHOWN:
@@ -197,7 +194,7 @@ def table_grid(
         if name.endswith("p_value"):
             texts = [formats.p_value(value) for value in values]
         if name == "metric":
-            texts = [_title(text, entries) for text in texts]
+            texts = [_title(text, {}) for text in texts]
         if table.name == OVERVIEW:
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
@@ -255,30 +252,30 @@ def _remarks(cell: Cell, *, whole: bool) -> list[str]:
 
 def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     """Coverage in groups, a column each model; the group worst in any model first."""
-    held: dict[tuple[str, str, float], dict[str, int]] = {}
-    for place, table in enumerate(tables):
+    rows_of: dict[tuple[str, str, float], dict[int, int]] = {}
+    for model, table in enumerate(tables):
         names = ("grouping", "group", "nominal")
-        for row, key in enumerate(zip(*(table.columns[name] for name in names), strict=True)):
-            at = float(key[2])
-            found = (str(key[0]), str(key[1]), -1.0 if math.isnan(at) else at)
-            held.setdefault(found, {})[str(place)] = row
-    worst = {
-        key: min(float(tables[int(place)].columns["upper"][row]) for place, row in rows.items())
-        for key, rows in held.items()
-    }
-    shown = sorted(held, key=lambda key: worst[key])[:limit]
-    several = len({key[2] for key in held}) > 1
+        groups = zip(*(table.columns[name].tolist() for name in names), strict=True)
+        for row, (grouping, group, nominal) in enumerate(groups):
+            key = (str(grouping), str(group), -1.0 if math.isnan(nominal) else nominal)
+            rows_of.setdefault(key, {})[model] = row
+
+    def upper(key: tuple[str, str, float]) -> float:
+        return min(float(tables[m].columns["upper"][row]) for m, row in rows_of[key].items())
+
+    shown = sorted(rows_of, key=upper)[:limit]
+    several = len({nominal for *_, nominal in rows_of}) > 1
     rows = []
     for key in shown:
-        first, row = next(iter(held[key].items()))
+        first, row = next(iter(rows_of[key].items()))
         cells = [Cell(text=key[1])]
         cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
-        cells += [number_cell(float(tables[int(first)].columns["n"][row]), digits=7)]
-        for place, table in enumerate(tables):
-            own = held[key].get(str(place))
+        cells += [number_cell(float(tables[first].columns["n"][row]), digits=7)]
+        for model, table in enumerate(tables):
+            own = rows_of[key].get(model)
             cells.append(Cell(text="") if own is None else _covered(table, own))
         rows.append(tuple(cells))
-    notes = [f"The worst {len(shown)} of {len(held):,}."] if len(shown) < len(held) else []
+    notes = [f"The worst {len(shown)} of {len(rows_of):,}."] if len(shown) < len(rows_of) else []
     columns = (
         Column(title="Group"),
         *([Column(title="Nominal", numeric=True)] if several else []),
@@ -363,31 +360,31 @@ def _record_grid(
     models = list(dict.fromkeys(record.model for record in records))
     if len(models) > 1:
         return _models_grid(title, parts, entries, models, groups, notes)
-    shown = _Shown(
-        group=groups,
-        perfect=any(_perfect(record) != Cell(text="") for record in records),
-        units=any(record.units != "1" for record in records),
-    )
     confidence = {record.confidence for record in records if not math.isnan(record.lower)}
     level = (
         f"{formats.level(next(iter(confidence)))} interval" if len(confidence) == 1 else "Interval"
     )
-    columns = [
-        Column(title="Measure"),
-        *([Column(title="Group")] if shown.group else []),
-        Column(title="Value", numeric=True),
-        Column(title=level, numeric=True),
-        *([Column(title="Perfect model", numeric=True)] if shown.perfect else []),
-        Column(title="n", numeric=True),
-        Column(title="Better"),
-        *([Column(title="Units")] if shown.units else []),
+    numeric = partial(Column, numeric=True)
+    columns: list[tuple[Column, Callable[[Record], Cell]]] = [
+        (Column(title="Measure"), partial(_measure, entries=entries, group=not groups)),
+        *([(Column(title="Group"), _group)] if groups else []),
+        (numeric(title="Value"), _value),
+        (numeric(title=level), _interval),
     ]
+    if any(_perfect(record) != Cell(text="") for record in records):
+        columns.append((numeric(title="Perfect model"), _perfect))
+    columns += [(numeric(title="n"), _rows), (Column(title="Better"), _better)]
+    if any(record.units != "1" for record in records):
+        columns.append((Column(title="Units"), _units))
     grid_parts = tuple(
-        GridRows(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
+        GridRows(
+            title=heading,
+            rows=tuple(tuple(make(record) for _, make in columns) for record in part),
+        )
         for heading, part in parts.items()
     )
-    grid = Grid(title=title, columns=tuple(columns), parts=grid_parts, notes=tuple(notes))
-    return footnoted(grid)
+    titles = tuple(column for column, _ in columns)
+    return footnoted(Grid(title=title, columns=titles, parts=grid_parts, notes=tuple(notes)))
 
 
 def _models_grid(
@@ -423,28 +420,21 @@ def _models_grid(
     return footnoted(Grid(title=title, columns=columns, parts=tuple(made), notes=tuple(notes)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """Which of the columns that may be empty a grid of records shows."""
-
-    group: bool
-    perfect: bool
-    units: bool
+def _group(record: Record) -> Cell:
+    return Cell(text=record.group)
 
 
-def _record_row(
-    record: Record, entries: dict[str, GlossaryEntry], shown: _Shown
-) -> tuple[Cell, ...]:
-    return (
-        _measure(record, entries, group=not shown.group),
-        *([Cell(text=record.group)] if shown.group else []),
-        _value(record),
-        Cell(text=formats.interval(record.lower, record.upper), key=sort_key(record.lower)),
-        *([_perfect(record)] if shown.perfect else []),
-        number_cell(record.n, digits=7),
-        _better(record),
-        *([Cell(text="" if record.units == "1" else record.units)] if shown.units else []),
-    )
+def _interval(record: Record) -> Cell:
+    ends = formats.interval(record.lower, record.upper)
+    return Cell(text=ends, key=sort_key(record.lower))
+
+
+def _rows(record: Record) -> Cell:
+    return number_cell(record.n, digits=7)
+
+
+def _units(record: Record) -> Cell:
+    return Cell(text="" if record.units == "1" else record.units)
 
 
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:

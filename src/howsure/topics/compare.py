@@ -121,10 +121,11 @@ def compare(
     check_same_rows(sets)
     pairs, about = _pairs(sets, order)
     by_pair: dict[Pair, list[dict[str, Any]]] = {pair: [] for pair in pairs}
+    scored = _Scored(evaluations, confidence, seed)
     for key in dict.fromkeys(key for found in evaluations for key in found.scores):
-        for pair, row in _as_they_are(evaluations, key, pairs, confidence, seed):
+        for pair, row in scored.as_they_are(key, pairs):
             by_pair[pair].append(row)
-    for pair, row in _in_common(evaluations, by_pair, confidence, seed):
+    for pair, row in scored.in_common(by_pair):
         by_pair[pair].append(row)
     for topic in every_topic():
         if topic.compared is not None:
@@ -197,56 +198,87 @@ _TOLD = frozenset({Question.SCORE, Question.POINT})
 """Questions whose measures say so where they cannot be compared."""
 
 
-def _as_they_are(
-    evaluations: Sequence[Evaluation],
-    key: Key,
-    pairs: Sequence[Pair],
-    confidence: float,
-    seed: int,
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """One measure's differences, of every pair of models for which it means the same."""
-    name, score = key.metric, SharedScore(key.metric, key.at)
-    known = {model: row_scores(each, name, key.at) for model, each in enumerate(evaluations)}
-    scores = {place: held for place, held in known.items() if held is not None}
-    means = {model: meaning(evaluations[model], name, key.at) for model in scores}
-    asked = []
-    for a, b in pairs:
-        if a not in scores or b not in scores:
-            continue
-        if means[a] != means[b]:
-            if catalogue()[name].question in _TOLD:
-                names = [evaluations[place].evalset.model for place in (a, b)]
-                told = f"not compared: {means[a] or 'as stated'} of {names[0]}"
-                told += f", {means[b] or 'as stated'} of {names[1]}"
-                yield (a, b), _unknown(score, told) | {"unlike": True}
-            continue
-        asked.append((a, b))
-    yield from _paired(evaluations, score, scores, asked, confidence, seed)
+Rows = Iterator[tuple[Pair, dict[str, Any]]]
+"""Rows of the table of differences, each with its pair of models."""
 
 
-def _in_common(
-    evaluations: Sequence[Evaluation],
-    known: Mapping[Pair, Sequence[Mapping[str, Any]]],
-    confidence: float,
-    seed: int,
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """The finest score of two models that are not compared by it as they are."""
-    found: dict[SharedScore, dict[int, FloatArray]] = {}
-    asked: dict[SharedScore, list[Pair]] = {}
-    for pair, rows in known.items():
-        if not any(row.get("unlike") for row in rows):
-            continue
-        shared: Shared | None = shared_by_all([evaluations[place] for place in pair])
-        if shared is None:
-            continue
-        done = {row["metric"] for row in rows if not math.isnan(row["difference"])}
-        if shared.score.metric in done:
-            continue
-        scores = found.setdefault(shared.score, {})
-        scores.update({pair[place]: rows for place, rows in shared.rows.items()})
-        asked.setdefault(shared.score, []).append(pair)
-    for score, pairs in asked.items():
-        yield from _paired(evaluations, score, found[score], pairs, confidence, seed)
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """Models with the scores of their rows."""
+
+    evaluations: Sequence[Evaluation]
+    confidence: float
+    seed: int
+
+    def as_they_are(self, key: Key, pairs: Sequence[Pair]) -> Rows:
+        """One measure's differences, of every pair of models for which it means the same."""
+        name, score, models = key.metric, SharedScore(key.metric, key.at), self.evaluations
+        rows = {place: row_scores(model, name, key.at) for place, model in enumerate(models)}
+        scores = {place: values for place, values in rows.items() if values is not None}
+        means = {place: meaning(models[place], name, key.at) for place in scores}
+        asked = []
+        for a, b in pairs:
+            if a not in scores or b not in scores:
+                continue
+            if means[a] == means[b]:
+                asked.append((a, b))
+            elif catalogue()[name].question in _TOLD:
+                sides = (f"{means[k] or 'as stated'} of {models[k].evalset.model}" for k in (a, b))
+                note = f"not compared: {', '.join(sides)}"
+                yield (a, b), _unknown(score, note) | {"unlike": True}
+        yield from self.paired(score, scores, asked)
+
+    def in_common(self, compared: Mapping[Pair, Sequence[Mapping[str, Any]]]) -> Rows:
+        """The finest score of two models that are not compared by it as they are."""
+        scores: dict[SharedScore, dict[int, FloatArray]] = {}
+        asked: dict[SharedScore, list[Pair]] = {}
+        for pair, rows in compared.items():
+            if not any(row.get("unlike") for row in rows):
+                continue
+            shared: Shared | None = shared_by_all([self.evaluations[place] for place in pair])
+            if shared is None:
+                continue
+            done = {row["metric"] for row in rows if not math.isnan(row["difference"])}
+            if shared.score.metric in done:
+                continue
+            by_model = {pair[place]: values for place, values in shared.rows.items()}
+            scores.setdefault(shared.score, {}).update(by_model)
+            asked.setdefault(shared.score, []).append(pair)
+        for score, pairs in asked.items():
+            yield from self.paired(score, scores[score], pairs)
+
+    def paired(
+        self, score: SharedScore, scores: Mapping[int, FloatArray], pairs: Sequence[Pair]
+    ) -> Rows:
+        """One score's differences, of every pair."""
+        usable = {place: rows for place, rows in scores.items() if np.isfinite(rows).all()}
+        asked = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
+        for pair in pairs:
+            if pair not in asked:
+                yield pair, _unknown(score, "some rows score infinity")
+        if not asked:
+            return
+        columns = _Columns.of(self.evaluations, usable, score.metric, self.seed)
+        tests = columns.tests(asked)
+        gaps = columns.differences(asked, self.confidence)
+        for pair, tested, (difference, lower, upper) in zip(asked, tests, gaps, strict=True):
+            value_a, value_b = map(columns.mean, pair)
+            notes = (score.how, columns.note(pair), tested.note)
+            yield (
+                pair,
+                {
+                    "metric": score.metric,
+                    "coverage": score.coverage,
+                    "how": score.how,
+                    "value_a": value_a,
+                    "value_b": value_b,
+                    "difference": difference,
+                    "lower": lower,
+                    "upper": upper,
+                    "p_value": tested.p_value,
+                    "note": "; ".join(filter(None, notes)),
+                },
+            )
 
 
 def _unknown(score: SharedScore, note: str) -> dict[str, Any]:
@@ -254,43 +286,6 @@ def _unknown(score: SharedScore, note: str) -> dict[str, Any]:
     numbers = ("value_a", "value_b", "difference", "lower", "upper", "p_value")
     row: dict[str, Any] = dict.fromkeys(numbers, math.nan)
     return row | {"metric": score.metric, "coverage": score.coverage, "note": note}
-
-
-def _paired(
-    evaluations: Sequence[Evaluation],
-    score: SharedScore,
-    scores: Mapping[int, FloatArray],
-    pairs: Sequence[Pair],
-    confidence: float,
-    seed: int,
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """One score's differences, of every pair."""
-    usable = {place: held for place, held in scores.items() if np.isfinite(held).all()}
-    asked = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
-    for pair in pairs:
-        if pair not in asked:
-            yield pair, _unknown(score, "some rows score infinity")
-    if not asked:
-        return
-    columns = _Columns.of(evaluations, usable, score.metric, seed)
-    tests = columns.tests(asked)
-    gaps = columns.differences(asked, confidence)
-    for pair, tested, (difference, lower, upper) in zip(asked, tests, gaps, strict=True):
-        value_a, value_b = (columns.mean(place) for place in pair)
-        notes = (score.how, columns.note(pair), tested.note)
-        row = {
-            "metric": score.metric,
-            "coverage": score.coverage,
-            "how": score.how,
-            "value_a": value_a,
-            "value_b": value_b,
-            "difference": difference,
-            "lower": lower,
-            "upper": upper,
-            "p_value": tested.p_value,
-            "note": "; ".join(note for note in notes if note),
-        }
-        yield pair, row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
