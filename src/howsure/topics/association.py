@@ -59,13 +59,8 @@ class WidthBins:
     # dropped.
     codes: IntArray
     mass: FloatArray  # shape (b,): sum of the weights in the bin
-    # shape (b,): range of the widths in the bin
-    least_width: FloatArray
-    greatest_width: FloatArray
     mean_width: FloatArray  # shape (b,): mean width
     mean_error: FloatArray  # shape (b,): mean size of the error
-    # shape (b,): standard error of `mean_error` for independent rows; NaN for a single row
-    standard_error: FloatArray
 
     __repr__ = brief_repr
 
@@ -244,17 +239,12 @@ def width_bins(
     total = np.bincount(codes, weights=mass).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean_error = np.bincount(codes, weights=mass * e) / total
-        spread = np.bincount(codes, weights=mass * np.square(e - mean_error[codes]))
-        standard = np.where(total > 1, np.sqrt(spread / (total * (total - 1))), np.nan)
-    held = levels.tied > 0
-    level_width = np.empty(len(held))
+    filled = levels.tied > 0
+    level_width = np.empty(len(filled))
     level_width[levels.codes] = w
-    level_width, level_code, tied = level_width[held], level_code[held], levels.tied[held]
-    first = np.searchsorted(level_code, np.arange(len(total)))
-    last = np.searchsorted(level_code, np.arange(len(total)), side="right") - 1
-    mean_width = np.bincount(level_code, weights=tied * level_width) / total
-    least, greatest = level_width[first], level_width[last]
-    return WidthBins(codes, total, least, greatest, mean_width, mean_error, standard)
+    widths = levels.tied[filled] * level_width[filled]
+    mean_width = np.bincount(level_code[filled], weights=widths) / total
+    return WidthBins(codes, total, mean_width, mean_error)
 
 
 def binned_r2(

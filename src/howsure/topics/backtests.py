@@ -8,7 +8,7 @@ ratios are off where misses are few, so p-values are exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -367,6 +367,17 @@ _entry = partial(
 _NO_SIZE = "A p-value is no size: read it beside the share of misses."
 
 
+def _at_level(function: Callable[..., Estimate], end: End, misses: str, **more: bool) -> Form:
+    """The form of a test of misses beyond an end, at the level that is stated of it."""
+    return Form(
+        needs=(f"{misses}_{end}",),
+        keywords={"level": f"level_{end}"},
+        function=function,
+        reduce="statistic",
+        **more,
+    )
+
+
 def _of_end(end: End) -> tuple[Metric, ...]:
     other: End = "above" if end == "below" else "below"
     quantile = "lower" if end == "below" else "upper"
@@ -381,14 +392,7 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             ),
             formula="2 [x log(π/p) + (n − x) log((1 − π)/(1 − p))], π = x/n, with an exact p-value",
             source="Kupiec 1995",
-            forms=(
-                Form(
-                    needs=(f"missed_{end}",),
-                    keywords={"level": f"level_{end}"},
-                    function=kupiec_test,
-                    reduce="statistic",
-                ),
-            ),
+            forms=(_at_level(kupiec_test, end, "missed"),),
             laws=Laws(reflection=f"kupiec_{other}"),
             beware=(
                 f"{_NO_SIZE} It takes rows as independent, and intervals as central: half of what "
@@ -420,15 +424,7 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             ),
             formula="LR of Kupiec's test + LR of Christoffersen's test of independence",
             source="Christoffersen 1998",
-            forms=(
-                Form(
-                    needs=(f"missed_in_time_{end}",),
-                    keywords={"level": f"level_{end}"},
-                    function=christoffersen_coverage_test,
-                    reduce="statistic",
-                    weighted=False,
-                ),
-            ),
+            forms=(_at_level(christoffersen_coverage_test, end, "missed_in_time", weighted=False),),
             merges="rows",
             laws=Laws(reflection=f"christoffersen_coverage_{other}"),
             beware=f"{_NO_SIZE} It does not say which of the two fails.",
