@@ -63,8 +63,8 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             Array("half_width", _half_width, per_coverage=True, predicted=True),
         ),
     )
-    topics = [topic if each is point.TOPIC else each for each in catalogue.TOPICS]
-    monkeypatch.setattr(catalogue, "TOPICS", tuple(topics))
+    topics = [topic if each is point.TOPIC else each for each in catalogue.own_topics()]
+    monkeypatch.setattr(catalogue, "own_topics", lambda: tuple(topics))
     kept = (catalogue.catalogue, catalogue.arrays, catalogue._spellings)
     for each in kept:
         each.cache_clear()

@@ -16,43 +16,46 @@ from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import PluginError, Registry, nearest
 from howsure.engine.metric import Array, Beside, Metric, Sums, Topic
 
-TOPICS: tuple[Topic, ...] = tuple(
-    import_module(f"howsure.topics.{name}").TOPIC
-    for name in (
-        "coverage",
-        "scores",
-        "crps",
-        "skill",
-        "baseline",
-        "decomposition.view",
-        "tails",
-        "tail_calibration",
-        "backtests",
-        "calibration.view",
-        "calibration.shape",
-        "dispersion",
-        "association",
-        "selective",
-        "characteristic.view",
-        "drift",
-        "lead_time",
-        "many_series",
-        "congruence.view",
-        "conditional.view",
-        "conditional.noise",
-        "adaptivity.view",
-        "point",
-    )
+_OWN = (
+    "coverage",
+    "scores",
+    "crps",
+    "skill",
+    "baseline",
+    "decomposition.view",
+    "tails",
+    "tail_calibration",
+    "backtests",
+    "calibration.view",
+    "calibration.shape",
+    "dispersion",
+    "association",
+    "selective",
+    "characteristic.view",
+    "drift",
+    "lead_time",
+    "many_series",
+    "congruence.view",
+    "conditional.view",
+    "conditional.noise",
+    "adaptivity.view",
+    "point",
 )
-"""howsure's own, in the order in which reports show their measures."""
+"""Modules of howsure's own topics, in the order in which reports show their measures."""
 
 BROUGHT = Registry("topic", "howsure.topics")
 """Topics of other packages, by entry points of the group ``howsure.topics``."""
 
 
+@cache
+def own_topics() -> tuple[Topic, ...]:
+    """howsure's own topics; they import what reads this catalogue, so they come when asked for."""
+    return tuple(import_module(f"howsure.topics.{name}").TOPIC for name in _OWN)
+
+
 def every_topic() -> tuple[Topic, ...]:
     """howsure's own topics, then those of other packages."""
-    return (*TOPICS, *brought())
+    return (*own_topics(), *brought())
 
 
 @cache
@@ -62,7 +65,7 @@ def brought() -> tuple[Topic, ...]:
     for name in BROUGHT.names():
         try:
             topic = BROUGHT.get(name)
-            _check_topic(name, topic, (*TOPICS, *found))
+            _check_topic(name, topic, (*own_topics(), *found))
         except (PluginError, InputError) as error:
             warnings.warn(f"{error}; it is left out", HowsureWarning, stacklevel=2)
             continue

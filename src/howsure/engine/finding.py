@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -19,11 +19,12 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number, percent
 from howsure.core.records import Record
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.catalogue import catalogue
+from howsure.engine.metric import MOST_LABELS
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, Intervals, LabelSets, Quantiles
 from howsure.stats.binomial import worst_part
-
-if TYPE_CHECKING:
-    from howsure.engine.autocorrelation import Dependence
 
 State = Literal["good", "caution", "bad", "negligible", "undecided"]
 
@@ -265,8 +266,6 @@ class Case:
 
     def array(self, name: str) -> FloatArray:
         """A named array of the rows, at the coverage."""
-        from howsure.engine.view import View  # whose arrays are made by topics
-
         return np.asarray(View(self.evalset).get(name, self.coverage), dtype=np.float64)
 
     @property
@@ -303,9 +302,6 @@ class Case:
 
 def _absence(name: str, grouped: bool) -> str:
     """Why there is no record of a measure."""
-    from howsure.engine.catalogue import catalogue  # which gathers findings
-    from howsure.engine.metric import MOST_LABELS
-
     if name not in catalogue():
         return f"no topic brings the measure {name}"
     beside = catalogue()[name].beside
@@ -460,8 +456,6 @@ class SharedScore:
     @property
     def title(self) -> str:
         """Its name within a sentence; what was kept may name a measure that is gone."""
-        from howsure.engine.catalogue import catalogue  # which gathers findings
-
         entry = catalogue().get(self.metric)
         title = self.metric if entry is None else entry.title.partition(" (")[0]
         return title if title.isupper() else title[:1].lower() + title[1:]

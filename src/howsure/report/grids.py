@@ -16,6 +16,7 @@ from howsure.core import formats
 from howsure.core.errors import attempt
 from howsure.core.records import Direction, Record, Table
 from howsure.core.text import headed
+from howsure.engine.catalogue import catalogue
 from howsure.figures.layouts import layout_of_table
 from howsure.report.document import (
     LEGEND,
@@ -316,8 +317,6 @@ def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
 
 
 def _title(metric: str, entries: dict[str, GlossaryEntry]) -> str:
-    from howsure.engine.catalogue import catalogue
-
     entry = entries.get(metric) or catalogue().get(metric)
     return entry.title if entry is not None and entry.title else headed(metric.replace("_", " "))
 

@@ -29,11 +29,11 @@ from howsure.engine.measure import (
     evaluate,
     find_form,
     noted,
+    record_of,
     supposed,
     tail_of,
 )
 from howsure.engine.metric import Metric
-from howsure.engine.recording import record_of
 from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw

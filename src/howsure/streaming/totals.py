@@ -6,6 +6,7 @@ moments about it, so that merging loses no digits.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -261,8 +262,6 @@ def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
         return row_hashes(labels)
     if labels.dtype.kind == "M":
         return row_hashes(labels.astype("datetime64[us]").astype(np.int64))
-    import hashlib
-
     digests = [hashlib.blake2b(str(label).encode(), digest_size=8).digest() for label in labels]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.layouts import Axis, Layout, Mark
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import check_multiplicities
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BINNED,
     SHARE,
@@ -33,16 +33,13 @@ from howsure.engine.metric import (
     Question,
     Topic,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     Intervals,
     Quantiles,
 )
 from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
 from howsure.stats.estimate import Estimate, NormNoise, noise_of_bins
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 DEFAULT_BINS = 10
 _ROUNDING = 1e-12

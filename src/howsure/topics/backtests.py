@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +32,10 @@ from howsure.engine.metric import (
     Topic,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 End = Literal["below", "above"]
 ENDS: tuple[End, ...] = ("below", "above")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,15 +24,13 @@ from howsure.core.records import Direction
 from howsure.core.registry import check_known
 from howsure.core.times import slots
 from howsure.engine.metric import Array, Metric, Question, Topic, estimated
+from howsure.engine.view import View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.base import wanted_levels
 from howsure.predictions.evalset import BaselineForecast
 from howsure.stats.estimate import Estimate, spread_of
 from howsure.topics.scores import BEYOND, interval_score, pinball, pinball_samples
 from howsure.topics.skill import MEASURE_OF, MIDPOINTS, TOLERANCE, skill_score
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 Naive = Literal["persistence", "seasonal"]
 CLIMATOLOGY: Final = "climatology"
@@ -318,8 +316,6 @@ def _before(leads: IntArray, season: int, count: int, unit: str) -> str:
 
 def _levels_of(evalset: EvalSet) -> FloatArray:
     """Levels at which a model states quantiles or ends of intervals."""
-    from howsure.engine.view import choose_coverages  # which reads the catalogue
-
     found: list[float] = []
     for belief in evalset.beliefs:
         if isinstance(belief, Quantiles):

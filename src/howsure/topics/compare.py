@@ -25,9 +25,8 @@ from howsure.core.weights import Weights
 from howsure.engine.autocorrelation import follows, in_time_order
 from howsure.engine.catalogue import catalogue, every_topic
 from howsure.engine.finding import SharedScore, Standing
-from howsure.engine.measure import Evaluation
+from howsure.engine.measure import Evaluation, record_of
 from howsure.engine.metric import Question
-from howsure.engine.recording import record_of
 from howsure.predictions import EvalSet, check_same_rows, content_order
 from howsure.predictions.evalset import lone, series_of
 from howsure.stats.binomial import holm

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from howsure.core.formats import level
 from howsure.core.layouts import UNIT, Axis, Layout, TableLayout
 from howsure.core.records import Curve, Direction, Notion, Table
 from howsure.core.weights import check_multiplicities
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
@@ -35,6 +36,7 @@ from howsure.engine.metric import (
     row_mean,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     Distribution,
     Intervals,
@@ -46,11 +48,6 @@ from howsure.stats.binomial import clopper_pearson, shift_shares
 from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic, weighted_mean
 from howsure.stats.moments import Joint
 from howsure.topics.coverage_findings import FINDINGS
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
-
 
 _NAVRATIL = "Navrátil et al. 2021, section 2.1"
 

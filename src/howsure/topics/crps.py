@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from howsure.engine.metric import (
     itself,
     row_mean,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     CountFamily,
     CountLaw,
@@ -44,9 +45,6 @@ from howsure.predictions import (
 from howsure.topics.crps_closed import crps_between, crps_closed, crps_support
 from howsure.topics.crps_numeric import crps_lattice, crps_numeric
 from howsure.topics.scores import overflow_as_inf, weighted_pinball
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 WIDE_COUNTS = 4096  # counts in a law up to which they are summed one by one
 COUNT_CELLS = 1 << 18  # entries of a table of counts

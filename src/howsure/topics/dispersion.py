@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +34,9 @@ from howsure.engine.metric import (
     row_mean,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
 from howsure.stats.moments import Joint
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 
 def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:

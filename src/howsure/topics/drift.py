@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from howsure.engine.finding import (
     known_drift,
     points,
 )
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     SHARE,
     Array,
@@ -40,14 +41,11 @@ from howsure.engine.metric import (
     estimated,
     stated,
 )
+from howsure.engine.view import View
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.calibration.components import MOVED, scale_of, shift_of
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 WINDOWS = 60
 FEWEST_CLUSTERS = MOST_UNITS + 1

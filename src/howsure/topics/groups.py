@@ -29,9 +29,8 @@ from howsure.core.rng import child
 from howsure.core.times import Chronology
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import LEVEL, Parts
-from howsure.engine.measure import Evaluation, evaluate, unknown
+from howsure.engine.measure import Evaluation, evaluate, of_its_rows, record_of, unknown
 from howsure.engine.metric import MOST_LABELS, Metric
-from howsure.engine.recording import of_its_rows, record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
 from howsure.stats.estimate import Estimate, Spread, like_rows, share_ends, skewed_ends, spread_of

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from howsure.core.formats import listed, percent
 from howsure.core.layouts import Axis, Layout
 from howsure.core.records import Curve, Direction, Key, Notion, Record, Table
 from howsure.core.times import Chronology
+from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import (
     FROM_ALL,
     MARGIN,
@@ -35,6 +36,7 @@ from howsure.engine.finding import (
     points,
 )
 from howsure.engine.finding import apart as apart_of
+from howsure.engine.measure import Evaluation, apply_form, find_measure
 from howsure.engine.metric import (
     SHARE,
     Array,
@@ -43,14 +45,11 @@ from howsure.engine.metric import (
     Topic,
     estimated,
 )
+from howsure.engine.view import View
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
 from howsure.stats.simultaneous import joint_level
 from howsure.topics.decomposition.parts import skill_of_groups
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
-    from howsure.topics.groups import Grouping
+from howsure.topics.groups import GroupComparison, Grouping, group_means, rows_in_groups
 
 MOST_CELLS = 12
 """The most cells that lead times are put into."""
@@ -78,8 +77,6 @@ class Leads:
     @property
     def grouping(self) -> Grouping:
         """The cells as groups."""
-        from howsure.topics.groups import Grouping  # which reads the catalogue
-
         return Grouping("lead time", self.cells[self.place], self.labels)
 
 
@@ -147,9 +144,6 @@ def _differ(view: View, coverage: float) -> Estimate:
 
 def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
     """Do groups differ?"""
-    from howsure.engine.measure import Evaluation
-    from howsure.topics.groups import GroupComparison  # which reads the catalogue
-
     scores = {Key.of("empirical_coverage", coverage): view.get("covered", coverage)}
     evaluation = Evaluation(view.evalset, view, (coverage,), (), scores)
     compared = GroupComparison(evaluation, (grouping,), coverage, view.confidence, view.seed)
@@ -158,8 +152,6 @@ def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
 
 def _drop(view: View, coverage: float) -> Estimate:
     """Coverage less its claim at the shortest third of horizons, less that at the longest."""
-    from howsure.topics.groups import Grouping  # which reads the catalogue
-
     leads: Leads = view.get("leads")
     hits, claim = _hits(leads, coverage)
     count = max(int(len(leads.horizons) / _ENDS), 1)
@@ -255,8 +247,6 @@ def _widths(leads: Leads, coverage: float) -> Profile:
 
 
 def _scores(leads: Leads, coverage: float) -> Profile:
-    from howsure.engine.measure import apply_form, find_measure  # which reads the catalogue
-
     name, form = find_measure(leads.view, _SCORES, coverage)
     rows = np.asarray(apply_form(leads.view, form, coverage), dtype=np.float64)
     if not np.isfinite(rows).all():
@@ -266,9 +256,6 @@ def _scores(leads: Leads, coverage: float) -> Profile:
 
 def _means(leads: Leads, name: str, rows: FloatArray) -> Profile:
     """Means of row scores, with simultaneous intervals."""
-    from howsure.engine.catalogue import catalogue  # which gathers this topic
-    from howsure.topics.groups import group_means
-
     grouping, evalset = leads.grouping, leads.view.evalset
     means = group_means(evalset, grouping, rows, catalogue()[name])
     level = _level(leads, rows - means.value[grouping.codes])
@@ -323,8 +310,6 @@ _SHOWN = {
 
 def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Coverage, score, width and skill by lead time, each with its simultaneous band."""
-    from howsure.engine.catalogue import catalogue  # which gathers this topic
-
     view, coverage = evaluation.view, evaluation.coverages[-1]
     leads: Leads = view.get("leads")
     return [
@@ -347,8 +332,6 @@ def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 def _tables(evaluation: Evaluation) -> list[Table]:
     """The same as numbers."""
-    from howsure.topics.groups import rows_in_groups  # which reads the catalogue
-
     view, coverage = evaluation.view, evaluation.coverages[-1]
     leads: Leads = view.get("leads")
     columns: dict[str, Any] = {

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from howsure.core.labels import Categories
 from howsure.core.layouts import TableLayout
 from howsure.core.records import Direction, Table
 from howsure.core.rng import child
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     POSITIVE,
     Array,
@@ -32,15 +32,13 @@ from howsure.engine.metric import (
     Topic,
     estimated,
 )
+from howsure.engine.view import View
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of
 from howsure.topics.crps import crps_quantiles, trapezoid
 from howsure.topics.scores import interval_score, pinball
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
+from howsure.topics.shared import shared_by_all
 
 TABLES = {"relative_skill": TableLayout(title="Relative skill over series")}
 """How the table of models over series is shown, which is no section's own."""
@@ -366,8 +364,6 @@ def standing_over_series(
     It is scaled to the model that is the baseline, if one is. None where rows are of no series, or
     models have no score in common.
     """
-    from howsure.topics.shared import shared_by_all  # which reads the catalogue
-
     series = evaluations[0].evalset.series
     shared = shared_by_all(evaluations)
     if series is None or len(series.labels) < 2 or shared is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +26,9 @@ from howsure.engine.metric import (
     row_mean,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 
 def error(y: npt.ArrayLike, point: npt.ArrayLike) -> FloatArray:

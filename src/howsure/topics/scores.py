@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,13 +41,11 @@ from howsure.engine.metric import (
     Topic,
     row_mean,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     Intervals,
     Quantiles,
 )
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 
 def interval_score(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.layouts import UNIT, Axis, Companion, Layout
 from howsure.core.records import Curve, Direction, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
@@ -32,13 +32,10 @@ from howsure.engine.metric import (
     Topic,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.dominance import Ranked, rank_values
 from howsure.stats.estimate import Estimate
 from howsure.topics.association import ORDER_ALONE
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0

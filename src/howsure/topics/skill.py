@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,14 +29,21 @@ from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import fixed
 from howsure.core.records import Direction, Record
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
-from howsure.engine.metric import Array, Form, Metric, Question, Topic, estimated, statistic
+from howsure.engine.metric import (
+    MOST_LABELS,
+    Array,
+    Form,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+    statistic,
+)
+from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.crps import crps_quantiles, trapezoid
 from howsure.topics.scores import interval_score, pinball
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 MIDPOINTS = (np.arange(9) + 0.5) / 9
 """Levels at which distributions and samples are compared with strange rows."""
@@ -377,8 +383,6 @@ def _error_of_sum(errors: FloatArray, levels: FloatArray) -> float:
 
 def _within_groups(view: View, _: float) -> Estimate:
     """Against the distribution of y in the row's own group, of the column that tells most of y."""
-    from howsure.engine.metric import MOST_LABELS  # which reads the catalogue
-
     evalset = view.evalset
     columns = [
         (name, column.codes)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from howsure.core.formats import level
 from howsure.core.layouts import UNIT, Axis, Layout
 from howsure.core.records import Curve, Direction
 from howsure.core.weights import check_multiplicities
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     POSITIVE,
     Array,
@@ -33,6 +34,7 @@ from howsure.engine.metric import (
     Topic,
     estimated,
 )
+from howsure.engine.view import View
 from howsure.predictions import Distribution, Prediction, Samples
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
@@ -44,10 +46,6 @@ from howsure.topics.tails import (
     tail_start,
     threshold_told,
 )
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 _Z = float(special.ndtri(0.975))
 _HALF = (1.0 - INSIDE) / 2.0  # of a tail

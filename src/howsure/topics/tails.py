@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from howsure.core.arrays import (
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.engine.metric import Array, Laws, Metric, Question, Topic, estimated
+from howsure.engine.view import View
 from howsure.predictions import Distribution, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.topics.crps import (
@@ -40,9 +41,6 @@ from howsure.topics.crps import (
 from howsure.topics.crps_closed import crps_normal
 from howsure.topics.scores import weighted_pinball
 from howsure.topics.skill import crps_skill, skill_at_levels
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, ...] = get_args(Side)

@@ -24,6 +24,7 @@ from howsure.core.progress import part_of, report_progress
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.rng import child, row_keys
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
+from howsure.engine.measure import record_of
 from howsure.engine.metric import (
     POSITIVE,
     Array,
@@ -33,7 +34,6 @@ from howsure.engine.metric import (
     Topic,
     itself,
 )
-from howsure.engine.recording import record_of
 from howsure.predictions import EvalSet, Prediction, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Z_95, Estimate
