@@ -61,16 +61,16 @@ def every_topic() -> tuple[Topic, ...]:
 @cache
 def brought() -> tuple[Topic, ...]:
     """Topics of other packages; one that cannot be read, or takes a name, is left out and told."""
-    found: list[Topic] = []
+    topics_brought: list[Topic] = []
     for name in BROUGHT.names():
         try:
             topic = BROUGHT.get(name)
-            _check_topic(name, topic, (*own_topics(), *found))
+            _check_topic(name, topic, (*own_topics(), *topics_brought))
         except (PluginError, InputError) as error:
             warnings.warn(f"{error}; it is left out", HowsureWarning, stacklevel=2)
             continue
-        found.append(topic)
-    return tuple(found)
+        topics_brought.append(topic)
+    return tuple(topics_brought)
 
 
 def _check_topic(name: str, topic: object, before: Iterable[Topic]) -> None:
@@ -122,12 +122,12 @@ def metric_named(name: object, argument: str = "metric") -> Metric:
     howsure.core.errors.InputError: metric must be a measure that howsure metrics lists,
     got 'miscalibrated area'; did you mean miscalibration_area?
     """
-    known = _spellings()
+    spellings = _spellings()
     wanted = _plain(str(name))
-    if wanted in known:
-        return catalogue()[known[wanted]]
-    near = nearest(wanted, known, cutoff=0.7)
-    names = tuple(dict.fromkeys(known[spelling] for spelling in near))
+    if wanted in spellings:
+        return catalogue()[spellings[wanted]]
+    near = nearest(wanted, spellings, cutoff=0.7)
+    names = tuple(dict.fromkeys(spellings[spelling] for spelling in near))
     hint = f"; did you mean {' or '.join(names)}?" if names else ""
     raise InputError(f"{argument} must be a measure that howsure metrics lists, got {name!r}{hint}")
 
@@ -148,11 +148,11 @@ def asked_for(names: Iterable[str], argument: str) -> tuple[str, ...]:
 @cache
 def _spellings() -> Mapping[str, str]:
     """Names of measures by every spelling, in plain letters; a name goes before a synonym."""
-    found = {_plain(name): name for name in catalogue()}
+    names = {_plain(name): name for name in catalogue()}
     for name, entry in catalogue().items():
         for spelling in entry.spellings:
-            found.setdefault(_plain(spelling), name)
-    return MappingProxyType(found)
+            names.setdefault(_plain(spelling), name)
+    return MappingProxyType(names)
 
 
 def _plain(text: str) -> str:
@@ -177,7 +177,7 @@ def sorting_arrays() -> frozenset[str]:
 def from_sums() -> Mapping[str, Sums]:
     """How statistics follow from sums over rows, by the name of the measure."""
     return MappingProxyType(
-        {name: each for topic in every_topic() for name, each in topic.sums.items()}
+        {name: sums for topic in every_topic() for name, sums in topic.sums.items()}
     )
 
 

@@ -93,41 +93,41 @@ def evaluate(
     every = wanted if len(coverages) else stated_coverages(evalset, wanted)
     if beside:  # such measures are told at the headline coverage alone
         wanted = wanted[-1:]
-    asked = frozenset(slow)
+    wanted_slow = frozenset(slow)
     if known is None:
         view = View(
             evalset,
             seed=seed,
             confidence=confidence,
-            slow=asked,
+            slow=wanted_slow,
             given=given,
             miss_range=check_miss_range(miss_range),
         )
     else:
         view = known.view
-    held: dict[str, list[Record]] = {}
+    records_known: dict[str, list[Record]] = {}
     for record in () if known is None else known.records:
-        held.setdefault(record.metric, []).append(record)
+        records_known.setdefault(record.metric, []).append(record)
     records: list[Record] = []
     scores: dict[Key, FloatArray] = {}
     for name in names:
         metric = entries[name]
-        if known is not None and name in held:
-            records.extend(held[name])
+        if known is not None and name in records_known:
+            records.extend(records_known[name])
             scores |= {key: rows for key, rows in known.scores.items() if key.metric == name}
             continue
         levels = every if metric.every_level else wanted
         for coverage in levels if metric.per_coverage else (math.nan,):
-            if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
+            if metric.slow and evalset.n > SLOW_ROWS and name not in wanted_slow:
                 reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --with {name}"
                 records.extend(_unanswered(view, metric, coverage, reason)[0])
                 continue
-            made, rows = attempt(
+            measured, rows = attempt(
                 f"{name} of {evalset.model}",
                 partial(_measure, view, metric, coverage),
                 partial(_unanswered, view, metric, coverage),
             )
-            records.extend(made)
+            records.extend(measured)
             if rows is not None:
                 scores[Key.of(name, coverage)] = rows
     return Evaluation(evalset, view, wanted, tuple(records), scores, beside)
@@ -137,13 +137,13 @@ def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record],
     """One metric at one coverage: its records, and its row scores where it is a mean."""
     if not _RANKED.intersection(*(form.needs for form in metric.forms)):
         return _answered(view, metric, coverage)
-    known: View = view.get("with_point")
-    records, rows = _answered(known, metric, coverage)
-    left, n = view.evalset.n - known.evalset.n, view.evalset.n
-    if left:
-        told = f"on {n - left:,} of {n:,} rows, those whose interval has a midpoint"
+    with_point: View = view.get("with_point")
+    records, rows = _answered(with_point, metric, coverage)
+    left_out, n = view.evalset.n - with_point.evalset.n, view.evalset.n
+    if left_out:
+        reason = f"on {n - left_out:,} of {n:,} rows, those whose interval has a midpoint"
         records = [
-            replace(record, reason="; ".join(filter(None, (record.reason, told))))
+            replace(record, reason="; ".join(filter(None, (record.reason, reason))))
             for record in records
         ]
     return records, rows
@@ -157,9 +157,9 @@ def _answered(
     view: View, metric: Metric, coverage: float
 ) -> tuple[list[Record], FloatArray | None]:
     form = find_form(view, metric, coverage)
-    found, rows = _compute(view, form, coverage)
-    refuse_open_side(view, metric, coverage, np.array([each.value for each in found]))
-    known = [_claimed(view, metric, coverage, each) for each in found]
+    estimates, rows = _compute(view, form, coverage)
+    refuse_open_side(view, metric, coverage, np.array([each.value for each in estimates]))
+    beside_claims_made = [_claimed(view, metric, coverage, each) for each in estimates]
     needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
     records = [
         record_of(
@@ -171,7 +171,7 @@ def _answered(
             source=view.source(needs, coverage),
             share=form.reduce == "share",
         )
-        for each in known
+        for each in beside_claims_made
     ]
     return supposed(view, metric, records), rows
 
@@ -216,8 +216,12 @@ def apply_form(view: View, form: Form, coverage: float) -> Any:
 
 def refuse_open_side(view: View, metric: Metric, coverage: float, values: FloatArray) -> None:
     """Raise `UnanswerableError` where values are infinite as one quantile bounds one side alone."""
-    made = view.answered("ends", coverage) if metric.per_coverage else None
-    if isinstance(made, Quantiles) and made.one_sided(coverage) and np.isinf(values).any():
+    prediction = view.answered("ends", coverage) if metric.per_coverage else None
+    if (
+        isinstance(prediction, Quantiles)
+        and prediction.one_sided(coverage)
+        and np.isinf(values).any()
+    ):
         raise UnanswerableError("one quantile alone leaves the other side open")
 
 
@@ -226,10 +230,10 @@ def tail_of(view: View, form: Form, coverage: float) -> str:
 
     The form is one whose estimate is a mean of squared errors.
     """
-    (found,), _ = _compute(view, form, coverage)
-    if found.squares is None or found.cancels:
+    (estimate,), _ = _compute(view, form, coverage)
+    if estimate.squares is None or estimate.cancels:
         return ""
-    return heavy(found.squares, view.evalset.multiplicities)
+    return heavy(estimate.squares, view.evalset.multiplicities)
 
 
 def find_measure(view: View, names: Sequence[str], coverage: float) -> tuple[str, Form]:
@@ -307,10 +311,10 @@ def noted(estimate: Estimate, form: Form) -> Estimate:
 def _compute(
     view: View, form: Form, coverage: float
 ) -> tuple[Sequence[Estimate], FloatArray | None]:
-    found = apply_form(view, form, coverage)
+    scores = apply_form(view, form, coverage)
     if form.reduce == "statistic":
-        return [found] if isinstance(found, Estimate) else found, None
-    rows = np.asarray(found)
+        return [scores] if isinstance(scores, Estimate) else scores, None
+    rows = np.asarray(scores)
     estimate = mean_statistic(rows, view.evalset.multiplicities)
     return [replace(estimate, squares=rows) if form.squares else estimate], rows
 
@@ -347,11 +351,11 @@ def _attempt_each(evaluation: Evaluation, kind: str, *more: float) -> tuple[Any,
 def worst_rows(evaluation: Evaluation) -> Table | None:
     """The rows that the beliefs describe worst, with what is known of them."""
     ranked_by = ("interval_score", "crps", "mae", "miss_rate")
-    found = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
-    if not found:
+    ranked = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
+    if not ranked:
         return None
-    name, coverage = found[0].metric, found[0].at
-    scores = evaluation.scores[found[0]].astype(np.float64)
+    name, coverage = ranked[0].metric, ranked[0].at
+    scores = evaluation.scores[ranked[0]].astype(np.float64)
     evalset, view = evaluation.evalset, evaluation.view
     most = min(WORST_ROWS, evalset.n)
     rows = lowest(-scores, most)
@@ -400,8 +404,8 @@ def record_of(
     if not math.isfinite(estimate.value) and not reason:
         reason = "the numbers are too large or too small to be added up"
     if estimate.n < evalset.n:
-        part = f"on {estimate.n:,.0f} of {evalset.n:,} rows"
-        reason = "; ".join(filter(None, (reason, part)))
+        of_rows = f"on {estimate.n:,.0f} of {evalset.n:,} rows"
+        reason = "; ".join(filter(None, (reason, of_rows)))
     record = Record(
         metric=metric.name,
         value=estimate.value,
@@ -466,14 +470,14 @@ def _from_influence(
         record = _because(record, "approximate: importance weights")
     if isinstance(units, Chronology):
         like = counts_as(influence, weights, spread, record.n)
-        told = f"{record.n:,.0f} rows count as about {roughly(like)}"
+        reason = f"{record.n:,.0f} rows count as about {roughly(like)}"
         if math.isnan(record.standard_error):
-            told = f"no interval: rows count as fewer than {FEWEST:g}"
-        record = _because(record, told)
+            reason = f"no interval: rows count as fewer than {FEWEST:g}"
+        record = _because(record, reason)
     elif evalset.cluster is not None:
         count = len(evalset.cluster.labels)
-        told = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
-        record = _because(record, told)
+        reason = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
+        record = _because(record, reason)
     if tail:
         return _because(record, tail)
     value, n = np.array([record.value]), np.array([record.n])

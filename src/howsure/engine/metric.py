@@ -206,8 +206,8 @@ class Metric:
     def spellings(self) -> tuple[str, ...]:
         """Everything that it is called: name, title and synonyms."""
         short, _, bracket = self.title.partition(" (")
-        told = (bracket.rstrip(")"),) if bracket else ()
-        return (self.name, self.title, short, *told, *self.synonyms)
+        short_names = (bracket.rstrip(")"),) if bracket else ()
+        return (self.name, self.title, short, *short_names, *self.synonyms)
 
     def target_at(self, coverage: float) -> float:
         """The value of a perfect model at a nominal coverage.
@@ -359,10 +359,10 @@ def estimated(array: str) -> Form:
 def stated(array: str, part: str = "estimate") -> Form:
     """The form of a measure whose estimate an array holds, or one for each of its items."""
 
-    def read(found: Any) -> Any:
-        if isinstance(found, list):
-            return [getattr(item, part) for item in found]
-        return getattr(found, part)
+    def read(estimates: Any) -> Any:
+        if isinstance(estimates, list):
+            return [getattr(item, part) for item in estimates]
+        return getattr(estimates, part)
 
     return statistic(read, array, weighted=False)
 

@@ -76,31 +76,37 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
         if not isinstance(curve, Curve):
             raise InputError(f"curves must hold Curve objects, got {type(curve).__name__}")
         families.setdefault(curve.name, []).append(curve)
-    kept = tuple(tables)
-    for table in kept:
+    all_tables = tuple(tables)
+    for table in all_tables:
         if not isinstance(table, Table):
             raise InputError(f"tables must hold Table objects, got {type(table).__name__}")
     ordered: list[tuple[int, Figure]] = []
-    told = [*(curve.model for curve in curves), *(table.model for table in kept)]
-    places = {model: place for place, model in enumerate(dict.fromkeys(filter(None, told)))}
+    names = [*(curve.model for curve in curves), *(table.model for table in all_tables)]
+    places = {model: colour for colour, model in enumerate(dict.fromkeys(filter(None, names)))}
     for name, family in families.items():
         if companions().get(name) in families:
             continue
         layout = layout_of(name)
         measured = {curve.y_label for curve in family}
-        for part in _parts(family):
-            make = partial(_figure_of_curves, name, part, layout, families, kept, places)
-            figure = attempt(f"figure of {name}", make, lambda _: None)
+        for curves_of_figure in _parts(family):
+            draw_curves = partial(
+                _figure_of_curves, name, curves_of_figure, layout, families, all_tables, places
+            )
+            figure = attempt(f"figure of {name}", draw_curves, lambda _: None)
             if figure is not None:
                 if len(measured) > 1:  # then models are told apart
-                    figure = replace(figure, label=listed([curve.model for curve in part], most=3))
+                    figure = replace(
+                        figure, label=listed([curve.model for curve in curves_of_figure], most=3)
+                    )
                 ordered.append((layout.order, figure))
-    models = {*places, *(table.model for table in kept)}
-    named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
+    models = {*places, *(table.model for table in all_tables)}
+    named = (
+        [replace(table, model="") for table in all_tables] if len(models - {""}) < 2 else all_tables
+    )
     for kind, (order, draw, names_models) in _DRAWERS.items():
         drawn = [
             (layout, table)
-            for table in (kept if names_models else named)
+            for table in (all_tables if names_models else named)
             if (layout := layout_of_table(table.name)).figure == kind
         ]
         if any(layout.curve not in families for layout, _ in drawn):
@@ -168,11 +174,11 @@ def _figure_of_curves(
     notes += [*drawing.notes_of_companions(families), *drawing.notes_of_legend(layers)]
     notes += [note for note in (shapes, tail) if note]
     banded = any(layer.mark is Mark.BAND for layer in layers)
-    place = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
+    of_group = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
     figure = Figure(
         name=name,
         question=layout.question,
-        title=layout.title + place,
+        title=layout.title + of_group,
         reading=f"{layout.reading} {layout.banded if banded else ''}".strip(),
         x=x_axis,
         y=y_axis,
@@ -185,13 +191,13 @@ def _figure_of_curves(
 
 def _notes_of(curves: Sequence[Curve]) -> list[str]:
     """What curves say, under their model's name where that differs from model to model."""
-    told = {curve.model: headed(curve.notes, 400) for curve in curves if curve.notes}
-    if len(set(told.values())) < 2:
-        return list(dict.fromkeys(told.values()))
-    heads = {model: f"{one_line(model, 60)}: " for model in told}
+    notes = {curve.model: headed(curve.notes, 400) for curve in curves if curve.notes}
+    if len(set(notes.values())) < 2:
+        return list(dict.fromkeys(notes.values()))
+    heads = {model: f"{one_line(model, 60)}: " for model in notes}
     return [
         note if note.lower().startswith(heads[model].lower()) else heads[model] + note
-        for model, note in told.items()
+        for model, note in notes.items()
     ]
 
 
@@ -206,9 +212,9 @@ def _up_to(curve: Curve, edge: float) -> Curve:
         return curve
     inside = max(int(np.searchsorted(curve.x, edge, side="right")), 1)
 
-    def cut(part: FloatArray) -> FloatArray:
-        last = part[inside - 1] if curve.step else np.interp(edge, curve.x, part)
-        return np.append(part[:inside], last)
+    def cut(values: FloatArray) -> FloatArray:
+        last = values[inside - 1] if curve.step else np.interp(edge, curve.x, values)
+        return np.append(values[:inside], last)
 
     return replace(
         curve,
@@ -254,10 +260,13 @@ def _y_axis(curves: Sequence[Curve], layout: Layout) -> Axis:
     title = headed(curves[0].y_label) or layout.y.title
     if layout.fits_curve:
         parts = [
-            part for curve in curves for part in (curve.y, curve.reference) if part is not None
+            values
+            for curve in curves
+            for values in (curve.y, curve.reference)
+            if values is not None
         ]
-        top = max(float(part.max()) for part in parts)
-        if top > 0 and min(float(part.min()) for part in parts) >= 0:
+        top = max(float(values.max()) for values in parts)
+        if top > 0 and min(float(values.min()) for values in parts) >= 0:
             return replace(layout.y, title=title, domain=(0.0, 1.08 * top))
     share = any(word in title.lower() for word in _SHARES)
     if layout.y.kind == "percent" and not share:
@@ -299,28 +308,28 @@ class _Drawing:
             mark = self.layout.mark
             if curve.step and mark is not Mark.BARS:
                 mark = Mark.STEP
-            whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
+            layer = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
             if mark is Mark.BARS:
-                left, right = _bar_ends(curve.x)
-                tops = curve.y[: len(left)]
+                left_edges, right = _bar_ends(curve.x)
+                tops = curve.y[: len(left_edges)]
                 if self.alone:
-                    middle = (left + right) / 2
-                    layers.append(replace(whole, x=middle, y=tops, lower=left, upper=right))
+                    middle = (left_edges + right) / 2
+                    layers.append(replace(layer, x=middle, y=tops, lower=left_edges, upper=right))
                 else:
-                    edges, outline = np.append(left, right[-1]), np.append(tops, tops[-1])
-                    layers.append(replace(whole, mark=Mark.STEP, x=edges, y=outline))
+                    edges, outline = np.append(left_edges, right[-1]), np.append(tops, tops[-1])
+                    layers.append(replace(layer, mark=Mark.STEP, x=edges, y=outline))
                 continue
             titles = distinct(map(headed, curve.hover), 40)
-            whole = replace(whole, hover=dict(zip(titles, curve.hover.values(), strict=True)))
+            layer = replace(layer, hover=dict(zip(titles, curve.hover.values(), strict=True)))
             if (
                 self.layout.band_about != "reference"
                 and curve.lower is not None
                 and curve.upper is not None
             ):
-                whole = replace(whole, lower=curve.lower, upper=curve.upper)
+                layer = replace(layer, lower=curve.lower, upper=curve.upper)
                 if mark is Mark.POINTS:
-                    layers.append(replace(whole, mark=Mark.INTERVALS))
-            layers.append(whole)
+                    layers.append(replace(layer, mark=Mark.INTERVALS))
+            layers.append(layer)
         return layers
 
     def band_layers(self) -> list[Layer]:
@@ -332,10 +341,10 @@ class _Drawing:
         for curve, label, colour in self.series:
             if curve.lower is None or curve.upper is None:
                 continue
-            seen = np.isfinite(curve.lower) & np.isfinite(curve.upper)
+            finite = np.isfinite(curve.lower) & np.isfinite(curve.upper)
             words = one_line(curve.band, 120) or layout.band
             bands.append(
-                ((curve.x[seen], curve.lower[seen], curve.upper[seen]), words, label, colour)
+                ((curve.x[finite], curve.lower[finite], curve.upper[finite]), words, label, colour)
             )
         same = _same([ends for ends, *_ in bands])
         if len(bands) > BANDS_LIMIT and not same:
@@ -344,19 +353,19 @@ class _Drawing:
         layers = []
         for (x, lower, upper), words, label, colour in bands[:1] if shared else bands:
             if layout.mark is Mark.BARS and len(x):
-                left, right = _bar_ends(x)
-                x = np.append(left, right[-1])
+                left_edges, right = _bar_ends(x)
+                x = np.append(left_edges, right[-1])
                 lower, upper = (np.append(end, end[-1])[: len(x)] for end in (lower, upper))
-            one = shared or self.alone
+            unnamed = shared or self.alone
             layers.append(
                 Layer(
                     mark=Mark.BAND,
                     x=x,
                     lower=lower,
                     upper=upper,
-                    series=words if one else f"{words} · {label}",
+                    series=words if unnamed else f"{words} · {label}",
                     colour=REFERENCE if shared else colour,
-                    listed=one,
+                    listed=unnamed,
                 )
             )
         return layers
@@ -430,9 +439,11 @@ class _Drawing:
         if any(layer.mark is Mark.BAND for layer in hidden):
             notes.append(f"Shaded: {one_line(self.series[0][0].band, 120) or layout.band}.")
         if any(layer.faint for layer in hidden):
-            own = any(layer.series.startswith(f"{layout.reference} · ") for layer in hidden)
+            has_own_reference = any(
+                layer.series.startswith(f"{layout.reference} · ") for layer in hidden
+            )
             crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
-            named = dict.fromkeys([*([layout.reference] if own else []), *crowd])
+            named = dict.fromkeys([*([layout.reference] if has_own_reference else []), *crowd])
             notes.append(f"Dotted: {', '.join(named)}.")
         return [" ".join(notes)] if notes else []
 
@@ -455,8 +466,8 @@ def zone_layers(layout: Layout, y: Axis, families: Mapping[str, Sequence[Curve]]
     zone = layout.zone
     if zone is None or y.kind != layout.y.kind:
         return []
-    told = families.get(zone.curve)
-    low, high = np.sort(told[0].y[[0, -1]]).tolist() if told else zone.ends
+    curves = families.get(zone.curve)
+    low, high = np.sort(curves[0].y[[0, -1]]).tolist() if curves else zone.ends
     ends = f"at most {level(high)}" if low == 0 else f"{level(low)} to {level(high)}"
     return [
         Layer(
@@ -507,10 +518,10 @@ def thinned(curve: Curve) -> Curve:
     curve = points_of(curve, sample_points(curve.x, _FIRST))
     if curve.step:
         count = len(curve.x)
-        right, left = np.repeat(np.arange(count), 2)[1:], np.repeat(np.arange(count), 2)[:-1]
-        hover = {name: part[right] for name, part in curve.hover.items()}
-        curve = replace(points_of(curve, left), x=curve.x[right], hover=hover, step=False)
-    parts = [part for part in (curve.y, curve.lower, curve.upper) if part is not None]
+        after, before = np.repeat(np.arange(count), 2)[1:], np.repeat(np.arange(count), 2)[:-1]
+        hover = {name: values[after] for name, values in curve.hover.items()}
+        curve = replace(points_of(curve, before), x=curve.x[after], hover=hover, step=False)
+    parts = [values for values in (curve.y, curve.lower, curve.upper) if values is not None]
     return points_of(curve, shape_points(curve.x, np.array(parts), POINTS_LIMIT))
 
 
@@ -528,10 +539,10 @@ def shape_points(x: FloatArray, parts: FloatArray, limit: int) -> Places:
     heapq.heapify(heap)
     chosen = set(start.tolist())
     while len(chosen) < limit and heap and -heap[0][0] > _SEEN:
-        _, place, first, last = heapq.heappop(heap)
-        chosen.add(place)
-        heapq.heappush(heap, _farthest(x, scaled, first, place))
-        heapq.heappush(heap, _farthest(x, scaled, place, last))
+        _, point, first, last = heapq.heappop(heap)
+        chosen.add(point)
+        heapq.heappush(heap, _farthest(x, scaled, first, point))
+        heapq.heappush(heap, _farthest(x, scaled, point, last))
     return np.array(sorted(chosen), dtype=np.int64)
 
 
@@ -543,15 +554,15 @@ def _farthest(x: FloatArray, parts: FloatArray, a: int, b: int) -> tuple[float, 
     share = (x[a + 1 : b] - x[a]) / width if width > 0 else np.zeros(b - a - 1)
     line = parts[:, [a]] + share * (parts[:, [b]] - parts[:, [a]])
     away = np.abs(parts[:, a + 1 : b] - line).max(axis=0)
-    place = int(np.argmax(away))
-    return -float(away[place]), int(a + 1 + place), int(a), int(b)
+    point = int(np.argmax(away))
+    return -float(away[point]), int(a + 1 + point), int(a), int(b)
 
 
 def points_of(curve: Curve, index: Places | BoolArray) -> Curve:
     """The curve at some of its points."""
 
-    def pick(part: FloatArray | None) -> FloatArray | None:
-        return None if part is None else part[index]
+    def pick(values: FloatArray | None) -> FloatArray | None:
+        return None if values is None else values[index]
 
     return replace(
         curve,
@@ -590,37 +601,39 @@ def mark_layers(
         names = distinct(texts(table, "point"), 60)
         model = one_line(table.model, 60)
         for words, rows in _kinds(names):
-            seen = [row for row in rows if np.isfinite(x[row]) and np.isfinite(y[row])]
-            if not seen:
+            drawn = [row for row in rows if np.isfinite(x[row]) and np.isfinite(y[row])]
+            if not drawn:
                 continue
             shape = shapes.setdefault(words, len(shapes) % len(VEGA_SHAPES))
             layers.append(
                 Layer(
                     mark=Mark.POINTS,
-                    x=x[seen],
-                    y=y[seen],
+                    x=x[drawn],
+                    y=y[drawn],
                     series=words if alone else f"{words} · {model}",
                     colour=_COLOURS[shape] if alone else places.get(table.model, 0),
                     shape=shape,
                     size=_SIZES[shape],
-                    labels=tuple(names[row] for row in seen),
-                    hover={} if knob is None else {"k": knob[seen]},
+                    labels=tuple(names[row] for row in drawn),
+                    hover={} if knob is None else {"k": knob[drawn]},
                     listed=alone,
                 )
             )
     if alone or not layers:
         return layers, ""
-    told = (f"{VEGA_SHAPES[shape].partition('-')[0]}: {words}" for words, shape in shapes.items())
-    return layers, f"Points, {'; '.join(told)}."
+    shapes_in_words = (
+        f"{VEGA_SHAPES[shape].partition('-')[0]}: {words}" for words, shape in shapes.items()
+    )
+    return layers, f"Points, {'; '.join(shapes_in_words)}."
 
 
 def _kinds(names: Sequence[str]) -> list[tuple[str, list[int]]]:
     """What the legend calls each kind of point, and the rows of the kind."""
     kinds: dict[tuple[str, bool], list[int]] = {}
     for row, name in enumerate(names):
-        found = _NUMBERED.fullmatch(name)
-        stem = found[1] if found else name
-        kinds.setdefault((stem, found is not None), []).append(row)
+        numbered = _NUMBERED.fullmatch(name)
+        stem = numbered[1] if numbered else name
+        kinds.setdefault((stem, numbered is not None), []).append(row)
     if len(kinds) > len(VEGA_SHAPES):
         return [(POINTS, list(range(len(names))))]
     return [(_words(stem, [names[row] for row in rows]), rows) for (stem, _), rows in kinds.items()]

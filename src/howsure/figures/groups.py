@@ -79,8 +79,8 @@ def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[F
     every, count = _worst_first(shown)
     if len(every) < count:
         notes.append(f"Shown: the {len(every)} worst of {count:,} groups.")
-    whole = _rows_of_all(shown, bool(every))
-    rows = [*whole, *((name, None) for name in every)]
+    rows_of_all = _rows_of_all(shown, bool(every))
+    rows = [*rows_of_all, *((name, None) for name in every)]
     if not rows:
         return []
     column, names = _names(every)
@@ -89,12 +89,15 @@ def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[F
     cells = [[_cell(model, name, level) for name, level in rows] for model in shown.values()]
     if len(shown) > 1:
         notes.append(_SHAPES)
-    parts = [*(["overall"] if whole else []), *([f"by {one_line(column, 60)}"] if every else [])]
-    asked = "overall and in every group" if every else "over all rows"
+    parts = [
+        *(["overall"] if rows_of_all else []),
+        *([f"by {one_line(column, 60)}"] if every else []),
+    ]
+    where = "overall and in every group" if every else "over all rows"
     reading = "A bar wholly left of its line under-covers; one wholly right of it over-covers."
     figure = Figure(
         name="groups",
-        question=f"Does coverage hold {asked}?",
+        question=f"Does coverage hold {where}?",
         title=f"Coverage {' and '.join(parts)}",
         reading=f"Each point is an empirical coverage with its interval. {reading}",
         x=Axis(title="Empirical coverage", kind="percent"),
@@ -120,22 +123,22 @@ def _read(tables: Sequence[Table]) -> dict[str, _Model]:
 def _covers(table: Table) -> list[tuple[Name, _Cover]]:
     """The rows of a table that have a coverage, at the first nominal one where groups vary it."""
     needed = ("empirical_coverage", "lower", "upper", "nominal")
-    found = [part for name in needed if (part := number(table, name)) is not None]
-    if len(found) < len(needed) or not len(table):
+    columns = [part for name in needed if (part := number(table, name)) is not None]
+    if len(columns) < len(needed) or not len(table):
         return []
-    value, lower, upper, nominal = found
+    value, lower, upper, nominal = columns
     claimed, n = number(table, "claimed"), number(table, "n")
     claimed = nominal if claimed is None else np.where(np.isnan(claimed), nominal, claimed)
     n = np.full(len(table), np.nan) if n is None else n
-    known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
+    is_known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
     if "group" in table.columns:
-        known &= (nominal == nominal[0]) | np.isnan(nominal[0])
+        is_known &= (nominal == nominal[0]) | np.isnan(nominal[0])
     names = zip(_raw(table, "grouping"), _raw(table, "group"), strict=True)
     parts = zip(value, lower, upper, claimed, nominal, n, strict=True)
     return [
         (name, _Cover(*map(float, part)))
-        for name, part, seen in zip(names, parts, known, strict=True)
-        if seen
+        for name, part, has_interval in zip(names, parts, is_known, strict=True)
+        if has_interval
     ]
 
 
@@ -192,8 +195,8 @@ def _headed(grouping: str, label: str) -> str:
     """``region=north, season=winter`` as ``region: north, season: winter``."""
     first, _, second = grouping.partition(" × ")
     if second and f", {second}=" in label:
-        one, _, other = label.rpartition(f", {second}=")
-        return f"{_headed(first, one)}, {second}: {other}"
+        first_label, _, second_label = label.rpartition(f", {second}=")
+        return f"{_headed(first, first_label)}, {second}: {second_label}"
     head = f"{first}="
     return f"{first}: {label.removeprefix(head)}" if label.startswith(head) else label
 
@@ -209,33 +212,33 @@ def _layers(
     if len(nominal) == 1:
         line = np.array(list(nominal))
         layers.append(Layer(mark=Mark.RULE, x=line, series="nominal", colour=REFERENCE))
-    for place, (model, row) in enumerate(cells.items()):
-        offset = (place - (len(cells) - 1) / 2) * min(0.8 / len(cells), 0.3)
-        colour = places.get(model, place)
+    for lane, (model, row) in enumerate(cells.items()):
+        offset = (lane - (len(cells) - 1) / 2) * min(0.8 / len(cells), 0.3)
+        colour = places.get(model, lane)
         layers += _claims(row, categories, offset, alone=len(nominal) == 1)
-        for kind, words, own, shape in _KINDS:
+        for kind, words, own_colour, shape in _KINDS:
             if not np.isfinite(every[0].nominal):
                 words = "empirical coverage"
             at = [i for i, cover in enumerate(row) if cover is not None and cover.kind == kind]
-            seen = [cover for cover in row if cover is not None and cover.kind == kind]
-            if not seen:
+            covers = [cover for cover in row if cover is not None and cover.kind == kind]
+            if not covers:
                 continue
             several = len(cells) > 1
             bars = Layer(
                 mark=Mark.INTERVALS,
                 y=np.array(at, dtype=np.float64),
-                lower=np.array([cover.lower for cover in seen]),
-                upper=np.array([cover.upper for cover in seen]),
+                lower=np.array([cover.lower for cover in covers]),
+                upper=np.array([cover.upper for cover in covers]),
                 series=one_line(model, 60) or "unnamed" if several else words,
-                colour=colour if several else own,
+                colour=colour if several else own_colour,
                 shape=shape,
                 offset=offset,
                 size=1.4 if shape else 1.0,
                 labels=tuple(categories[i] for i in at),
             )
-            told = {"Rows": np.array([cover.n for cover in seen])}
-            x = np.array([cover.value for cover in seen])
-            layers += [bars, replace(bars, mark=Mark.POINTS, x=x, hover=told)]
+            hover = {"Rows": np.array([cover.n for cover in covers])}
+            x = np.array([cover.value for cover in covers])
+            layers += [bars, replace(bars, mark=Mark.POINTS, x=x, hover=hover)]
     return layers
 
 

@@ -52,8 +52,8 @@ class _Rows:
 
 def interval_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
     """A figure of each table of rows and their intervals, all with one range of y."""
-    found = [_rows(table) for table in tables if len(table)]
-    drawn = [rows for rows in found if rows is not None]
+    rows_or_none = [_rows(table) for table in tables if len(table)]
+    drawn = [rows for rows in rows_or_none if rows is not None]
     if not drawn:
         return []
     domain = _domain(drawn)
@@ -62,10 +62,10 @@ def interval_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figu
 
 def _rows(table: Table) -> _Rows | None:
     parts = [number(table, name) for name in _NEEDED]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    columns = [part for part in parts if part is not None]
+    if len(columns) < len(parts):
         return None
-    y, point, lower, upper = known
+    y, point, lower, upper = columns
     time = table.columns.get("time")
     if time is not None:
         x, axis = _in_time(time)
@@ -140,8 +140,10 @@ def _missed(rows: _Rows, outside: npt.NDArray[np.bool_]) -> str:
     far = int(np.argmax(beyond))
     names = texts(rows.table, "row")
     where = f", the farthest by {formats.number(beyond[far], 3)} (row {names[far] or far})"
-    told = where if np.isfinite(beyond[far]) else ""
-    return f"Of {len(outside):,} rows shown, {int(outside.sum()):,} lie outside ({share}){told}."
+    farthest = where if np.isfinite(beyond[far]) else ""
+    return (
+        f"Of {len(outside):,} rows shown, {int(outside.sum()):,} lie outside ({share}){farthest}."
+    )
 
 
 def _spine(rows: _Rows) -> Layer:
@@ -160,7 +162,7 @@ def _marks(
     names = texts(rows.table, "row")
     y, lower, upper = (np.clip(part[chosen], *domain) for part in (rows.y, rows.lower, rows.upper))
     itself = () if len(rows.centre) else (("y", "y itself"),)
-    told = {
+    hover = {
         title: values[chosen]
         for name, title in (*itself, ("lower", "Lower end"), ("upper", "Upper end"))
         if (values := number(rows.table, name)) is not None
@@ -177,7 +179,7 @@ def _marks(
     labels = tuple(name for name, each in zip(names, chosen, strict=True) if each)
     size = _LARGE if colour == HIGHLIGHT else _SMALL
     shape = 3 if colour == HIGHLIGHT else 0
-    dots = replace(bars, mark=Mark.POINTS, y=y, labels=labels, hover=told, size=size, shape=shape)
+    dots = replace(bars, mark=Mark.POINTS, y=y, labels=labels, hover=hover, size=size, shape=shape)
     return [bars, replace(dots, lower=np.zeros(0), upper=np.zeros(0), faint=False)]
 
 
@@ -210,8 +212,8 @@ def map_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
     if not maps:
         return []
     values = np.concatenate([_column(table, "cce")[rows] for table, rows in maps])
-    known = values[np.isfinite(values)]
-    edges = class_edges(float(known.min()), float(known.max())) if len(known) else ()
+    finite = values[np.isfinite(values)]
+    edges = class_edges(float(finite.min()), float(finite.max())) if len(finite) else ()
     return [_map_figure(table, rows, edges) for table, rows in maps]
 
 
@@ -228,21 +230,21 @@ def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, .
 
 
 def _column(table: Table, name: str) -> FloatArray:
-    found = number(table, name)
-    return np.zeros(0) if found is None else found
+    numbers = number(table, name)
+    return np.zeros(0) if numbers is None else numbers
 
 
 def _mapped_rows(table: Table) -> IntArray:
     """Rows that have a place, and a colour or lie outside, the highest last: it is on top."""
     parts = [number(table, name) for name in ("first", "second", "cce")]
-    if any(part is None for part in parts):
+    if any(column is None for column in parts):
         return np.zeros(0, dtype=np.int64)
-    first, second, value = (part for part in parts if part is not None)
+    first, second, value = (column for column in parts if column is not None)
     shown = np.abs(value) < _EXTREME
     if "outside" in table.columns:
         shown |= np.isnan(value)
-    seen = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & shown)
-    return seen[np.argsort(value[seen], kind="stable")]
+    placed = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & shown)
+    return placed[np.argsort(value[placed], kind="stable")]
 
 
 def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figure:
@@ -255,7 +257,7 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
             f"Shown: {len(parts[0]) + len(parts[1]):,} of {len(rows):,} rows, "
             "from the lowest CCE to the highest."
         )
-    told = {title: _column(table, name) for name, title in _HOVERED}
+    numbers = {title: _column(table, name) for name, title in _HOVERED}
     names = texts(table, "row")
 
     def points(shown: IntArray, **look: Any) -> Layer:
@@ -266,7 +268,7 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
             labels=tuple(names[row] for row in shown) if "row" in table.columns else (),
             hover={
                 title: part[shown]
-                for title, part in told.items()
+                for title, part in numbers.items()
                 if len(part) and np.isfinite(part[shown]).any()
             },
             **look,
@@ -274,7 +276,7 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
 
     inside: dict[str, Any] = {"series": IN_REFERENCE, "size": 0.5}
     if edges:
-        inside = {"shade": told["CCE"][parts[0]], "listed": False}
+        inside = {"shade": numbers["CCE"][parts[0]], "listed": False}
     layers = [points(parts[0], **inside)] if len(parts[0]) else []
     if len(parts[1]):
         layers.append(points(parts[1], series=OUT_OF_REFERENCE, colour=HIGHLIGHT, shape=_CROSS))
@@ -302,9 +304,11 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
 
 def _farthest(table: Table, rows: IntArray, titles: tuple[str, str], outside: int | None) -> str:
     """The row of the highest CCE and where it lies, and how many rows lie outside a reference."""
-    told = []
+    sentences = []
     if outside is not None:
-        told.append(f"{outside:,} of {formats.counted(len(rows), 'row')} outside the reference")
+        sentences.append(
+            f"{outside:,} of {formats.counted(len(rows), 'row')} outside the reference"
+        )
     value = _column(table, "cce")[rows]
     if np.isfinite(value).any():
         row = rows[int(np.nanargmax(value))]
@@ -316,8 +320,8 @@ def _farthest(table: Table, rows: IntArray, titles: tuple[str, str], outside: in
             formats.number(np.nanmax(value), 3),
             formats.number(np.nanmedian(value), 3),
         )
-        told.append(f"CCE up to {highest} ({', '.join(places)}), median {middle}")
-    return f"{'; '.join(told)}."
+        sentences.append(f"CCE up to {highest} ({', '.join(places)}), median {middle}")
+    return f"{'; '.join(sentences)}."
 
 
 def _thinned(rows: IntArray) -> IntArray:

@@ -81,8 +81,8 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
         what = "".join(f" in {_words_of(metric)}" for metric in metrics)
         every = [name.partition(" · ")[2] or name for name in every]
     if len(metrics) > 1:
-        scale, axis, known, told = _in_half_widths(value, (upper - lower) / 2, known, every)
-        notes += told
+        scale, axis, known, left_out = _in_half_widths(value, (upper - lower) / 2, known, every)
+        notes += left_out
         hover = {"In its own units": value, **hover}
         reading += " Each difference is divided by half the width of its interval."
     rows = np.flatnonzero(known)[:ROWS_LIMIT]
@@ -109,9 +109,10 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
 def _headline(table: Table, known: BoolArray) -> BoolArray:
     """The rows of the one measure that tells which model is better, at one coverage."""
     metrics = np.array(texts(table, "metric"), dtype=object)
-    held = set(metrics[known].tolist())
+    metrics_known = set(metrics[known].tolist())
     named = next(
-        (name for name in comparing_scores() if name in held), next(iter(metrics[known]), "")
+        (name for name in comparing_scores() if name in metrics_known),
+        next(iter(metrics[known]), ""),
     )
     rows: BoolArray = metrics == named
     coverage = number(table, "coverage")
@@ -143,20 +144,24 @@ def _in_half_widths(
 
 
 def _decisions(
-    table: Table, rows: IntArray, value: FloatArray, apart: BoolArray, places: Mapping[str, int]
+    table: Table,
+    rows: IntArray,
+    value: FloatArray,
+    significant: BoolArray,
+    places: Mapping[str, int],
 ) -> list[tuple[BoolArray, str, int]]:
     """Which model each row favours beyond chance, in the colour that the model has elsewhere."""
-    beyond = apart[rows]
+    beyond = significant[rows]
     favoured = np.array(_favoured(table, value), dtype=object)[rows]
     models = dict.fromkeys([*_raw(table, "model_a"), *_raw(table, "model_b")])
-    beside = {one_line(model, 60): places.get(model, i) for i, model in enumerate(models)}
+    colours = {one_line(model, 60): places.get(model, i) for i, model in enumerate(models)}
     return [
         *(
-            (beyond & (favoured == model), f"favours {model}", place)
-            for model, place in beside.items()
+            (beyond & (favoured == model), f"favours {model}", colour)
+            for model, colour in colours.items()
             if model
         ),
-        (beyond & (favoured == ""), DIFFER, len({*places.values(), *beside.values()})),
+        (beyond & (favoured == ""), DIFFER, len({*places.values(), *colours.values()})),
         (~beyond, "undecided", REFERENCE),
     ]
 
@@ -168,8 +173,8 @@ def _raw(table: Table, name: str) -> list[str]:
 
 def _told_apart(words: str, names: list[str], chosen: BoolArray) -> list[str]:
     """A note on the rows chosen, if any."""
-    told = ", ".join(names[row] for row in np.flatnonzero(chosen))
-    return [one_line(f"{words}: {told}.", 400)] if told else []
+    names_chosen = ", ".join(names[row] for row in np.flatnonzero(chosen))
+    return [one_line(f"{words}: {names_chosen}.", 400)] if names_chosen else []
 
 
 def _favoured(table: Table, value: FloatArray) -> list[str]:
@@ -178,8 +183,8 @@ def _favoured(table: Table, value: FloatArray) -> list[str]:
     favoured = []
     for difference, direction, first, second in zip(value, *columns, strict=True):
         lower = direction == Direction.LOWER.value
-        known = difference != 0 and (lower or direction == Direction.HIGHER.value)
-        favoured.append("" if not known else first if (difference < 0) == lower else second)
+        has_favourite = difference != 0 and (lower or direction == Direction.HIGHER.value)
+        favoured.append("" if not has_favourite else first if (difference < 0) == lower else second)
     return favoured
 
 
@@ -244,7 +249,9 @@ def _dot_layers(
             colour=colour,
             labels=labels,
         )
-        more = {name: part[picked] for name, part in (hover or {}).items() if part is not None}
+        more = {
+            name: column[picked] for name, column in (hover or {}).items() if column is not None
+        }
         layers += [interval, replace(interval, mark=Mark.POINTS, x=value[picked], hover=more)]
     return layers
 
@@ -298,12 +305,12 @@ def _alike(
     for table in tables:
         if len(table):
             parts.setdefault(texts(table, column)[0], []).append(table)
-    made = [
-        replace(figure, label=listed([table.model for table in part], most=3))
-        for part in parts.values()
-        if (figure := draw(part)) is not None
+    figures = [
+        replace(figure, label=listed([table.model for table in alike], most=3))
+        for alike in parts.values()
+        if (figure := draw(alike)) is not None
     ]
-    return made if len(made) > 1 else [replace(figure, label="") for figure in made]
+    return figures if len(figures) > 1 else [replace(figure, label="") for figure in figures]
 
 
 def _parts_figure(tables: Sequence[Table]) -> Figure | None:
@@ -322,23 +329,29 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
     first = next(iter(shown))
     names = distinct([_REFERENCE, *(table.model or "forecast" for table in shown)], 60)
     score, mcb, dsc, unc = (np.array([parts[name] for parts in shown.values()]) for name in _WHOLE)
-    places, rest = np.arange(1.0, len(shown) + 1.0), score - mcb
+    places, recalibrated = np.arange(1.0, len(shown) + 1.0), score - mcb
     lead = Layer(mark=Mark.INTERVALS, size=_BAR, offset=-_LANE)
     layers = [
-        replace(lead, y=places, lower=np.zeros(len(rest)), upper=rest, series="recalibrated"),
         replace(
             lead,
             y=places,
-            lower=np.minimum(rest, score),
-            upper=np.maximum(rest, score),
+            lower=np.zeros(len(recalibrated)),
+            upper=recalibrated,
+            series="recalibrated",
+        ),
+        replace(
+            lead,
+            y=places,
+            lower=np.minimum(recalibrated, score),
+            upper=np.maximum(recalibrated, score),
             series="MCB: lost to miscalibration",
             colour=HIGHLIGHT,
         ),
         replace(
             lead,
             y=places,
-            lower=np.minimum(rest, unc),
-            upper=np.maximum(rest, unc),
+            lower=np.minimum(recalibrated, unc),
+            upper=np.maximum(recalibrated, unc),
             series="DSC: what is known",
             colour=2,
             offset=_LANE,
@@ -352,8 +365,8 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
     point = Layer(mark=Mark.POINTS, x=score, y=places, series="score", colour=1, size=0.6)
     layers.append(replace(point, offset=-_LANE, labels=names[1:], hover=hover))
     sums = [_sum(parts) for parts in shown.values()]
-    said = [f"{name}: {each}" for name, each in zip(names[1:], sums, strict=True)]
-    told = said if len(shown) > 1 else sums
+    named_sums = [f"{name}: {each}" for name, each in zip(names[1:], sums, strict=True)]
+    sums_in_words = named_sums if len(shown) > 1 else sums
     notes = dict.fromkeys(one_line(table.notes, 400) for table in shown if table.notes)
     measure, layout = texts(first, "measure")[0], layout_of(first.name)
     return Figure(
@@ -364,8 +377,8 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
         x=Axis(title=measure.capitalize(), zero=True),
         y=Axis(kind="category", categories=names),
         layers=tuple(layers),
-        notes=(*told, *notes),
-        finding=" ".join(told),
+        notes=(*sums_in_words, *notes),
+        finding=" ".join(sums_in_words),
     )
 
 
@@ -388,20 +401,20 @@ def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
     models: dict[str, dict[str, tuple[float, float, float, float]]] = {}
     columns: dict[str, None] = {}
     for table in tables[:SERIES_LIMIT]:
-        found = [number(table, name) for name in ("skill", "lower", "upper", "n")]
-        if any(column is None for column in found):
+        columns_found = [number(table, name) for name in ("skill", "lower", "upper", "n")]
+        if any(column is None for column in columns_found):
             continue
         columns |= dict.fromkeys(texts(table, "grouping"))
         heads = zip(texts(table, "grouping"), texts(table, "group"), strict=True)
-        rows = np.stack([column for column in found if column is not None], axis=1)
-        held = {
+        rows = np.stack([column for column in columns_found if column is not None], axis=1)
+        groups = {
             f"{name}: {label}": tuple(row)
             for (name, label), row in zip(heads, rows.tolist(), strict=True)
         }
-        models[table.model] = held
-    every = {name: held[name][0] for held in reversed(models.values()) for name in held}
-    for held in models.values():
-        every |= {name: min(every[name], row[0]) for name, row in held.items()}
+        models[table.model] = groups
+    every = {name: groups[name][0] for groups in reversed(models.values()) for name in groups}
+    for groups in models.values():
+        every |= {name: min(every[name], row[0]) for name, row in groups.items()}
     if not every:
         return None
     limit = min(_MOST, max(_FEWEST, _MARKS // len(models)))
@@ -409,9 +422,9 @@ def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
     alone = f"{next(iter(columns))}: " if len(columns) == 1 else ""
     names = distinct([name.removeprefix(alone) for name in chosen], 60)
     layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="no skill", colour=REFERENCE)]
-    for number_, (model, held) in enumerate(models.items()):
-        at = [place for place, name in enumerate(chosen) if name in held]
-        value, lower, upper, n = np.array([held[chosen[place]] for place in at]).reshape(-1, 4).T
+    for number_, (model, groups) in enumerate(models.items()):
+        at = [place for place, name in enumerate(chosen) if name in groups]
+        value, lower, upper, n = np.array([groups[chosen[place]] for place in at]).reshape(-1, 4).T
         interval = Layer(
             mark=Mark.INTERVALS,
             y=np.array(at, dtype=np.float64),

@@ -80,21 +80,25 @@ def share_cell(value: float, small: str = "") -> Cell:
 
 def sort_key(value: object) -> str:
     """What a cell sorts by: a number's shortest exact form, nothing for the rest."""
-    held = formats.plain(value)
-    if isinstance(held, bool) or not isinstance(held, int | float) or not math.isfinite(held):
+    plain_value = formats.plain(value)
+    if (
+        isinstance(plain_value, bool)
+        or not isinstance(plain_value, int | float)
+        or not math.isfinite(plain_value)
+    ):
         return ""
-    return repr(held)
+    return repr(plain_value)
 
 
 def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
     """The numbers of all rows, one part a question (a notion where no question is known)."""
-    whole, _ = split_records(records)
-    if not whole:
+    of_all_rows, _ = split_records(records)
+    if not of_all_rows:
         return None
     entries = {entry.name: entry for entry in glossary}
-    places = {name: place for place, name in enumerate(entries)}
+    places = {name: number for number, name in enumerate(entries)}
     parts: dict[str, list[Record]] = {}
-    for record in sorted(whole, key=lambda record: places.get(record.metric, len(places))):
+    for record in sorted(of_all_rows, key=lambda record: places.get(record.metric, len(places))):
         parts.setdefault(_heading(record, entries), []).append(record)
     return _record_grid("Every number", parts, entries)
 
@@ -107,14 +111,14 @@ def group_grid(
     if not grouped:
         return None
     ordered = sorted(grouped, key=_departure, reverse=True)
-    kept = dict.fromkeys(_line(record) for record in ordered)
+    lines = dict.fromkeys(_line(record) for record in ordered)
     notes = []
-    if len(kept) > limit:
+    if len(lines) > limit:
         notes.append(
-            f"The {limit} of {len(kept):,} that lie farthest from their target, in "
+            f"The {limit} of {len(lines):,} that lie farthest from their target, in "
             "standard errors. The JSON and CSV forms of this report hold all."
         )
-    first = set(list(kept)[:limit])
+    first = set(list(lines)[:limit])
     shown = [record for record in ordered if _line(record) in first]
     entries = {entry.name: entry for entry in glossary}
     return _record_grid("Every measure by group", {"": shown}, entries, groups=True, notes=notes)
@@ -124,8 +128,8 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
     """Answered records: those of all rows, and those of groups."""
     answered = [record for record in records if not math.isnan(record.value)]
     general = {record.metric for record in answered if not record.group}
-    whole = [r for r in answered if not r.group or r.metric not in general]
-    return whole, [r for r in answered if r.group and r.metric in general]
+    of_all_rows = [r for r in answered if not r.group or r.metric not in general]
+    return of_all_rows, [r for r in answered if r.group and r.metric in general]
 
 
 def unanswered_grid(
@@ -139,16 +143,16 @@ def unanswered_grid(
             title = _title(record.metric, entries)
             if math.isfinite(record.coverage):
                 title += f" at {formats.level(record.coverage)}"
-            told = reasons.setdefault(record.reason or "no reason was given", {})
-            told[title] = told.get(title, 0) + 1
+            titles = reasons.setdefault(record.reason or "no reason was given", {})
+            titles[title] = titles.get(title, 0) + 1
     if not reasons:
         return None
     rows = tuple(
         (
             Cell(text=reason),
-            Cell(text=", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in told.items())),
+            Cell(text=", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in titles.items())),
         )
-        for reason, told in list(reasons.items())[:ROWS_LIMIT]
+        for reason, titles in list(reasons.items())[:ROWS_LIMIT]
     )
     columns = (Column(title="Reason"), Column(title="Measures"))
     return Grid(
@@ -158,7 +162,7 @@ def unanswered_grid(
 
 def table_grids(tables: Iterable[Table]) -> list[Grid]:
     """The tables of a report that hold rows."""
-    made: list[Grid | None] = [
+    grids_or_none: list[Grid | None] = [
         attempt(
             f"table {table.name}",
             partial(table_grid, table),
@@ -167,7 +171,7 @@ def table_grids(tables: Iterable[Table]) -> list[Grid]:
         for table in tables
         if len(table)
     ]
-    return [grid for grid in made if grid is not None]
+    return [grid for grid in grids_or_none if grid is not None]
 
 
 def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
@@ -203,10 +207,12 @@ def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
     title = TABLE_TITLES.get(table.name) or layout.title or headed(table.name.replace("_", " "))
     if table.model:
         title += OF + table.model
-    part = GridRows(rows=tuple(zip(*cells, strict=True)))
-    grid = Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
+    grid_rows = GridRows(rows=tuple(zip(*cells, strict=True)))
+    grid = Grid(title=title, columns=tuple(columns), parts=(grid_rows,), notes=tuple(notes))
     shown = [name for name in table.columns if name not in UNSHOWN]
-    return footnoted(grid, [place for place, name in enumerate(shown) if name == "reason"])
+    return footnoted(
+        grid, [column_number for column_number, name in enumerate(shown) if name == "reason"]
+    )
 
 
 def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
@@ -216,23 +222,23 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
     """
     rows = [row for part in grid.parts for row in part.rows]
     repeated = Counter(
-        (place, remark)
+        (column, remark)
         for row in rows
-        for place, cell in enumerate(row)
-        for remark in _remarks(cell, whole=place in reasons)
+        for column, cell in enumerate(row)
+        for remark in _remarks(cell, whole=column in reasons)
     )
     marks: dict[str, str] = {}
     for (_, remark), count in repeated.items():
         if count >= REPEATED:
             marks.setdefault(remark, str(len(marks) + 1).translate(_RAISED))
 
-    def marked(place: int, cell: Cell) -> Cell:
-        remarks = _remarks(cell, whole=place in reasons)
-        noted = [remark for remark in remarks if repeated[place, remark] >= REPEATED]
+    def marked(column: int, cell: Cell) -> Cell:
+        remarks = _remarks(cell, whole=column in reasons)
+        noted = [remark for remark in remarks if repeated[column, remark] >= REPEATED]
         if not noted:
             return cell
         raised = "\N{THIN SPACE}".join(marks[remark] for remark in noted)
-        if place in reasons:
+        if column in reasons:
             return replace(cell, text=raised)
         named = cell.remarks or (("", cell.small),)
         return cell.remarked((each for each in named if each[1] not in noted), raised)
@@ -395,13 +401,13 @@ def _models_grid(
     notes: Sequence[str],
 ) -> Grid:
     """The numbers of several models, one beside the other."""
-    made = []
+    grid_parts = []
     for heading, part in parts.items():
-        held: dict[tuple[object, ...], dict[str, Record]] = {}
+        by_line: dict[tuple[object, ...], dict[str, Record]] = {}
         for record in part:
-            held.setdefault(_line(record), {}).setdefault(record.model, record)
+            by_line.setdefault(_line(record), {}).setdefault(record.model, record)
         rows = []
-        for by_model in held.values():
+        for by_model in by_line.values():
             first = next(iter(by_model.values()))
             kind = first.reason if first.metric in OF_KINDS else ""
             shared = replace(first, options={}, p=math.nan, reason=kind)
@@ -409,14 +415,16 @@ def _models_grid(
             cells += [Cell(text=first.group)] if groups else []
             cells += [_value(by_model[m]) if m in by_model else Cell(text="") for m in models]
             rows.append((*cells, _better(first)))
-        made.append(GridRows(title=heading, rows=tuple(rows)))
+        grid_parts.append(GridRows(title=heading, rows=tuple(rows)))
     columns = (
         Column(title="Measure"),
         *([Column(title="Group")] if groups else []),
         *(Column(title=model, numeric=True) for model in models),
         Column(title="Better"),
     )
-    return footnoted(Grid(title=title, columns=columns, parts=tuple(made), notes=tuple(notes)))
+    return footnoted(
+        Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
+    )
 
 
 def _group(record: Record) -> Cell:
@@ -439,11 +447,11 @@ def _units(record: Record) -> Cell:
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
     """The measure's title, with what decided the number; it leads to the glossary."""
     named = {"group": record.group} if group else {}
-    told = {**named, **formats.details(record), "reason": record.reason}
-    known = record.metric in entries
+    remarks = {**named, **formats.details(record), "reason": record.reason}
+    in_glossary = record.metric in entries
     title = _title(record.metric, entries)
-    cell = Cell(text=title, link=slug("measure", record.metric) if known else "")
-    return cell.remarked(each for each in told.items() if each[1])
+    cell = Cell(text=title, link=slug("measure", record.metric) if in_glossary else "")
+    return cell.remarked(each for each in remarks.items() if each[1])
 
 
 def _value(record: Record) -> Cell:
@@ -462,8 +470,8 @@ def _perfect(record: Record) -> Cell:
     reach = str(record.options.get("no_null", ""))
     if not (math.isnan(low) and math.isnan(high)):
         side, end = ("up to", high) if math.isnan(low) else ("from", low)
-        whole = not (math.isnan(low) or math.isnan(high))
-        reach = f"({formats.interval(low, high)})" if whole else f"{side} {formats.number(end)}"
+        two_sided = not (math.isnan(low) or math.isnan(high))
+        reach = f"({formats.interval(low, high)})" if two_sided else f"{side} {formats.number(end)}"
     value = record.null if math.isfinite(record.null) else record.target
     return replace(_maybe(value), small=reach)
 

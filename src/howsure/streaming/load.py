@@ -173,8 +173,8 @@ def load_parts(
     3000
     """
     resources = resources or Resources()
-    said = columns.get("coverage")
-    assessed = at or ((said,) if isinstance(said, float) else said) or ()
+    coverage = columns.get("coverage")
+    assessed = at or ((coverage,) if isinstance(coverage, float) else coverage) or ()
     options: dict[str, Any] = {
         "missing": missing,
         "crossing": crossing,
@@ -184,30 +184,30 @@ def load_parts(
     }
     if state is None and not is_huge(source, resources.rows):
         return load(source, **options)
-    found = cut(source, batch_rows=BATCH, **options)
-    if state is None and (not found.again or _rows_of(found) <= resources.rows):
-        few, found = _begun(found, resources.rows)
+    scan = cut(source, batch_rows=BATCH, **options)
+    if state is None and (not scan.again or _rows_of(scan) <= resources.rows):
+        few, scan = _begun(scan, resources.rows)
         if few is not None:
-            return _load_all(found, few)
-    if not found.again and resources.scheduler is not None:
+            return _load_all(scan, few)
+    if not scan.again and resources.scheduler is not None:
         raise InputError(
-            f"{found.title}: only this process can read it, so it cannot be given to a scheduler: "
+            f"{scan.title}: only this process can read it, so it cannot be given to a scheduler: "
             "name files, or an address, that its workers reach"
         )
-    key = repr((found.title, found.reading.to_dict(), seed, tuple(at)))
-    with Kept.of(key, resume=resources.resume) as kept:
-        made = scan_table(
-            found,
+    key = repr((scan.title, scan.reading.to_dict(), seed, tuple(at)))
+    with Kept.of(key, resume=resources.resume) as folder:
+        whole_state = scan_table(
+            scan,
             coverages=assessed,
             seed=seed,
             most=resources.sample,
             jobs=resources.processes,
             scheduler=resources.scheduler,
-            resume=kept.folder if found.again else None,
+            resume=folder.folder if scan.again else None,
         )
     if state is not None:
-        made.save(state)
-    return replace(loaded_state(made), explanation=found.explanation, notes=found.notes)
+        whole_state.save(state)
+    return replace(loaded_state(whole_state), explanation=scan.explanation, notes=scan.notes)
 
 
 def loaded_state(state: State) -> Loaded:
@@ -231,8 +231,8 @@ def loaded_state(state: State) -> Loaded:
     sets = _sets(reading, table, from_text=state.reading["from_text"])
     if sets[0].weights is not None and sets[0].weights.kind == "frequency":
         weights = Weights(sample.taken)
-        sets = tuple(replace(held, weights=weights) for held in sets)
-    sets = tuple(_as_part_of(held, state) for held in sets)
+        sets = tuple(replace(evalset, weights=weights) for evalset in sets)
+    sets = tuple(_as_part_of(evalset, state) for evalset in sets)
     return Loaded(
         evalsets=sets,
         dropped=state.dropped,
@@ -259,23 +259,23 @@ def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalS
     row, file = place_names(reading)
     names = [name for name in table.column_names if name not in (row, file)]
     rows = table.select(names)
-    made = reading.batch(rows, "the table", 0, from_text=from_text, with_bare=True).evalsets
+    evalsets = reading.batch(rows, "the table", 0, from_text=from_text, with_bare=True).evalsets
     if row not in table.column_names:
-        return made
-    table = table.slice(0, made[0].n)  # what lacks y comes last
+        return evalsets
+    table = table.slice(0, evalsets[0].n)  # what lacks y comes last
     called: npt.NDArray[Any] = table[row].to_numpy()
     if file in table.column_names:
-        told = zip(table[file].to_pylist(), called.tolist(), strict=True)
-        called = np.array([f"{name}:{number}" for name, number in told], dtype=object)
-    return tuple(replace(held, rows=called) for held in made)
+        named_rows = zip(table[file].to_pylist(), called.tolist(), strict=True)
+        called = np.array([f"{name}:{number}" for name, number in named_rows], dtype=object)
+    return tuple(replace(evalset, rows=called) for evalset in evalsets)
 
 
 def _rows_of(scan: Scan) -> float:
     """How many rows a table has, or about; infinitely many where nothing tells."""
     if scan.rows is not None:
         return scan.rows
-    known = [extent(file).rows for file in {piece.file for piece in scan.pieces}]
-    return math.inf if None in known else sum(rows or 0 for rows in known)
+    counts = [extent(file).rows for file in {piece.file for piece in scan.pieces}]
+    return math.inf if None in counts else sum(rows or 0 for rows in counts)
 
 
 @final
@@ -310,17 +310,17 @@ class _Again(Piece):
 def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
     batches: list[tuple[Piece, Batch]] = []
-    kept: deque[pa.Table] = deque()
+    tables_read: deque[pa.Table] = deque()
     n = 0
     for piece in scan.pieces:
         tables = piece.tables(scan.reading.kinds, BATCH)
         for table in tables:
-            kept.append(table)
+            tables_read.append(table)
             n += table.num_rows
             if n > most:
-                pieces = scan.pieces if scan.again else (_Again(piece, kept, tables),)
+                pieces = scan.pieces if scan.again else (_Again(piece, tables_read, tables),)
                 return None, replace(scan, pieces=pieces)
-        again = _Again(piece, kept, iter(()))
+        again = _Again(piece, tables_read, iter(()))
         batches += ((piece, batch) for batch in again.batches(scan.reading))
     return batches, scan
 
@@ -334,13 +334,13 @@ def _load_all(scan: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
         gaps.update(batch.dropped_by)
         key = key_of(content_hashes(batch.evalsets)) if batch.evalsets else ""
         files.append(piece.read_file(batch.rows, key))
-    held = [
+    tables = [
         written_out(batch.table).replace_schema_metadata() for batch in batches if batch.evalsets
     ]
-    if not held:
+    if not tables:
         raise InputError(f"{scan.title}: a row without missing cells is needed, got none")
     bare = (written_out(b.bare).replace_schema_metadata() for b in batches if b.bare is not None)
-    table = together([*held, *bare])
+    table = together([*tables, *bare])
     return Loaded(
         evalsets=_sets(reading, table, from_text=scan.pieces[0].from_text),
         explanation=scan.explanation,
@@ -413,12 +413,12 @@ class PieceWork:
         if self.reading.roles["rows"]:
             return batch.table
         row, file = place_names(self.reading)
-        held = batch.table.append_column(row, pa.array(batch.evalsets[0].row_names()))
+        table = batch.table.append_column(row, pa.array(batch.evalsets[0].row_names()))
         if not self.many:
-            return held
-        codes = pa.array(np.zeros(held.num_rows, dtype=np.int32))
+            return table
+        codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
         name = pa.array([os.path.basename(piece.file)])
-        return held.append_column(file, pa.DictionaryArray.from_arrays(codes, name))
+        return table.append_column(file, pa.DictionaryArray.from_arrays(codes, name))
 
     def __call__(self, piece: Piece) -> pa.Table:
         """The state of a piece, as a table; one of no columns where no row is left."""
@@ -435,10 +435,10 @@ class PieceWork:
             waiting.append((size, state))
         if not waiting:
             return unused.to_arrow()
-        held = [state for _, state in waiting]
-        whole = unused.added(held[0].joined(*held[1:]))
+        states = [state for _, state in waiting]
+        state_of_piece = unused.added(states[0].joined(*states[1:]))
         read = Manifest(files=(piece.read_file(unused.rows, ""),))
-        return replace(whole, manifest=whole.manifest.joined(read)).to_arrow()
+        return replace(state_of_piece, manifest=state_of_piece.manifest.joined(read)).to_arrow()
 
 
 def _lacking_y(batch: Batch, most: int, seed: int) -> tuple[int, Sample | None]:
@@ -572,8 +572,8 @@ def scan_table(
                     take(State.from_arrow(table))
     if not merged:
         raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
-    whole = unused.added(merged[0].joined(*merged[1:]))
-    return replace(whole, manifest=cut.manifest(read))
+    state_of_table = unused.added(merged[0].joined(*merged[1:]))
+    return replace(state_of_table, manifest=cut.manifest(read))
 
 
 def place_names(reading: ReadPlan) -> tuple[str, str]:
@@ -604,6 +604,6 @@ def block_width(span: tuple[float, float] | None, unit: str | None = None) -> fl
     return float(2.0 ** round(math.log2(length)))
 
 
-def identity_with(piece: str, told: str) -> str:
+def identity_with(piece: str, work: str) -> str:
     """What decides the state of a piece; empty where it cannot be kept."""
-    return hashlib.sha256(f"{piece}\x1f{told}".encode()).hexdigest() if piece else ""
+    return hashlib.sha256(f"{piece}\x1f{work}".encode()).hexdigest() if piece else ""

@@ -74,19 +74,19 @@ class Sample:
         if hashes is None:
             hashes = content_hashes(evalsets)
         number = row_uniforms(seed, "sample", told_apart(hashes))
-        found = unit_keys(first, block)
+        units = unit_keys(first, block)
         unit = np.zeros(first.n)
-        if found is not None and found[0] != "rows":
-            by, width, keys = found
+        if units is not None and units[0] != "rows":
+            by, width, keys = units
             unit = row_uniforms(seed, f"sample {by}", row_hashes(keys, np.full(first.n, width)))
         weights = first.weights
         copies = np.ones(first.n)
         if weights is not None and weights.kind == "frequency":
             copies = weights.values
-        whole = found is not None and found[0] != "rows"
-        bound = 1.0 if whole else bound  # of a few clusters it might leave none
-        held = cls(table, number, unit, copies, most, bound, 1.0).within()
-        return replace(held, table=written_out(held.table).replace_schema_metadata())
+        by_units = units is not None and units[0] != "rows"
+        bound = 1.0 if by_units else bound  # of a few clusters it might leave none
+        sample = cls(table, number, unit, copies, most, bound, 1.0).within()
+        return replace(sample, table=written_out(sample.table).replace_schema_metadata())
 
     @classmethod
     def of_cells(cls, table: pa.Table, *, most: int, seed: int) -> Sample:
@@ -126,17 +126,17 @@ class Sample:
 
     def cut(self) -> Sample:
         """Without the rows that the bounds leave out."""
-        kept = (self.taken > 0) & (self.unit < self.unit_bound)
-        return self if kept.all() else self._of(kept)
+        chosen = (self.taken > 0) & (self.unit < self.unit_bound)
+        return self if chosen.all() else self._of(chosen)
 
     def within(self) -> Sample:
         """With so low bounds that there are not too many rows."""
-        held = self.cut()
-        if held.unit.any() and held.taken.sum() > held.most:
-            held = replace(held, unit_bound=held._of_units()).cut()
-        if held.taken.sum() > held.most:
-            held = replace(held, bound=held._of_rows()).cut()
-        return held
+        sample = self.cut()
+        if sample.unit.any() and sample.taken.sum() > sample.most:
+            sample = replace(sample, unit_bound=sample._of_units()).cut()
+        if sample.taken.sum() > sample.most:
+            sample = replace(sample, bound=sample._of_rows()).cut()
+        return sample
 
     def ranked(self) -> Sample:
         """In the order of their numbers, which no cut of the table changes."""
@@ -155,10 +155,10 @@ class Sample:
 
     def _of_units(self) -> float:
         """The bound of units that leaves few enough rows, or few units."""
-        units, place = np.unique(self.unit, return_inverse=True)
-        upto = np.cumsum(np.bincount(place, weights=self.taken))
-        kept = max(int(np.searchsorted(upto, self.most, side="right")), FEWEST_UNITS)
-        return float(units[kept]) if kept < len(units) else self.unit_bound
+        units, unit_of = np.unique(self.unit, return_inverse=True)
+        upto = np.cumsum(np.bincount(unit_of, weights=self.taken))
+        count = max(int(np.searchsorted(upto, self.most, side="right")), FEWEST_UNITS)
+        return float(units[count]) if count < len(units) else self.unit_bound
 
     def _of_rows(self) -> float:
         """The bound of rows that leaves few enough."""
@@ -201,8 +201,8 @@ def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
     columns: list[npt.NDArray[Any]] = [first.y]
     columns += (_hashed(first.features[name]) for name in sorted(first.features))
     for name in sorted(first.groups):
-        held = first.groups[name]
-        columns.append(_number(hashed_labels(held.labels))[held.codes])
+        group = first.groups[name]
+        columns.append(_number(hashed_labels(group.labels))[group.codes])
     if first.time is not None:
         times = numbers_of_time(first.time)
         columns.append(_hashed(first.time) if times is None else times)
@@ -267,9 +267,9 @@ class Sketch:
     @classmethod
     def counted(cls, hashes: KeyArray, counts: IntArray) -> Self:
         """Of hashes of so many rows each, some of which may be equal."""
-        least, place = np.unique(hashes, return_inverse=True)
-        whole = np.bincount(place, weights=counts, minlength=len(least)).astype(np.int64)
-        return cls(least[:_SIZE], whole[:_SIZE])
+        least, code = np.unique(hashes, return_inverse=True)
+        copies = np.bincount(code, weights=counts, minlength=len(least)).astype(np.int64)
+        return cls(least[:_SIZE], copies[:_SIZE])
 
     def joined(self, *others: Sketch) -> Sketch:
         """Of the rows of all."""
@@ -302,17 +302,17 @@ class Contents:
 
 def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
     """Notes on rows that states may have in common."""
-    seen: dict[tuple[object, ...], tuple[int, ReadFile]] = {}
+    files_by_mark: dict[tuple[object, ...], tuple[int, ReadFile]] = {}
     for number, state in enumerate(states):
         if not len(state.sketch.hashes) and len(state.numbers) >= FEWEST:  # of an earlier version
             unknown = ReadFile(found=state.name)
             sample = (np.sort(state.numbers).tobytes(),)
-            earlier, _ = seen.setdefault(sample, (number, unknown))
+            earlier, _ = files_by_mark.setdefault(sample, (number, unknown))
             if earlier != number:
                 raise InputError(_twice(states[earlier].name, unknown, state.name, unknown))
         for file in state.files:
             for mark in _marks(file, state):
-                earlier, other = seen.setdefault(mark, (number, file))
+                earlier, other = files_by_mark.setdefault(mark, (number, file))
                 if earlier != number:
                     raise InputError(_twice(states[earlier].name, other, state.name, file))
     return _common(states)
@@ -320,14 +320,14 @@ def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
 
 def _marks(file: ReadFile, state: Contents) -> list[tuple[object, ...]]:
     """What no two files share unless they hold the same rows."""
-    found: list[tuple[object, ...]] = [file.origin] if file.origin and file.rows else []
+    marks: list[tuple[object, ...]] = [file.origin] if file.origin and file.rows else []
     if file.key and file.rows >= FEWEST <= len(state.sketch.hashes):
-        found.append((file.key, file.rows))
-    return found
+        marks.append((file.key, file.rows))
+    return marks
 
 
-def _twice(name: str, one: ReadFile, other_name: str, other: ReadFile) -> str:
-    files = dict.fromkeys(each.found for each in (one, other) if each.path)
+def _twice(name: str, file: ReadFile, other_name: str, other: ReadFile) -> str:
+    files = dict.fromkeys(each.found for each in (file, other) if each.path)
     of = f" (of {' and '.join(files)})" if files else ""
     return (
         f"states must be of different rows to be merged, got the same rows{of} in {name} and in "
@@ -339,29 +339,31 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
     """Notes on shares of rows that two states hold; states that share a hash are compared."""
     sketches = [state.sketch for state in states]
     hashes = np.concatenate([sketch.hashes for sketch in sketches])
-    place = np.repeat(np.arange(len(states)), [len(each.hashes) for each in sketches])
-    order = np.lexsort((place, hashes))
-    hashes, place = hashes[order], place[order]
+    state_of = np.repeat(np.arange(len(states)), [len(each.hashes) for each in sketches])
+    order = np.lexsort((state_of, hashes))
+    hashes, state_of = hashes[order], state_of[order]
     again = np.flatnonzero(hashes[1:] == hashes[:-1])
-    pairs = Counter(zip(place[again].tolist(), place[again + 1].tolist(), strict=True))
+    pairs = Counter(zip(state_of[again].tolist(), state_of[again + 1].tolist(), strict=True))
     notes = []
     for (first, second), count in sorted(pairs.items()):
-        one, other = states[first], states[second]
-        both = (one.sketch, other.sketch)
+        first_state, second_state = states[first], states[second]
+        both = (first_state.sketch, second_state.sketch)
         bound = min(each.bound for each in both)
         sizes = [int(np.searchsorted(each.hashes, bound, "right")) for each in both]
         share, equals = count / min(sizes), max(each.equals for each in both)
         if count < FEWEST or share <= _TIMES * equals:
             continue
-        fewer, more = (one, other) if sizes[0] <= sizes[1] else (other, one)
-        told = "all" if share == 1.0 else f"about {100 * share:.0f} %"
+        fewer, more = (
+            (first_state, second_state) if sizes[0] <= sizes[1] else (second_state, first_state)
+        )
+        which = "all" if share == 1.0 else f"about {100 * share:.0f} %"
         if share >= _SAME and equals <= _EQUAL:
             raise InputError(
-                f"states must be of different rows to be merged, got {told} of the rows of "
+                f"states must be of different rows to be merged, got {which} of the rows of "
                 f"{fewer.name} in {more.name} too; a column of times tells equal rows of different "
                 "days apart"
             )
         notes.append(
-            f"{told} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
+            f"{which} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
         )
     return tuple(notes)

@@ -114,8 +114,8 @@ def empirical_coverage(
     >>> empirical_coverage([1.0, 5.0], [0.0, 0.0], [1.0, 4.0]).value
     0.5
     """
-    held = covered(y, lower, upper).astype(np.float64)
-    return mean_statistic(held, check_multiplicities(weights, len(held)))
+    hits = covered(y, lower, upper).astype(np.float64)
+    return mean_statistic(hits, check_multiplicities(weights, len(hits)))
 
 
 def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
@@ -415,9 +415,9 @@ def _empty(sizes: FloatArray) -> BoolArray:
 def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends: given ones, or those that the richest prediction implies."""
     if math.isnan(coverage):
-        given = view.belief(Intervals)
-        view.told("ends", given.kind, coverage)
-        return given.lower[:, 0], given.upper[:, 0]
+        intervals = view.belief(Intervals)
+        view.told("ends", intervals.kind, coverage)
+        return intervals.lower[:, 0], intervals.upper[:, 0]
     table = view.held(Quantiles)
     stated: tuple[type[Prediction], ...] = (Intervals, Distribution)
     if table is None or table.widest:  # what bounds one side alone goes after the others
@@ -451,24 +451,24 @@ def _covered(view: View, coverage: float) -> Any:
 def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
     """What the prediction that gave the interval claims of it: least and most, shape (n, 2)."""
     nominal = view.get("coverage", coverage)
-    asked: Prediction | None = _judged_sets(view)
-    if asked is None:
+    prediction: Prediction | None = _judged_sets(view)
+    if prediction is None:
         view.get("ends", coverage)  # so that it is known who answered
-        asked = view.answered("ends", coverage)
-        assert asked is not None
-    below, above = asked.claimed_misses(view.evalset.y, nominal)
+        prediction = view.answered("ends", coverage)
+        assert prediction is not None
+    below, above = prediction.claimed_misses(view.evalset.y, nominal)
     shape = below.shape
     if not (below.strides[0] or above.strides[0]):  # rows that all claim the same are one
         below, above = below[:1], above[:1]
     missed = below + above
-    made = {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
-    return {name: np.broadcast_to(ends, shape) for name, ends in made.items()}
+    claims = {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
+    return {name: np.broadcast_to(ends, shape) for name, ends in claims.items()}
 
 
 def _claimed(view: View, coverage: float) -> FloatArray:
     """Probability with which each row's own interval claims to hold y; the least, of a range."""
-    found: FloatArray = view.get("claims", coverage)["covered"][:, 0]
-    return found
+    claims: FloatArray = view.get("claims", coverage)["covered"][:, 0]
+    return claims
 
 
 def _claim(view: View, coverage: float) -> FloatArray:
@@ -486,10 +486,10 @@ def _expected_coverage(view: View, coverage: float) -> FloatArray:
     """What the rows claim, moved so that on average it is the coverage of all rows, shape (n,)."""
     weights = view.evalset.multiplicities
     hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
-    seen = min(weighted_mean(hits, weights), 1.0)
+    mean_coverage = min(weighted_mean(hits, weights), 1.0)
     if math.isnan(coverage):
-        return np.full(len(hits), seen)
-    return shift_shares(view.get("claim", coverage), seen, weights)
+        return np.full(len(hits), mean_coverage)
+    return shift_shares(view.get("claim", coverage), mean_coverage, weights)
 
 
 def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -521,12 +521,12 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
 
 def _reachable(view: View) -> list[float]:
     """Nominal coverages to draw: given ones, or a grid of those that can be derived."""
-    given = view.held(Intervals)
-    known = [] if given is None else list(given.coverages)
-    if not known:
-        known = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    intervals = view.held(Intervals)
+    coverages = [] if intervals is None else list(intervals.coverages)
+    if not coverages:
+        coverages = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
     reached = []
-    for coverage in known:
+    for coverage in coverages:
         try:
             view.get("covered", coverage)
         except UnanswerableError:
@@ -539,20 +539,20 @@ def _reachable(view: View) -> list[float]:
 
 def _coverage_table(evaluation: Evaluation) -> list[Table]:
     """Coverage of all rows at each nominal coverage, beside what the predictions claim."""
-    found = [
+    records = [
         record
         for record in evaluation.records
         if record.metric == "empirical_coverage" and math.isfinite(record.value)
     ]
-    if not found:
+    if not records:
         return []
-    known = {
-        name: np.array([getattr(record, name) for record in found], dtype=np.float64)
+    columns_of = {
+        name: np.array([getattr(record, name) for record in records], dtype=np.float64)
         for name in ("n", "value", "lower", "upper", "coverage", "null")
     }
-    nominal, null = known.pop("coverage"), known.pop("null")
-    columns = {"n": known["n"], "empirical_coverage": known["value"]}
-    columns |= {name: known[name] for name in ("lower", "upper")}
+    nominal, null = columns_of.pop("coverage"), columns_of.pop("null")
+    columns = {"n": columns_of["n"], "empirical_coverage": columns_of["value"]}
+    columns |= {name: columns_of[name] for name in ("lower", "upper")}
     columns |= {"claimed": np.where(np.isfinite(null), null, nominal), "nominal": nominal}
     return [Table(name="coverage", columns=columns, model=evaluation.evalset.model)]
 

@@ -85,7 +85,7 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
 
     They have too many labels, or groups of fewer rows than may be told of.
     """
-    made: list[Grouping] = []
+    single: list[Grouping] = []
     notes: list[str] = []
     for name, column in evalset.groups.items():
         if len(column.labels) > MOST_LABELS:
@@ -95,10 +95,10 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
             )
             continue
         labels = tuple(f"{name}={label}" for label in column.labels.tolist())
-        made.append(Grouping(name, column.codes, labels))
-    made = _large(evalset, made, notes)
+        single.append(Grouping(name, column.codes, labels))
+    single = _large(evalset, single, notes)
     crossed: list[Grouping] = []
-    for first, second in itertools.combinations(made, 2):
+    for first, second in itertools.combinations(single, 2):
         width = len(second.labels)
         codes = Categories.from_codes(
             first.codes * width + second.codes, np.arange(len(first.labels) * width)
@@ -110,20 +110,22 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
         pairs = [divmod(int(code), width) for code in codes.labels]
         labels = tuple(f"{first.labels[i]}, {second.labels[j]}" for i, j in pairs)
         crossed.append(Grouping(name, codes.codes, labels))
-    return (*made, *_large(evalset, crossed, notes)), tuple(notes)
+    return (*single, *_large(evalset, crossed, notes)), tuple(notes)
 
 
 def _large(evalset: EvalSet, divided: list[Grouping], notes: list[str]) -> list[Grouping]:
     """Those whose groups all have the fewest rows of which anything may be told."""
     if evalset.fewest == 1:
         return divided
-    kept: list[Grouping] = []
-    for each in divided:
-        if _smallest(evalset, each) >= evalset.fewest:
-            kept.append(each)
+    large: list[Grouping] = []
+    for grouping in divided:
+        if _smallest(evalset, grouping) >= evalset.fewest:
+            large.append(grouping)
         else:
-            notes.append(f"{each.name} has groups of fewer than {evalset.fewest} rows: left out")
-    return kept
+            notes.append(
+                f"{grouping.name} has groups of fewer than {evalset.fewest} rows: left out"
+            )
+    return large
 
 
 def _smallest(evalset: EvalSet, grouping: Grouping) -> float:
@@ -161,12 +163,12 @@ def assess_groups(
         tests = compare_groups(evaluation, confidence=confidence, seed=seed)
     notes = tests.notes
     if left_out:
-        told = (
+        note = (
             f"of groups by {listed(left_out, most=3)} only means of rows are told: past "
             f"{STATISTIC_ROWS:,} rows or {STATISTIC_GROUPS} groups --with group_statistics asks "
             "for all measures"
         )
-        notes = (*notes, told)
+        notes = (*notes, note)
     return replace(tests, records=(*records, *tests.records), notes=notes)
 
 
@@ -176,12 +178,12 @@ def means_in_groups(
     """Every measure that is a mean, in every group of one grouping."""
     return [
         record
-        for whole in evaluation.records
-        if math.isnan(whole.coverage) or whole.coverage in evaluation.coverages
+        for record_of_all in evaluation.records
+        if math.isnan(record_of_all.coverage) or record_of_all.coverage in evaluation.coverages
         for record in attempt(
-            f"{whole.metric} in groups of {whole.model}",
-            partial(_means, evaluation, grouping, whole, confidence),
-            partial(_unanswered, grouping, whole),
+            f"{record_of_all.metric} in groups of {record_of_all.model}",
+            partial(_means, evaluation, grouping, record_of_all, confidence),
+            partial(_unanswered, grouping, record_of_all),
         )
     ]
 
@@ -206,26 +208,26 @@ def compare_groups(
         if evaluation.row_scores("empirical_coverage", coverage) is None:
             continue
         compared = GroupComparison(evaluation, divided, coverage, confidence, seed)
-        found = attempt(f"groups_differ of {evalset.model}", compared.difference, unknown)
-        records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
+        estimate = attempt(f"groups_differ of {evalset.model}", compared.difference, unknown)
+        records.append(record_of(entries["groups_differ"], estimate, evalset, coverage=coverage))
         table = attempt(f"coverage in groups of {evalset.model}", compared.table, lambda _: None)
         if table is None:
             continue
         shown = table
-        found, named = attempt(
+        estimate, named = attempt(
             f"worst_group_shortfall of {evalset.model}",
             compared.shortfall,
             lambda reason: (unknown(reason), {}),
         )
-        record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
+        record = record_of(entries["worst_group_shortfall"], estimate, evalset, coverage=coverage)
         records.append(replace(record, **named))
     if evalset.beliefs and ERRORS in entries:
-        found = attempt(
+        estimate = attempt(
             f"{ERRORS} of {evalset.model}",
             partial(errors_differ, evaluation.view, divided, confidence=confidence),
             unknown,
         )
-        records.append(record_of(entries[ERRORS], found, evalset))
+        records.append(record_of(entries[ERRORS], estimate, evalset))
     return GroupReport(tuple(records), shown, notes)
 
 
@@ -255,20 +257,22 @@ def rows_in_groups(evalset: EvalSet, grouping: Grouping) -> FloatArray:
 
 
 def _means(
-    evaluation: Evaluation, grouping: Grouping, whole: Record, confidence: float
+    evaluation: Evaluation, grouping: Grouping, record_of_all: Record, confidence: float
 ) -> list[Record]:
     """Records of a metric that is a mean, for every group of one grouping; none of others."""
-    scores = evaluation.row_scores(whole.metric, whole.coverage)
+    scores = evaluation.row_scores(record_of_all.metric, record_of_all.coverage)
     if scores is None:
         return []
-    evalset, metric = evaluation.evalset, catalogue()[whole.metric]
+    evalset, metric = evaluation.evalset, catalogue()[record_of_all.metric]
     means = group_means(evalset, grouping, scores, metric)
     low, high = means.ends(1.0 - (1.0 - confidence) / len(means.total))
     value, error, n = means.value, means.error, means.n
-    if math.isfinite(whole.value) and math.isnan(whole.lower):  # then no group has an interval
+    if math.isfinite(record_of_all.value) and math.isnan(
+        record_of_all.lower
+    ):  # then no group has an interval
         low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
-    shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
-    made = (
+    shared = replace(record_of_all, notion=Notion.GROUP, confidence=confidence, null=math.nan)
+    records = (
         replace(
             shared,
             value=float(value[g]),
@@ -280,7 +284,7 @@ def _means(
         )
         for g, label in enumerate(grouping.labels)
     )
-    return [of_its_rows(record, evalset) for record in made]
+    return [of_its_rows(record, evalset) for record in records]
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +307,8 @@ class GroupMeans:
         if self.spread is not None:
             return self.spread.error
         with np.errstate(invalid="ignore", divide="ignore"):
-            rest = np.where(self.total > 1.0, self.total - 1.0, np.nan)
-            return np.asarray(np.sqrt(self.value * (1.0 - self.value) / rest))
+            freedom = np.where(self.total > 1.0, self.total - 1.0, np.nan)
+            return np.asarray(np.sqrt(self.value * (1.0 - self.value) / freedom))
 
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Of the intervals at a level of confidence."""
@@ -439,12 +443,14 @@ class GroupComparison:
         free = bool((expected != expected[0]).any())
         if free:  # rows of one cell and nearly one chance are drawn together
             cells = joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
-        rows, whole = _rows_of_cells(cells)
-        sizes = np.round(_counts(evalset, whole)).astype(np.int64)
-        hits = np.round(_counts(evalset, whole, self.hits)).astype(np.int64)
+        rows, all_cells = _rows_of_cells(cells)
+        sizes = np.round(_counts(evalset, all_cells)).astype(np.int64)
+        hits = np.round(_counts(evalset, all_cells, self.hits)).astype(np.int64)
         chances = None
         if free:
-            chances = np.clip(_counts(evalset, whole, expected) / np.maximum(sizes, 1), 0.0, 1.0)
+            chances = np.clip(
+                _counts(evalset, all_cells, expected) / np.maximum(sizes, 1), 0.0, 1.0
+            )
         tested = groups_differ(
             sizes,
             hits,
@@ -494,7 +500,9 @@ class GroupComparison:
             raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
         farthest = int(np.lexsort((scores.own, p))[0])
         value = min(1.0, float(p[farthest] * tested.sum()))
-        group, apart = self.parts(expected).named(farthest, tested & (p * tested.sum() < LEVEL))
+        group, details_of_group = self.parts(expected).named(
+            farthest, tested & (p * tested.sum() < LEVEL)
+        )
         here, spells = (
             min(1.0, float(scores.own[group] * tested.sum())),
             float(scores.spells[group]),
@@ -502,7 +510,7 @@ class GroupComparison:
         details = {
             "statistic": float(abs(scores.t[farthest])),
             **({"spells": spells, "p_here": min(1.0, here)} if spells else {}),
-            **apart,
+            **details_of_group,
         }
         left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
         return p_value(value, details, left_out)
@@ -561,15 +569,15 @@ class GroupComparison:
         evalset = self.evalset
         if evalset.units is not None:
             return np.empty(0)
-        rows, whole = _rows_of_cells(joint(*(grouping.codes for grouping in self.groupings)))
-        total = _counts(evalset, whole)
+        rows, all_cells = _rows_of_cells(joint(*(grouping.codes for grouping in self.groupings)))
+        total = _counts(evalset, all_cells)
         filled = total > 0
         trials = total.copy()
         if evalset.weights is not None and evalset.weights.kind == "importance":
-            squares = _counts(evalset, whole, evalset.weights.values)
+            squares = _counts(evalset, all_cells, evalset.weights.values)
             trials[filled] = np.maximum(np.square(total[filled]) / squares[filled], 1.0)
         counts: IntArray = np.round(trials[filled]).astype(np.int64)
-        claimed = self.claims(whole, np.where(filled, total, 1.0))[filled]
+        claimed = self.claims(all_cells, np.where(filled, total, 1.0))[filled]
         trials, total = counts.astype(np.float64), total[filled]
         rng = child(self.seed, "worst group")
         worst = np.full(_WORLDS, -np.inf)
@@ -578,14 +586,14 @@ class GroupComparison:
             size = (min(step, _WORLDS - start), len(counts))
             hits: FloatArray = rng.binomial(counts, claimed, size).astype(np.float64)
             off = (claimed - hits / trials) * total
-            part = worst[start : start + len(off)]
+            chunk = worst[start : start + len(off)]
             for grouping in self.groupings:
                 codes = grouping.codes[rows][filled]
                 order = np.argsort(codes, kind="stable")
                 starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
                 sums = np.add.reduceat(off[:, order], starts, axis=1)
                 mass = np.add.reduceat(total[order], starts)
-                np.maximum(part, (sums / mass).max(axis=1), out=part)
+                np.maximum(chunk, (sums / mass).max(axis=1), out=chunk)
         return worst
 
 
@@ -617,8 +625,10 @@ def _independent(evalset: EvalSet, grouping: Grouping, means: GroupMeans) -> Flo
     if evalset.cluster is None:
         return means.n
     clusters = len(evalset.cluster.labels)
-    held = np.unique(grouping.codes * clusters + evalset.cluster.codes)
-    return np.bincount(held // clusters, minlength=len(grouping.labels)).astype(np.float64)
+    clusters_of_groups = np.unique(grouping.codes * clusters + evalset.cluster.codes)
+    return np.bincount(clusters_of_groups // clusters, minlength=len(grouping.labels)).astype(
+        np.float64
+    )
 
 
 def _statistics(
@@ -634,15 +644,15 @@ def _statistics(
     answered = {record.metric for record in evaluation.records if not math.isnan(record.value)}
     answered -= {key.metric for key in evaluation.scores}  # whose groups are told by `_means`
     names = [name for name in names if name in answered and not entries[name].slow]
-    known = [c for c in evaluation.coverages if not math.isnan(c)]
+    coverages = [c for c in evaluation.coverages if not math.isnan(c)]
     level = 1.0 - (1.0 - confidence) / len(grouping.labels)
     order = np.argsort(grouping.codes, kind="stable")
     ends = np.cumsum(np.bincount(grouping.codes, minlength=len(grouping.labels)))
     records: list[Record] = []
     for label, rows in zip(grouping.labels, np.split(order, ends[:-1]), strict=True):
-        part = evaluate(
+        of_group = evaluate(
             evaluation.evalset.take(rows),
-            coverages=known,
+            coverages=coverages,
             metrics=names,
             confidence=level,
             seed=seed,
@@ -650,6 +660,6 @@ def _statistics(
         )
         records.extend(
             replace(r, group=label, notion=Notion.GROUP, confidence=confidence)
-            for r in part.records
+            for r in of_group.records
         )
     return records

@@ -183,14 +183,14 @@ def _drop(view: View, coverage: float) -> Estimate:
     p = spread.p(drop)
     if units is None and (evalset.weights is None or evalset.weights.kind == "frequency"):
         grouping = Grouping("lead time", ends[1][both].astype(np.int64), tuple(names))
-        held = {"covered": hits[both], "claim": claim[both]}
-        p = _tested(leads.view.on(evalset.take(both), held), coverage, grouping).p  # exact
+        arrays = {"covered": hits[both], "claim": claim[both]}
+        p = _tested(leads.view.on(evalset.take(both), arrays), coverage, grouping).p  # exact
     error = float(spread.error[0])
-    told: dict[str, str | float] = {}
+    details: dict[str, str | float] = {}
     for name, rows, label in zip(("short", "long"), ends, names, strict=True):
-        told[name] = label
-        told[f"{name}_coverage"] = weighted_mean(hits[rows], mass[rows])
-        told[f"{name}_claim"] = weighted_mean(claim[rows], mass[rows])
+        details[name] = label
+        details[f"{name}_coverage"] = weighted_mean(hits[rows], mass[rows])
+        details[f"{name}_claim"] = weighted_mean(claim[rows], mass[rows])
     return Estimate(
         drop,
         error=error,
@@ -201,7 +201,7 @@ def _drop(view: View, coverage: float) -> Estimate:
         p=p,
         n=float(mass[both].sum()),
         reason="no interval: rows count as too few" if math.isnan(error) else "",
-        details=told,
+        details=details,
     )
 
 
@@ -219,15 +219,15 @@ class Profile(NamedTuple):
 def _profiles(view: View, coverage: float) -> list[Profile]:
     """Coverage, score, width and skill by cell."""
     leads: Leads = view.get("leads")
-    made: list[Profile] = []
-    for make in (_coverages, _scores, _widths, _skills):
+    profiles: list[Profile] = []
+    for measure in (_coverages, _scores, _widths, _skills):
         try:
-            made.append(make(leads, coverage))
+            profiles.append(measure(leads, coverage))
         except UnanswerableError:
             continue
-    if not made:
+    if not profiles:
         raise UnanswerableError("nothing of these predictions is scored by row")
-    return made
+    return profiles
 
 
 def _coverages(leads: Leads, coverage: float) -> Profile:
@@ -314,19 +314,19 @@ def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     leads: Leads = view.get("leads")
     return [
         Curve(
-            name=_SHOWN[found.name][0],
+            name=_SHOWN[profile.name][0],
             x=leads.middle,
-            y=found.value,
-            lower=found.lower,
-            upper=found.upper,
-            reference=found.reference,
+            y=profile.value,
+            lower=profile.lower,
+            upper=profile.upper,
+            reference=profile.reference,
             x_label="Lead time (steps)",
-            y_label=catalogue()[found.name].title,
+            y_label=catalogue()[profile.name].title,
             band=f"{formats.level(confidence)} band, simultaneous for all lead times",
             model=view.evalset.model,
             notes=leads.left_out,
         )
-        for found in view.get("lead_profiles", coverage)
+        for profile in view.get("lead_profiles", coverage)
     ]
 
 
@@ -339,17 +339,17 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         "n": rows_in_groups(leads.view.evalset, leads.grouping),
     }
     labels = {"lead_time": "Lead time", "n": "Rows"}
-    for found in view.get("lead_profiles", coverage):
-        title = _SHOWN[found.name][1]
+    for profile in view.get("lead_profiles", coverage):
+        title = _SHOWN[profile.name][1]
         columns |= {
-            found.name: found.value,
-            f"{found.name}_lower": found.lower,
-            f"{found.name}_upper": found.upper,
+            profile.name: profile.value,
+            f"{profile.name}_lower": profile.lower,
+            f"{profile.name}_upper": profile.upper,
         }
         labels |= {
-            found.name: title,
-            f"{found.name}_lower": "from",
-            f"{found.name}_upper": "to",
+            profile.name: title,
+            f"{profile.name}_lower": "from",
+            f"{profile.name}_upper": "to",
         }
     notes = [
         f"Intervals of each measure are simultaneous for all lead times ({view.confidence:.0%}).",
@@ -398,15 +398,15 @@ def _words(draft: Draft, finding: Finding) -> Words:
     if drop is None:
         facts = draft.facts
         cover = percent(float(facts["value"]))
-        seen = (
+        sentence = (
             f"At {draft.where}, {cover} of {float(facts['rows']):,.0f} rows are covered; "
             f"{percent(float(facts['expected']))} is {FROM_ALL}"
         )
         clause = f"coverage is {cover} at {draft.where}"
-        return Words(seen, "coverage depends on lead time", well, clause=clause)
-    told = drop.options
-    short, long = (percent(float(told[f"{end}_coverage"])) for end in ("short", "long"))
-    claims = [float(told[f"{end}_claim"]) for end in ("short", "long")]
+        return Words(sentence, "coverage depends on lead time", well, clause=clause)
+    ends = drop.options
+    short, long = (percent(float(ends[f"{end}_coverage"])) for end in ("short", "long"))
+    claims = [float(ends[f"{end}_claim"]) for end in ("short", "long")]
     if abs(claims[0] - claims[1]) > _MOVED_CLAIM:
         short, long = (
             f"{cover} ({percent(claim)} claimed)"
@@ -414,14 +414,14 @@ def _words(draft: Draft, finding: Finding) -> Words:
         )
     way, side = ("falls", 100.0) if draft.effect < 0 else ("rises", -100.0)
     size = f"{points(drop.value)}{between(side * drop.lower, side * drop.upper, 1)}"
-    clause = f"coverage {way} from {short} at {told['short']} to {long} at {told['long']}"
+    clause = f"coverage {way} from {short} at {ends['short']} to {long} at {ends['long']}"
     if finding.state == "bad":
-        seen = (
-            f"Coverage {way} with lead time: {short} at {told['short']}, {long} at {told['long']}"
+        sentence = (
+            f"Coverage {way} with lead time: {short} at {ends['short']}, {long} at {ends['long']}"
         )
-        return Words(seen, more=f"It {way} by {size}.", clause=clause)
-    seen = f"Coverage is {short} at {told['short']} and {long} at {told['long']}"
-    return Words(seen, f"coverage {way} with lead time by {size}", well, clause=clause)
+        return Words(sentence, more=f"It {way} by {size}.", clause=clause)
+    sentence = f"Coverage is {short} at {ends['short']} and {long} at {ends['long']}"
+    return Words(sentence, f"coverage {way} with lead time by {size}", well, clause=clause)
 
 
 _entry: Callable[..., Metric] = partial(

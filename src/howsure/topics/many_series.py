@@ -146,7 +146,7 @@ def own_pinball(y: FloatArray, codes: IntArray, size: int, levels: FloatArray) -
     count = np.bincount(codes, minlength=size)
     first = (np.cumsum(count) - count)[group]
     n, rank = count[group], np.arange(len(y)) - first
-    made = np.empty((size, len(levels)))
+    losses = np.empty((size, len(levels)))
     for k, level in enumerate(levels.tolist()):
         of_all, of_others = np.zeros(len(y)), np.zeros(len(y))
         for side in (-1.0, 1.0):  # the first value that reaches the level, and that passes it
@@ -154,14 +154,14 @@ def own_pinball(y: FloatArray, codes: IntArray, size: int, levels: FloatArray) -
             place = _reach(level, np.maximum(n - 1, 1), side)
             of_others += 0.5 * values[first + np.minimum(place + (place >= rank), n - 1)]
         loss = 0.5 * (pinball(values, of_all, level) + pinball(values, of_others, level))
-        made[:, k] = np.bincount(group, loss, size) / np.maximum(count, 1)
-    return made
+        losses[:, k] = np.bincount(group, loss, size) / np.maximum(count, 1)
+    return losses
 
 
 def _reach(level: float, n: IntArray, side: float) -> IntArray:
     """Place of the value whose rank reaches a share of n, or passes it."""
-    place = np.ceil(level * n + side * 1e-9 * n).astype(np.int64) - 1
-    return np.clip(place, 0, n - 1)
+    rank = np.ceil(level * n + side * 1e-9 * n).astype(np.int64) - 1
+    return np.clip(rank, 0, n - 1)
 
 
 def _relative_score(view: View, _: float) -> Estimate:
@@ -179,8 +179,8 @@ def _changes(view: View, _: float) -> ScaledScores:
     order = np.lexsort((times, codes))
     group, when, y = codes[order], times[order], evalset.y[order]
     fresh = (np.diff(group, prepend=-1) != 0) | (np.diff(when, prepend=-1) != 0)
-    place = np.cumsum(fresh) - 1
-    if (y != y[fresh][place]).any():
+    moment = np.cumsum(fresh) - 1
+    if (y != y[fresh][moment]).any():
         raise UnanswerableError("y of one series differs between rows of one time")
     group, y = group[fresh], y[fresh]
     inside = np.diff(group) == 0
@@ -198,7 +198,7 @@ def _rmsse(view: View, _: float) -> Estimate:
     return _mean_of_series(view, view.get("scaled_by_changes"), {})
 
 
-def _mean_of_series(view: View, scaled: ScaledScores, told: dict[str, str | float]) -> Estimate:
+def _mean_of_series(view: View, scaled: ScaledScores, details: dict[str, str | float]) -> Estimate:
     """The mean ratio, each series weighing the same, with an error by series."""
     ratios = scaled.ratios[scaled.known]
     if len(ratios) < 2:
@@ -208,8 +208,8 @@ def _mean_of_series(view: View, scaled: ScaledScores, told: dict[str, str | floa
     mean = float(ratios.mean())
     spread = spread_of(ratios - mean)
     lower, upper = skewed_ends(mean, spread, view.confidence)
-    left = int((~scaled.known).sum())
-    reason = f"{left:,} of {len(scaled.known):,} series left out" if left else ""
+    left_out = int((~scaled.known).sum())
+    reason = f"{left_out:,} of {len(scaled.known):,} series left out" if left_out else ""
     return Estimate(
         mean,
         error=float(spread.error[0]),
@@ -217,7 +217,7 @@ def _mean_of_series(view: View, scaled: ScaledScores, told: dict[str, str | floa
         upper=float(upper[0]),
         n=float(scaled.rows[scaled.known].sum()),
         reason=reason,
-        details={**told, "series": float(len(ratios)), **NOT_DRAWN},
+        details={**details, "series": float(len(ratios)), **NOT_DRAWN},
     )
 
 
@@ -225,10 +225,10 @@ def missing_combinations(
     series: Categories, horizon: FloatArray
 ) -> tuple[int, int, list[tuple[str, float]]]:
     """How many series and horizons there are, and the combinations without a row."""
-    horizons, place = np.unique(horizon, return_inverse=True)
+    horizons, horizon_of = np.unique(horizon, return_inverse=True)
     size, count = len(series.labels), len(horizons)
-    held = np.unique(series.codes * count + place)
-    absent = np.setdiff1d(np.arange(size * count), held, assume_unique=True)
+    present = np.unique(series.codes * count + horizon_of)
+    absent = np.setdiff1d(np.arange(size * count), present, assume_unique=True)
     named = [(str(series.labels[k // count]), float(horizons[k % count])) for k in absent.tolist()]
     return size, count, named
 
@@ -370,9 +370,9 @@ def standing_over_series(
         return None
     weights = evaluations[0].evalset.weights
     names = [evaluation.evalset.model for evaluation in evaluations]
-    beside = (baseline for found in evaluations for baseline in found.evalset.baselines)
-    base = next((names.index(each.name) for each in beside if each.name in names), None)
-    table = np.stack([shared.rows[place] for place in range(len(names))], axis=1)
+    baselines = (baseline for found in evaluations for baseline in found.evalset.baselines)
+    base = next((names.index(each.name) for each in baselines if each.name in names), None)
+    table = np.stack([shared.rows[model] for model in range(len(names))], axis=1)
     rng = child(seed, "relative skill", *sorted(names))
     drawn = bootstrap_means(table, rng, weights=weights, cluster=series.values())
     if not ((drawn.estimate > 0.0).all() and (drawn.replicates > 0.0).all()):
