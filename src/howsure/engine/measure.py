@@ -142,10 +142,7 @@ def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record],
     left_out, n = view.evalset.n - with_point.evalset.n, view.evalset.n
     if left_out:
         reason = f"on {n - left_out:,} of {n:,} rows, those whose interval has a midpoint"
-        records = [
-            replace(record, reason="; ".join(filter(None, (record.reason, reason))))
-            for record in records
-        ]
+        records = [because(record, reason) for record in records]
     return records, rows
 
 
@@ -289,12 +286,7 @@ def supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
             view.get(metric.supposes)
     except UnanswerableError as error:
         return [
-            replace(
-                record,
-                target=math.nan,
-                null=math.nan,
-                reason="; ".join(filter(None, (record.reason, str(error)))),
-            )
+            replace(because(record, str(error)), target=math.nan, null=math.nan)
             for record in records
         ]
     return records
@@ -465,21 +457,21 @@ def _from_influence(
     if bundles is not None:  # they tell the error; the rows count all the same
         spread = replace(spread, units=np.array([record.n]))
         count = int(bundles.max()) + 1
-        record = _because(record, f"its error is that of {count:,} bundles of rows")
+        record = because(record, f"its error is that of {count:,} bundles of rows")
     if weights is not None and weights.kind == "importance":
-        record = _because(record, "approximate: importance weights")
+        record = because(record, "approximate: importance weights")
     if isinstance(units, Chronology):
         like = counts_as(influence, weights, spread, record.n)
         reason = f"{record.n:,.0f} rows count as about {roughly(like)}"
         if math.isnan(record.standard_error):
             reason = f"no interval: rows count as fewer than {FEWEST:g}"
-        record = _because(record, reason)
+        record = because(record, reason)
     elif evalset.cluster is not None:
         count = len(evalset.cluster.labels)
         reason = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
-        record = _because(record, reason)
+        record = because(record, reason)
     if tail:
-        return _because(record, tail)
+        return because(record, tail)
     value, n = np.array([record.value]), np.array([record.n])
     if share and cluster is None and (weights is None or weights.kind == "frequency"):
         ends = clopper_pearson(np.round(value * n), n, confidence=record.confidence)
@@ -498,5 +490,6 @@ def _from_influence(
     return replace(record, lower=low, upper=high)
 
 
-def _because(record: Record, reason: str) -> Record:
+def because(record: Record, reason: str) -> Record:
+    """A record with one more reason."""
     return replace(record, reason="; ".join(filter(None, (record.reason, reason))))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -260,6 +261,10 @@ class Array:
     sorts: bool = False
     undrawn: str = ""
     integrated: Callable[[Prediction], bool] | None = None
+
+
+coverage_array: Callable[..., Array] = partial(Array, per_coverage=True)
+"""An array that differs from one coverage to another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,11 +105,11 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     )
     for kind, (order, draw, names_models) in _DRAWERS.items():
         drawn = [
-            (layout, table)
+            (shown_as, table)
             for table in (all_tables if names_models else named)
-            if (layout := layout_of_table(table.name)).figure == kind
+            if (shown_as := layout_of_table(table.name)).figure == kind
         ]
-        if any(layout.curve not in families for layout, _ in drawn):
+        if any(shown_as.curve not in families for shown_as, _ in drawn):
             make_all = partial(draw, [table for _, table in drawn], places)
             figures: list[Figure] = attempt(f"figures of {kind}", make_all, lambda _: [])
             ordered += [(order, figure) for figure in figures]

@@ -156,9 +156,18 @@ def _worst_first(models: Mapping[str, _Model]) -> tuple[list[Name], int]:
         for name, cover in model.groups.items():
             short[name] = max(short.get(name, -np.inf), cover.short)
             least[name] = min(least.get(name, np.inf), cover.value)
-    limit = min(GROUPS_LIMIT, max(_FEWEST, _MARKS_LIMIT // len(models)))
-    chosen = sorted(short, key=lambda name: -short[name])[:limit]
+    chosen = sorted(short, key=lambda name: -short[name])[: most_groups(len(models))]
     return sorted(chosen, key=lambda name: least[name]), len(short)
+
+
+def most_groups(models: int) -> int:
+    """How many groups of so many models fit a screen."""
+    return min(GROUPS_LIMIT, max(_FEWEST, _MARKS_LIMIT // models))
+
+
+def lane_offset(lane: int, lanes: int) -> float:
+    """The shift of one of several models within its row."""
+    return (lane - (lanes - 1) / 2) * min(0.8 / lanes, 0.3)
 
 
 def _rows_of_all(models: Mapping[str, _Model], grouped: bool) -> list[tuple[Name, float | None]]:
@@ -213,7 +222,7 @@ def _layers(
         line = np.array(list(nominal))
         layers.append(Layer(mark=Mark.RULE, x=line, series="nominal", colour=REFERENCE))
     for lane, (model, row) in enumerate(cells.items()):
-        offset = (lane - (len(cells) - 1) / 2) * min(0.8 / len(cells), 0.3)
+        offset = lane_offset(lane, len(cells))
         colour = places.get(model, lane)
         layers += _claims(row, categories, offset, alone=len(nominal) == 1)
         for kind, words, own_colour, shape in _KINDS:

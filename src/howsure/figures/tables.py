@@ -26,6 +26,7 @@ from howsure.figures.figure import (
     of_model,
     texts,
 )
+from howsure.figures.groups import lane_offset, most_groups
 from howsure.figures.layouts import layout_of
 from howsure.figures.palette import SERIES_LIMIT
 
@@ -279,10 +280,6 @@ _REFERENCE = "distribution of y"
 _BAR = 7.0
 """Thickness of a bar, as a multiple of that of an interval."""
 _LANE = 0.17
-_MOST = 12
-"""The most groups, of one model; several have fewer, so that the figure fits a screen."""
-_MARKS = 40
-_FEWEST = 5
 _WHOLE = ("score", "mcb", "dsc", "unc")
 _PARTS = (*_WHOLE, "mcb_lower", "mcb_upper", "dsc_lower", "dsc_upper")
 
@@ -417,8 +414,7 @@ def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
         every |= {name: min(every[name], row[0]) for name, row in groups.items()}
     if not every:
         return None
-    limit = min(_MOST, max(_FEWEST, _MARKS // len(models)))
-    chosen = sorted(every, key=every.__getitem__)[:limit]
+    chosen = sorted(every, key=every.__getitem__)[: most_groups(len(models))]
     alone = f"{next(iter(columns))}: " if len(columns) == 1 else ""
     names = distinct([name.removeprefix(alone) for name in chosen], 60)
     layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="no skill", colour=REFERENCE)]
@@ -432,7 +428,7 @@ def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
             upper=upper,
             series=one_line(model, 60) or "skill",
             colour=places.get(model, number_),
-            offset=(number_ - (len(models) - 1) / 2) * min(0.8 / len(models), 0.3),
+            offset=lane_offset(number_, len(models)),
             labels=tuple(names[place] for place in at),
         )
         layers += [interval, replace(interval, mark=Mark.POINTS, x=value, hover={"Rows": n})]

@@ -249,10 +249,7 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
 
 
 def _position(figure: Figure, layer: Layer) -> Spec:
-    x, y = _channel(figure.x, "x"), _channel(figure.y, "y")
-    dodge: Spec = {}
-    if figure.lanes() > 1 and len(layer.y):
-        y, dodge = _in_lanes(y)
+    x, (y, dodge) = _channel(figure.x, "x"), _rows_channel(figure, lanes=len(layer.y) > 0)
     match layer.mark:
         case Mark.RULE:
             return {"x": x} if len(layer.x) else {"y": y}
@@ -270,8 +267,11 @@ def _position(figure: Figure, layer: Layer) -> Spec:
     return {"x": x, "y": y, **dodge}
 
 
-def _in_lanes(y: Spec) -> tuple[Spec, Spec]:
-    """The channel of a category axis whose rows fill their height, and that of the shift in it."""
+def _rows_channel(figure: Figure, *, lanes: bool = True) -> tuple[Spec, Spec]:
+    """The channel of y; of rows with lanes that which fills their height, and that of the shift."""
+    y = _channel(figure.y, "y")
+    if not lanes or figure.lanes() <= 1:
+        return y, {}
     offset = {"field": "dodge", "type": "quantitative", "scale": None}
     return {**y, "scale": {**y["scale"], "padding": 0}}, {"yOffset": offset}
 
@@ -387,10 +387,7 @@ def _hover_layer(figure: Figure, colour: Spec, present: set[str]) -> Spec:
     """
     select = {"type": "point", "nearest": True, "on": "pointerover", "clear": "pointerout"}
     lit = {"param": "hover", "empty": False, "value": 1}
-    y = _channel(figure.y, "y")
-    dodge: Spec = {}
-    if figure.lanes() > 1:
-        y, dodge = _in_lanes(y)
+    y, dodge = _rows_channel(figure)
     return {
         "data": {"name": "hovered"},
         "params": [{"name": "hover", "select": select}],

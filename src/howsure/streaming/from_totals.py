@@ -25,6 +25,7 @@ from howsure.engine.autocorrelation import Dependence
 from howsure.engine.catalogue import catalogue, from_sums, sorting_arrays
 from howsure.engine.measure import (
     Evaluation,
+    because,
     beside_claims,
     evaluate,
     find_form,
@@ -376,9 +377,8 @@ class FromTotals:
                 if clusters is not None and not isinstance(units, Chronology):
                     reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
             records[record.key] = replace(
-                record,
+                because(record, reason),
                 source=mine.source,
-                reason="; ".join(filter(None, (record.reason, reason))),
                 exact="histogram" if cells else "rows",
                 added_error=1.0 / PIT_CELLS if cells else 0.0,
                 n=self.n,

@@ -356,14 +356,14 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
         fewer, more = (
             (first_state, second_state) if sizes[0] <= sizes[1] else (second_state, first_state)
         )
-        which = "all" if share == 1.0 else f"about {100 * share:.0f} %"
+        words = "all" if share == 1.0 else f"about {100 * share:.0f} %"
         if share >= _SAME and equals <= _EQUAL:
             raise InputError(
-                f"states must be of different rows to be merged, got {which} of the rows of "
+                f"states must be of different rows to be merged, got {words} of the rows of "
                 f"{fewer.name} in {more.name} too; a column of times tells equal rows of different "
                 "days apart"
             )
         notes.append(
-            f"{which} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
+            f"{words} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
         )
     return tuple(notes)

@@ -365,14 +365,16 @@ _entry = partial(
 _NO_SIZE = "A p-value is no size: read it beside the share of misses."
 
 
-def _at_level(function: Callable[..., Estimate], end: End, misses: str, **more: bool) -> Form:
+def _at_level(
+    function: Callable[..., Estimate], end: End, misses: str, *, weighted: bool = True
+) -> Form:
     """The form of a test of misses beyond an end, at the level that is stated of it."""
     return Form(
         needs=(f"{misses}_{end}",),
         keywords={"level": f"level_{end}"},
         function=function,
         reduce="statistic",
-        **more,
+        weighted=weighted,
     )
 
 

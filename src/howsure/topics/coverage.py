@@ -31,6 +31,7 @@ from howsure.engine.metric import (
     Question,
     Sums,
     Topic,
+    coverage_array,
     itself,
     of_rows,
     row_mean,
@@ -805,24 +806,22 @@ _ENTRIES = (
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays=(
-        Array("ends", _ends, per_coverage=True, predicted=True),
-        Array(
+        coverage_array("ends", _ends, predicted=True),
+        coverage_array(
             "lower",
             lambda view, coverage: view.get("ends", coverage)[0],
-            per_coverage=True,
             predicted=True,
         ),
-        Array(
+        coverage_array(
             "upper",
             lambda view, coverage: view.get("ends", coverage)[1],
-            per_coverage=True,
             predicted=True,
         ),
-        Array("covered", _covered, per_coverage=True),
-        Array("claims", _claims, per_coverage=True, predicted=True),
-        Array("claim", _claim, per_coverage=True, predicted=True),
-        Array("claimed", _claimed, per_coverage=True, predicted=True),
-        Array("expected_coverage", _expected_coverage, per_coverage=True),
+        coverage_array("covered", _covered),
+        coverage_array("claims", _claims, predicted=True),
+        coverage_array("claim", _claim, predicted=True),
+        coverage_array("claimed", _claimed, predicted=True),
+        coverage_array("expected_coverage", _expected_coverage),
         Array(
             "set_sizes",
             lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),

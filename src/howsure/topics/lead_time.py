@@ -43,6 +43,7 @@ from howsure.engine.metric import (
     Metric,
     Question,
     Topic,
+    coverage_array,
     estimated,
 )
 from howsure.engine.view import View
@@ -463,15 +464,15 @@ _ENTRIES = (
     ),
 )
 
-_X = Axis(title="Lead time (steps)")
+_layout = partial(Layout, order=12, x=Axis(title="Lead time (steps)"))
 
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays=(
         Array("leads", _leads),
-        Array("lead_time_drop", _drop, per_coverage=True),
-        Array("lead_times_differ", _differ, per_coverage=True),
-        Array("lead_profiles", _profiles, per_coverage=True),
+        coverage_array("lead_time_drop", _drop),
+        coverage_array("lead_times_differ", _differ),
+        coverage_array("lead_profiles", _profiles),
     ),
     curves=(_curves,),
     tables=(_tables,),
@@ -491,44 +492,36 @@ TOPIC = Topic(
     label="Lead time",
     title="Does it hold at every lead time?",
     layouts={
-        "lead_time_coverage": Layout(
-            order=12,
+        "lead_time_coverage": _layout(
             question="Up to which lead time do the intervals cover?",
             title="Coverage by lead time",
             reading=(
                 "Where a claim is known it is dashed: below it intervals under-cover. A line that "
                 "falls to the right says that intervals do not widen as fast as errors grow."
             ),
-            x=_X,
             y=Axis(title="Empirical coverage", kind="percent"),
             reference="claimed",
         ),
-        "lead_time_score": Layout(
-            order=12,
+        "lead_time_score": _layout(
             question="How does the score grow with lead time?",
             title="Score by lead time",
             reading="Lower is better. Scores grow with lead time where the future is less known.",
-            x=_X,
             y=Axis(title="Score", zero=True),
         ),
-        "lead_time_skill": Layout(
-            order=12,
+        "lead_time_skill": _layout(
             question="Up to which lead time does the model know anything?",
             title="Skill by lead time",
             reading=(
                 "At 0 a forecast is no better than the distribution of y at that lead time; "
                 "where the band reaches 0, no skill is proven."
             ),
-            x=_X,
             y=Axis(title="Skill"),
             reference="no skill",
         ),
-        "lead_time_width": Layout(
-            order=12,
+        "lead_time_width": _layout(
             question="How do intervals widen with lead time?",
             title="Width by lead time",
             reading="Widths that stay while scores grow are what makes coverage fall.",
-            x=_X,
             y=Axis(title="Mean width", zero=True),
         ),
     },

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -534,13 +534,19 @@ _entry = partial(
 _OF_THESE = "The threshold is a quantile of these very y: on other rows another tail is judged."
 
 
+def _of_tail(side: Side, measure: str, **more: Any) -> Metric:
+    name, other = f"tail_{measure}_{side}", "left" if side == "right" else "right"
+    laws = Laws(reflection=f"tail_{measure}_{other}")
+    return _entry(name=name, forms=(estimated(name),), laws=laws, **more)
+
+
 def _of_side(side: Side) -> tuple[Metric, ...]:
-    other = "left" if side == "right" else "right"
+    entry = partial(_of_tail, side)
     where, sign = ("above the 90 %", ">") if side == "right" else ("below the 10 %", "<")
     stated = "P(Y > t)" if side == "right" else "P(Y < t)"
     return (
-        _entry(
-            name=f"tail_occurrence_{side}",
+        entry(
+            "occurrence",
             title=f"Occurrence ratio of the {side} tail",
             synonyms=(f"occurrence of extremes, {side}",),
             meaning=(
@@ -548,15 +554,13 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
                 "extremes are more frequent than stated."
             ),
             formula=f"Σ 1{{y {sign} t}} / Σ {stated}",
-            forms=(estimated(f"tail_occurrence_{side}"),),
-            laws=Laws(reflection=f"tail_occurrence_{other}"),
             standard_normal=1.0,
             target=1.0,
             bounds=POSITIVE,
             beware=f"It does not see how far out they are: read the severity. {_OF_THESE}",
         ),
-        _entry(
-            name=f"tail_severity_{side}",
+        entry(
+            "severity",
             title=f"Severity of the {side} tail",
             synonyms=(f"severity of extremes, {side}", f"conditional PIT of the {side} tail"),
             meaning=(
@@ -564,15 +568,13 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
                 "0 where extremes are farther out than stated."
             ),
             formula=f"½ − mean of {stated.replace('t)', 'y)')} / {stated}, rows with y {sign} t",
-            forms=(estimated(f"tail_severity_{side}"),),
-            laws=Laws(reflection=f"tail_severity_{other}"),
             standard_normal=0.0,
             target=0.0,
             bounds=(-0.5, 0.5),
             beware=f"It does not see how many they are: read the occurrence ratio. {_OF_THESE}",
         ),
-        _entry(
-            name=f"tail_miscalibration_{side}",
+        entry(
+            "miscalibration",
             title=f"Miscalibration of the {side} tail",
             synonyms=(f"combined ratio of the {side} tail", f"tail calibration, {side}"),
             meaning=(
@@ -581,8 +583,6 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
             ),
             formula=f"max_u |Σ 1{{y {sign} t, PIT ≤ u}} / Σ {stated} − u|, PIT given y {sign} t",
             direction=Direction.LOWER,
-            forms=(estimated(f"tail_miscalibration_{side}"),),
-            laws=Laws(reflection=f"tail_miscalibration_{other}"),
             standard_normal=0.0,
             target=0.0,
             bounds=POSITIVE,

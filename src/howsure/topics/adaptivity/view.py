@@ -34,7 +34,17 @@ from howsure.engine.finding import (
     apart,
     points,
 )
-from howsure.engine.metric import POSITIVE, SHARE, Array, Form, Metric, Question, Topic, stated
+from howsure.engine.metric import (
+    POSITIVE,
+    SHARE,
+    Array,
+    Form,
+    Metric,
+    Question,
+    Topic,
+    coverage_array,
+    stated,
+)
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.cells import ROWS_A_CELL
@@ -586,16 +596,16 @@ TOPIC = Topic(
     entries=_ENTRIES,
     arrays=(
         Array("ease", _ease, predicted=True),
-        Array("size", _sizes, per_coverage=True, predicted=True),
-        Array("difficulty", _difficulty, per_coverage=True, predicted=True),
+        coverage_array("size", _sizes, predicted=True),
+        coverage_array("difficulty", _difficulty, predicted=True),
         Array("true_rank", _true_rank),
-        Array("t_cv", _t_cv, per_coverage=True),
-        Array("t_ss", _t_ss, per_coverage=True),
-        Array("satisfaction_rate", _satisfied, per_coverage=True),
-        Array("sscv", _sscv, per_coverage=True),
-        Array("escv", _of_sets(escv, "size"), per_coverage=True),
-        Array("rank_cv", _of_sets(rank_cv, "true_rank"), per_coverage=True),
-        Array("rank_ss", _rank_ss, per_coverage=True),
+        coverage_array("t_cv", _t_cv),
+        coverage_array("t_ss", _t_ss),
+        coverage_array("satisfaction_rate", _satisfied),
+        coverage_array("sscv", _sscv),
+        coverage_array("escv", _of_sets(escv, "size")),
+        coverage_array("rank_cv", _of_sets(rank_cv, "true_rank")),
+        coverage_array("rank_ss", _rank_ss),
     ),
     curves=(_curves,),
     tables=(cell_tables,),

@@ -30,7 +30,7 @@ from howsure.engine.finding import (
     Words,
     small,
 )
-from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, stated
+from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, coverage_array, stated
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf import simultaneous_band
 from howsure.stats.estimate import Z_95
@@ -560,14 +560,14 @@ FINDINGS = (
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays=(
-        Array("worst_region", _worst, per_coverage=True),
-        Array("regions_differ", _differ, per_coverage=True),
-        Array("worst_slab", _slab, per_coverage=True),
-        Array("ert", _ert, per_coverage=True),
-        Array("hsic", _of_width(hsic), per_coverage=True),
-        Array("width_correlation", _of_width(width_correlation), per_coverage=True),
+        coverage_array("worst_region", _worst),
+        coverage_array("regions_differ", _differ),
+        coverage_array("worst_slab", _slab),
+        coverage_array("ert", _ert),
+        coverage_array("hsic", _of_width(hsic)),
+        coverage_array("width_correlation", _of_width(width_correlation)),
         Array("local_pit", _local),
-        Array("coverage_gaps", _gaps, per_coverage=True),
+        coverage_array("coverage_gaps", _gaps),
     ),
     curves=(_local_curve,),
     tables=(region_tables,),
