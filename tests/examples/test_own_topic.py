@@ -145,7 +145,7 @@ def test_a_topic_that_is_none_or_takes_a_name_is_left_out_and_told(
         "from dataclasses import replace\n"
         "from howsure.topics.drift import TOPIC as own\n"
         "named = replace(own.entries[0], name='other')\n"
-        "TOPIC = replace(own, entries=(named,), arrays={})\n"
+        "TOPIC = replace(own, entries=(named,), arrays=())\n"
     )
     announce(site, "other", points)
     done = howsure(site, "metrics", "miss_depth")

@@ -9,7 +9,7 @@ from figures.samples import interval_rows as rows
 from howsure.core.records import Table
 from howsure.figures import Figure, Layer, Mark, figures_of
 from howsure.figures.figure import HIGHLIGHT
-from howsure.figures.intervals import INSIDE, OUTSIDE
+from howsure.figures.rows import INSIDE, OUTSIDE
 
 
 def only(*tables: Table) -> Figure:

@@ -13,7 +13,7 @@ from figures import samples
 from generated import examples
 from howsure.core.records import Table
 from howsure.figures import Figure, Layer, figures_of
-from howsure.figures.maps import MAP_LIMIT, class_edges
+from howsure.figures.rows import MAP_LIMIT, class_edges
 
 
 def maps(*tables: Table) -> list[tuple[Figure, Layer]]:

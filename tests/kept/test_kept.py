@@ -22,7 +22,7 @@ from howsure.core.files import SingleFile
 from howsure.recalibration import load_recalibration
 from howsure.report.improve import check_proof
 from howsure.streaming import State, loaded_state
-from howsure.streaming.kept import stream_bytes, stream_table
+from howsure.streaming.engine import stream_bytes, stream_table
 from howsure.watch import Watch
 from howsure.watch.sealed import FORM, SealedPlace, _hash
 from kept.make import FILES, days, without_names, without_y

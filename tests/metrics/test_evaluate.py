@@ -395,7 +395,7 @@ def test_worst_rows_are_the_worst() -> None:
     y = np.zeros(100)
     y[17] = 50.0
     held = EvalSet.checked(y, Intervals(np.full(100, -1.0), np.full(100, 1.0), coverage=0.9))
-    table = worst_rows(evaluate(held), most=3)
+    table = worst_rows(evaluate(held))
     assert table is not None
     assert table.columns["row"][0] == 17
     assert table.columns["interval_score"][0] == pytest.approx(2 + 20 * 49)

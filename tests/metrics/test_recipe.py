@@ -14,7 +14,7 @@ from scipy import stats
 import howsure
 from howsure.core.records import Direction, Record
 from howsure.engine import catalogue
-from howsure.engine.metric import BY_UNIT, POSITIVE, Form, Laws, Metric, Question, itself
+from howsure.engine.metric import BY_UNIT, POSITIVE, Array, Form, Laws, Metric, Question, itself
 from howsure.engine.view import View
 from howsure.topics import point
 from streaming.tables import at_once, by_parts, normal_table, state_of
@@ -57,12 +57,14 @@ def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             entry("cubed_error", "cubed", standard_normal=CUBED, laws=Laws(scale=3.0)),
             entry("half_width", "half_width", standard_normal=1.645, per_coverage=True),
         ),
-        arrays={**point.TOPIC.arrays, "cubed": _cubed, "half_width": _half_width},
-        per_coverage=(*point.TOPIC.per_coverage, "half_width"),
-        predicted=(*point.TOPIC.predicted, "half_width"),
+        arrays=(
+            *point.TOPIC.arrays,
+            Array("cubed", _cubed),
+            Array("half_width", _half_width, per_coverage=True, predicted=True),
+        ),
     )
-    topics = [topic if each is point.TOPIC else each for each in catalogue.TOPICS]
-    monkeypatch.setattr(catalogue, "TOPICS", tuple(topics))
+    topics = [topic if each is point.TOPIC else each for each in catalogue.own_topics()]
+    monkeypatch.setattr(catalogue, "own_topics", lambda: tuple(topics))
     kept = (catalogue.catalogue, catalogue.arrays, catalogue._spellings)
     for each in kept:
         each.cache_clear()

@@ -12,6 +12,7 @@ from howsure import assess
 from howsure.core.errors import _strict
 from howsure.engine import measure
 from howsure.figures import build
+from howsure.figures import groups as groups_figure
 from howsure.inputs import Loaded
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.report import assess as door
@@ -50,9 +51,9 @@ def whole(**known: Any) -> Assessment:
 STAGES = (
     (measure, "_answered", "crps"),
     (groups, "_means", "mae in groups"),
-    (groups, "_coverage_table", "coverage in groups"),
-    (groups, "_difference", "groups_differ"),
-    (groups, "_shortfall", "worst_group_shortfall"),
+    (groups.GroupComparison, "table", "coverage in groups"),
+    (groups.GroupComparison, "difference", "groups_differ"),
+    (groups.GroupComparison, "shortfall", "worst_group_shortfall"),
     (measured, "assess_groups", "groups of a"),
     (coverage, "clopper_pearson", "curves of Do the intervals cover"),
     (characteristic, "characteristic_curves", "curves of What does covering more"),
@@ -100,7 +101,7 @@ def test_a_fault_of_one_stage_leaves_the_others(
 
 @pytest.mark.parametrize(
     ("room", "name"),
-    [(build, "_figure_of_curves"), (build, "figure_of_table"), (grids, "table_grid")],
+    [(build, "_figure_of_curves"), (groups_figure, "_read"), (grids, "table_grid")],
 )
 def test_a_fault_of_a_figure_or_a_table_leaves_the_page(
     room: Any, name: str, monkeypatch: pytest.MonkeyPatch

@@ -237,8 +237,8 @@ def test_names_of_the_inputs_columns_are_kept_as_they_are() -> None:
 
 
 def test_measures_in_tables_bear_their_titles() -> None:
-    grid = table_grid(samples.models(), samples.glossary())
-    assert [row[0].text for row in grid.parts[0].rows][:2] == ["CRPS", "Interval score"]
+    grid = table_grid(samples.models())
+    assert [row[0].text for row in grid.parts[0].rows][:2] == ["CRPS", "Interval score (Winkler)"]
 
 
 def test_tables_of_congruence_have_titles_and_the_map_is_listed_worst_first() -> None:

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from generated import examples
 from howsure.core.errors import DegenerateError, HowsureError, InputError
 from howsure.core.progress import subscribe
-from howsure.streaming.engine import done_in_order
-from howsure.streaming.kept import Kept, keep, kept, stream_bytes, stream_table
+from howsure.streaming.engine import Kept, done_in_order, keep, kept, stream_bytes, stream_table
 from pace import slowness
 from streaming import pieces
 
@@ -153,7 +152,7 @@ import sys
 import time
 from pathlib import Path
 from howsure.streaming.engine import done_in_order
-from howsure.streaming.kept import Kept
+from howsure.streaming.engine import Kept
 from streaming.pieces import logged
 
 marks, jobs, where = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

@@ -16,7 +16,7 @@ from damage import GONE, damaged, places
 from howsure.core.errors import InputError
 from howsure.inputs import write_table
 from howsure.streaming import Resources, State, load_parts, loaded_state, merged_states
-from howsure.streaming.overlap import Sketch
+from howsure.streaming.sample import Sketch
 from streaming.tables import normal_table, state_of
 
 DAYS = [normal_table(1_000, seed=day).select(["y", "mean", "sd"]) for day in range(3)]

@@ -6,7 +6,7 @@ A report is drawn from these three alone, and a store keeps them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Self
@@ -230,9 +230,10 @@ class Table:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
 
-# ---- how a curve is drawn, as a topic says it: its question, how to read it, its axes ------------
+# ---- how curves and tables are shown, as a topic says it: question, how to read them, axes -------
 
 AxisKind = Literal["number", "percent", "time", "category"]
+TableFigure = Literal["", "cover", "parts", "skill", "differences", "leaves", "map", "intervals"]
 UNIT = (0.0, 1.0)
 
 
@@ -311,6 +312,36 @@ class Zone:
     of: str  # what y is, in words
     ends: tuple[float, float]  # its ends, unless a curve tells others
     curve: str  # the curve whose y go from one end of it to the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLayout:
+    """How a table is listed and drawn.
+
+    Attributes
+    ----------
+    title : str
+        It above the rows; the table's name in words, if omitted.
+    listed : bool
+        Whether a page lists the rows; else it shows them as figures or pictures alone.
+    ranks : callable, optional
+        Of a table a number for each row, the lowest for the worst, which is listed first; rows
+        stay in their order, if omitted.
+    columns : mapping of str to str, optional
+        Of rows of the input, the titles of columns that are ours; all others keep their names.
+    figure : {"", "cover", "parts", "skill", "differences", "leaves", "map", "intervals"}
+        What it is drawn as; empty where it is not.
+    curve : str
+        A curve that shows the same: where it is, the table is drawn beside others of its kind
+        alone.
+    """
+
+    title: str = ""
+    listed: bool = True
+    ranks: Callable[[Table], FloatArray] | None = None
+    columns: Mapping[str, str] | None = None
+    figure: TableFigure = ""
+    curve: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,58 +16,61 @@ from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import PluginError, Registry, nearest
 from howsure.engine.metric import Array, Beside, Metric, Sums, Topic
 
-TOPICS: tuple[Topic, ...] = tuple(
-    import_module(f"howsure.topics.{name}").TOPIC
-    for name in (
-        "coverage",
-        "scores",
-        "crps",
-        "skill",
-        "baseline",
-        "decomposition.view",
-        "tails",
-        "tail_calibration",
-        "backtests",
-        "calibration.view",
-        "calibration.shape",
-        "dispersion",
-        "association",
-        "selective",
-        "characteristic.view",
-        "drift",
-        "lead_time",
-        "many_series",
-        "congruence.view",
-        "conditional.view",
-        "conditional.noise",
-        "adaptivity.view",
-        "point",
-    )
+_OWN = (
+    "coverage",
+    "scores",
+    "crps",
+    "skill",
+    "baseline",
+    "decomposition.view",
+    "tails",
+    "tail_calibration",
+    "backtests",
+    "calibration.view",
+    "calibration.shape",
+    "dispersion",
+    "association",
+    "selective",
+    "characteristic.view",
+    "drift",
+    "lead_time",
+    "many_series",
+    "congruence.view",
+    "conditional.view",
+    "conditional.noise",
+    "adaptivity.view",
+    "point",
 )
-"""howsure's own, in the order in which reports show their measures."""
+"""Modules of howsure's own topics, in the order in which reports show their measures."""
 
 BROUGHT = Registry("topic", "howsure.topics")
 """Topics of other packages, by entry points of the group ``howsure.topics``."""
 
 
+@cache
+def own_topics() -> tuple[Topic, ...]:
+    """howsure's own topics; they import what reads this catalogue, so they come when asked for."""
+    return tuple(import_module(f"howsure.topics.{name}").TOPIC for name in _OWN)
+
+
 def every_topic() -> tuple[Topic, ...]:
     """howsure's own topics, then those of other packages."""
-    return (*TOPICS, *brought())
+    return (*own_topics(), *brought())
 
 
 @cache
 def brought() -> tuple[Topic, ...]:
     """Topics of other packages; one that cannot be read, or takes a name, is left out and told."""
-    found: list[Topic] = []
+    topics_brought: list[Topic] = []
     for name in BROUGHT.names():
         try:
             topic = BROUGHT.get(name)
-            _check_topic(name, topic, (*TOPICS, *found))
+            _check_topic(name, topic, (*own_topics(), *topics_brought))
         except (PluginError, InputError) as error:
             warnings.warn(f"{error}; it is left out", HowsureWarning, stacklevel=2)
             continue
-        found.append(topic)
-    return tuple(found)
+        topics_brought.append(topic)
+    return tuple(topics_brought)
 
 
 def _check_topic(name: str, topic: object, before: Iterable[Topic]) -> None:
@@ -76,7 +79,7 @@ def _check_topic(name: str, topic: object, before: Iterable[Topic]) -> None:
         raise InputError(f"topic {name!r} must be a Topic with entries, got {type(topic).__name__}")
     for what, own, others in (
         ("measure", {e.name for e in topic.entries}, {e.name for t in before for e in t.entries}),
-        ("array", set(topic.arrays), {array for t in before for array in t.arrays}),
+        ("array", {a.name for a in topic.arrays}, {a.name for t in before for a in t.arrays}),
         ("finding", {f.id for f in topic.findings}, {f.id for t in before for f in t.findings}),
     ):
         if own & others:
@@ -119,12 +122,12 @@ def metric_named(name: object, argument: str = "metric") -> Metric:
     howsure.core.errors.InputError: metric must be a measure that howsure metrics lists,
     got 'miscalibrated area'; did you mean miscalibration_area?
     """
-    known = _spellings()
+    spellings = _spellings()
     wanted = _plain(str(name))
-    if wanted in known:
-        return catalogue()[known[wanted]]
-    near = nearest(wanted, known, cutoff=0.7)
-    names = tuple(dict.fromkeys(known[spelling] for spelling in near))
+    if wanted in spellings:
+        return catalogue()[spellings[wanted]]
+    near = nearest(wanted, spellings, cutoff=0.7)
+    names = tuple(dict.fromkeys(spellings[spelling] for spelling in near))
     hint = f"; did you mean {' or '.join(names)}?" if names else ""
     raise InputError(f"{argument} must be a measure that howsure metrics lists, got {name!r}{hint}")
 
@@ -145,11 +148,11 @@ def asked_for(names: Iterable[str], argument: str) -> tuple[str, ...]:
 @cache
 def _spellings() -> Mapping[str, str]:
     """Names of measures by every spelling, in plain letters; a name goes before a synonym."""
-    found = {_plain(name): name for name in catalogue()}
+    names = {_plain(name): name for name in catalogue()}
     for name, entry in catalogue().items():
         for spelling in entry.spellings:
-            found.setdefault(_plain(spelling), name)
-    return MappingProxyType(found)
+            names.setdefault(_plain(spelling), name)
+    return MappingProxyType(names)
 
 
 def _plain(text: str) -> str:
@@ -158,25 +161,23 @@ def _plain(text: str) -> str:
 
 @cache
 def arrays() -> Mapping[str, Array]:
-    """Every named array, with what makes it."""
+    """Every array by name."""
     return MappingProxyType(
-        {
-            name: Array(
-                make=array,
-                per_coverage=name in topic.per_coverage,
-                predicted=name in topic.predicted,
-            )
-            for topic in every_topic()
-            for name, array in topic.arrays.items()
-        }
+        {array.name: array for topic in every_topic() for array in topic.arrays}
     )
+
+
+@cache
+def sorting_arrays() -> frozenset[str]:
+    """The arrays for which all rows are sorted."""
+    return frozenset(array.name for array in arrays().values() if array.sorts)
 
 
 @cache
 def from_sums() -> Mapping[str, Sums]:
     """How statistics follow from sums over rows, by the name of the measure."""
     return MappingProxyType(
-        {name: each for topic in every_topic() for name, each in topic.sums.items()}
+        {name: sums for topic in every_topic() for name, sums in topic.sums.items()}
     )
 
 

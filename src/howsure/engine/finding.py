@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -19,11 +19,12 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number, percent
 from howsure.core.records import Record
+from howsure.engine.autocorrelation import Dependence
+from howsure.engine.catalogue import catalogue
+from howsure.engine.metric import MOST_LABELS
+from howsure.engine.view import View
 from howsure.predictions import EvalSet, Intervals, LabelSets, Quantiles
 from howsure.stats.binomial import worst_part
-
-if TYPE_CHECKING:
-    from howsure.engine.autocorrelation import Dependence
 
 State = Literal["good", "caution", "bad", "negligible", "undecided"]
 
@@ -265,8 +266,6 @@ class Case:
 
     def array(self, name: str) -> FloatArray:
         """A named array of the rows, at the coverage."""
-        from howsure.engine.view import View  # whose arrays are made by topics
-
         return np.asarray(View(self.evalset).get(name, self.coverage), dtype=np.float64)
 
     @property
@@ -286,14 +285,14 @@ class Case:
     @property
     def ends(self) -> tuple[FloatArray, FloatArray] | None:
         """Of bare intervals at the coverage, or at their lowest; None of other predictions."""
-        held = next(
+        intervals = next(
             (belief for belief in self.evalset.beliefs if isinstance(belief, Intervals)), None
         )
-        if held is None:
+        if intervals is None:
             return None
-        known = held.own_coverages
-        place = known.index(self.coverage) if self.coverage in known else 0
-        return held.lower[:, place], held.upper[:, place]
+        coverages = intervals.own_coverages
+        number = coverages.index(self.coverage) if self.coverage in coverages else 0
+        return intervals.lower[:, number], intervals.upper[:, number]
 
     @property
     def of_sets(self) -> bool:
@@ -303,15 +302,12 @@ class Case:
 
 def _absence(name: str, grouped: bool) -> str:
     """Why there is no record of a measure."""
-    from howsure.engine.catalogue import catalogue  # which gathers findings
-    from howsure.engine.metric import MOST_LABELS
-
     if name not in catalogue():
         return f"no topic brings the measure {name}"
-    beside = catalogue()[name].beside
-    if beside == "groups" and grouped:
+    need = catalogue()[name].beside
+    if need == "groups" and grouped:
         return f"no column has {MOST_LABELS:,} groups or fewer"
-    return f"the table has no {beside}" if beside else "it was not measured"
+    return f"the table has no {need}" if need else "it was not measured"
 
 
 # ---- what drafts share ---------------------------------------------------------------------------
@@ -375,14 +371,14 @@ class Parts:
         else that which differs most. ``reach`` is how far any part may stray.
         """
         upper = self.upper if proven is None else np.where(proven, self.upper, np.inf)
-        part = worst_part(upper, self.expected, farthest)
+        number = worst_part(upper, self.expected, farthest)
         reach = np.maximum(self.upper - self.expected, self.expected - self.lower).max()
-        return part, {
+        return number, {
             "reach": max(float(reach), 0.0),
-            "where": self.labels[part],
-            "rows": float(self.n[part]),
+            "where": self.labels[number],
+            "rows": float(self.n[number]),
             **{
-                name: float(getattr(self, name)[part])
+                name: float(getattr(self, name)[number])
                 for name in ("value", "expected", "lower", "upper")
             },
         }
@@ -391,9 +387,9 @@ class Parts:
 def apart(test: Record, facts: Mapping[str, Any]) -> Draft:
     """A part of the rows that is covered otherwise than all rows lead one to expect."""
     chosen = dict(test.options)
-    seen, expected = float(chosen["value"]), float(chosen["expected"])
+    coverage, expected = float(chosen["value"]), float(chosen["expected"])
     return Draft(
-        effect=seen - expected,
+        effect=coverage - expected,
         lower=float(chosen["lower"]) - expected,
         upper=float(chosen["upper"]) - expected,
         p=test.p,
@@ -460,8 +456,6 @@ class SharedScore:
     @property
     def title(self) -> str:
         """Its name within a sentence; what was kept may name a measure that is gone."""
-        from howsure.engine.catalogue import catalogue  # which gathers findings
-
         entry = catalogue().get(self.metric)
         title = self.metric if entry is None else entry.title.partition(" (")[0]
         return title if title.isupper() else title[:1].lower() + title[1:]

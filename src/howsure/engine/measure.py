@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError, attempt
-from howsure.core.records import Curve, Key, Record, Table
+from howsure.core.formats import roughly
+from howsure.core.records import Curve, Key, Record, Table, TableLayout
+from howsure.core.times import Chronology
 from howsure.engine.catalogue import catalogue, metric_named, topics
 from howsure.engine.metric import (
     MISS_RANGE,
@@ -25,11 +27,21 @@ from howsure.engine.metric import (
     Metric,
     check_miss_range,
 )
-from howsure.engine.recording import record_of
 from howsure.engine.view import View, choose_coverages, stated_coverages
 from howsure.predictions import EvalSet, Quantiles
+from howsure.stats.binomial import clopper_pearson
 from howsure.stats.dominance import lowest
-from howsure.stats.estimate import Estimate, heavy, mean_statistic, weighted_mean
+from howsure.stats.estimate import (
+    Estimate,
+    counts_as,
+    heavy,
+    mean_statistic,
+    share_ends,
+    skewed_ends,
+    spread_of,
+    weighted_mean,
+)
+from howsure.stats.memory import FEWEST
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
@@ -80,41 +92,41 @@ def evaluate(
     every = wanted if len(coverages) else stated_coverages(evalset, wanted)
     if beside:  # such measures are told at the headline coverage alone
         wanted = wanted[-1:]
-    asked = frozenset(slow)
+    wanted_slow = frozenset(slow)
     if known is None:
         view = View(
             evalset,
             seed=seed,
             confidence=confidence,
-            slow=asked,
+            slow=wanted_slow,
             given=given,
             miss_range=check_miss_range(miss_range),
         )
     else:
         view = known.view
-    held: dict[str, list[Record]] = {}
+    records_known: dict[str, list[Record]] = {}
     for record in () if known is None else known.records:
-        held.setdefault(record.metric, []).append(record)
+        records_known.setdefault(record.metric, []).append(record)
     records: list[Record] = []
     scores: dict[Key, FloatArray] = {}
     for name in names:
         metric = entries[name]
-        if known is not None and name in held:
-            records.extend(held[name])
+        if known is not None and name in records_known:
+            records.extend(records_known[name])
             scores |= {key: rows for key, rows in known.scores.items() if key.metric == name}
             continue
         levels = every if metric.every_level else wanted
         for coverage in levels if metric.per_coverage else (math.nan,):
-            if metric.slow and evalset.n > SLOW_ROWS and name not in asked:
+            if metric.slow and evalset.n > SLOW_ROWS and name not in wanted_slow:
                 reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --with {name}"
                 records.extend(_unanswered(view, metric, coverage, reason)[0])
                 continue
-            made, rows = attempt(
+            measured, rows = attempt(
                 f"{name} of {evalset.model}",
                 partial(_measure, view, metric, coverage),
                 partial(_unanswered, view, metric, coverage),
             )
-            records.extend(made)
+            records.extend(measured)
             if rows is not None:
                 scores[Key.of(name, coverage)] = rows
     return Evaluation(evalset, view, wanted, tuple(records), scores, beside)
@@ -124,15 +136,12 @@ def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record],
     """One metric at one coverage: its records, and its row scores where it is a mean."""
     if not _RANKED.intersection(*(form.needs for form in metric.forms)):
         return _answered(view, metric, coverage)
-    known: View = view.get("with_point")
-    records, rows = _answered(known, metric, coverage)
-    left, n = view.evalset.n - known.evalset.n, view.evalset.n
-    if left:
-        told = f"on {n - left:,} of {n:,} rows, those whose interval has a midpoint"
-        records = [
-            replace(record, reason="; ".join(filter(None, (record.reason, told))))
-            for record in records
-        ]
+    with_point: View = view.get("with_point")
+    records, rows = _answered(with_point, metric, coverage)
+    left_out, n = view.evalset.n - with_point.evalset.n, view.evalset.n
+    if left_out:
+        reason = f"on {n - left_out:,} of {n:,} rows, those whose interval has a midpoint"
+        records = [because(record, reason) for record in records]
     return records, rows
 
 
@@ -144,9 +153,9 @@ def _answered(
     view: View, metric: Metric, coverage: float
 ) -> tuple[list[Record], FloatArray | None]:
     form = find_form(view, metric, coverage)
-    found, rows = _compute(view, form, coverage)
-    refuse_open_side(view, metric, coverage, np.array([each.value for each in found]))
-    known = [_claimed(view, metric, coverage, each) for each in found]
+    estimates, rows = _compute(view, form, coverage)
+    refuse_open_side(view, metric, coverage, np.array([each.value for each in estimates]))
+    beside_claims_made = [_claimed(view, metric, coverage, each) for each in estimates]
     needs = [*form.needs, "ends"] if metric.per_coverage else form.needs
     records = [
         record_of(
@@ -158,7 +167,7 @@ def _answered(
             source=view.source(needs, coverage),
             share=form.reduce == "share",
         )
-        for each in known
+        for each in beside_claims_made
     ]
     return supposed(view, metric, records), rows
 
@@ -203,8 +212,12 @@ def apply_form(view: View, form: Form, coverage: float) -> Any:
 
 def refuse_open_side(view: View, metric: Metric, coverage: float, values: FloatArray) -> None:
     """Raise `UnanswerableError` where values are infinite as one quantile bounds one side alone."""
-    made = view.answered("ends", coverage) if metric.per_coverage else None
-    if isinstance(made, Quantiles) and made.one_sided(coverage) and np.isinf(values).any():
+    prediction = view.answered("ends", coverage) if metric.per_coverage else None
+    if (
+        isinstance(prediction, Quantiles)
+        and prediction.one_sided(coverage)
+        and np.isinf(values).any()
+    ):
         raise UnanswerableError("one quantile alone leaves the other side open")
 
 
@@ -213,10 +226,10 @@ def tail_of(view: View, form: Form, coverage: float) -> str:
 
     The form is one whose estimate is a mean of squared errors.
     """
-    (found,), _ = _compute(view, form, coverage)
-    if found.squares is None or found.cancels:
+    (estimate,), _ = _compute(view, form, coverage)
+    if estimate.squares is None or estimate.cancels:
         return ""
-    return heavy(found.squares, view.evalset.multiplicities)
+    return heavy(estimate.squares, view.evalset.multiplicities)
 
 
 def find_measure(view: View, names: Sequence[str], coverage: float) -> tuple[str, Form]:
@@ -272,12 +285,7 @@ def supposed(view: View, metric: Metric, records: list[Record]) -> list[Record]:
             view.get(metric.supposes)
     except UnanswerableError as error:
         return [
-            replace(
-                record,
-                target=math.nan,
-                null=math.nan,
-                reason="; ".join(filter(None, (record.reason, str(error)))),
-            )
+            replace(because(record, str(error)), target=math.nan, null=math.nan)
             for record in records
         ]
     return records
@@ -294,47 +302,53 @@ def noted(estimate: Estimate, form: Form) -> Estimate:
 def _compute(
     view: View, form: Form, coverage: float
 ) -> tuple[Sequence[Estimate], FloatArray | None]:
-    found = apply_form(view, form, coverage)
+    scores = apply_form(view, form, coverage)
     if form.reduce == "statistic":
-        return [found] if isinstance(found, Estimate) else found, None
-    rows = np.asarray(found)
+        return [scores] if isinstance(scores, Estimate) else scores, None
+    rows = np.asarray(scores)
     estimate = mean_statistic(rows, view.evalset.multiplicities)
     return [replace(estimate, squares=rows) if form.squares else estimate], rows
 
 
 WORST_ROWS = 50
+TABLES = {
+    "worst_rows": TableLayout(
+        title="The worst rows", ranks=lambda table: np.arange(float(len(table))), columns={}
+    )
+}
+"""How the worst rows are shown."""
 
 
 def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curve, ...]:
     """Every curve that the content permits, thinned to a few hundred points."""
-    made: list[Curve] = []
-    for topic in topics(evaluation.beside):
-        for draw in topic.curves:  # where there is none, a record tells the reason
-            what = f"curves of {topic.entries[0].question} of {evaluation.evalset.model}"
-            made.extend(attempt(what, partial(draw, evaluation, confidence), lambda _: []))
-    return tuple(made)
+    return _attempt_each(evaluation, "curves", confidence)
 
 
 def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
     """Every small table of the topics that were evaluated."""
-    made: list[Table] = []
+    return _attempt_each(evaluation, "tables")
+
+
+def _attempt_each(evaluation: Evaluation, kind: str, *more: float) -> tuple[Any, ...]:
+    """The curves or the tables of the topics; where there is none, a record tells the reason."""
+    items: list[Any] = []
     for topic in topics(evaluation.beside):
-        for table in topic.tables:
-            what = f"tables of {topic.entries[0].question} of {evaluation.evalset.model}"
-            made.extend(attempt(what, partial(table, evaluation), lambda _: []))
-    return tuple(made)
+        for make in getattr(topic, kind):
+            what = f"{kind} of {topic.entries[0].question} of {evaluation.evalset.model}"
+            items += attempt(what, partial(make, evaluation, *more), lambda _: [])
+    return tuple(items)
 
 
-def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | None:
+def worst_rows(evaluation: Evaluation) -> Table | None:
     """The rows that the beliefs describe worst, with what is known of them."""
     ranked_by = ("interval_score", "crps", "mae", "miss_rate")
-    found = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
-    if not found:
+    ranked = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
+    if not ranked:
         return None
-    name, coverage = found[0].metric, found[0].at
-    scores = evaluation.scores[found[0]].astype(np.float64)
+    name, coverage = ranked[0].metric, ranked[0].at
+    scores = evaluation.scores[ranked[0]].astype(np.float64)
     evalset, view = evaluation.evalset, evaluation.view
-    most = min(most, evalset.n)
+    most = min(WORST_ROWS, evalset.n)
     rows = lowest(-scores, most)
     columns = {"row": evalset.row_names()[rows], "y": evalset.y[rows]}
     for extra, key in (("point", 0.0), ("lower", coverage), ("upper", coverage), ("sd", 0.0)):
@@ -353,3 +367,128 @@ def worst_rows(evaluation: Evaluation, *, most: int = WORST_ROWS) -> Table | Non
         model=evalset.model,
         notes=f"The {most} rows with the worst {name.replace('_', ' ')}.",
     )
+
+
+# ---- from an estimate to a record: the one place where errors, bounds and reasons are put together
+
+
+def record_of(
+    metric: Metric,
+    estimate: Estimate,
+    evalset: EvalSet,
+    *,
+    coverage: float = math.nan,
+    confidence: float = 0.95,
+    share: bool = False,
+    source: str = "",
+    tail: str | None = None,
+    bundles: IntArray | None = None,
+) -> Record:
+    """The record of an estimate.
+
+    Where its rows stand for others, `tail` says of a mean of squared errors why these are too
+    heavy-tailed (empty: they are not), and `bundles` how rows are added up to tell the error.
+    """
+    weights = evalset.weights
+    rows = float(evalset.n) if weights is None else weights.effective_n
+    reason = estimate.reason
+    if not math.isfinite(estimate.value) and not reason:
+        reason = "the numbers are too large or too small to be added up"
+    if estimate.n < evalset.n:
+        of_rows = f"on {estimate.n:,.0f} of {evalset.n:,} rows"
+        reason = "; ".join(filter(None, (reason, of_rows)))
+    record = Record(
+        metric=metric.name,
+        value=estimate.value,
+        standard_error=estimate.error,
+        lower=estimate.lower,
+        upper=estimate.upper,
+        confidence=confidence,
+        n=rows if math.isnan(estimate.n) else estimate.n,
+        direction=metric.direction,
+        units=metric.units,
+        notion=metric.notion,
+        target=metric.target_at(coverage),
+        null=estimate.null,
+        null_lower=estimate.null_lower,
+        null_upper=estimate.null_upper,
+        p=estimate.p,
+        coverage=coverage,
+        model=evalset.model,
+        source=source,
+        reason=reason,
+        options=dict(estimate.details),
+    )
+    if math.isfinite(estimate.value) and estimate.influence is not None:
+        if estimate.squares is not None:
+            tail = "" if estimate.cancels else heavy(estimate.squares, evalset.multiplicities)
+        record = _from_influence(
+            record, estimate, estimate.influence, evalset, metric.bounds, share, tail, bundles
+        )
+    return of_its_rows(record, evalset)
+
+
+def of_its_rows(record: Record, evalset: EvalSet) -> Record:
+    """A record with what its number was computed of: all rows, or a sample that adds an error."""
+    if evalset.share == 1.0 or math.isnan(record.value):
+        return record
+    added = record.standard_error * math.sqrt(1.0 - evalset.share)
+    return replace(record, exact="sample", added_error=added)
+
+
+def _from_influence(
+    record: Record,
+    estimate: Estimate,
+    influence: np.ndarray,
+    evalset: EvalSet,
+    bounds: tuple[float, float],
+    share: bool,
+    tail: str | None,
+    bundles: IntArray | None,
+) -> Record:
+    """Standard error and interval of rows that are independent, weighted or in clusters."""
+    weights, units = evalset.weights, evalset.units
+    if isinstance(units, Chronology) and share:
+        units = units.hiding(units.size if record.metric == "empirical_coverage" else units.side)
+    cluster = bundles if units is None else units
+    spread = spread_of(influence, weights, cluster)
+    record = replace(record, standard_error=float(spread.error[0]))
+    if bundles is not None:  # they tell the error; the rows count all the same
+        spread = replace(spread, units=np.array([record.n]))
+        count = int(bundles.max()) + 1
+        record = because(record, f"its error is that of {count:,} bundles of rows")
+    if weights is not None and weights.kind == "importance":
+        record = because(record, "approximate: importance weights")
+    if isinstance(units, Chronology):
+        like = counts_as(influence, weights, spread, record.n)
+        reason = f"{record.n:,.0f} rows count as about {roughly(like)}"
+        if math.isnan(record.standard_error):
+            reason = f"no interval: rows count as fewer than {FEWEST:g}"
+        record = because(record, reason)
+    elif evalset.cluster is not None:
+        count = len(evalset.cluster.labels)
+        reason = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
+        record = because(record, reason)
+    if tail:
+        return because(record, tail)
+    value, n = np.array([record.value]), np.array([record.n])
+    if share and cluster is None and (weights is None or weights.kind == "frequency"):
+        ends = clopper_pearson(np.round(value * n), n, confidence=record.confidence)
+    elif share:
+        ends = share_ends(value, spread, n, record.confidence)
+    else:
+        ends = skewed_ends(value, spread, record.confidence, squares=tail is not None)
+    low, high = (float(end[0]) for end in ends)
+    if estimate.noise is not None:  # in clusters noise grows as the standard error does
+        plain = spread_of(influence, weights).error
+        growth = max(1.0, float(spread.error[0] / plain[0])) if cluster is not None else 1.0
+        most = float(np.quantile(estimate.noise.norms, 0.5 + record.confidence / 2.0))
+        end = estimate.noise.end(growth * most)
+        low, high = min(low, end), max(high, end)
+    low, high = (float(np.clip(end, *bounds)) for end in (low, high))
+    return replace(record, lower=low, upper=high)
+
+
+def because(record: Record, reason: str) -> Record:
+    """A record with one more reason."""
+    return replace(record, reason="; ".join(filter(None, (record.reason, reason))))

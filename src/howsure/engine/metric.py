@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -19,10 +20,11 @@ from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Joint
 
 if TYPE_CHECKING:
-    from howsure.core.records import Layout
+    from howsure.core.records import Layout, TableLayout
     from howsure.engine.finding import FindingQuestion
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
+    from howsure.predictions import Prediction
 
 Reduce = Literal["mean", "share", "statistic"]
 MissRange = tuple[float, float]
@@ -205,8 +207,8 @@ class Metric:
     def spellings(self) -> tuple[str, ...]:
         """Everything that it is called: name, title and synonyms."""
         short, _, bracket = self.title.partition(" (")
-        told = (bracket.rstrip(")"),) if bracket else ()
-        return (self.name, self.title, short, *told, *self.synonyms)
+        short_names = (bracket.rstrip(")"),) if bracket else ()
+        return (self.name, self.title, short, *short_names, *self.synonyms)
 
     def target_at(self, coverage: float) -> float:
         """The value of a perfect model at a nominal coverage.
@@ -226,13 +228,43 @@ class Metric:
         return self.target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Array:
-    """How a named array is made of a view, and what it differs with."""
+    """What formulas read of an evaluation set under one name.
 
-    make: Callable[[View, float], Any]
+    Attributes
+    ----------
+    name : str
+        By which forms need it.
+    of : callable
+        What makes it of a view and a nominal coverage.
+    per_coverage : bool
+        Whether it differs from one coverage to another.
+    predicted : bool
+        Whether it follows from the prediction alone, whatever y is.
+    by_row : bool
+        Of what is predicted, whether it is one number a row, or None.
+    sorts : bool
+        Whether all rows are sorted for it, as no sum over parts needs.
+    undrawn : str
+        Why no perfect model can be drawn for what reads it.
+    integrated : callable, optional
+        Of which predictions it is the CRPS by an integral, which takes long.
+    """
+
+    name: str
+    of: Callable[[View, float], Any]
+    _: KW_ONLY
     per_coverage: bool = False
-    predicted: bool = False  # it follows from the prediction alone
+    predicted: bool = False
+    by_row: bool = False
+    sorts: bool = False
+    undrawn: str = ""
+    integrated: Callable[[Prediction], bool] | None = None
+
+
+coverage_array: Callable[..., Array] = partial(Array, per_coverage=True)
+"""An array that differs from one coverage to another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,13 +275,8 @@ class Topic:
     ----------
     entries : tuple of Metric
         Its measures, in the order in which reports show them.
-    arrays : mapping of str to callable
-        What its formulas read of an evaluation set: arrays by name, each with what makes it of a
-        view and a nominal coverage.
-    per_coverage : tuple of str
-        Those of the arrays that differ from coverage to coverage.
-    predicted : tuple of str
-        Those of the arrays that follow from the prediction alone, whatever y is.
+    arrays : tuple of Array
+        What its formulas read of an evaluation set.
     curves : tuple of callable
         What draws its curves of an evaluation, at a confidence.
     tables : tuple of callable
@@ -267,10 +294,8 @@ class Topic:
         its own section stands at the end. Without a title it is the question that is answered.
     layouts : mapping of str to Layout
         How its curves are drawn, by their names.
-    titles : mapping of str to str
-        Those of its tables, by their names.
-    unlisted : tuple of str
-        Tables that the page shows as figures or pictures alone.
+    titles : mapping of str to str or TableLayout
+        Those of its tables, by their names, or how they are shown where there is more to say.
     reports : str
         ``module:function`` of what tells more of every model than measures do; given the sets,
         the settings, and texts and images of the rows, it returns what has a `record`, `curves`
@@ -278,11 +303,7 @@ class Topic:
     """
 
     entries: tuple[Metric, ...]
-    arrays: Mapping[str, Callable[[View, float], Any]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-    per_coverage: tuple[str, ...] = ()
-    predicted: tuple[str, ...] = ()
+    arrays: tuple[Array, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
     tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
     sums: Mapping[str, Sums] = field(default_factory=lambda: MappingProxyType({}))
@@ -291,8 +312,7 @@ class Topic:
     label: str = ""
     title: str = ""
     layouts: Mapping[str, Layout] = field(default_factory=lambda: MappingProxyType({}))
-    titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    unlisted: tuple[str, ...] = ()
+    titles: Mapping[str, str | TableLayout] = field(default_factory=lambda: MappingProxyType({}))
     reports: str = ""
 
 
@@ -331,13 +351,23 @@ def statistic(
     )
 
 
+def row_mean(function: Callable[..., Any], *needs: str, **more: Any) -> Form:
+    """The form of a mean of row scores, or with ``reduce="share"`` of truth values."""
+    return Form(needs=needs, function=function, **more)
+
+
+def estimated(array: str) -> Form:
+    """The form of a measure whose estimate an array is."""
+    return statistic(itself, array, weighted=False)
+
+
 def stated(array: str, part: str = "estimate") -> Form:
     """The form of a measure whose estimate an array holds, or one for each of its items."""
 
-    def read(found: Any) -> Any:
-        if isinstance(found, list):
-            return [getattr(item, part) for item in found]
-        return getattr(found, part)
+    def read(estimates: Any) -> Any:
+        if isinstance(estimates, list):
+            return [getattr(item, part) for item in estimates]
+        return getattr(estimates, part)
 
     return statistic(read, array, weighted=False)
 

@@ -90,18 +90,18 @@ class View:
         key = _key(name, coverage)
         if key not in self._cache:
             try:
-                self._cache[key] = arrays()[name].make(self, coverage)
+                self._cache[key] = arrays()[name].of(self, coverage)
             except Exception as error:  # it would come again; its own frames hold this view
                 self._cache[key] = copy(error)
                 raise
-        found = self._cache[key]
-        if isinstance(found, Exception):
-            raise copy(found)
-        return found
+        array = self._cache[key]
+        if isinstance(array, Exception):
+            raise copy(array)
+        return array
 
     def forget(self) -> None:
         """Let go of the arrays of all rows: what is asked for again is made again."""
-        self._cache = {key: held for key, held in self._cache.items() if key[0] == _PART}
+        self._cache = {key: array for key, array in self._cache.items() if key[0] == _PART}
 
     @property
     def headline(self) -> float:
@@ -111,7 +111,7 @@ class View:
     def source(self, names: Sequence[str], coverage: float = math.nan) -> str:
         """Which predictions answered for these arrays."""
         used = [self._source.get(_key(name, coverage), "") for name in names]
-        return ", ".join(dict.fromkeys(part for part in used if part))
+        return ", ".join(dict.fromkeys(kind for kind in used if kind))
 
     def answered(self, name: str, coverage: float = math.nan) -> Prediction | None:
         """The prediction that answered for an array."""
@@ -128,10 +128,10 @@ class View:
 
     def belief(self, kind: type[Kind]) -> Kind:
         """The prediction of a kind, or the reason why there is none."""
-        found = self.held(kind)
-        if found is None:
+        prediction = self.held(kind)
+        if prediction is None:
             raise UnanswerableError(f"the table has no {kind.kind}")
-        return found
+        return prediction
 
     def ask(
         self,
@@ -159,9 +159,9 @@ class View:
         also : str
             Only kinds that answer this question too are asked.
         """
-        asked = [question, also] if also else [question]
+        methods = [question, also] if also else [question]
         ordered = dict.fromkeys((*first, *KIND_PRIORITY))
-        kinds = [kind for kind in ordered if all(map(kind.answers, asked))]
+        kinds = [kind for kind in ordered if all(map(kind.answers, methods))]
         reasons = []
         for kind in kinds:
             prediction = self.held(kind)
@@ -188,8 +188,8 @@ class View:
             keys = row_keys(evalset.y, *numbers)
             rows = subsample(keys, most, seed=self.seed, name="conditional rows")
             self._cache[key] = self.of(np.sort(rows))
-        found: View = self._cache[key]
-        return found
+        view: View = self._cache[key]
+        return view
 
     def of(self, rows: Rows) -> View:
         """The view of some of the rows."""
@@ -218,8 +218,8 @@ _PART = "part"
 
 
 def _key(name: str, coverage: float) -> tuple[str, float]:
-    known = arrays().get(name)
-    return name, coverage if known is not None and known.per_coverage else 0.0
+    array = arrays().get(name)
+    return name, coverage if array is not None and array.per_coverage else 0.0
 
 
 def _central(levels: FloatArray) -> list[float]:
@@ -237,8 +237,8 @@ def stated_coverages(evalset: EvalSet, assessed: Sequence[float]) -> tuple[float
     >>> stated_coverages(EvalSet(y=np.ones(1), beliefs=(table,)), [0.9])
     (0.9, 0.5)
     """
-    others = [coverage for coverage in _stated(evalset) if coverage not in assessed]
-    return (*assessed, *others)
+    further = [coverage for coverage in _stated(evalset) if coverage not in assessed]
+    return (*assessed, *further)
 
 
 def _stated(evalset: EvalSet) -> list[float]:
@@ -263,9 +263,9 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
             return belief.own_coverages
     if 0.0 < max(widest, default=0.0) < 0.9 - 1e-9:
         return (max(widest),)
-    given = _stated(evalset)
-    if given:
-        return (min(given, key=lambda coverage: abs(coverage - 0.9)),)
+    stated = _stated(evalset)
+    if stated:
+        return (min(stated, key=lambda coverage: abs(coverage - 0.9)),)
     out_of_reach = attempt(
         "nominal coverages", lambda: View(evalset).get("ends", 0.9) is None, lambda _: bool(widest)
     )

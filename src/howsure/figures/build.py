@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -16,22 +16,22 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError, attempt
 from howsure.core.formats import distinct, headed, level, listed, one_line
-from howsure.core.records import Curve, Layout, Table
-from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
-from howsure.figures.groups import groups_figure
-from howsure.figures.intervals import interval_figures
-from howsure.figures.layouts import (
-    INTERVALS_ORDER,
-    MAP_ORDER,
-    TABLE_ORDER,
-    companions,
-    layout_of,
+from howsure.core.records import Curve, Layout, Table, TableFigure
+from howsure.figures.figure import (
+    REFERENCE,
+    Axis,
+    Figure,
+    Layer,
+    Mark,
+    number,
+    sample_points,
+    texts,
 )
-from howsure.figures.maps import map_figures
-from howsure.figures.marks import mark_layers
-from howsure.figures.palette import SERIES_LIMIT
-from howsure.figures.scores import parts_figures, skill_figures
-from howsure.figures.tables import figure_of_table
+from howsure.figures.groups import groups_figures
+from howsure.figures.layouts import companions, layout_of, layout_of_table
+from howsure.figures.palette import SERIES_LIMIT, VEGA_SHAPES
+from howsure.figures.rows import interval_figures, map_figures
+from howsure.figures.tables import difference_figures, leaves_figures, parts_figures, skill_figures
 from howsure.figures.telling import describe_figure
 
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
@@ -74,52 +74,57 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
         if not isinstance(curve, Curve):
             raise InputError(f"curves must hold Curve objects, got {type(curve).__name__}")
         families.setdefault(curve.name, []).append(curve)
-    kept = tuple(tables)
-    for table in kept:
+    all_tables = tuple(tables)
+    for table in all_tables:
         if not isinstance(table, Table):
             raise InputError(f"tables must hold Table objects, got {type(table).__name__}")
     ordered: list[tuple[int, Figure]] = []
-    told = [*(curve.model for curve in curves), *(table.model for table in kept)]
-    places = {model: place for place, model in enumerate(dict.fromkeys(filter(None, told)))}
+    names = [*(curve.model for curve in curves), *(table.model for table in all_tables)]
+    places = {model: colour for colour, model in enumerate(dict.fromkeys(filter(None, names)))}
     for name, family in families.items():
         if companions().get(name) in families:
             continue
         layout = layout_of(name)
         measured = {curve.y_label for curve in family}
-        for part in _parts(family):
-            make = partial(_figure_of_curves, name, part, layout, families, kept, places)
-            figure = attempt(f"figure of {name}", make, lambda _: None)
+        for curves_of_figure in _parts(family):
+            draw_curves = partial(
+                _figure_of_curves, name, curves_of_figure, layout, families, all_tables, places
+            )
+            figure = attempt(f"figure of {name}", draw_curves, lambda _: None)
             if figure is not None:
                 if len(measured) > 1:  # then models are told apart
-                    figure = replace(figure, label=listed([curve.model for curve in part], most=3))
+                    figure = replace(
+                        figure, label=listed([curve.model for curve in curves_of_figure], most=3)
+                    )
                 ordered.append((layout.order, figure))
-    models = {*places, *(table.model for table in kept)}
-    named = [replace(table, model="") for table in kept] if len(models - {""}) < 2 else kept
-    maps: list[Figure] = attempt("maps", partial(map_figures, named), lambda _: [])
-    ordered += [(MAP_ORDER, figure) for figure in maps]
-    beside: list[Figure] = attempt("intervals", partial(interval_figures, named), lambda _: [])
-    ordered += [(INTERVALS_ORDER, figure) for figure in beside]
-    cover = [t for t in kept if t.name == "groups"]
-    if cover or "interval_calibration" not in families:
-        cover = [t for t in kept if t.name in {"coverage", "groups"}]
-    dots = attempt("groups", partial(groups_figure, cover, places), lambda _: None)
-    ordered += [] if dots is None else [(TABLE_ORDER, dots)]
-    for name, make_dots in (
-        ("score_parts", parts_figures),
-        ("skill_by_group", partial(skill_figures, places=places)),
-    ):
-        chosen = [table for table in kept if table.name == name]
-        made: list[Figure] = attempt(f"figures of {name}", partial(make_dots, chosen), lambda _: [])
-        ordered += [(TABLE_ORDER, figure) for figure in made]
-    for table in named:
-        figure = attempt(
-            f"figure of {table.name}", partial(figure_of_table, table, places), lambda _: None
-        )
-        if figure is not None:
-            figure = replace(figure, label=table.model)
-            order = MAP_ORDER if table.name.startswith("cce_") else TABLE_ORDER
-            ordered.append((order, figure))
+    models = {*places, *(table.model for table in all_tables)}
+    named = (
+        [replace(table, model="") for table in all_tables] if len(models - {""}) < 2 else all_tables
+    )
+    for kind, (order, draw, names_models) in _DRAWERS.items():
+        drawn = [
+            (shown_as, table)
+            for table in (all_tables if names_models else named)
+            if (shown_as := layout_of_table(table.name)).figure == kind
+        ]
+        if any(shown_as.curve not in families for shown_as, _ in drawn):
+            make_all = partial(draw, [table for _, table in drawn], places)
+            figures: list[Figure] = attempt(f"figures of {kind}", make_all, lambda _: [])
+            ordered += [(order, figure) for figure in figures]
     return tuple(figure for _, figure in sorted(ordered, key=lambda pair: pair[0]))
+
+
+_Draw = Callable[[Sequence[Table], Mapping[str, int]], list[Figure]]
+_DRAWERS: Mapping[TableFigure, tuple[int, _Draw, bool]] = {
+    "cover": (8, groups_figures, True),
+    "parts": (8, parts_figures, True),
+    "skill": (8, skill_figures, True),
+    "differences": (8, difference_figures, False),
+    "map": (9, map_figures, False),
+    "leaves": (9, leaves_figures, False),
+    "intervals": (-1, interval_figures, False),
+}
+"""By kind the place in a report, what draws all tables, and whether it names the only model."""
 
 
 def _parts(family: list[Curve]) -> list[list[Curve]]:
@@ -141,48 +146,37 @@ def _figure_of_curves(
     tables: Sequence[Table],
     places: Mapping[str, int],
 ) -> Figure | None:
-    drawn = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
-    if not drawn:
+    drawable = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
+    if not drawable:
         return None
-    shown = drawn[:SERIES_LIMIT]
+    shown = drawable[:SERIES_LIMIT]
     notes = _notes_of(shown)
-    if len(shown) < len(drawn):
-        notes.append(f"Shown: the first {len(shown)} of {len(drawn)}.")
+    if len(shown) < len(drawable):
+        notes.append(f"Shown: the first {len(shown)} of {len(drawable)}.")
     labels = _series_labels(shown, layout)
     x_axis, tail = _x_axis(shown, layout)
     y_axis = _y_axis(shown, layout)
     edge = x_axis.domain[1] if tail and x_axis.domain else math.inf
+    groups = {curve.group for curve in shown}
+    colours = [i if len(groups) > 1 else places.get(c.model, i) for i, c in enumerate(shown)]
     shown = [thinned(_up_to(curve, edge)) for curve in shown]
-    alone = len(shown) == 1
-    grouped = len({curve.group for curve in shown}) > 1
-    colours = [i if grouped else places.get(c.model, i) for i, c in enumerate(shown)]
-    data = [
-        layer
-        for curve, label, colour in zip(shown, labels, colours, strict=True)
-        for layer in data_layers(curve, label, colour, layout, alone=alone)
-    ]
-    beside = _companions(layout, families, edge)
-    faint = companion_layers(shown, labels, layout, colours, beside)
-    at = {curve.model: colour for curve, colour in zip(shown, colours, strict=True)}
+    drawing = _Drawing(layout, list(zip(shown, labels, colours, strict=True)))
+    data = drawing.data_layers()
+    faint = drawing.companion_layers(families, edge)
+    at = {curve.model: colour for curve, _, colour in drawing.series}
     marks, shapes = mark_layers(tables, layout.points, at)
-    zones = zone_layers(layout, y_axis, families)
-    behind = [
-        *band_layers(shown, labels, layout, colours),
-        *reference_layers(shown, labels, layout, colours),
-    ]
-    layers = [*zones, *behind, *faint, *data, *marks]
+    behind = [*drawing.band_layers(), *drawing.reference_layers()]
+    layers = [*zone_layers(layout, y_axis, families), *behind, *faint, *data, *marks]
     if data and data[0].mark is Mark.BARS:
         layers = [*data, *behind, *marks]
-    notes += _told_of(layout, families, shown, labels)
-    notes += _unlisted(layers, shown, layout)
+    notes += [*drawing.notes_of_companions(families), *drawing.notes_of_legend(layers)]
     notes += [note for note in (shapes, tail) if note]
     banded = any(layer.mark is Mark.BAND for layer in layers)
-    groups = {curve.group for curve in shown}
-    place = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
+    of_group = f" ({one_line(next(iter(groups)))})" if len(groups) == 1 and "" not in groups else ""
     figure = Figure(
         name=name,
         question=layout.question,
-        title=layout.title + place,
+        title=layout.title + of_group,
         reading=f"{layout.reading} {layout.banded if banded else ''}".strip(),
         x=x_axis,
         y=y_axis,
@@ -195,46 +189,14 @@ def _figure_of_curves(
 
 def _notes_of(curves: Sequence[Curve]) -> list[str]:
     """What curves say, under their model's name where that differs from model to model."""
-    told = {curve.model: headed(curve.notes, 400) for curve in curves if curve.notes}
-    if len(set(told.values())) < 2:
-        return list(dict.fromkeys(told.values()))
-    heads = {model: f"{one_line(model, 60)}: " for model in told}
+    notes = {curve.model: headed(curve.notes, 400) for curve in curves if curve.notes}
+    if len(set(notes.values())) < 2:
+        return list(dict.fromkeys(notes.values()))
+    heads = {model: f"{one_line(model, 60)}: " for model in notes}
     return [
         note if note.lower().startswith(heads[model].lower()) else heads[model] + note
-        for model, note in told.items()
+        for model, note in notes.items()
     ]
-
-
-def _companions(
-    layout: Layout, families: dict[str, list[Curve]], edge: float
-) -> dict[str, list[Curve]]:
-    """The curves that may stand behind a figure's own, ready to be drawn."""
-    return {
-        name: [
-            thinned(_up_to(curve, edge))
-            for curve in map(placed, families.get(name, ()))
-            if len(curve.x)
-        ]
-        for name in layout.companions
-    }
-
-
-def _told_of(
-    layout: Layout,
-    families: dict[str, list[Curve]],
-    curves: Sequence[Curve],
-    labels: Sequence[str],
-) -> list[str]:
-    """What dashed companions say of themselves, under their model's name where there are more."""
-    names = {(c.model, c.group): label for c, label in zip(curves, labels, strict=True)}
-    told = []
-    for name, companion in layout.companions.items():
-        for other in families.get(name, ()):
-            label = names.get((other.model, other.group))
-            if companion.dashed and other.notes and label is not None:
-                whose = f"{label}: " if len(curves) > 1 else ""
-                told.append(whose + headed(other.notes, 400))
-    return told
 
 
 def _in_seconds(curve: Curve) -> Curve:
@@ -248,9 +210,9 @@ def _up_to(curve: Curve, edge: float) -> Curve:
         return curve
     inside = max(int(np.searchsorted(curve.x, edge, side="right")), 1)
 
-    def cut(part: FloatArray) -> FloatArray:
-        last = part[inside - 1] if curve.step else np.interp(edge, curve.x, part)
-        return np.append(part[:inside], last)
+    def cut(values: FloatArray) -> FloatArray:
+        last = values[inside - 1] if curve.step else np.interp(edge, curve.x, values)
+        return np.append(values[:inside], last)
 
     return replace(
         curve,
@@ -296,10 +258,13 @@ def _y_axis(curves: Sequence[Curve], layout: Layout) -> Axis:
     title = headed(curves[0].y_label) or layout.y.title
     if layout.fits_curve:
         parts = [
-            part for curve in curves for part in (curve.y, curve.reference) if part is not None
+            values
+            for curve in curves
+            for values in (curve.y, curve.reference)
+            if values is not None
         ]
-        top = max(float(part.max()) for part in parts)
-        if top > 0 and min(float(part.min()) for part in parts) >= 0:
+        top = max(float(values.max()) for values in parts)
+        if top > 0 and min(float(values.min()) for values in parts) >= 0:
             return replace(layout.y, title=title, domain=(0.0, 1.08 * top))
     share = any(word in title.lower() for word in _SHARES)
     if layout.y.kind == "percent" and not share:
@@ -316,51 +281,169 @@ def _bulk_end(curve: Curve, tail: float) -> float:
     return float(curve.x[below[0]])
 
 
-def _unlisted(layers: Sequence[Layer], curves: Sequence[Curve], layout: Layout) -> list[str]:
-    """What the legend leaves to words, as it would say it once for each model."""
-    hidden = [layer for layer in layers if not layer.listed]
-    told = []
-    banded = sum(curve.lower is not None for curve in curves)
-    about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
-    if about and not any(layer.mark is Mark.BAND for layer in layers):
-        told.append(f"Bands are drawn for at most {BANDS_LIMIT} models.")
-    if any(layer.mark is Mark.BAND for layer in hidden):
-        told.append(f"Shaded: {one_line(curves[0].band, 120) or layout.band}.")
-    if any(layer.faint for layer in hidden):
-        own = any(layer.series.startswith(f"{layout.reference} · ") for layer in hidden)
-        crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
-        named = dict.fromkeys([*([layout.reference] if own else []), *crowd])
-        told.append(f"Dotted: {', '.join(named)}.")
-    return [" ".join(told)] if told else []
-
-
 # ---- the layers of a curve's figure: the curve, its band, what it is judged against --------------
 
 BANDS_LIMIT = 3
 """The most bands that can be told apart where they lie over each other."""
 
 
-def data_layers(
-    curve: Curve, label: str, colour: int, layout: Layout, *, alone: bool
-) -> list[Layer]:
-    """The curve itself, with its intervals where it is made of points."""
-    mark = Mark.STEP if curve.step and layout.mark is not Mark.BARS else layout.mark
-    whole = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
-    if mark is Mark.BARS:
-        left, right = _bar_ends(curve.x)
-        middle, tops = (left + right) / 2, curve.y[: len(left)]
-        if not alone:
-            edges, outline = np.append(left, right[-1]), np.append(tops, tops[-1])
-            return [replace(whole, mark=Mark.STEP, x=edges, y=outline)]
-        return [replace(whole, x=middle, y=tops, lower=left, upper=right)]
-    titles = distinct(map(headed, curve.hover), 40)
-    whole = replace(whole, hover=dict(zip(titles, curve.hover.values(), strict=True)))
-    if layout.band_about == "reference" or curve.lower is None or curve.upper is None:
-        return [whole]
-    whole = replace(whole, lower=curve.lower, upper=curve.upper)
-    if mark is Mark.POINTS:
-        return [replace(whole, mark=Mark.INTERVALS), whole]
-    return [whole]
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """The curves of one figure, each with its label and colour."""
+
+    layout: Layout
+    series: Sequence[tuple[Curve, str, int]]
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one curve."""
+        return len(self.series) == 1
+
+    def data_layers(self) -> list[Layer]:
+        """The curves themselves, with their intervals where they are made of points."""
+        layers: list[Layer] = []
+        for curve, label, colour in self.series:
+            mark = self.layout.mark
+            if curve.step and mark is not Mark.BARS:
+                mark = Mark.STEP
+            layer = Layer(mark=mark, x=curve.x, y=curve.y, series=label, colour=colour)
+            if mark is Mark.BARS:
+                left_edges, right = _bar_ends(curve.x)
+                tops = curve.y[: len(left_edges)]
+                if self.alone:
+                    middle = (left_edges + right) / 2
+                    layers.append(replace(layer, x=middle, y=tops, lower=left_edges, upper=right))
+                else:
+                    edges, outline = np.append(left_edges, right[-1]), np.append(tops, tops[-1])
+                    layers.append(replace(layer, mark=Mark.STEP, x=edges, y=outline))
+                continue
+            titles = distinct(map(headed, curve.hover), 40)
+            layer = replace(layer, hover=dict(zip(titles, curve.hover.values(), strict=True)))
+            if (
+                self.layout.band_about != "reference"
+                and curve.lower is not None
+                and curve.upper is not None
+            ):
+                layer = replace(layer, lower=curve.lower, upper=curve.upper)
+                if mark is Mark.POINTS:
+                    layers.append(replace(layer, mark=Mark.INTERVALS))
+            layers.append(layer)
+        return layers
+
+    def band_layers(self) -> list[Layer]:
+        """The bands; one neutral band where it surrounds the reference and all curves share it."""
+        layout = self.layout
+        if layout.mark is Mark.POINTS:
+            return []
+        bands = []
+        for curve, label, colour in self.series:
+            if curve.lower is None or curve.upper is None:
+                continue
+            finite = np.isfinite(curve.lower) & np.isfinite(curve.upper)
+            words = one_line(curve.band, 120) or layout.band
+            bands.append(
+                ((curve.x[finite], curve.lower[finite], curve.upper[finite]), words, label, colour)
+            )
+        same = _same([ends for ends, *_ in bands])
+        if len(bands) > BANDS_LIMIT and not same:
+            return []
+        shared = same and layout.band_about == "reference"
+        layers = []
+        for (x, lower, upper), words, label, colour in bands[:1] if shared else bands:
+            if layout.mark is Mark.BARS and len(x):
+                left_edges, right = _bar_ends(x)
+                x = np.append(left_edges, right[-1])
+                lower, upper = (np.append(end, end[-1])[: len(x)] for end in (lower, upper))
+            unnamed = shared or self.alone
+            layers.append(
+                Layer(
+                    mark=Mark.BAND,
+                    x=x,
+                    lower=lower,
+                    upper=upper,
+                    series=words if unnamed else f"{words} · {label}",
+                    colour=REFERENCE if shared else colour,
+                    listed=unnamed,
+                )
+            )
+        return layers
+
+    def reference_layers(self) -> list[Layer]:
+        """What the curves are judged against; one neutral line where all share it."""
+        layout = self.layout
+        judged = [
+            (curve.x, curve.reference, label, colour)
+            for curve, label, colour in self.series
+            if curve.reference is not None
+        ]
+        shared = _same([(x[[0, -1]], reference[[0, -1]]) for x, reference, _, _ in judged])
+        stepped = all(curve.step for curve, *_ in self.series) and layout.mark is not Mark.BARS
+        layers = []
+        for x, reference, label, colour in judged[:1] if shared else judged:
+            if layout.mark is Mark.BARS:
+                x, reference = np.array([0.0, 1.0]), reference[[0, -1]]
+            layers.append(
+                Layer(
+                    mark=Mark.STEP if stepped else Mark.LINE,
+                    x=x,
+                    y=reference,
+                    series=layout.reference if shared else f"{layout.reference} · {label}",
+                    colour=REFERENCE if shared else colour,
+                    faint=not shared,
+                    listed=shared,
+                )
+            )
+        return layers
+
+    def companion_layers(self, families: Mapping[str, Sequence[Curve]], edge: float) -> list[Layer]:
+        """Curves that stand behind those of their model and group, up to the right edge."""
+        alone = self.alone
+        return [
+            Layer(
+                mark=Mark.STEP if behind.step else Mark.LINE,
+                x=behind.x,
+                y=behind.y,
+                series=companion.words if alone else f"{companion.words} · {label}",
+                colour=REFERENCE if alone else colour,
+                faint=not (alone and companion.dashed),
+                listed=alone,
+            )
+            for name, companion in self.layout.companions.items()
+            if alone or companion.crowd
+            for curve, label, colour in self.series
+            for other in map(placed, families.get(name, ()))
+            if len(other.x) and (other.model, other.group) == (curve.model, curve.group)
+            for behind in (thinned(_up_to(other, edge)),)
+        ]
+
+    def notes_of_companions(self, families: Mapping[str, Sequence[Curve]]) -> list[str]:
+        """What dashed companions say of themselves, under the name of their model."""
+        labels = {(curve.model, curve.group): label for curve, label, _ in self.series}
+        notes = []
+        for name, companion in self.layout.companions.items():
+            for other in families.get(name, ()):
+                label = labels.get((other.model, other.group))
+                if companion.dashed and other.notes and label is not None:
+                    notes.append(("" if self.alone else f"{label}: ") + headed(other.notes, 400))
+        return notes
+
+    def notes_of_legend(self, layers: Sequence[Layer]) -> list[str]:
+        """What the legend leaves to words, as it would say it once for each model."""
+        layout, hidden, notes = self.layout, [layer for layer in layers if not layer.listed], []
+        banded = sum(curve.lower is not None for curve, *_ in self.series)
+        about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
+        if about and not any(layer.mark is Mark.BAND for layer in layers):
+            notes.append(f"Bands are drawn for at most {BANDS_LIMIT} models.")
+        if any(layer.mark is Mark.BAND for layer in hidden):
+            notes.append(f"Shaded: {one_line(self.series[0][0].band, 120) or layout.band}.")
+        if any(layer.faint for layer in hidden):
+            has_own_reference = any(
+                layer.series.startswith(f"{layout.reference} · ") for layer in hidden
+            )
+            crowd = [companion.words for companion in layout.companions.values() if companion.crowd]
+            named = dict.fromkeys([*([layout.reference] if has_own_reference else []), *crowd])
+            notes.append(f"Dotted: {', '.join(named)}.")
+        return [" ".join(notes)] if notes else []
 
 
 def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -376,110 +459,13 @@ def _bar_ends(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return edges[:-1], edges[1:]
 
 
-def band_layers(
-    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
-) -> list[Layer]:
-    """The bands; one neutral band where it surrounds the reference and all curves share it."""
-    bands: list[tuple[FloatArray, FloatArray, FloatArray, str, int]] = []
-    for place, (curve, label) in enumerate(zip(curves, labels, strict=True)):
-        if curve.lower is None or curve.upper is None or layout.mark is Mark.POINTS:
-            continue
-        keep = np.isfinite(curve.lower) & np.isfinite(curve.upper)
-        bands.append((curve.x[keep], curve.lower[keep], curve.upper[keep], label, place))
-    if len(bands) > BANDS_LIMIT and not _same([band[:3] for band in bands]):
-        return []
-    about_reference = layout.band_about == "reference"
-    shared = about_reference and _same([band[:3] for band in bands])
-    layers = []
-    for x, lower, upper, label, place in bands[:1] if shared else bands:
-        words = one_line(curves[place].band, 120) or layout.band
-        if layout.mark is Mark.BARS and len(x):
-            left, right = _bar_ends(x)
-            x = np.append(left, right[-1])
-            lower, upper = (np.append(end, end[-1])[: len(x)] for end in (lower, upper))
-        layers.append(
-            Layer(
-                mark=Mark.BAND,
-                x=x,
-                lower=lower,
-                upper=upper,
-                series=words if shared or len(curves) == 1 else f"{words} · {label}",
-                colour=REFERENCE if shared else colours[place],
-                listed=shared or len(curves) == 1,
-            )
-        )
-    return layers
-
-
-def reference_layers(
-    curves: Sequence[Curve], labels: Sequence[str], layout: Layout, colours: Sequence[int]
-) -> list[Layer]:
-    """What the curves are judged against; one neutral line where all share it."""
-    judged = [
-        (curve.x, curve.reference, label, place)
-        for place, (curve, label) in enumerate(zip(curves, labels, strict=True))
-        if curve.reference is not None
-    ]
-    shared = _same([(x[[0, -1]], reference[[0, -1]]) for x, reference, _, _ in judged])
-    stepped = all(curve.step for curve in curves) and layout.mark is not Mark.BARS
-    layers = []
-    for x, reference, label, place in judged[:1] if shared else judged:
-        if layout.mark is Mark.BARS:
-            x, reference = np.array([0.0, 1.0]), reference[[0, -1]]
-        layers.append(
-            Layer(
-                mark=Mark.STEP if stepped else Mark.LINE,
-                x=x,
-                y=reference,
-                series=layout.reference if shared else f"{layout.reference} · {label}",
-                colour=REFERENCE if shared else colours[place],
-                faint=not shared,
-                listed=shared,
-            )
-        )
-    return layers
-
-
-def companion_layers(
-    curves: Sequence[Curve],
-    labels: Sequence[str],
-    layout: Layout,
-    colours: Sequence[int],
-    others: Mapping[str, Sequence[Curve]],
-) -> list[Layer]:
-    """Curves that stand behind those of their model and group."""
-    alone = len(curves) == 1
-    layers = []
-    for name, companion in layout.companions.items():
-        if not (alone or companion.crowd):
-            continue
-        for curve, label, colour in zip(curves, labels, colours, strict=True):
-            for other in others.get(name, ()):
-                if (other.model, other.group) != (curve.model, curve.group):
-                    continue
-                layers.append(
-                    Layer(
-                        mark=Mark.STEP if other.step else Mark.LINE,
-                        x=other.x,
-                        y=other.y,
-                        series=companion.words if alone else f"{companion.words} · {label}",
-                        colour=REFERENCE if alone else colour,
-                        faint=not (alone and companion.dashed),
-                        listed=alone,
-                    )
-                )
-    return layers
-
-
-def zone_layers(
-    layout: Layout, y: Axis, families: Mapping[str, Sequence[Curve]] = MappingProxyType({})
-) -> list[Layer]:
+def zone_layers(layout: Layout, y: Axis, families: Mapping[str, Sequence[Curve]]) -> list[Layer]:
     """The range of y that a layout shades, where the figure has the layout's axis."""
-    if layout.zone is None or y.kind != layout.y.kind:
-        return []
     zone = layout.zone
-    told = families.get(zone.curve)
-    low, high = np.sort(told[0].y[[0, -1]]).tolist() if told else zone.ends
+    if zone is None or y.kind != layout.y.kind:
+        return []
+    curves = families.get(zone.curve)
+    low, high = np.sort(curves[0].y[[0, -1]]).tolist() if curves else zone.ends
     ends = f"at most {level(high)}" if low == 0 else f"{level(low)} to {level(high)}"
     return [
         Layer(
@@ -530,10 +516,10 @@ def thinned(curve: Curve) -> Curve:
     curve = points_of(curve, sample_points(curve.x, _FIRST))
     if curve.step:
         count = len(curve.x)
-        right, left = np.repeat(np.arange(count), 2)[1:], np.repeat(np.arange(count), 2)[:-1]
-        hover = {name: part[right] for name, part in curve.hover.items()}
-        curve = replace(points_of(curve, left), x=curve.x[right], hover=hover, step=False)
-    parts = [part for part in (curve.y, curve.lower, curve.upper) if part is not None]
+        after, before = np.repeat(np.arange(count), 2)[1:], np.repeat(np.arange(count), 2)[:-1]
+        hover = {name: values[after] for name, values in curve.hover.items()}
+        curve = replace(points_of(curve, before), x=curve.x[after], hover=hover, step=False)
+    parts = [values for values in (curve.y, curve.lower, curve.upper) if values is not None]
     return points_of(curve, shape_points(curve.x, np.array(parts), POINTS_LIMIT))
 
 
@@ -551,10 +537,10 @@ def shape_points(x: FloatArray, parts: FloatArray, limit: int) -> Places:
     heapq.heapify(heap)
     chosen = set(start.tolist())
     while len(chosen) < limit and heap and -heap[0][0] > _SEEN:
-        _, place, first, last = heapq.heappop(heap)
-        chosen.add(place)
-        heapq.heappush(heap, _farthest(x, scaled, first, place))
-        heapq.heappush(heap, _farthest(x, scaled, place, last))
+        _, point, first, last = heapq.heappop(heap)
+        chosen.add(point)
+        heapq.heappush(heap, _farthest(x, scaled, first, point))
+        heapq.heappush(heap, _farthest(x, scaled, point, last))
     return np.array(sorted(chosen), dtype=np.int64)
 
 
@@ -566,15 +552,15 @@ def _farthest(x: FloatArray, parts: FloatArray, a: int, b: int) -> tuple[float, 
     share = (x[a + 1 : b] - x[a]) / width if width > 0 else np.zeros(b - a - 1)
     line = parts[:, [a]] + share * (parts[:, [b]] - parts[:, [a]])
     away = np.abs(parts[:, a + 1 : b] - line).max(axis=0)
-    place = int(np.argmax(away))
-    return -float(away[place]), int(a + 1 + place), int(a), int(b)
+    point = int(np.argmax(away))
+    return -float(away[point]), int(a + 1 + point), int(a), int(b)
 
 
 def points_of(curve: Curve, index: Places | BoolArray) -> Curve:
     """The curve at some of its points."""
 
-    def pick(part: FloatArray | None) -> FloatArray | None:
-        return None if part is None else part[index]
+    def pick(values: FloatArray | None) -> FloatArray | None:
+        return None if values is None else values[index]
 
     return replace(
         curve,
@@ -585,3 +571,74 @@ def points_of(curve: Curve, index: Places | BoolArray) -> Curve:
         reference=pick(curve.reference),
         hover={name: part[index] for name, part in curve.hover.items()},
     )
+
+
+# ---- named points on a curve's figure: where a model stands, and where it might ------------------
+
+POINTS = "operating points"
+"""What named points are, where they are of too many kinds to be told apart."""
+_COLOURS = (SERIES_LIMIT - 1, 1, 2, 3, 4, 5)
+_SIZES = (1.0, 2.0, 0.7, 1.0, 1.0, 1.0)
+"""By shape: a wanted miss rate and the least score nearly coincide, so one frames the other."""
+_NUMBERED = re.compile(r"(.*\S)\s+([-+\d.]+)")
+
+
+def mark_layers(
+    tables: Sequence[Table], points: tuple[str, str, str] | None, places: Mapping[str, int]
+) -> tuple[list[Layer], str]:
+    """Named points to set on a curve's figure, one layer a model and kind of point."""
+    layers: list[Layer] = []
+    shapes: dict[str, int] = {}
+    alone = len(places) == 1
+    for table in tables:
+        if points is None or table.name != points[0] or (table.model and table.model not in places):
+            continue
+        x, y, knob = (number(table, name) for name in (points[1], points[2], "k"))
+        if x is None or y is None:
+            continue
+        names = distinct(texts(table, "point"), 60)
+        model = one_line(table.model, 60)
+        for words, rows in _kinds(names):
+            drawn = [row for row in rows if np.isfinite(x[row]) and np.isfinite(y[row])]
+            if not drawn:
+                continue
+            shape = shapes.setdefault(words, len(shapes) % len(VEGA_SHAPES))
+            layers.append(
+                Layer(
+                    mark=Mark.POINTS,
+                    x=x[drawn],
+                    y=y[drawn],
+                    series=words if alone else f"{words} · {model}",
+                    colour=_COLOURS[shape] if alone else places.get(table.model, 0),
+                    shape=shape,
+                    size=_SIZES[shape],
+                    labels=tuple(names[row] for row in drawn),
+                    hover={} if knob is None else {"k": knob[drawn]},
+                    listed=alone,
+                )
+            )
+    if alone or not layers:
+        return layers, ""
+    shapes_in_words = (
+        f"{VEGA_SHAPES[shape].partition('-')[0]}: {words}" for words, shape in shapes.items()
+    )
+    return layers, f"Points, {'; '.join(shapes_in_words)}."
+
+
+def _kinds(names: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """What the legend calls each kind of point, and the rows of the kind."""
+    kinds: dict[tuple[str, bool], list[int]] = {}
+    for row, name in enumerate(names):
+        numbered = _NUMBERED.fullmatch(name)
+        stem = numbered[1] if numbered else name
+        kinds.setdefault((stem, numbered is not None), []).append(row)
+    if len(kinds) > len(VEGA_SHAPES):
+        return [(POINTS, list(range(len(names))))]
+    return [(_words(stem, [names[row] for row in rows]), rows) for (stem, _), rows in kinds.items()]
+
+
+def _words(stem: str, names: Sequence[str]) -> str:
+    """The name of the only one, or what the names share with their numbers."""
+    if len(names) == 1:
+        return names[0]
+    return one_line(f"{stem} {', '.join(name[len(stem) :].strip() for name in names)}", 60)

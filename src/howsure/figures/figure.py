@@ -10,9 +10,11 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
+from howsure.core.formats import one_line
 from howsure.core.records import Axis as Axis
 from howsure.core.records import AxisKind as AxisKind
 from howsure.core.records import Mark as Mark
+from howsure.core.records import Table
 
 REFERENCE = -1
 """Colour index of what the data are judged against, drawn in a neutral grey."""
@@ -245,3 +247,27 @@ def sample_points(x: FloatArray, limit: int) -> np.ndarray[tuple[int], np.dtype[
     by_rank = np.linspace(0, len(x) - 1, half).round().astype(np.int64)
     by_place = np.searchsorted(x, np.linspace(x[0], x[-1], half)).astype(np.int64)
     return np.unique(np.concatenate([by_rank, np.minimum(by_place, len(x) - 1)]))
+
+
+# ---- columns of a table, as the figures need them ------------------------------------------------
+
+
+def number(table: Table, name: str) -> FloatArray | None:
+    """A column of numbers; None where the table has none of this name."""
+    column = table.columns.get(name)
+    if column is None or column.dtype.kind not in "fiu":
+        return None
+    return column.astype(np.float64)
+
+
+def texts(table: Table, name: str, limit: int = 60) -> list[str]:
+    """A column as short texts; empty ones where the table has none of this name."""
+    column = table.columns.get(name)
+    if column is None:
+        return [""] * len(table)
+    return ["" if text is None else one_line(text, limit) for text in column.tolist()]
+
+
+def of_model(table: Table) -> str:
+    """The table's model in brackets, to end a title with; empty where it has none."""
+    return f" ({one_line(table.model, 60)})" if table.model else ""

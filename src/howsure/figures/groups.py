@@ -10,8 +10,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.formats import distinct, one_line
 from howsure.core.records import Table
-from howsure.figures.columns import number
-from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, number
 from howsure.figures.palette import SERIES_LIMIT
 
 GROUPS_LIMIT = 12
@@ -65,37 +64,40 @@ class _Model:
     groups: dict[Name, _Cover] = field(default_factory=dict)
 
 
-def groups_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
-    """One dot plot of the tables ``coverage`` and ``groups`` of all models.
+def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+    """One dot plot of the coverage of all rows and of groups, of all models.
 
     `places` are the colours that models have elsewhere.
     """
     models = _read(tables)
     shown = {name: models[name] for name in list(models)[:SERIES_LIMIT]}
     if not shown:
-        return None
+        return []
     notes = list(dict.fromkeys(one_line(table.notes, 400) for table in tables if table.notes))
     if len(shown) < len(models):
         notes.append(f"Shown: the first {len(shown)} of {len(models)} models.")
     every, count = _worst_first(shown)
     if len(every) < count:
         notes.append(f"Shown: the {len(every)} worst of {count:,} groups.")
-    whole = _rows_of_all(shown, bool(every))
-    rows = [*whole, *((name, None) for name in every)]
+    rows_of_all = _rows_of_all(shown, bool(every))
+    rows = [*rows_of_all, *((name, None) for name in every)]
     if not rows:
-        return None
+        return []
     column, names = _names(every)
     heads = [_all_rows(level, rows) for name, level in rows if name == ("", "")]
     categories = distinct([*heads, *names], 60)
     cells = [[_cell(model, name, level) for name, level in rows] for model in shown.values()]
     if len(shown) > 1:
         notes.append(_SHAPES)
-    parts = [*(["overall"] if whole else []), *([f"by {one_line(column, 60)}"] if every else [])]
-    asked = "overall and in every group" if every else "over all rows"
+    parts = [
+        *(["overall"] if rows_of_all else []),
+        *([f"by {one_line(column, 60)}"] if every else []),
+    ]
+    where = "overall and in every group" if every else "over all rows"
     reading = "A bar wholly left of its line under-covers; one wholly right of it over-covers."
-    return Figure(
+    figure = Figure(
         name="groups",
-        question=f"Does coverage hold {asked}?",
+        question=f"Does coverage hold {where}?",
         title=f"Coverage {' and '.join(parts)}",
         reading=f"Each point is an empirical coverage with its interval. {reading}",
         x=Axis(title="Empirical coverage", kind="percent"),
@@ -103,16 +105,15 @@ def groups_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
         layers=tuple(_layers(dict(zip(shown, cells, strict=True)), categories, places)),
         notes=tuple(notes),
     )
+    return [figure]
 
 
 def _read(tables: Sequence[Table]) -> dict[str, _Model]:
     models: dict[str, _Model] = {}
     for table in tables:
-        if table.name not in {"coverage", "groups"}:
-            continue
         for name, cover in _covers(table):
             model = models.setdefault(table.model, _Model())
-            if table.name == "groups":
+            if "group" in table.columns:
                 model.groups[name] = cover
             else:
                 model.whole[cover.nominal] = cover
@@ -122,22 +123,22 @@ def _read(tables: Sequence[Table]) -> dict[str, _Model]:
 def _covers(table: Table) -> list[tuple[Name, _Cover]]:
     """The rows of a table that have a coverage, at the first nominal one where groups vary it."""
     needed = ("empirical_coverage", "lower", "upper", "nominal")
-    found = [part for name in needed if (part := number(table, name)) is not None]
-    if len(found) < len(needed) or not len(table):
+    columns = [part for name in needed if (part := number(table, name)) is not None]
+    if len(columns) < len(needed) or not len(table):
         return []
-    value, lower, upper, nominal = found
+    value, lower, upper, nominal = columns
     claimed, n = number(table, "claimed"), number(table, "n")
     claimed = nominal if claimed is None else np.where(np.isnan(claimed), nominal, claimed)
     n = np.full(len(table), np.nan) if n is None else n
-    known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
-    if table.name == "groups":
-        known &= (nominal == nominal[0]) | np.isnan(nominal[0])
+    is_known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
+    if "group" in table.columns:
+        is_known &= (nominal == nominal[0]) | np.isnan(nominal[0])
     names = zip(_raw(table, "grouping"), _raw(table, "group"), strict=True)
     parts = zip(value, lower, upper, claimed, nominal, n, strict=True)
     return [
         (name, _Cover(*map(float, part)))
-        for name, part, seen in zip(names, parts, known, strict=True)
-        if seen
+        for name, part, has_interval in zip(names, parts, is_known, strict=True)
+        if has_interval
     ]
 
 
@@ -155,9 +156,18 @@ def _worst_first(models: Mapping[str, _Model]) -> tuple[list[Name], int]:
         for name, cover in model.groups.items():
             short[name] = max(short.get(name, -np.inf), cover.short)
             least[name] = min(least.get(name, np.inf), cover.value)
-    limit = min(GROUPS_LIMIT, max(_FEWEST, _MARKS_LIMIT // len(models)))
-    chosen = sorted(short, key=lambda name: -short[name])[:limit]
+    chosen = sorted(short, key=lambda name: -short[name])[: most_groups(len(models))]
     return sorted(chosen, key=lambda name: least[name]), len(short)
+
+
+def most_groups(models: int) -> int:
+    """How many groups of so many models fit a screen."""
+    return min(GROUPS_LIMIT, max(_FEWEST, _MARKS_LIMIT // models))
+
+
+def lane_offset(lane: int, lanes: int) -> float:
+    """The shift of one of several models within its row."""
+    return (lane - (lanes - 1) / 2) * min(0.8 / lanes, 0.3)
 
 
 def _rows_of_all(models: Mapping[str, _Model], grouped: bool) -> list[tuple[Name, float | None]]:
@@ -194,8 +204,8 @@ def _headed(grouping: str, label: str) -> str:
     """``region=north, season=winter`` as ``region: north, season: winter``."""
     first, _, second = grouping.partition(" × ")
     if second and f", {second}=" in label:
-        one, _, other = label.rpartition(f", {second}=")
-        return f"{_headed(first, one)}, {second}: {other}"
+        first_label, _, second_label = label.rpartition(f", {second}=")
+        return f"{_headed(first, first_label)}, {second}: {second_label}"
     head = f"{first}="
     return f"{first}: {label.removeprefix(head)}" if label.startswith(head) else label
 
@@ -211,33 +221,33 @@ def _layers(
     if len(nominal) == 1:
         line = np.array(list(nominal))
         layers.append(Layer(mark=Mark.RULE, x=line, series="nominal", colour=REFERENCE))
-    for place, (model, row) in enumerate(cells.items()):
-        offset = (place - (len(cells) - 1) / 2) * min(0.8 / len(cells), 0.3)
-        colour = places.get(model, place)
+    for lane, (model, row) in enumerate(cells.items()):
+        offset = lane_offset(lane, len(cells))
+        colour = places.get(model, lane)
         layers += _claims(row, categories, offset, alone=len(nominal) == 1)
-        for kind, words, own, shape in _KINDS:
+        for kind, words, own_colour, shape in _KINDS:
             if not np.isfinite(every[0].nominal):
                 words = "empirical coverage"
             at = [i for i, cover in enumerate(row) if cover is not None and cover.kind == kind]
-            seen = [cover for cover in row if cover is not None and cover.kind == kind]
-            if not seen:
+            covers = [cover for cover in row if cover is not None and cover.kind == kind]
+            if not covers:
                 continue
             several = len(cells) > 1
             bars = Layer(
                 mark=Mark.INTERVALS,
                 y=np.array(at, dtype=np.float64),
-                lower=np.array([cover.lower for cover in seen]),
-                upper=np.array([cover.upper for cover in seen]),
+                lower=np.array([cover.lower for cover in covers]),
+                upper=np.array([cover.upper for cover in covers]),
                 series=one_line(model, 60) or "unnamed" if several else words,
-                colour=colour if several else own,
+                colour=colour if several else own_colour,
                 shape=shape,
                 offset=offset,
                 size=1.4 if shape else 1.0,
                 labels=tuple(categories[i] for i in at),
             )
-            told = {"Rows": np.array([cover.n for cover in seen])}
-            x = np.array([cover.value for cover in seen])
-            layers += [bars, replace(bars, mark=Mark.POINTS, x=x, hover=told)]
+            hover = {"Rows": np.array([cover.n for cover in covers])}
+            x = np.array([cover.value for cover in covers])
+            layers += [bars, replace(bars, mark=Mark.POINTS, x=x, hover=hover)]
     return layers
 
 

@@ -1,4 +1,4 @@
-"""How each known curve is drawn: its question, how to read it, its axes."""
+"""How each known curve and table is shown: its question, how to read it, its axes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+<<<<<<< HEAD
 from howsure.core.records import Axis, Layout
+=======
+from howsure.core.records import Axis, Layout, TableLayout
+from howsure.engine import measure
+>>>>>>> help-c
 from howsure.engine.catalogue import every_topic
+from howsure.topics import compare, groups, interval_rows, many_series
 
-INTERVALS_ORDER = -1
-TABLE_ORDER = 8
-MAP_ORDER = 9
 PLAIN_ORDER = 10
-"""Places in a report of intervals, dot plots, maps, and curves that have no layout."""
+"""Place in a report of curves that have no layout."""
 
 _POINTWISE = {
     f"{name}{form}": Layout(
@@ -46,6 +49,23 @@ def layouts() -> Mapping[str, Layout]:
     for topic in every_topic():
         own |= {name: layout for name, layout in topic.layouts.items() if name not in own}
     return MappingProxyType(own)
+
+
+@cache
+def table_layouts() -> Mapping[str, TableLayout]:
+    """How tables are listed and drawn, by their names: those of no topic, then of topics."""
+    shown: dict[str, TableLayout] = {}
+    for module in (measure, compare, groups, interval_rows, many_series):
+        shown |= module.TABLES
+    for topic in every_topic():
+        for name, layout in topic.titles.items():
+            shown.setdefault(name, TableLayout(title=layout) if isinstance(layout, str) else layout)
+    return MappingProxyType(shown)
+
+
+def layout_of_table(name: str) -> TableLayout:
+    """How a table is listed and drawn; plain for a name that is not known."""
+    return table_layouts().get(name, TableLayout())
 
 
 @cache

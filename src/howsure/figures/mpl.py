@@ -232,8 +232,6 @@ def plot(
     >>> axes.get_xlabel()
     'Nominal level'
     """
-    from howsure.figures.mpl import draw
-
     if isinstance(item_or_items, Figure):
         return draw(item_or_items, ax)
     if isinstance(item_or_items, Curve | Table):

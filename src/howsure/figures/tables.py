@@ -1,19 +1,33 @@
-"""Dot plots of tables: differences between models, leaves of a tree."""
+"""Dots and bars of tables: differences between models, leaves, parts of scores, skill."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.formats import distinct, one_line
+from howsure.core.errors import attempt
+from howsure.core.formats import distinct, listed, one_line
 from howsure.core.records import Direction, Table
 from howsure.engine.catalogue import comparing_scores
-from howsure.figures.columns import number, of_model, texts
-from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.figure import (
+    HIGHLIGHT,
+    REFERENCE,
+    Axis,
+    Figure,
+    Layer,
+    Mark,
+    number,
+    of_model,
+    texts,
+)
+from howsure.figures.groups import lane_offset, most_groups
+from howsure.figures.layouts import layout_of
+from howsure.figures.palette import SERIES_LIMIT
 
 ROWS_LIMIT = 40
 """The most rows of a dot plot."""
@@ -25,26 +39,26 @@ CERTAIN = 1e-9
 """Half-width, as a share of a difference, below which the difference has no spread."""
 
 
-def figure_of_table(table: Table, places: Mapping[str, int]) -> Figure | None:
-    """The figure of a table, where its name and columns allow one.
+def difference_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+    """A figure of each table of differences between models, where its columns allow one.
 
     `places` are the colours that models have elsewhere.
     """
-    if table.name == "models":
-        return _models_figure(table, places)
-    if table.name == "cce_tree":
-        return _leaves_figure(table)
-    return None
+    return _draw_each(tables, partial(_models_figure, places=places))
 
 
-def worst_first(table: Table) -> IntArray:
-    """The order of a table's rows that puts the worst first."""
-    ranks = None
-    if table.name == "groups":
-        ranks = number(table, "upper")
-    elif table.name == "cce_map" and (cce := number(table, "cce")) is not None:
-        ranks = -cce
-    return np.arange(len(table)) if ranks is None else np.argsort(ranks, kind="stable")
+def leaves_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+    """A figure of the leaves of each tree."""
+    return _draw_each(tables, _leaves_figure)
+
+
+def _draw_each(tables: Sequence[Table], draw: Callable[[Table], Figure | None]) -> list[Figure]:
+    figures = []
+    for table in tables:
+        figure = attempt(f"figure of {table.name}", partial(draw, table), lambda _: None)
+        if figure is not None:
+            figures.append(replace(figure, label=table.model))
+    return figures
 
 
 def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
@@ -67,8 +81,8 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
         what = "".join(f" in {_words_of(metric)}" for metric in metrics)
         every = [name.partition(" · ")[2] or name for name in every]
     if len(metrics) > 1:
-        scale, axis, known, told = _in_half_widths(value, (upper - lower) / 2, known, every)
-        notes += told
+        scale, axis, known, left_out = _in_half_widths(value, (upper - lower) / 2, known, every)
+        notes += left_out
         hover = {"In its own units": value, **hover}
         reading += " Each difference is divided by half the width of its interval."
     rows = np.flatnonzero(known)[:ROWS_LIMIT]
@@ -81,7 +95,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     scaled = (value / scale, lower / scale, upper / scale)
     layers += _dot_layers(rows, names, *scaled, kinds, hover)
     return Figure(
-        name="models",
+        name=table.name,
         question="Which model is better, and is it chance?",
         title=f"Paired differences{what}{pair}",
         reading=reading,
@@ -95,9 +109,10 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
 def _headline(table: Table, known: BoolArray) -> BoolArray:
     """The rows of the one measure that tells which model is better, at one coverage."""
     metrics = np.array(texts(table, "metric"), dtype=object)
-    held = set(metrics[known].tolist())
+    metrics_known = set(metrics[known].tolist())
     named = next(
-        (name for name in comparing_scores() if name in held), next(iter(metrics[known]), "")
+        (name for name in comparing_scores() if name in metrics_known),
+        next(iter(metrics[known]), ""),
     )
     rows: BoolArray = metrics == named
     coverage = number(table, "coverage")
@@ -129,20 +144,24 @@ def _in_half_widths(
 
 
 def _decisions(
-    table: Table, rows: IntArray, value: FloatArray, apart: BoolArray, places: Mapping[str, int]
+    table: Table,
+    rows: IntArray,
+    value: FloatArray,
+    significant: BoolArray,
+    places: Mapping[str, int],
 ) -> list[tuple[BoolArray, str, int]]:
     """Which model each row favours beyond chance, in the colour that the model has elsewhere."""
-    beyond = apart[rows]
+    beyond = significant[rows]
     favoured = np.array(_favoured(table, value), dtype=object)[rows]
     models = dict.fromkeys([*_raw(table, "model_a"), *_raw(table, "model_b")])
-    beside = {one_line(model, 60): places.get(model, i) for i, model in enumerate(models)}
+    colours = {one_line(model, 60): places.get(model, i) for i, model in enumerate(models)}
     return [
         *(
-            (beyond & (favoured == model), f"favours {model}", place)
-            for model, place in beside.items()
+            (beyond & (favoured == model), f"favours {model}", colour)
+            for model, colour in colours.items()
             if model
         ),
-        (beyond & (favoured == ""), DIFFER, len({*places.values(), *beside.values()})),
+        (beyond & (favoured == ""), DIFFER, len({*places.values(), *colours.values()})),
         (~beyond, "undecided", REFERENCE),
     ]
 
@@ -154,8 +173,8 @@ def _raw(table: Table, name: str) -> list[str]:
 
 def _told_apart(words: str, names: list[str], chosen: BoolArray) -> list[str]:
     """A note on the rows chosen, if any."""
-    told = ", ".join(names[row] for row in np.flatnonzero(chosen))
-    return [one_line(f"{words}: {told}.", 400)] if told else []
+    names_chosen = ", ".join(names[row] for row in np.flatnonzero(chosen))
+    return [one_line(f"{words}: {names_chosen}.", 400)] if names_chosen else []
 
 
 def _favoured(table: Table, value: FloatArray) -> list[str]:
@@ -164,8 +183,8 @@ def _favoured(table: Table, value: FloatArray) -> list[str]:
     favoured = []
     for difference, direction, first, second in zip(value, *columns, strict=True):
         lower = direction == Direction.LOWER.value
-        known = difference != 0 and (lower or direction == Direction.HIGHER.value)
-        favoured.append("" if not known else first if (difference < 0) == lower else second)
+        has_favourite = difference != 0 and (lower or direction == Direction.HIGHER.value)
+        favoured.append("" if not has_favourite else first if (difference < 0) == lower else second)
     return favoured
 
 
@@ -189,7 +208,7 @@ def _leaves_figure(table: Table) -> Figure | None:
     ]
     rule = Layer(mark=Mark.RULE, x=np.array([overall]), series="mean of all", colour=REFERENCE)
     return Figure(
-        name="cce_tree",
+        name=table.name,
         question="Which inputs go with the error?",
         title="Mean CCE where the inputs are alike" + of_model(table),
         reading=(
@@ -230,7 +249,9 @@ def _dot_layers(
             colour=colour,
             labels=labels,
         )
-        more = {name: part[picked] for name, part in (hover or {}).items() if part is not None}
+        more = {
+            name: column[picked] for name, column in (hover or {}).items() if column is not None
+        }
         layers += [interval, replace(interval, mark=Mark.POINTS, x=value[picked], hover=more)]
     return layers
 
@@ -250,3 +271,177 @@ def _names(table: Table) -> list[str]:
             words += f" at {formats.level(coverage[row])}"
         names.append(" · ".join(filter(None, (words, pair))) or f"row {row + 1}")
     return names
+
+
+# ---- what a score is made of, as bars, and skill by group, as intervals: models side by side -----
+
+_REFERENCE = "distribution of y"
+_BAR = 7.0
+"""Thickness of a bar, as a multiple of that of an interval."""
+_LANE = 0.17
+_WHOLE = ("score", "mcb", "dsc", "unc")
+_PARTS = (*_WHOLE, "mcb_lower", "mcb_upper", "dsc_lower", "dsc_upper")
+
+
+def parts_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+    """Those of models whose scores are of one measure, a figure for each measure."""
+    return _alike(tables, "measure", _parts_figure)
+
+
+def skill_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+    """Those of models whose skill is of one score, a figure for each score."""
+    return _alike(tables, "score", partial(_skill_figure, places=places))
+
+
+def _alike(
+    tables: Sequence[Table], column: str, draw: Callable[[Sequence[Table]], Figure | None]
+) -> list[Figure]:
+    """A figure of the tables that tell of one thing, by the name of their models."""
+    parts: dict[str, list[Table]] = {}
+    for table in tables:
+        if len(table):
+            parts.setdefault(texts(table, column)[0], []).append(table)
+    figures = [
+        replace(figure, label=listed([table.model for table in alike], most=3))
+        for alike in parts.values()
+        if (figure := draw(alike)) is not None
+    ]
+    return figures if len(figures) > 1 else [replace(figure, label="") for figure in figures]
+
+
+def _parts_figure(tables: Sequence[Table]) -> Figure | None:
+    """A bar for each model: what the recalibrated forecast scores, and MCB; below it DSC."""
+    shown: dict[Table, dict[str, float]] = {}
+    for table in tables[:SERIES_LIMIT]:
+        parts = {
+            name: float(column[0])
+            for name in _PARTS
+            if (column := number(table, name)) is not None and len(column)
+        }
+        if all(np.isfinite(parts.get(name, np.nan)) for name in _WHOLE):
+            shown[table] = parts
+    if not shown:
+        return None
+    first = next(iter(shown))
+    names = distinct([_REFERENCE, *(table.model or "forecast" for table in shown)], 60)
+    score, mcb, dsc, unc = (np.array([parts[name] for parts in shown.values()]) for name in _WHOLE)
+    places, recalibrated = np.arange(1.0, len(shown) + 1.0), score - mcb
+    lead = Layer(mark=Mark.INTERVALS, size=_BAR, offset=-_LANE)
+    layers = [
+        replace(
+            lead,
+            y=places,
+            lower=np.zeros(len(recalibrated)),
+            upper=recalibrated,
+            series="recalibrated",
+        ),
+        replace(
+            lead,
+            y=places,
+            lower=np.minimum(recalibrated, score),
+            upper=np.maximum(recalibrated, score),
+            series="MCB: lost to miscalibration",
+            colour=HIGHLIGHT,
+        ),
+        replace(
+            lead,
+            y=places,
+            lower=np.minimum(recalibrated, unc),
+            upper=np.maximum(recalibrated, unc),
+            series="DSC: what is known",
+            colour=2,
+            offset=_LANE,
+        ),
+    ]
+    if np.allclose(unc, unc[0], rtol=1e-6, atol=0.0):
+        bar = replace(lead, y=np.zeros(1), lower=np.zeros(1), upper=unc[:1])
+        rule = Layer(mark=Mark.RULE, x=unc[:1], series="UNC", colour=REFERENCE)
+        layers = [rule, replace(bar, series=_REFERENCE, colour=REFERENCE), *layers]
+    hover = {"MCB": mcb, "DSC": dsc, "UNC": unc}
+    point = Layer(mark=Mark.POINTS, x=score, y=places, series="score", colour=1, size=0.6)
+    layers.append(replace(point, offset=-_LANE, labels=names[1:], hover=hover))
+    sums = [_sum(parts) for parts in shown.values()]
+    named_sums = [f"{name}: {each}" for name, each in zip(names[1:], sums, strict=True)]
+    sums_in_words = named_sums if len(shown) > 1 else sums
+    notes = dict.fromkeys(one_line(table.notes, 400) for table in shown if table.notes)
+    measure, layout = texts(first, "measure")[0], layout_of(first.name)
+    return Figure(
+        name=first.name,
+        question=layout.question,
+        title=f"Parts of the {measure}",
+        reading=layout.reading,
+        x=Axis(title=measure.capitalize(), zero=True),
+        y=Axis(kind="category", categories=names),
+        layers=tuple(layers),
+        notes=(*sums_in_words, *notes),
+        finding=" ".join(sums_in_words),
+    )
+
+
+def _sum(parts: Mapping[str, float]) -> str:
+    """S = UNC − DSC + MCB, in numbers with the ends of their intervals."""
+    score, unc = (formats.number(parts[name]) for name in ("score", "unc"))
+    dsc, mcb = (_with_interval(parts, name) for name in ("dsc", "mcb"))
+    return f"score {score} = UNC {unc} − DSC {dsc} + MCB {mcb}."
+
+
+def _with_interval(parts: Mapping[str, float], name: str) -> str:
+    """A part, and the ends of its interval where it has one."""
+    value = formats.number(parts[name])
+    ends = [parts.get(f"{name}_{end}", np.nan) for end in ("lower", "upper")]
+    return f"{value} ({formats.interval(*ends)})" if np.isfinite(ends).all() else value
+
+
+def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
+    """Skill of each group, the worst first; `places` are the colours that models have elsewhere."""
+    models: dict[str, dict[str, tuple[float, float, float, float]]] = {}
+    columns: dict[str, None] = {}
+    for table in tables[:SERIES_LIMIT]:
+        columns_found = [number(table, name) for name in ("skill", "lower", "upper", "n")]
+        if any(column is None for column in columns_found):
+            continue
+        columns |= dict.fromkeys(texts(table, "grouping"))
+        heads = zip(texts(table, "grouping"), texts(table, "group"), strict=True)
+        rows = np.stack([column for column in columns_found if column is not None], axis=1)
+        groups = {
+            f"{name}: {label}": tuple(row)
+            for (name, label), row in zip(heads, rows.tolist(), strict=True)
+        }
+        models[table.model] = groups
+    every = {name: groups[name][0] for groups in reversed(models.values()) for name in groups}
+    for groups in models.values():
+        every |= {name: min(every[name], row[0]) for name, row in groups.items()}
+    if not every:
+        return None
+    chosen = sorted(every, key=every.__getitem__)[: most_groups(len(models))]
+    alone = f"{next(iter(columns))}: " if len(columns) == 1 else ""
+    names = distinct([name.removeprefix(alone) for name in chosen], 60)
+    layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="no skill", colour=REFERENCE)]
+    for number_, (model, groups) in enumerate(models.items()):
+        at = [place for place, name in enumerate(chosen) if name in groups]
+        value, lower, upper, n = np.array([groups[chosen[place]] for place in at]).reshape(-1, 4).T
+        interval = Layer(
+            mark=Mark.INTERVALS,
+            y=np.array(at, dtype=np.float64),
+            lower=lower,
+            upper=upper,
+            series=one_line(model, 60) or "skill",
+            colour=places.get(model, number_),
+            offset=lane_offset(number_, len(models)),
+            labels=tuple(names[place] for place in at),
+        )
+        layers += [interval, replace(interval, mark=Mark.POINTS, x=value, hover={"Rows": n})]
+    notes = list(dict.fromkeys(one_line(table.notes, 400) for table in tables if table.notes))
+    if len(chosen) < len(every):
+        notes.append(f"Shown: the {len(chosen)} worst of {len(every):,} groups.")
+    layout = layout_of(tables[0].name)
+    return Figure(
+        name=tables[0].name,
+        question=layout.question,
+        title=layout.title,
+        reading=layout.reading,
+        x=Axis(title=f"Skill in {texts(tables[0], 'score')[0]}", kind="percent"),
+        y=Axis(title=one_line(alone.removesuffix(": "), 60), kind="category", categories=names),
+        layers=tuple(layers),
+        notes=tuple(notes),
+    )

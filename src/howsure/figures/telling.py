@@ -84,29 +84,29 @@ def _lines_told(figure: Figure, layout: Layout | None) -> list[str]:
             continue
         reference, expected = judged
         bars = layout is not None and layout.mark is Mark.BARS  # an outline repeats its last
-        apart = (layer.y - expected)[: len(layer.x) - bars]
+        departures = (layer.y - expected)[: len(layer.x) - bars]
         if layout is not None and layout.read_at is not None:
-            place, words = int(np.argmin(np.abs(layer.x - layout.read_at))), "against"
+            point, words = int(np.argmin(np.abs(layer.x - layout.read_at))), "against"
         else:
-            place, words = int(np.nanargmax(np.abs(apart))), "farthest from"
+            point, words = int(np.nanargmax(np.abs(departures))), "farthest from"
         parts.append(
-            f"{head}{_point(figure, layer, place)}, {words} "
-            f"{_valued(reference, float(expected[place]), figure.y)}; {_side(apart, layer.y)}"
-            f"{_beyond(figure, layer, expected, len(apart))}"
+            f"{head}{_point(figure, layer, point)}, {words} "
+            f"{_valued(reference, float(expected[point]), figure.y)}; {_side(departures, layer.y)}"
+            f"{_beyond(figure, layer, expected, len(departures))}"
         )
     return parts
 
 
-def _side(apart: FloatArray, y: FloatArray) -> str:
+def _side(departures: FloatArray, y: FloatArray) -> str:
     """On which side of a reference a line lies, and how often."""
     slack = _SAME * (float(np.ptp(y)) or 1.0)
-    above, below = int((apart > slack).sum()), int((apart < -slack).sum())
+    above, below = int((departures > slack).sum()), int((departures < -slack).sum())
     if not above and not below:
         return "never off it"
     if not above or not below:
         return f"never {'below' if above else 'above'} it"
     word, count = ("above", above) if above > below else ("below", below)
-    return f"{word} it at {count} of {len(apart)} points"
+    return f"{word} it at {count} of {len(departures)} points"
 
 
 def _beyond(figure: Figure, layer: Layer, expected: FloatArray, count: int) -> str:
@@ -115,9 +115,9 @@ def _beyond(figure: Figure, layer: Layer, expected: FloatArray, count: int) -> s
         outside: BoolArray = (expected < layer.lower) | (expected > layer.upper)
         return f", its interval excludes it at {int(outside[:count].sum())} of {count}"
     bands = [
-        each
-        for each in figure.layers
-        if each.mark is Mark.BAND and each.colour in (REFERENCE, layer.colour)
+        layer_drawn
+        for layer_drawn in figure.layers
+        if layer_drawn.mark is Mark.BAND and layer_drawn.colour in (REFERENCE, layer.colour)
     ]
     if not bands:
         return ""
@@ -173,23 +173,23 @@ def _points_told(figure: Figure) -> list[str]:
     parts = []
     clouds = _data(figure, (Mark.POINTS,))
     for layer in clouds:
-        known = np.flatnonzero(np.isfinite(layer.x) & np.isfinite(layer.y))
+        placed = np.flatnonzero(np.isfinite(layer.x) & np.isfinite(layer.y))
         head = f"{layer.series}: " if len(clouds) > 1 else ""
-        if len(known) < 2:
-            at = known.tolist()
+        if len(placed) < 2:
+            at = placed.tolist()
             parts += [f"{head}{_with_title(figure.y)}{_point(figure, layer, k)}" for k in at]
             continue
-        x, y = layer.x[known], layer.y[known]
+        x, y = layer.x[placed], layer.y[placed]
         ranges = (
             f"{_with_title(axis)}{_value(part.min(), axis)} to {_value(part.max(), axis)}"
             for part, axis in ((y, figure.y), (x, figure.x))
         )
-        text = f"{head}{len(known):,} points, {', '.join(ranges)}"
-        if len(known) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0:
+        text = f"{head}{len(placed):,} points, {', '.join(ranges)}"
+        if len(placed) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0:
             text += f", rank correlation {formats.fixed(_rank_correlation(x, y), 2)}"
         judged = _reference(figure, layer, None)
         if judged is not None:
-            side = _side(y - judged[1][known], y).replace(" it", f" {judged[0]}")
+            side = _side(y - judged[1][placed], y).replace(" it", f" {judged[0]}")
             text += f", {side}"
         parts.append(text)
     return parts
@@ -198,8 +198,8 @@ def _points_told(figure: Figure) -> list[str]:
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
     """Spearman's coefficient, ties by their mean rank."""
     ranks = []
-    for part in (x, y):
-        _, places, counts = np.unique(part, return_inverse=True, return_counts=True)
+    for values in (x, y):
+        _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
         ranks.append((np.cumsum(counts) - (counts - 1) / 2)[places])
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
@@ -219,12 +219,12 @@ def _reference(
 ) -> tuple[str, FloatArray] | None:
     """What judges a series, and its values at the places of the series."""
     reference = "" if layout is None else layout.reference
-    own = f"{reference} · {layer.series}"
+    own_reference = f"{reference} · {layer.series}"
     for other in figure.layers:
         shared = other.colour == REFERENCE and other.series.startswith(reference)
-        if other is layer or not len(other.y) or not (shared or other.series == own):
+        if other is layer or not len(other.y) or not (shared or other.series == own_reference):
             continue
-        words = other.series.removesuffix(own) or reference
+        words = other.series.removesuffix(own_reference) or reference
         if other.mark is Mark.RULE:
             return words, np.full(len(layer.x), other.y[0])
         if other.mark in _LINES and len(other.x) == len(other.y):
@@ -242,13 +242,13 @@ def _at(x: FloatArray, places: FloatArray, values: FloatArray, *, step: bool = F
     return np.asarray(np.interp(x, places, values))
 
 
-def _point(figure: Figure, layer: Layer, place: int) -> str:
+def _point(figure: Figure, layer: Layer, point: int) -> str:
     """The value of a mark with its interval, and where on x it stands."""
-    value = _value(layer.y[place], figure.y)
-    if len(layer.lower) == len(layer.y) and np.isfinite(layer.lower[place]):
-        ends = (_value(end[place], figure.y) for end in (layer.lower, layer.upper))
+    value = _value(layer.y[point], figure.y)
+    if len(layer.lower) == len(layer.y) and np.isfinite(layer.lower[point]):
+        ends = (_value(end[point], figure.y) for end in (layer.lower, layer.upper))
         value += f" ({' to '.join(ends)})"
-    return f"{value} at {_with_title(figure.x)}{_value(layer.x[place], figure.x)}"
+    return f"{value} at {_with_title(figure.x)}{_value(layer.x[point], figure.x)}"
 
 
 def _with_title(axis: Axis) -> str:

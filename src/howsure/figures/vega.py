@@ -70,8 +70,8 @@ def to_vega(
     hovered = _hovered(figure)
     if figure.shades is not None:
         for layer, drawn in zip(figure.layers, layers, strict=True):
-            own = {"value": palette.colour(layer.colour)}
-            drawn["encoding"]["color"] = colour if len(layer.shade) else own
+            own_colour = {"value": palette.colour(layer.colour)}
+            drawn["encoding"]["color"] = colour if len(layer.shade) else own_colour
         if plain:
             shaded = {"test": "isValid(datum.shade)", **colour}
             colour = {"condition": shaded, "value": palette.colour(plain[0].colour)}
@@ -168,9 +168,9 @@ def config_of(palette: Palette) -> Spec:
     }
 
 
-def _layer(figure: Figure, place: int, palette: Palette) -> Spec:
+def _layer(figure: Figure, number: int, palette: Palette) -> Spec:
     """One layer; what can be pointed at shares its data with the hover text."""
-    layer = figure.layers[place]
+    layer = figure.layers[number]
     encoding: Spec = {}
     if layer.series and layer.mark is not Mark.TEXT:
         encoding["color"] = {"datum": layer.series}
@@ -181,7 +181,7 @@ def _layer(figure: Figure, place: int, palette: Palette) -> Spec:
     elif len(figure.layers) == 1:
         data = {"data": {"name": "hovered"}}
     else:
-        chosen = {"filter": {"field": "at", "equal": place}}
+        chosen = {"filter": {"field": "at", "equal": number}}
         data = {"data": {"name": "hovered"}, "transform": [chosen]}
     return {**data, "mark": mark, "encoding": encoding}
 
@@ -249,10 +249,7 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
 
 
 def _position(figure: Figure, layer: Layer) -> Spec:
-    x, y = _channel(figure.x, "x"), _channel(figure.y, "y")
-    dodge: Spec = {}
-    if figure.lanes() > 1 and len(layer.y):
-        y, dodge = _in_lanes(y)
+    x, (y, dodge) = _channel(figure.x, "x"), _rows_channel(figure, lanes=len(layer.y) > 0)
     match layer.mark:
         case Mark.RULE:
             return {"x": x} if len(layer.x) else {"y": y}
@@ -270,8 +267,11 @@ def _position(figure: Figure, layer: Layer) -> Spec:
     return {"x": x, "y": y, **dodge}
 
 
-def _in_lanes(y: Spec) -> tuple[Spec, Spec]:
-    """The channel of a category axis whose rows fill their height, and that of the shift in it."""
+def _rows_channel(figure: Figure, *, lanes: bool = True) -> tuple[Spec, Spec]:
+    """The channel of y; of rows with lanes that which fills their height, and that of the shift."""
+    y = _channel(figure.y, "y")
+    if not lanes or figure.lanes() <= 1:
+        return y, {}
     offset = {"field": "dodge", "type": "quantitative", "scale": None}
     return {**y, "scale": {**y["scale"], "padding": 0}}, {"yOffset": offset}
 
@@ -313,16 +313,16 @@ def _rows(figure: Figure, layer: Layer) -> list[Spec]:
     parts = (layer.x, layer.y, layer.lower, layer.upper)
     horizontal = figure.is_horizontal()
     columns: dict[str, Iterable[Any]] = {}
-    for name, part in zip(names, parts, strict=True):
-        if not len(part):
+    for name, values in zip(names, parts, strict=True):
+        if not len(values):
             continue
         if name == "y" and horizontal:
-            columns["y"] = [figure.y.categories[int(place)] for place in part]
+            columns["y"] = [figure.y.categories[int(place)] for place in values]
         elif figure.x.kind == "time" and name == "x":
-            columns["x"] = _plain(np.round(part) * 1000.0, 15)
+            columns["x"] = _plain(np.round(values) * 1000.0, 15)
         else:
             along_x = name == "x" or (name != "y" and (horizontal or layer.mark is Mark.BARS))
-            columns[name] = _plain(part, _digits(figure, "x" if along_x else "y"))
+            columns[name] = _plain(values, _digits(figure, "x" if along_x else "y"))
     if layer.labels:
         columns["label"] = layer.labels
     if figure.lanes() > 1 and len(layer.y):
@@ -331,8 +331,8 @@ def _rows(figure: Figure, layer: Layer) -> list[Spec]:
     if len(layer.shade):
         columns["shade"] = _plain(layer.shade)
     titles = _hover_titles(figure)
-    for title, part in layer.hover.items():
-        columns[f"more{titles.index(title)}"] = _plain(part)
+    for title, values in layer.hover.items():
+        columns[f"more{titles.index(title)}"] = _plain(values)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -358,9 +358,9 @@ def _digits(figure: Figure, axis: Literal["x", "y"]) -> int:
     return min(15, DIGITS + max(0, math.ceil(math.log10(far))))
 
 
-def _plain(part: FloatArray, digits: int = DIGITS) -> list[float | int | None]:
+def _plain(values: FloatArray, digits: int = DIGITS) -> list[float | int | None]:
     """Numbers with so many significant digits; NaN and infinity as None."""
-    return [_short(number, digits) if math.isfinite(number) else None for number in part.tolist()]
+    return [_short(number, digits) if math.isfinite(number) else None for number in values.tolist()]
 
 
 def _short(number: float, digits: int) -> float | int:
@@ -372,10 +372,10 @@ def _short(number: float, digits: int) -> float | int:
 def _hovered(figure: Figure) -> list[Spec]:
     """A row for each mark that can be pointed at."""
     rows: list[Spec] = []
-    for place, layer in enumerate(figure.layers):
+    for number, layer in enumerate(figure.layers):
         if not _is_hovered(layer):
             continue
-        at = {"at": place} if len(figure.layers) > 1 else {}
+        at = {"at": number} if len(figure.layers) > 1 else {}
         rows += [{**row, **at} for row in _rows(figure, layer)]
     return rows
 
@@ -387,10 +387,7 @@ def _hover_layer(figure: Figure, colour: Spec, present: set[str]) -> Spec:
     """
     select = {"type": "point", "nearest": True, "on": "pointerover", "clear": "pointerout"}
     lit = {"param": "hover", "empty": False, "value": 1}
-    y = _channel(figure.y, "y")
-    dodge: Spec = {}
-    if figure.lanes() > 1:
-        y, dodge = _in_lanes(y)
+    y, dodge = _rows_channel(figure)
     return {
         "data": {"name": "hovered"},
         "params": [{"name": "hover", "select": select}],
@@ -434,10 +431,10 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
     more = [(title, f"more{place}") for place, title in enumerate(_hover_titles(figure))]
     parts += [(title, field, "number") for title, field in more if field in present]
     titles = distinct([title for title, _, _ in parts], 48)
-    told = zip(titles, parts, strict=True)
+    titled = zip(titles, parts, strict=True)
     return (
         "{"
-        + ", ".join(f"{json.dumps(t)}: {_format_expression(f, k)}" for t, (_, f, k) in told)
+        + ", ".join(f"{json.dumps(t)}: {_format_expression(f, k)}" for t, (_, f, k) in titled)
         + "}"
     )
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from typing import Final
+
+import numpy as np
 
 from howsure.core import formats
 from howsure.core.errors import attempt
 from howsure.core.formats import headed
 from howsure.core.records import Direction, Record, Table
-from howsure.engine.catalogue import every_topic
-from howsure.figures.tables import worst_first
+from howsure.engine.catalogue import catalogue
+from howsure.figures.layouts import layout_of_table
 from howsure.report.document import (
     LEGEND,
     OVERVIEW,
@@ -34,11 +36,7 @@ OF = " · "
 """What stands between a table's title and its model."""
 TABLE_TITLES = {
     OVERVIEW: "Models and questions",
-    "groups": "Coverage by group",
-    "worst_rows": "The worst rows",
     "mends": "What was tried",
-    "models": "Differences between models",
-    "relative_skill": "Relative skill over series",
     "monitor": "Rows scored without labels",
     "outside": "Rows outside the reference",
     "flagged": "Flagged rows, of the highest CCE",
@@ -52,8 +50,6 @@ COLUMN_TITLES = {
 }
 UNSHOWN = {"thumbnail"}
 """Columns that only a page can show, in its own way."""
-INPUT_TABLES = {"worst_rows": {}, "cce_rows": {"cce": "CCE"}}
-"""Tables of rows of the input, whose columns keep their names, with those that are ours."""
 DIRECTIONS = {
     Direction.LOWER: ("↓", "lower"),
     Direction.HIGHER: ("↑", "higher"),
@@ -84,21 +80,25 @@ def share_cell(value: float, small: str = "") -> Cell:
 
 def sort_key(value: object) -> str:
     """What a cell sorts by: a number's shortest exact form, nothing for the rest."""
-    held = formats.plain(value)
-    if isinstance(held, bool) or not isinstance(held, int | float) or not math.isfinite(held):
+    plain_value = formats.plain(value)
+    if (
+        isinstance(plain_value, bool)
+        or not isinstance(plain_value, int | float)
+        or not math.isfinite(plain_value)
+    ):
         return ""
-    return repr(held)
+    return repr(plain_value)
 
 
 def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
     """The numbers of all rows, one part a question (a notion where no question is known)."""
-    whole, _ = split_records(records)
-    if not whole:
+    of_all_rows, _ = split_records(records)
+    if not of_all_rows:
         return None
     entries = {entry.name: entry for entry in glossary}
-    places = {name: place for place, name in enumerate(entries)}
+    places = {name: number for number, name in enumerate(entries)}
     parts: dict[str, list[Record]] = {}
-    for record in sorted(whole, key=lambda record: places.get(record.metric, len(places))):
+    for record in sorted(of_all_rows, key=lambda record: places.get(record.metric, len(places))):
         parts.setdefault(_heading(record, entries), []).append(record)
     return _record_grid("Every number", parts, entries)
 
@@ -111,14 +111,14 @@ def group_grid(
     if not grouped:
         return None
     ordered = sorted(grouped, key=_departure, reverse=True)
-    kept = dict.fromkeys(_line(record) for record in ordered)
+    lines = dict.fromkeys(_line(record) for record in ordered)
     notes = []
-    if len(kept) > limit:
+    if len(lines) > limit:
         notes.append(
-            f"The {limit} of {len(kept):,} that lie farthest from their target, in "
+            f"The {limit} of {len(lines):,} that lie farthest from their target, in "
             "standard errors. The JSON and CSV forms of this report hold all."
         )
-    first = set(list(kept)[:limit])
+    first = set(list(lines)[:limit])
     shown = [record for record in ordered if _line(record) in first]
     entries = {entry.name: entry for entry in glossary}
     return _record_grid("Every measure by group", {"": shown}, entries, groups=True, notes=notes)
@@ -128,8 +128,8 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
     """Answered records: those of all rows, and those of groups."""
     answered = [record for record in records if not math.isnan(record.value)]
     general = {record.metric for record in answered if not record.group}
-    whole = [r for r in answered if not r.group or r.metric not in general]
-    return whole, [r for r in answered if r.group and r.metric in general]
+    of_all_rows = [r for r in answered if not r.group or r.metric not in general]
+    return of_all_rows, [r for r in answered if r.group and r.metric in general]
 
 
 def unanswered_grid(
@@ -143,16 +143,16 @@ def unanswered_grid(
             title = _title(record.metric, entries)
             if math.isfinite(record.coverage):
                 title += f" at {formats.level(record.coverage)}"
-            told = reasons.setdefault(record.reason or "no reason was given", {})
-            told[title] = told.get(title, 0) + 1
+            titles = reasons.setdefault(record.reason or "no reason was given", {})
+            titles[title] = titles.get(title, 0) + 1
     if not reasons:
         return None
     rows = tuple(
         (
             Cell(text=reason),
-            Cell(text=", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in told.items())),
+            Cell(text=", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in titles.items())),
         )
-        for reason, told in list(reasons.items())[:ROWS_LIMIT]
+        for reason, titles in list(reasons.items())[:ROWS_LIMIT]
     )
     columns = (Column(title="Reason"), Column(title="Measures"))
     return Grid(
@@ -162,7 +162,7 @@ def unanswered_grid(
 
 def table_grids(tables: Iterable[Table]) -> list[Grid]:
     """The tables of a report that hold rows."""
-    made: list[Grid | None] = [
+    grids_or_none: list[Grid | None] = [
         attempt(
             f"table {table.name}",
             partial(table_grid, table),
@@ -171,24 +171,24 @@ def table_grids(tables: Iterable[Table]) -> list[Grid]:
         for table in tables
         if len(table)
     ]
-    return [grid for grid in made if grid is not None]
+    return [grid for grid in grids_or_none if grid is not None]
 
 
-def table_grid(
-    table: Table, glossary: Sequence[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
-) -> Grid:
+def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
     """A table of a report."""
-    order = worst_first(table)[:limit]
+    layout, order = layout_of_table(table.name), np.arange(len(table))
+    if layout.ranks is not None:
+        order = np.argsort(layout.ranks(table), kind="stable")
+    order = order[:limit]
     notes = [table.notes] if table.notes else []
     if table.name == OVERVIEW:
         notes.append(LEGEND)
     if len(table) > len(order):
-        which = "worst" if table.name in {"groups", "worst_rows", "cce_map"} else "first"
+        which = "first" if layout.ranks is None else "worst"
         notes.append(
             f"The {which} {len(order)} of {len(table):,} rows. The JSON form of this report "
             "holds all."
         )
-    entries = {entry.name: entry for entry in glossary}
     columns, cells = [], []
     for name, column in table.columns.items():
         if name in UNSHOWN:
@@ -199,20 +199,20 @@ def table_grid(
         if name.endswith("p_value"):
             texts = [formats.p_value(value) for value in values]
         if name == "metric":
-            texts = [_title(text, entries) for text in texts]
+            texts = [_title(text, {}) for text in texts]
         if table.name == OVERVIEW:
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
-    titles = (TABLE_TITLES, *(topic.titles for topic in every_topic()))
-    known = (each[table.name] for each in titles if table.name in each)
-    title = next(known, headed(table.name.replace("_", " ")))
+    title = TABLE_TITLES.get(table.name) or layout.title or headed(table.name.replace("_", " "))
     if table.model:
         title += OF + table.model
-    part = GridRows(rows=tuple(zip(*cells, strict=True)))
-    grid = Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
+    grid_rows = GridRows(rows=tuple(zip(*cells, strict=True)))
+    grid = Grid(title=title, columns=tuple(columns), parts=(grid_rows,), notes=tuple(notes))
     shown = [name for name in table.columns if name not in UNSHOWN]
-    return footnoted(grid, [place for place, name in enumerate(shown) if name == "reason"])
+    return footnoted(
+        grid, [column_number for column_number, name in enumerate(shown) if name == "reason"]
+    )
 
 
 def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
@@ -222,23 +222,23 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
     """
     rows = [row for part in grid.parts for row in part.rows]
     repeated = Counter(
-        (place, remark)
+        (column, remark)
         for row in rows
-        for place, cell in enumerate(row)
-        for remark in _remarks(cell, whole=place in reasons)
+        for column, cell in enumerate(row)
+        for remark in _remarks(cell, whole=column in reasons)
     )
     marks: dict[str, str] = {}
     for (_, remark), count in repeated.items():
         if count >= REPEATED:
             marks.setdefault(remark, str(len(marks) + 1).translate(_RAISED))
 
-    def marked(place: int, cell: Cell) -> Cell:
-        remarks = _remarks(cell, whole=place in reasons)
-        noted = [remark for remark in remarks if repeated[place, remark] >= REPEATED]
+    def marked(column: int, cell: Cell) -> Cell:
+        remarks = _remarks(cell, whole=column in reasons)
+        noted = [remark for remark in remarks if repeated[column, remark] >= REPEATED]
         if not noted:
             return cell
         raised = "\N{THIN SPACE}".join(marks[remark] for remark in noted)
-        if place in reasons:
+        if column in reasons:
             return replace(cell, text=raised)
         named = cell.remarks or (("", cell.small),)
         return cell.remarked((each for each in named if each[1] not in noted), raised)
@@ -259,30 +259,30 @@ def _remarks(cell: Cell, *, whole: bool) -> list[str]:
 
 def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     """Coverage in groups, a column each model; the group worst in any model first."""
-    held: dict[tuple[str, str, float], dict[str, int]] = {}
-    for place, table in enumerate(tables):
+    rows_of: dict[tuple[str, str, float], dict[int, int]] = {}
+    for model, table in enumerate(tables):
         names = ("grouping", "group", "nominal")
-        for row, key in enumerate(zip(*(table.columns[name] for name in names), strict=True)):
-            at = float(key[2])
-            found = (str(key[0]), str(key[1]), -1.0 if math.isnan(at) else at)
-            held.setdefault(found, {})[str(place)] = row
-    worst = {
-        key: min(float(tables[int(place)].columns["upper"][row]) for place, row in rows.items())
-        for key, rows in held.items()
-    }
-    shown = sorted(held, key=lambda key: worst[key])[:limit]
-    several = len({key[2] for key in held}) > 1
+        groups = zip(*(table.columns[name].tolist() for name in names), strict=True)
+        for row, (grouping, group, nominal) in enumerate(groups):
+            key = (str(grouping), str(group), -1.0 if math.isnan(nominal) else nominal)
+            rows_of.setdefault(key, {})[model] = row
+
+    def upper(key: tuple[str, str, float]) -> float:
+        return min(float(tables[m].columns["upper"][row]) for m, row in rows_of[key].items())
+
+    shown = sorted(rows_of, key=upper)[:limit]
+    several = len({nominal for *_, nominal in rows_of}) > 1
     rows = []
     for key in shown:
-        first, row = next(iter(held[key].items()))
+        first, row = next(iter(rows_of[key].items()))
         cells = [Cell(text=key[1])]
         cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
-        cells += [number_cell(float(tables[int(first)].columns["n"][row]), digits=7)]
-        for place, table in enumerate(tables):
-            own = held[key].get(str(place))
+        cells += [number_cell(float(tables[first].columns["n"][row]), digits=7)]
+        for model, table in enumerate(tables):
+            own = rows_of[key].get(model)
             cells.append(Cell(text="") if own is None else _covered(table, own))
         rows.append(tuple(cells))
-    notes = [f"The worst {len(shown)} of {len(held):,}."] if len(shown) < len(held) else []
+    notes = [f"The worst {len(shown)} of {len(rows_of):,}."] if len(shown) < len(rows_of) else []
     columns = (
         Column(title="Group"),
         *([Column(title="Nominal", numeric=True)] if several else []),
@@ -290,7 +290,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
         *(Column(title=t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
     )
     return Grid(
-        title=TABLE_TITLES["groups"],
+        title=layout_of_table(tables[0].name).title,
         columns=columns,
         parts=(GridRows(rows=tuple(rows)),),
         notes=tuple(notes),
@@ -309,8 +309,9 @@ def _column_title(table: Table, name: str) -> str:
     """A label where there is one; rows of the input keep the names of its columns."""
     if name in table.labels:
         return table.labels[name]
-    if table.name in INPUT_TABLES:
-        return INPUT_TABLES[table.name].get(name, name)
+    columns = layout_of_table(table.name).columns
+    if columns is not None:
+        return columns.get(name, name)
     return COLUMN_TITLES.get(name) or headed(name.replace("_", " "))
 
 
@@ -322,8 +323,6 @@ def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
 
 
 def _title(metric: str, entries: dict[str, GlossaryEntry]) -> str:
-    from howsure.engine.catalogue import catalogue
-
     entry = entries.get(metric) or catalogue().get(metric)
     return entry.title if entry is not None and entry.title else headed(metric.replace("_", " "))
 
@@ -366,31 +365,31 @@ def _record_grid(
     models = list(dict.fromkeys(record.model for record in records))
     if len(models) > 1:
         return _models_grid(title, parts, entries, models, groups, notes)
-    shown = _Shown(
-        group=groups,
-        perfect=any(_perfect(record) != Cell(text="") for record in records),
-        units=any(record.units != "1" for record in records),
-    )
     confidence = {record.confidence for record in records if not math.isnan(record.lower)}
     level = (
         f"{formats.level(next(iter(confidence)))} interval" if len(confidence) == 1 else "Interval"
     )
-    columns = [
-        Column(title="Measure"),
-        *([Column(title="Group")] if shown.group else []),
-        Column(title="Value", numeric=True),
-        Column(title=level, numeric=True),
-        *([Column(title="Perfect model", numeric=True)] if shown.perfect else []),
-        Column(title="n", numeric=True),
-        Column(title="Better"),
-        *([Column(title="Units")] if shown.units else []),
+    numeric = partial(Column, numeric=True)
+    columns: list[tuple[Column, Callable[[Record], Cell]]] = [
+        (Column(title="Measure"), partial(_measure, entries=entries, group=not groups)),
+        *([(Column(title="Group"), _group)] if groups else []),
+        (numeric(title="Value"), _value),
+        (numeric(title=level), _interval),
     ]
+    if any(_perfect(record) != Cell(text="") for record in records):
+        columns.append((numeric(title="Perfect model"), _perfect))
+    columns += [(numeric(title="n"), _rows), (Column(title="Better"), _better)]
+    if any(record.units != "1" for record in records):
+        columns.append((Column(title="Units"), _units))
     grid_parts = tuple(
-        GridRows(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
+        GridRows(
+            title=heading,
+            rows=tuple(tuple(make(record) for _, make in columns) for record in part),
+        )
         for heading, part in parts.items()
     )
-    grid = Grid(title=title, columns=tuple(columns), parts=grid_parts, notes=tuple(notes))
-    return footnoted(grid)
+    titles = tuple(column for column, _ in columns)
+    return footnoted(Grid(title=title, columns=titles, parts=grid_parts, notes=tuple(notes)))
 
 
 def _models_grid(
@@ -402,13 +401,13 @@ def _models_grid(
     notes: Sequence[str],
 ) -> Grid:
     """The numbers of several models, one beside the other."""
-    made = []
+    grid_parts = []
     for heading, part in parts.items():
-        held: dict[tuple[object, ...], dict[str, Record]] = {}
+        by_line: dict[tuple[object, ...], dict[str, Record]] = {}
         for record in part:
-            held.setdefault(_line(record), {}).setdefault(record.model, record)
+            by_line.setdefault(_line(record), {}).setdefault(record.model, record)
         rows = []
-        for by_model in held.values():
+        for by_model in by_line.values():
             first = next(iter(by_model.values()))
             kind = first.reason if first.metric in OF_KINDS else ""
             shared = replace(first, options={}, p=math.nan, reason=kind)
@@ -416,48 +415,43 @@ def _models_grid(
             cells += [Cell(text=first.group)] if groups else []
             cells += [_value(by_model[m]) if m in by_model else Cell(text="") for m in models]
             rows.append((*cells, _better(first)))
-        made.append(GridRows(title=heading, rows=tuple(rows)))
+        grid_parts.append(GridRows(title=heading, rows=tuple(rows)))
     columns = (
         Column(title="Measure"),
         *([Column(title="Group")] if groups else []),
         *(Column(title=model, numeric=True) for model in models),
         Column(title="Better"),
     )
-    return footnoted(Grid(title=title, columns=columns, parts=tuple(made), notes=tuple(notes)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """Which of the columns that may be empty a grid of records shows."""
-
-    group: bool
-    perfect: bool
-    units: bool
-
-
-def _record_row(
-    record: Record, entries: dict[str, GlossaryEntry], shown: _Shown
-) -> tuple[Cell, ...]:
-    return (
-        _measure(record, entries, group=not shown.group),
-        *([Cell(text=record.group)] if shown.group else []),
-        _value(record),
-        Cell(text=formats.interval(record.lower, record.upper), key=sort_key(record.lower)),
-        *([_perfect(record)] if shown.perfect else []),
-        number_cell(record.n, digits=7),
-        _better(record),
-        *([Cell(text="" if record.units == "1" else record.units)] if shown.units else []),
+    return footnoted(
+        Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
     )
+
+
+def _group(record: Record) -> Cell:
+    return Cell(text=record.group)
+
+
+def _interval(record: Record) -> Cell:
+    ends = formats.interval(record.lower, record.upper)
+    return Cell(text=ends, key=sort_key(record.lower))
+
+
+def _rows(record: Record) -> Cell:
+    return number_cell(record.n, digits=7)
+
+
+def _units(record: Record) -> Cell:
+    return Cell(text="" if record.units == "1" else record.units)
 
 
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
     """The measure's title, with what decided the number; it leads to the glossary."""
     named = {"group": record.group} if group else {}
-    told = {**named, **formats.details(record), "reason": record.reason}
-    known = record.metric in entries
+    remarks = {**named, **formats.details(record), "reason": record.reason}
+    in_glossary = record.metric in entries
     title = _title(record.metric, entries)
-    cell = Cell(text=title, link=slug("measure", record.metric) if known else "")
-    return cell.remarked(each for each in told.items() if each[1])
+    cell = Cell(text=title, link=slug("measure", record.metric) if in_glossary else "")
+    return cell.remarked(each for each in remarks.items() if each[1])
 
 
 def _value(record: Record) -> Cell:
@@ -476,8 +470,8 @@ def _perfect(record: Record) -> Cell:
     reach = str(record.options.get("no_null", ""))
     if not (math.isnan(low) and math.isnan(high)):
         side, end = ("up to", high) if math.isnan(low) else ("from", low)
-        whole = not (math.isnan(low) or math.isnan(high))
-        reach = f"({formats.interval(low, high)})" if whole else f"{side} {formats.number(end)}"
+        two_sided = not (math.isnan(low) or math.isnan(high))
+        reach = f"({formats.interval(low, high)})" if two_sided else f"{side} {formats.number(end)}"
     value = record.null if math.isfinite(record.null) else record.target
     return replace(_maybe(value), small=reach)
 

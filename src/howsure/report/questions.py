@@ -16,7 +16,7 @@ from howsure.core.formats import abridged, headed
 from howsure.core.records import Curve, Record, Table
 from howsure.engine.catalogue import every_topic
 from howsure.engine.metric import Topic
-from howsure.figures.layouts import layout_of
+from howsure.figures.layouts import layout_of, table_layouts
 from howsure.report import grids
 from howsure.report.document import (
     OVERVIEW,
@@ -89,11 +89,12 @@ class _PagePart:
             if (finding.section or topic.label) == self.label
         )
         tables = tuple(topic.titles) if topic.label == self.label else ()
+        drawn = dict.fromkeys((*self.figures, *layouts, *tables))
         return replace(
             self,
             ids=(*self.ids, *ids),
             asked=(*self.asked, *(layout.question for layout in layouts.values())),
-            figures=(*self.figures, *layouts, *tables),
+            figures=tuple(drawn),
             tables=(*self.tables, *tables),
         )
 
@@ -121,8 +122,8 @@ _PAGE: Final = (
     _PagePart(label="Others", title="What else there is", folded=True),
 )
 """Sections in their order, with what belongs to no topic."""
-_UNLISTED: Final = ("files", "intervals", "not_judged")
-"""Tables of no topic that stand elsewhere: what is silent, and the data of figures."""
+_UNLISTED: Final = ("files", "not_judged")
+"""Tables of the report that stand elsewhere: what is silent."""
 
 
 @cache
@@ -340,7 +341,7 @@ def _sections(
         by_name.setdefault(figure.name, []).append(figure)
     parts = _sections_of_topics()
     drawn = {name for part in parts for name in part.figures}
-    unlisted = {*_UNLISTED, *(name for topic in every_topic() for name in topic.unlisted)}
+    unlisted = {*_UNLISTED, *(name for name, shown in table_layouts().items() if not shown.listed)}
     titled = {name for topic in every_topic() for name in topic.titles}
     listed = {name for part in parts for name in part.tables} | unlisted
     answered = {name for part in parts for name in (*part.ids, *part.asked)} | {STEP}

@@ -44,10 +44,8 @@ from howsure.recalibration.base import kinds_of
 from howsure.recalibration.dispatch import suited
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import Recalibration, lines_of, recalibrate_tables
-from howsure.streaming.engine import done_in_order
-from howsure.streaming.kept import Kept
-from howsure.streaming.load import Resources
-from howsure.streaming.scan import identity_with
+from howsure.streaming.engine import Kept, done_in_order
+from howsure.streaming.load import Resources, identity_with
 
 _MOST_NOTES: Final = 20
 _SMALL: Final = 64 << 20  # bytes of a file of text that is held as a whole

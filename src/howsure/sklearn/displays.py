@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from howsure.core.errors import InputError
 from howsure.figures import plot
-from howsure.figures.groups import groups_figure
+from howsure.figures.groups import groups_figures
+from howsure.figures.layouts import layout_of_table
 from howsure.report.assess import assess
 from howsure.report.model import assess_model
 
@@ -152,15 +153,18 @@ class CoverageDisplay(_Display):
     def _drawn(self, ax: Axes | None) -> Axes:
         """Of the models, in the colours of their other figures."""
         models = dict.fromkeys(record.model for record in self.assessment.records)
-        figure = groups_figure(
-            self.assessment.tables, {name: number for number, name in enumerate(models)}
-        )
-        if figure is None:
+        tables = [
+            table
+            for table in self.assessment.tables
+            if layout_of_table(table.name).figure == "cover"
+        ]
+        figures = groups_figures(tables, {name: number for number, name in enumerate(models)})
+        if not figures:
             raise InputError(
                 "prediction must give intervals of known coverage, got "
                 f"{self.assessment.facts['Predictions']}"
             )
-        return plot(figure, ax)
+        return plot(figures[0], ax)
 
 
 @final

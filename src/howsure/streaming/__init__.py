@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     from howsure.streaming.load import Resources as Resources
     from howsure.streaming.load import load_parts as load_parts
     from howsure.streaming.load import loaded_state as loaded_state
-    from howsure.streaming.scan import scan_table as scan_table
+    from howsure.streaming.load import scan_table as scan_table
     from howsure.streaming.state import State as State
     from howsure.streaming.state import merged_states as merged_states
 
 _HOMES = {
-    "load": "Resources load_parts loaded_state",
-    "scan": "scan_table",
+    "load": "Resources load_parts loaded_state scan_table",
     "state": "State merged_states",
 }
 

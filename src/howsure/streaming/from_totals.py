@@ -22,18 +22,19 @@ from howsure.core.records import Curve, Key, Record
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights, WeightsKind
 from howsure.engine.autocorrelation import Dependence
-from howsure.engine.catalogue import catalogue, from_sums
+from howsure.engine.catalogue import catalogue, from_sums, sorting_arrays
 from howsure.engine.measure import (
     Evaluation,
+    because,
     beside_claims,
     evaluate,
     find_form,
     noted,
+    record_of,
     supposed,
     tail_of,
 )
 from howsure.engine.metric import Metric
-from howsure.engine.recording import record_of
 from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
@@ -44,7 +45,6 @@ from howsure.stats.moments import Moments
 from howsure.streaming.totals import (
     CLAIMED,
     PIT_CELLS,
-    SORTED,
     ClusterSums,
     SufficientStatistics,
 )
@@ -74,8 +74,8 @@ class FromTotals:
     @property
     def n(self) -> float:
         """Rows that count: a sum of frequencies, or Kish's number."""
-        held = self.totals
-        return held.mass**2 / held.squares if self._importance else held.mass
+        totals = self.totals
+        return totals.mass**2 / totals.squares if self._importance else totals.mass
 
     @property
     def _importance(self) -> bool:
@@ -92,109 +92,118 @@ class FromTotals:
         """The unit of each entry of the totals' units, and what units are; None of plain rows."""
         return None if self.totals.units is None else self._coded(self.totals.units)
 
-    def _coded(self, held: ClusterSums) -> tuple[IntArray, str] | None:
-        codes: IntArray = np.unique(held.key, return_inverse=True)[1].astype(np.int64)
-        if held.by != "time":
-            return codes, held.by
-        found = self.dependence
-        if isinstance(found, str) or not found.doubted:
+    def _coded(self, sums: ClusterSums) -> tuple[IntArray, str] | None:
+        codes: IntArray = np.unique(sums.key, return_inverse=True)[1].astype(np.int64)
+        if sums.by != "time":
+            return codes, sums.by
+        dependence = self.dependence
+        if isinstance(dependence, str) or not dependence.doubted:
             return None
-        return held.key - held.key.min(), "time"  # a grid: gaps count
+        return sums.key - sums.key.min(), "time"  # a grid: gaps count
 
     @cached_property
     def _by_cell(self) -> tuple[ClusterSums, IntArray] | None:
         """Entries by unit and cell, and the unit of each; None of plain rows."""
         if self.units is None or self._importance:
             return None
-        held = self.totals.by_cell()
-        coded = self._coded(held)
-        return None if coded is None else (held, coded[0])
+        sums = self.totals.by_cell()
+        coded = self._coded(sums)
+        return None if coded is None else (sums, coded[0])
 
     # Records of all rows.
 
     def measured(self) -> Evaluation:
         """The sample's evaluation, with the records of all rows where there are some."""
-        known = {**self._exact, **self._by_histogram(), **self._by_block()}
-        records = [known.get(record.key, record) for record in self.sample.records]
+        records = [self._of_all.get(record.key, record) for record in self.sample.records]
         return replace(self.sample, records=tuple(records))
+
+    @cached_property
+    def _of_all(self) -> dict[Key, Record]:
+        """Every record of all rows."""
+        return {**self._exact, **self._by_histogram(), **self._by_block()}
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        """The columns of the totals, by what they hold."""
+        return {str(key): column for column, key in enumerate(self.totals.keys)}
+
+    def _column(self, name: str, coverage: float) -> int | None:
+        return self._columns.get(str(Key.of(name, coverage)))
 
     def told(self, sampled: Sequence[Record] = ()) -> tuple[tuple[Record, ...], GroupReport]:
         """The sample's records, those of all rows in place of them where there are some; groups.
 
         `sampled` is what the sample tells of groups; without a table, so is the report of these.
         """
-        known = {**self._exact, **self._by_histogram(), **self._by_block()}
-        grouped = self._groups()
-        rest = [record for record in self.sample.records if record.key not in known]
-        held = replace(self.sample, records=tuple(known.values()))
+        of_totals, grouped = self._of_all, self._groups()
+        of_sample = [record for record in self.sample.records if record.key not in of_totals]
         of_all, in_groups = with_nulls(
-            held,
+            replace(self.sample, records=tuple(of_totals.values())),
             () if grouped is None else grouped.records,
             seed=self.seed,
             dependence=self.dependence,
             n=self.n,
         )
-        found = {record.key: record for record in (*rest, *of_all)}
-        records = tuple(found[record.key] for record in self.sample.records)
+        by_key = {record.key: record for record in (*of_sample, *of_all)}
+        records = tuple(by_key[record.key] for record in self.sample.records)
         known_groups = {(record.key, record.group) for record in in_groups}
-        others = (r for r in sampled if (r.key, r.group) not in known_groups)
-        in_groups = (*in_groups, *others)
+        sampled_groups = (r for r in sampled if (r.key, r.group) not in known_groups)
+        in_groups = (*in_groups, *sampled_groups)
         return records, replace(grouped or GroupReport((), None, ()), records=in_groups)
 
     @cached_property
     def _exact(self) -> dict[Key, Record]:
         """Records of means, shares and statistics of sums."""
-        found = {}
-        asked = {record.key for record in self.sample.records}
-        for place, key in enumerate(self.totals.keys):
-            if key in asked:
-                found[key] = self._mean(key, place)
+        records = {}
+        wanted = {record.key for record in self.sample.records}
+        for column, key in enumerate(self.totals.keys):
+            if key in wanted:
+                records[key] = self._mean(key, column)
         for record in self.sample.records:
             key = record.key
             if str(key) in self.totals.joints:
-                found[key] = self._statistic(key)
-        return found
+                records[key] = self._statistic(key)
+        return records
 
     @cached_property
     def _every(self) -> Moments:
         """The moments of all cells together."""
-        held = self.totals.moments
-        return held.placed(np.zeros(len(held.mass), dtype=np.int64), 1)
+        moments = self.totals.moments
+        return moments.placed(np.zeros(len(moments.mass), dtype=np.int64), 1)
 
-    def _mean(self, key: Key, place: int) -> Record:
-        value = float(self._every.mean[0, place])
+    def _mean(self, key: Key, column: int) -> Record:
+        value = float(self._every.mean[0, column])
         if not math.isfinite(value):
             return self._record(key, Estimate(value, reason="some rows score infinity"))
-        rows, values = self.rows_of(key, place, self._every)
+        rows, values = self.rows_of(key, column, self._every)
         return self._record(key, Estimate(value, values - value), rows)
 
     def _statistic(self, key: Key) -> Record:
-        held = self.totals.joints[str(key)]
-        counted = held.counting_as(self.n) if self._importance else held
-        found, slopes = from_sums()[key.metric].value(counted)
-        if slopes is not None and not held.is_representable():
-            told = (
+        joint = self.totals.joints[str(key)]
+        counted = joint.counting_as(self.n) if self._importance else joint
+        estimate, slopes = from_sums()[key.metric].value(counted)
+        if slopes is not None and not joint.is_representable():
+            reason = (
                 "no interval: the numbers are too large or too small for their cubes to be summed"
             )
-            found, slopes = replace(found, reason=told), None
-        if slopes is None or not math.isfinite(found.value):
-            return self._record(key, found)
+            estimate, slopes = replace(estimate, reason=reason), None
+        if slopes is None or not math.isfinite(estimate.value):
+            return self._record(key, estimate)
         if self.units is None:
-            values, mass = held.points(slopes)
+            values, mass = joint.points(slopes)
             rows = self._rows(values, mass)
-            return self._record(key, replace(found, influence=values), rows)
-        own = self.totals.units
-        assert own is not None
-        start = len(self.totals.keys)
-        for name, joint in self.totals.joints.items():
-            if name == str(key):
-                break
-            start += len(joint.second)
-        sums = own.sums[:, start : start + len(slopes)]
-        values = (sums - own.mass[:, None] * held.mean[: len(slopes)]) @ slopes / own.mass
-        rows = self._rows(values, own.mass, self.units[0])
-        record = self._record(key, replace(found, influence=values), rows)
-        return self._dependent(record, held.points(slopes), rows, values)
+            return self._record(key, replace(estimate, influence=values), rows)
+        sums_within = self.totals.units
+        assert sums_within is not None
+        sums = sums_within.sums[:, self.totals.joint_columns()[str(key)]][:, : len(slopes)]
+        values = (
+            (sums - sums_within.mass[:, None] * joint.mean[: len(slopes)])
+            @ slopes
+            / sums_within.mass
+        )
+        rows = self._rows(values, sums_within.mass, self.units[0])
+        record = self._record(key, replace(estimate, influence=values), rows)
+        return self._dependent(record, joint.points(slopes), rows, values)
 
     def _dependent(
         self,
@@ -221,19 +230,19 @@ class FromTotals:
         )
 
     def rows_of(
-        self, key: Key, place: int, held: Moments | None = None
+        self, key: Key, place: int, moments_of: Moments | None = None
     ) -> tuple[EvalSet, FloatArray]:
         """Weighted rows that stand for all in the mean of a column, and their scores."""
-        if self.units is not None and held is not None:
-            own = self.totals.units
-            assert own is not None
-            values = own.sums[:, place] / own.mass
-            return self._rows(values, own.mass, self.units[0]), values
+        if self.units is not None and moments_of is not None:
+            sums = self.totals.units
+            assert sums is not None
+            values = sums.sums[:, place] / sums.mass
+            return self._rows(values, sums.mass, self.units[0]), values
         if self._by_cell is not None:
-            own, codes = self._by_cell
-            values = own.sums[:, place] / own.mass
-            return self._rows(values, own.mass, codes, own.cell), values
-        moments = self.totals.moments if held is None else held
+            sums, codes = self._by_cell
+            values = sums.sums[:, place] / sums.mass
+            return self._rows(values, sums.mass, codes, sums.cell), values
+        moments = self.totals.moments if moments_of is None else moments_of
         if _is_share(key.metric):
             hits = moments.mean[:, place] * moments.mass
             mass = np.concatenate([hits, moments.mass - hits])
@@ -242,9 +251,9 @@ class FromTotals:
         else:
             values, mass = moments.points(place)
         cells = np.tile(np.arange(len(moments.mass)), 2)
-        kept = mass > 0.0
-        values = values[kept]
-        return self._rows(values, mass[kept], cells=cells[kept]), values
+        filled = mass > 0.0
+        values = values[filled]
+        return self._rows(values, mass[filled], cells=cells[filled]), values
 
     def _rows(
         self,
@@ -255,7 +264,9 @@ class FromTotals:
     ) -> EvalSet:
         groups: Mapping[str, Categories] = {}
         if cells is not None and len(self.totals.cells.codes) > int(cells.max(initial=0)):
-            groups = {name: held.take(cells) for name, held in self.totals.cells.groups().items()}
+            groups = {
+                name: column.take(cells) for name, column in self.totals.cells.groups().items()
+            }
         named, times = None, None
         by = "" if self.units is None else self.units[1]
         if units is not None and by == "time":
@@ -272,11 +283,11 @@ class FromTotals:
             fewest=self.sample.evalset.fewest,
         )
 
-    def _record(self, key: Key, found: Estimate, rows: EvalSet | None = None) -> Record:
+    def _record(self, key: Key, estimate: Estimate, rows: EvalSet | None = None) -> Record:
         metric = catalogue()[key.metric]
         view = self.sample.view
-        form = find_form(view, metric, key.at, without=SORTED)
-        found = self._claimed(metric, key.at, noted(found, form))
+        form = find_form(view, metric, key.at, without=sorting_arrays())
+        estimate = self._claimed(metric, key.at, noted(estimate, form))
         tail = None
         if form.squares:
             tail = tail_of(view, form, key.at)
@@ -285,7 +296,7 @@ class FromTotals:
             bundles = self.units[0]
         record = record_of(
             metric,
-            replace(found, n=self.n),
+            replace(estimate, n=self.n),
             rows or EvalSet(y=np.zeros(1), model=self.totals.model),
             coverage=key.at,
             confidence=self.confidence,
@@ -296,13 +307,13 @@ class FromTotals:
         )
         return supposed(view, metric, [record])[0]
 
-    def _claimed(self, metric: Metric, coverage: float, found: Estimate) -> Estimate:
-        told = self.totals.claims.get(str(float(coverage)))
-        if not metric.expected or told is None:
-            return found
-        ends = dict(zip(_SIDES, told.mean.reshape(3, 2), strict=True))
+    def _claimed(self, metric: Metric, coverage: float, estimate: Estimate) -> Estimate:
+        claims = self.totals.claims.get(str(float(coverage)))
+        if not metric.expected or claims is None:
+            return estimate
+        ends = dict(zip(_SIDES, claims.mean.reshape(3, 2), strict=True))
         ends["covered"] = 1.0 - ends["missed"][::-1]
-        return beside_claims(metric, coverage, found, *map(float, ends[metric.expected]))
+        return beside_claims(metric, coverage, estimate, *map(float, ends[metric.expected]))
 
     # The histogram of the PIT.
 
@@ -312,20 +323,20 @@ class FromTotals:
         counts = self.totals.pit
         if counts is None:
             return self._between_quantiles()
-        kept = np.flatnonzero(counts > 0.0)
-        pit = (kept + 0.5) / PIT_CELLS
-        weights = Weights(counts[kept] * (self.n / self.totals.mass))
+        filled = np.flatnonzero(counts > 0.0)
+        pit = (filled + 0.5) / PIT_CELLS
+        weights = Weights(counts[filled] * (self.n / self.totals.mass))
         rows = EvalSet(y=pit, weights=weights, model=self.totals.model)
-        given: dict[str, Any] = {"cdf": pit, "cdf_left": pit, "left": None}
+        arrays: dict[str, Any] = {"cdf": pit, "cdf_left": pit, "left": None}
         law = self.sample.view.held(Distribution)
         if law is not None and isinstance(law.law, NormalLaw):
-            place = by_normal_scores(np.stack([pit, pit]))
-            given["components"] = pit_components(
-                lambda b, k: place(b, k)[0], legendre, weights=weights
+            scores_at = by_normal_scores(np.stack([pit, pit]))
+            arrays["components"] = pit_components(
+                lambda b, k: scores_at(b, k)[0], legendre, weights=weights
             )
         names = _by_histogram(tests=not self._importance and self.sample.evalset.cluster is None)
         return evaluate(
-            rows, metrics=names, confidence=self.confidence, seed=self.seed, given=given
+            rows, metrics=names, confidence=self.confidence, seed=self.seed, given=arrays
         )
 
     def _between_quantiles(self) -> Evaluation | None:
@@ -333,16 +344,16 @@ class FromTotals:
         counts, table = self.totals.among, self.sample.view.held(Quantiles)
         if counts is None or table is None:
             return None
-        place = np.flatnonzero(counts > 0.0).astype(np.float64)
+        below = np.flatnonzero(counts > 0.0).astype(np.float64)
         weights = Weights(counts[counts > 0.0] * (self.n / self.totals.mass))
-        rows = EvalSet(y=place, weights=weights, model=self.totals.model)
-        edges = np.tile(np.arange(len(table.levels)) + 0.5, (len(place), 1))
+        rows = EvalSet(y=below, weights=weights, model=self.totals.model)
+        edges = np.tile(np.arange(len(table.levels)) + 0.5, (len(below), 1))
         return evaluate(
             rows,
             metrics=["calibration_error"],
             confidence=self.confidence,
             seed=self.seed,
-            given={"y": place, "quantiles": edges, "levels": table.levels},
+            given={"y": below, "quantiles": edges, "levels": table.levels},
         )
 
     def _by_histogram(self) -> dict[Key, Record]:
@@ -351,10 +362,10 @@ class FromTotals:
         wider = self._wider()
         units, clusters = self.sample.evalset.units, self.sample.evalset.cluster
         cells = self.totals.pit is not None
-        own = {record.key: record for record in self.sample.records}
-        found = {}
+        sampled = {record.key: record for record in self.sample.records}
+        records = {}
         for record in self._pit.records:
-            mine = own.get(record.key)
+            mine = sampled.get(record.key)
             if mine is None or math.isnan(record.value):
                 continue
             reason = "approximate: importance weights" if self._importance else ""
@@ -365,75 +376,77 @@ class FromTotals:
                 reason = "its error grows as that of the sample, whose rows follow each other"
                 if clusters is not None and not isinstance(units, Chronology):
                     reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
-            found[record.key] = replace(
-                record,
+            records[record.key] = replace(
+                because(record, reason),
                 source=mine.source,
-                reason="; ".join(filter(None, (record.reason, reason))),
                 exact="histogram" if cells else "rows",
                 added_error=1.0 / PIT_CELLS if cells else 0.0,
                 n=self.n,
             )
-        return found
+        return records
 
     def _wider(self) -> dict[Key, float]:
         """By what errors exceed those of independent rows, by the clusters of the sample."""
-        held = self.sample.evalset
-        if held.units is None:
+        evalset = self.sample.evalset
+        if evalset.units is None:
             return {}
         names = {r.metric for r in self.sample.records} & {*_by_histogram(tests=False)}
         plain = evaluate(
-            replace(held, cluster=None, chronology=None), metrics=sorted(names), seed=self.seed
+            replace(evalset, cluster=None, chronology=None), metrics=sorted(names), seed=self.seed
         )
-        own = {record.key: record.standard_error for record in self.sample.records}
-        ratios = {r.key: own[r.key] / r.standard_error for r in plain.records}
+        errors = {record.key: record.standard_error for record in self.sample.records}
+        ratios = {r.key: errors[r.key] / r.standard_error for r in plain.records}
         return {name: max(ratio, 1.0) for name, ratio in ratios.items() if math.isfinite(ratio)}
 
     # Time.
 
     def _by_block(self) -> dict[Key, Record]:
         """Drift of coverage, by the hits in each block of time."""
-        held, times = self.totals.units, self.sample.evalset.time
-        if held is None or held.by != "time" or times is None:
+        blocks_of_time, times = self.totals.units, self.sample.evalset.time
+        if blocks_of_time is None or blocks_of_time.by != "time" or times is None:
             return {}
-        column = {str(key): place for place, key in enumerate(self.totals.keys)}
-        found = {}
-        for own in self.sample.records:
-            hits = column.get(str(Key.of("empirical_coverage", own.coverage)))
-            if own.metric != "coverage_drift" or hits is None:
+        records = {}
+        for sampled in self.sample.records:
+            hits = self._column("empirical_coverage", sampled.coverage)
+            if sampled.metric != "coverage_drift" or hits is None:
                 continue
-            if not self._one_claim(own.coverage):
+            if not self._one_claim(sampled.coverage):
                 continue
-            claimed = column.get(str(Key.of(CLAIMED, own.coverage)))
-            mass = np.concatenate([held.sums[:, hits], held.mass - held.sums[:, hits]])
-            kept = mass > 0.0
-            blocks, codes = np.unique(held.key, return_inverse=True)
-            starts: Any = blocks * held.width
+            claimed = self._column(CLAIMED, sampled.coverage)
+            mass = np.concatenate(
+                [blocks_of_time.sums[:, hits], blocks_of_time.mass - blocks_of_time.sums[:, hits]]
+            )
+            filled = mass > 0.0
+            blocks, codes = np.unique(blocks_of_time.key, return_inverse=True)
+            starts: Any = blocks * blocks_of_time.width
             if times.dtype.kind == "M":
                 starts = (starts * 1e6).astype("datetime64[us]")
-            place = np.tile(codes, 2)[kept]
-            given: dict[str, Any] = {
-                "covered": np.repeat([1.0, 0.0], len(codes))[kept],
-                "units_of_time": place,
-                "times": Categories(place, starts),
+            units = np.tile(codes, 2)[filled]
+            arrays: dict[str, Any] = {
+                "covered": np.repeat([1.0, 0.0], len(codes))[filled],
+                "units_of_time": units,
+                "times": Categories(units, starts),
             }
             if claimed is not None:
-                given["claim"] = np.tile(held.sums[:, claimed] / held.mass, 2)[kept]
+                arrays["claim"] = np.tile(blocks_of_time.sums[:, claimed] / blocks_of_time.mass, 2)[
+                    filled
+                ]
             rows = EvalSet(
-                y=given["covered"],
-                weights=Weights(mass[kept], self.weights_kind),
+                y=arrays["covered"],
+                weights=Weights(mass[filled], self.weights_kind),
                 model=self.totals.model,
                 fewest=self.sample.evalset.fewest,
             )
             (record,) = evaluate(
                 rows,
-                coverages=(own.coverage,),
+                coverages=(sampled.coverage,),
                 metrics=["coverage_drift"],
                 confidence=self.confidence,
                 seed=self.seed,
-                given=given,
+                given=arrays,
             ).records
-            found[own.key] = replace(record, n=self.n, source=own.source)
-        return found
+            records[sampled.key] = replace(record, n=self.n, source=sampled.source)
+        return records
 
     def calibration_curves(self) -> list[Curve]:
         """The calibration curve and the PIT, of all rows."""
@@ -456,10 +469,10 @@ class FromTotals:
         shown: GroupReport | None = None
         records: list[Record] = []
         divided: tuple[Grouping, ...] = ()
-        for place, key in enumerate(self.totals.keys):
+        for column, key in enumerate(self.totals.keys):
             if key not in self._exact:
                 continue
-            rows, values = self.rows_of(key, place)
+            rows, values = self.rows_of(key, column)
             evaluation = self._in_cells(rows, key, values, self._exact[key])
             divided = groupings(rows)[0]
             for grouping in divided:
@@ -475,49 +488,50 @@ class FromTotals:
 
     def _one_claim(self, coverage: float) -> bool:
         """Whether all rows of a cell claim one coverage; else tests need what each row claims."""
-        held = self.totals.moments
-        columns = {str(key): place for place, key in enumerate(self.totals.keys)}
-        claimed = columns.get(str(Key.of(CLAIMED, coverage)))
-        return claimed is None or bool((held.second[:, claimed] <= _ROUNDING * held.mass).all())
+        moments, claimed = self.totals.moments, self._column(CLAIMED, coverage)
+        if claimed is None:
+            return True
+        return bool((moments.second[:, claimed] <= _ROUNDING * moments.mass).all())
 
     def _in_cells(self, rows: EvalSet, key: Key, values: FloatArray, record: Record) -> Evaluation:
         """The evaluation of rows that stand for all, with what the tests of groups ask."""
         scores = {key: values}
-        given: dict[str, Any] = {}
-        column = {str(each): place for place, each in enumerate(self.totals.keys)}
+        arrays: dict[str, Any] = {}
         if key.metric == "empirical_coverage":
-            widths = Key("mean_width", key.coverage)
-            width = column.get(str(widths))
+            width, claimed = (self._column(name, key.at) for name in ("mean_width", CLAIMED))
             if width is not None:
-                scores[widths] = self._of_cells(rows, width)
-            claimed = column.get(str(Key(CLAIMED, key.coverage)))
+                scores[Key("mean_width", key.coverage)] = self._of_cells(rows, width)
             if claimed is not None:
-                told = np.clip(self._of_cells(rows, claimed), 0.0, 1.0)
+                claims = np.clip(self._of_cells(rows, claimed), 0.0, 1.0)
                 weights = rows.multiplicities
-                expected_coverage = shift_shares(told, min(record.value, 1.0), weights)
-                given = {"claimed": told, "claim": told, "expected_coverage": expected_coverage}
+                expected_coverage = shift_shares(claims, min(record.value, 1.0), weights)
+                arrays = {
+                    "claimed": claims,
+                    "claim": claims,
+                    "expected_coverage": expected_coverage,
+                }
             elif key.coverage is None:
-                given = {"expected_coverage": np.full(rows.n, record.value)}
-        view = View(rows, seed=self.seed, confidence=self.confidence, given=given)
+                arrays = {"expected_coverage": np.full(rows.n, record.value)}
+        view = View(rows, seed=self.seed, confidence=self.confidence, given=arrays)
         return Evaluation(rows, view, (key.at,), (record,), scores)
 
     def _of_cells(self, rows: EvalSet, column: int) -> FloatArray:
         """For each row that stands for others the mean of a column in its cell."""
-        held = self.totals
+        totals = self.totals
         if self._by_cell is not None:
-            own = self._by_cell[0]
-            return np.asarray(own.sums[:, column] / own.mass)
-        width = [len(labels) for labels in held.cells.labels]
+            sums = self._by_cell[0]
+            return np.asarray(sums.sums[:, column] / sums.mass)
+        width = [len(labels) for labels in totals.cells.labels]
         joint = np.zeros(rows.n, dtype=np.int64)
-        order = np.zeros(len(held.cells.codes), dtype=np.int64)
-        for place, name in enumerate(held.cells.names):
-            labels = {label: code for code, label in enumerate(held.cells.labels[place])}
+        order = np.zeros(len(totals.cells.codes), dtype=np.int64)
+        for column_of, name in enumerate(totals.cells.names):
+            labels = {label: code for code, label in enumerate(totals.cells.labels[column_of])}
             moved = np.array([labels[label] for label in rows.groups[name].labels.tolist()])
-            joint = joint * width[place] + moved[rows.groups[name].codes]
-            order = order * width[place] + held.cells.codes[:, place]
+            joint = joint * width[column_of] + moved[rows.groups[name].codes]
+            order = order * width[column_of] + totals.cells.codes[:, column_of]
         ranked = np.argsort(order)
         cell = ranked[np.searchsorted(order[ranked], joint)]
-        return np.asarray(held.moments.mean[cell, column])
+        return np.asarray(totals.moments.mean[cell, column])
 
 
 _ROUNDING = 1e-20

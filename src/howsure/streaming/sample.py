@@ -10,19 +10,22 @@ and where a few are still too many rows, some rows of each.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from scipy import special
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
+from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.inputs.arrow import together, written_out
+from howsure.inputs.manifest import FEWEST, ReadFile
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
 
@@ -71,19 +74,19 @@ class Sample:
         if hashes is None:
             hashes = content_hashes(evalsets)
         number = row_uniforms(seed, "sample", told_apart(hashes))
-        found = unit_keys(first, block)
+        units = unit_keys(first, block)
         unit = np.zeros(first.n)
-        if found is not None and found[0] != "rows":
-            by, width, keys = found
+        if units is not None and units[0] != "rows":
+            by, width, keys = units
             unit = row_uniforms(seed, f"sample {by}", row_hashes(keys, np.full(first.n, width)))
         weights = first.weights
         copies = np.ones(first.n)
         if weights is not None and weights.kind == "frequency":
             copies = weights.values
-        whole = found is not None and found[0] != "rows"
-        bound = 1.0 if whole else bound  # of a few clusters it might leave none
-        held = cls(table, number, unit, copies, most, bound, 1.0).within()
-        return replace(held, table=written_out(held.table).replace_schema_metadata())
+        by_units = units is not None and units[0] != "rows"
+        bound = 1.0 if by_units else bound  # of a few clusters it might leave none
+        sample = cls(table, number, unit, copies, most, bound, 1.0).within()
+        return replace(sample, table=written_out(sample.table).replace_schema_metadata())
 
     @classmethod
     def of_cells(cls, table: pa.Table, *, most: int, seed: int) -> Sample:
@@ -123,17 +126,17 @@ class Sample:
 
     def cut(self) -> Sample:
         """Without the rows that the bounds leave out."""
-        kept = (self.taken > 0) & (self.unit < self.unit_bound)
-        return self if kept.all() else self._of(kept)
+        chosen = (self.taken > 0) & (self.unit < self.unit_bound)
+        return self if chosen.all() else self._of(chosen)
 
     def within(self) -> Sample:
         """With so low bounds that there are not too many rows."""
-        held = self.cut()
-        if held.unit.any() and held.taken.sum() > held.most:
-            held = replace(held, unit_bound=held._of_units()).cut()
-        if held.taken.sum() > held.most:
-            held = replace(held, bound=held._of_rows()).cut()
-        return held
+        sample = self.cut()
+        if sample.unit.any() and sample.taken.sum() > sample.most:
+            sample = replace(sample, unit_bound=sample._of_units()).cut()
+        if sample.taken.sum() > sample.most:
+            sample = replace(sample, bound=sample._of_rows()).cut()
+        return sample
 
     def ranked(self) -> Sample:
         """In the order of their numbers, which no cut of the table changes."""
@@ -152,10 +155,10 @@ class Sample:
 
     def _of_units(self) -> float:
         """The bound of units that leaves few enough rows, or few units."""
-        units, place = np.unique(self.unit, return_inverse=True)
-        upto = np.cumsum(np.bincount(place, weights=self.taken))
-        kept = max(int(np.searchsorted(upto, self.most, side="right")), FEWEST_UNITS)
-        return float(units[kept]) if kept < len(units) else self.unit_bound
+        units, unit_of = np.unique(self.unit, return_inverse=True)
+        upto = np.cumsum(np.bincount(unit_of, weights=self.taken))
+        count = max(int(np.searchsorted(upto, self.most, side="right")), FEWEST_UNITS)
+        return float(units[count]) if count < len(units) else self.unit_bound
 
     def _of_rows(self) -> float:
         """The bound of rows that leaves few enough."""
@@ -198,8 +201,8 @@ def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
     columns: list[npt.NDArray[Any]] = [first.y]
     columns += (_hashed(first.features[name]) for name in sorted(first.features))
     for name in sorted(first.groups):
-        held = first.groups[name]
-        columns.append(_number(hashed_labels(held.labels))[held.codes])
+        group = first.groups[name]
+        columns.append(_number(hashed_labels(group.labels))[group.codes])
     if first.time is not None:
         times = numbers_of_time(first.time)
         columns.append(_hashed(first.time) if times is None else times)
@@ -233,3 +236,134 @@ def _hashed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values
     labels, codes = np.unique(values.astype(str), return_inverse=True)
     return _number(hashed_labels(labels.astype(object)))[codes]
+
+
+# ---- whether states share rows, told by the keys of their files and by sketches of their rows ----
+# The sketch of rows is the least hashes of what they hold (bottom-k, Cohen and Kaplan, 2007): below
+# the bound of two sketches every row that both tables hold is in both. Rows of few values are equal
+# by chance, so that a share of common rows tells something only where rows of one table differ.
+
+_SIZE: Final = 8192
+_SAME: Final = 0.5  # the share of common rows from which on they are taken for the same
+_EQUAL: Final = 0.05  # the most rows that may have an equal in their own table, for that
+_TIMES: Final = 5.0  # so much more than their own equals tell makes common rows worth a note
+_LAST: Final = float(2**64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """The least hashes of what rows hold, in rising order, and how many rows have each."""
+
+    hashes: KeyArray
+    counts: IntArray
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def of(cls, hashes: KeyArray) -> Self:
+        """Of rows with these hashes."""
+        return cls.counted(hashes, np.ones(len(hashes), dtype=np.int64))
+
+    @classmethod
+    def counted(cls, hashes: KeyArray, counts: IntArray) -> Self:
+        """Of hashes of so many rows each, some of which may be equal."""
+        least, code = np.unique(hashes, return_inverse=True)
+        copies = np.bincount(code, weights=counts, minlength=len(least)).astype(np.int64)
+        return cls(least[:_SIZE], copies[:_SIZE])
+
+    def joined(self, *others: Sketch) -> Sketch:
+        """Of the rows of all."""
+        every = (self, *others)
+        return Sketch.counted(
+            np.concatenate([each.hashes for each in every]),
+            np.concatenate([each.counts for each in every]),
+        )
+
+    @property
+    def bound(self) -> float:
+        """Below this hash every row is in the sketch."""
+        return float(self.hashes[-1]) if len(self.hashes) == _SIZE else _LAST
+
+    @property
+    def equals(self) -> float:
+        """The share of different rows that come more than once, about."""
+        return float(np.mean(self.counts > 1)) if len(self.counts) else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What tells the rows of a state from those of others."""
+
+    name: str
+    files: tuple[ReadFile, ...]
+    sketch: Sketch
+    numbers: FloatArray  # of the rows of its sample
+
+
+def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
+    """Notes on rows that states may have in common."""
+    files_by_mark: dict[tuple[object, ...], tuple[int, ReadFile]] = {}
+    for number, state in enumerate(states):
+        if not len(state.sketch.hashes) and len(state.numbers) >= FEWEST:  # of an earlier version
+            unknown = ReadFile(found=state.name)
+            sample = (np.sort(state.numbers).tobytes(),)
+            earlier, _ = files_by_mark.setdefault(sample, (number, unknown))
+            if earlier != number:
+                raise InputError(_twice(states[earlier].name, unknown, state.name, unknown))
+        for file in state.files:
+            for mark in _marks(file, state):
+                earlier, other = files_by_mark.setdefault(mark, (number, file))
+                if earlier != number:
+                    raise InputError(_twice(states[earlier].name, other, state.name, file))
+    return _common(states)
+
+
+def _marks(file: ReadFile, state: Contents) -> list[tuple[object, ...]]:
+    """What no two files share unless they hold the same rows."""
+    marks: list[tuple[object, ...]] = [file.origin] if file.origin and file.rows else []
+    if file.key and file.rows >= FEWEST <= len(state.sketch.hashes):
+        marks.append((file.key, file.rows))
+    return marks
+
+
+def _twice(name: str, file: ReadFile, other_name: str, other: ReadFile) -> str:
+    files = dict.fromkeys(each.found for each in (file, other) if each.path)
+    of = f" (of {' and '.join(files)})" if files else ""
+    return (
+        f"states must be of different rows to be merged, got the same rows{of} in {name} and in "
+        f"{other_name}"
+    )
+
+
+def _common(states: Sequence[Contents]) -> tuple[str, ...]:
+    """Notes on shares of rows that two states hold; states that share a hash are compared."""
+    sketches = [state.sketch for state in states]
+    hashes = np.concatenate([sketch.hashes for sketch in sketches])
+    state_of = np.repeat(np.arange(len(states)), [len(each.hashes) for each in sketches])
+    order = np.lexsort((state_of, hashes))
+    hashes, state_of = hashes[order], state_of[order]
+    again = np.flatnonzero(hashes[1:] == hashes[:-1])
+    pairs = Counter(zip(state_of[again].tolist(), state_of[again + 1].tolist(), strict=True))
+    notes = []
+    for (first, second), count in sorted(pairs.items()):
+        first_state, second_state = states[first], states[second]
+        both = (first_state.sketch, second_state.sketch)
+        bound = min(each.bound for each in both)
+        sizes = [int(np.searchsorted(each.hashes, bound, "right")) for each in both]
+        share, equals = count / min(sizes), max(each.equals for each in both)
+        if count < FEWEST or share <= _TIMES * equals:
+            continue
+        fewer, more = (
+            (first_state, second_state) if sizes[0] <= sizes[1] else (second_state, first_state)
+        )
+        words = "all" if share == 1.0 else f"about {100 * share:.0f} %"
+        if share >= _SAME and equals <= _EQUAL:
+            raise InputError(
+                f"states must be of different rows to be merged, got {words} of the rows of "
+                f"{fewer.name} in {more.name} too; a column of times tells equal rows of different "
+                "days apart"
+            )
+        notes.append(
+            f"{words} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
+        )
+    return tuple(notes)

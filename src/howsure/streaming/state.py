@@ -30,9 +30,8 @@ from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
 from howsure.inputs.manifest import Manifest
-from howsure.streaming.kept import stream_table
-from howsure.streaming.overlap import Contents, Sketch, shared_rows
-from howsure.streaming.sample import Sample
+from howsure.streaming.engine import stream_table
+from howsure.streaming.sample import Contents, Sample, Sketch, shared_rows
 from howsure.streaming.totals import SufficientStatistics
 
 VERSION = 1
@@ -67,6 +66,11 @@ class _Facts:
     reading: dict[str, Any]
     manifest: Manifest = field(default_factory=Manifest)
     sketch: Sketch = field(default_factory=lambda: Sketch.of(np.empty(0, dtype=np.uint64)))
+
+
+_OF_SAMPLE = ("number", "unit", "copies", "most", "bound", "unit_bound")
+_OF_STATE = ("models", "rows", "dropped", "dropped_by", "reading", "manifest", "sketch")
+"""What a state is packed with of its sample, in its order, and of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,21 +144,10 @@ class State:
         sample, without_y = self.sample, self.without_y
         arrays, facts = packed(
             _Facts(
-                models=self.models,
-                number=sample.number,
-                unit=sample.unit,
-                copies=sample.copies,
-                most=sample.most,
-                bound=sample.bound,
-                unit_bound=sample.unit_bound,
-                rows=self.rows,
-                dropped=self.dropped,
-                dropped_by=dict(self.dropped_by),
-                reading=dict(self.reading),
-                sketch=self.sketch,
-                manifest=self.manifest,
                 lacking_y=np.array([self.lacking_y, 1.0 if without_y is None else without_y.bound]),
                 without_y=np.empty(0) if without_y is None else without_y.number,
+                **{name: getattr(sample, name) for name in _OF_SAMPLE},
+                **{name: getattr(self, name) for name in _OF_STATE},
             )
         )
         columns = {name: pa.array(array.ravel()) for name, array in arrays.items()}
@@ -164,7 +157,7 @@ class State:
         for prefix, rows in tables.items():
             for name in rows.column_names:
                 columns[prefix + name] = _one_chunk(rows[name])
-        told = {
+        metadata = {
             "form": _FORM,
             _NAME: __version__,
             "facts": facts,
@@ -176,7 +169,7 @@ class State:
         ]
         schema = pa.schema(
             [pa.field(name, each.type) for name, each in zip(columns, lists, strict=True)],
-            metadata={_NAME: json.dumps(told)},
+            metadata={_NAME: json.dumps(metadata)},
         )
         return pa.table(lists, schema=schema)
 
@@ -194,40 +187,25 @@ class State:
             return cls._from_dict(table, _read_facts(table, title))
 
     @classmethod
-    def _from_dict(cls, table: pa.Table, told: Mapping[str, Any]) -> State:
+    def _from_dict(cls, table: pa.Table, metadata: Mapping[str, Any]) -> State:
         """The state of a table whose metadata is read."""
         lists = {name: _one_chunk(table[name]) for name in table.column_names}
         values = {name: each.values for name, each in lists.items()}
         arrays = {"lacking_y": np.array([0.0, 1.0]), "without_y": np.empty(0)}  # of first states
         arrays |= {
             name: values[name].to_numpy(zero_copy_only=False).reshape(shape)
-            for name, shape in told["shapes"].items()
+            for name, shape in metadata["shapes"].items()
         }
-        facts = unpacked(_Facts, arrays, told["facts"])
+        facts = unpacked(_Facts, arrays, metadata["facts"])
         rows, without_y = (
             pa.table({n.removeprefix(prefix): v for n, v in values.items() if n.startswith(prefix)})
             for prefix in (_ROW, _WITHOUT_Y)
         )
-        sample = Sample(
-            rows,
-            facts.number,
-            facts.unit,
-            facts.copies,
-            facts.most,
-            facts.bound,
-            facts.unit_bound,
-        )
         count, bound = facts.lacking_y.tolist()
         lone = Sample.of_lone(without_y, facts.without_y, facts.most, bound)
         return cls(
-            models=facts.models,
-            sample=sample,
-            rows=facts.rows,
-            dropped=facts.dropped,
-            dropped_by=facts.dropped_by,
-            reading=facts.reading,
-            manifest=facts.manifest,
-            sketch=facts.sketch,
+            sample=Sample(rows, *(getattr(facts, name) for name in _OF_SAMPLE)),
+            **{name: getattr(facts, name) for name in _OF_STATE},
             lacking_y=int(count),
             without_y=lone if count else None,
         )
@@ -235,9 +213,9 @@ class State:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state as an Arrow file, ``.arrow``, with a hash of all that it holds."""
         table = self.to_arrow()
-        told = _metadata(table)
-        told[_HASH] = _hash_of(table, told)
-        table = table.replace_schema_metadata({_NAME: json.dumps(told)})
+        metadata = _metadata(table)
+        metadata[_HASH] = _hash_of(table, metadata)
+        table = table.replace_schema_metadata({_NAME: json.dumps(metadata)})
         with replacing(path) as file, pa.ipc.new_file(os.fspath(file), table.schema) as writer:
             writer.write_table(table)
 
@@ -248,20 +226,20 @@ class State:
             raise InputError(f"{path} cannot be read as a state: a regular file is needed")
         try:
             with pa.memory_map(os.fspath(path)) as file:
-                whole = pa.ipc.open_file(file)
+                file_table = pa.ipc.open_file(file)
                 file.seek(8)  # after its mark the file is a stream
                 table = stream_table(file.read_buffer())
-                if not table.schema.equals(whole.schema, check_metadata=True):
+                if not table.schema.equals(file_table.schema, check_metadata=True):
                     raise pa.ArrowInvalid("its end does not fit its beginning")
         except (pa.ArrowException, OSError, UnicodeError) as error:
             raise InputError(f"{path} cannot be read as a state: {error}") from error
         from howsure.streaming.load import loaded_state  # which imports this module
 
         state = cls.from_arrow(table, str(path))
-        told = _metadata(table)
-        if _HASH in told:
+        metadata = _metadata(table)
+        if _HASH in metadata:
             return state
-        if _version(told["howsure"]) > _LAST_WITHOUT:
+        if _version(metadata["howsure"]) > _LAST_WITHOUT:
             raise InputError(f"{path} was changed since it was written: its hash is gone")
         with _damage(str(path)):
             state.joined(state)  # this and the next ask for all that it must hold
@@ -271,7 +249,7 @@ class State:
             lost = [model.imprecise() for model in state.models]
         name = os.path.basename(path)
         notes = [
-            f"{name} was written by howsure {told['howsure']}, which kept no "
+            f"{name} was written by howsure {metadata['howsure']}, which kept no "
             "hash: whether it was changed, or shares rows with others, is not known"
         ]
         if any(lost):
@@ -357,8 +335,8 @@ def _under_one_name(states: Sequence[State]) -> tuple[State, ...]:
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
-    held = column.combine_chunks()
-    return held.chunk(0) if isinstance(held, pa.ChunkedArray) else held
+    chunks = column.combine_chunks()
+    return chunks.chunk(0) if isinstance(chunks, pa.ChunkedArray) else chunks
 
 
 @contextmanager
@@ -380,22 +358,22 @@ def _damage(title: str) -> Iterator[None]:
 def _metadata(table: pa.Table) -> dict[str, Any]:
     """What the schema's metadata says; nothing where it is no state's."""
     try:
-        told = json.loads((table.schema.metadata or {}).get(_NAME.encode(), b""))
+        metadata = json.loads((table.schema.metadata or {}).get(_NAME.encode(), b""))
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _read_facts(table: pa.Table, title: str) -> dict[str, Any]:
     """What the schema's metadata says, checked."""
-    told = _metadata(table)
-    form = told.get("form")
+    metadata = _metadata(table)
+    form = metadata.get("form")
     if form != _FORM:
         raise InputError(
             f"{title} must be a state that howsure assess --state wrote, got "
             + (f"one of another form: {_ANEW}" if str(form).startswith(_KIND) else "another table")
         )
-    wrote = told.get("howsure")
+    wrote = metadata.get("howsure")
     if not isinstance(wrote, str) or not _version(wrote):
         raise InputError(f"{title} is damaged: it does not say which howsure wrote it")
     if _version(wrote) > _version(__version__):
@@ -403,48 +381,50 @@ def _read_facts(table: pa.Table, title: str) -> dict[str, Any]:
             f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}: "
             f"{_ANEW}"
         )
-    if _HASH in told and told[_HASH] != _hash_of(table, told):
+    if _HASH in metadata and metadata[_HASH] != _hash_of(table, metadata):
         raise InputError(f"{title} was changed since it was written: its hash is another")
-    return told
+    return metadata
 
 
 def _version(text: str) -> tuple[int, ...]:
     """The numbers that a version begins with."""
-    found = re.match(r"\d+(\.\d+)*", text)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    numbers = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
-def _hash_of(table: pa.Table, told: Mapping[str, Any]) -> str:
+def _hash_of(table: pa.Table, metadata: Mapping[str, Any]) -> str:
     """A hash of all that a state's table holds, of the metadata what is not the hash itself."""
-    made = blake2b(digest_size=16)
-    held = {name: fact for name, fact in told.items() if name != _HASH}
-    made.update(json.dumps(held, sort_keys=True).encode())
+    digest = blake2b(digest_size=16)
+    facts = {name: fact for name, fact in metadata.items() if name != _HASH}
+    digest.update(json.dumps(facts, sort_keys=True).encode())
     for name in table.column_names:
-        made.update(name.encode())
-        _feed(made, _one_chunk(table[name]))
-    return made.hexdigest()
+        digest.update(name.encode())
+        _feed(digest, _one_chunk(table[name]))
+    return digest.hexdigest()
 
 
-def _feed(made: blake2b, column: pa.Array) -> None:
+def _feed(digest: blake2b, column: pa.Array) -> None:
     """Hash what a column holds, however it lies in memory."""
     kind = column.type
-    made.update(f"{kind} {len(column)} ".encode())
-    made.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())
+    digest.update(f"{kind} {len(column)} ".encode())
+    digest.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())
     if is_list(kind):
-        made.update(pc.list_value_length(column).fill_null(0).to_numpy().tobytes())
-        _feed(made, column.flatten())
+        digest.update(pc.list_value_length(column).fill_null(0).to_numpy().tobytes())
+        _feed(digest, column.flatten())
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        made.update(column.fill_null(0).to_numpy().tobytes())
+        digest.update(column.fill_null(0).to_numpy().tobytes())
     else:
-        made.update(json.dumps(column.to_pylist(), default=str).encode())
+        digest.update(json.dumps(column.to_pylist(), default=str).encode())
 
 
-def _check_alike(one: State, other: State) -> None:
+def _check_alike(first: State, second: State) -> None:
     """Refuse states that are of other columns, models or coverages."""
-    for name in one.reading.keys() | other.reading.keys():
-        here, there = (json.dumps(each.reading.get(name)) for each in (one, other))
+    for name in first.reading.keys() | second.reading.keys():
+        here, there = (json.dumps(each.reading.get(name)) for each in (first, second))
         if here != there:
             raise InputError(f"states must agree in {name} to be merged, got {here} and {there}")
-    own, others = (", ".join(model.model for model in state.models) for state in (one, other))
-    if own != others:
-        raise InputError(f"states must be of the same models to be merged, got {own} and {others}")
+    models, theirs = (", ".join(model.model for model in state.models) for state in (first, second))
+    if models != theirs:
+        raise InputError(
+            f"states must be of the same models to be merged, got {models} and {theirs}"
+        )

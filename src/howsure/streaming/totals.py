@@ -6,6 +6,7 @@ moments about it, so that merging loses no digits.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.records import Key
 from howsure.core.rng import row_hashes
-from howsure.engine.catalogue import catalogue, from_sums
+from howsure.engine.catalogue import catalogue, from_sums, sorting_arrays
 from howsure.engine.measure import apply_form, find_form, refuse_open_side
 from howsure.engine.metric import MOST_LABELS, Metric
 from howsure.engine.view import View
@@ -37,8 +38,6 @@ MOST_UNITS = 2**16
 BUNDLES = 1024
 """Bundles of rows of importance weights, whose spread tells the error."""
 _FAR = 1e4  # standard deviations from the origin, past which a cube of squares keeps few digits
-SORTED = frozenset({"characteristic"})
-"""Arrays that sort all rows, which no sum needs."""
 CLAIMED = "claimed"
 """The column of cells that holds what rows claim at a coverage."""
 
@@ -56,15 +55,19 @@ class CrossedGroups:
     @classmethod
     def of(cls, groups: Mapping[str, Categories], n: int) -> tuple[CrossedGroups, IntArray]:
         """Of rows, and the cell of each."""
-        kept = {name: group for name, group in groups.items() if len(group.labels) <= MOST_LABELS}
-        left_out = {
-            name: _many(len(held.labels)) for name, held in groups.items() if name not in kept
+        columns = {
+            name: group for name, group in groups.items() if len(group.labels) <= MOST_LABELS
         }
-        codes = [held.codes for held in kept.values()]
-        sizes = [len(held.labels) for held in kept.values()]
-        cells, place = _distinct(codes, sizes, n)
-        labels = tuple(tuple(held.labels.tolist()) for held in kept.values())
-        return cls(tuple(kept), labels, cells, left_out), place
+        left_out = {
+            name: _many(len(column.labels))
+            for name, column in groups.items()
+            if name not in columns
+        }
+        codes = [column.codes for column in columns.values()]
+        sizes = [len(column.labels) for column in columns.values()]
+        cells, cell = _distinct(codes, sizes, n)
+        labels = tuple(tuple(column.labels.tolist()) for column in columns.values())
+        return cls(tuple(columns), labels, cells, left_out), cell
 
     def merged(self, other: CrossedGroups) -> tuple[CrossedGroups, IntArray, IntArray]:
         """The cells of both, and where those of each are among them."""
@@ -81,7 +84,7 @@ class CrossedGroups:
                 for name in names
             ]
             sizes = [len(labels[name]) for name in names]
-            cells, place = _distinct(codes, sizes, len(self.codes) + len(other.codes))
+            cells, cell = _distinct(codes, sizes, len(self.codes) + len(other.codes))
             if len(cells) <= MOST_CELLS:
                 break
             widest = max(names, key=lambda name: len(labels[name]))
@@ -89,8 +92,10 @@ class CrossedGroups:
                 f"with the other columns it makes more than {MOST_CELLS:,} groups: its own are "
                 "told by a sample"
             )
-        made = CrossedGroups(tuple(names), tuple(labels[name] for name in names), cells, left_out)
-        return made, place[: len(self.codes)], place[len(self.codes) :]
+        crossed = CrossedGroups(
+            tuple(names), tuple(labels[name] for name in names), cells, left_out
+        )
+        return crossed, cell[: len(self.codes)], cell[len(self.codes) :]
 
     def of_column(self, name: str) -> tuple[Any, ...]:
         """The labels of a column."""
@@ -98,15 +103,15 @@ class CrossedGroups:
 
     def placed(self, name: str, among: Sequence[Any]) -> IntArray:
         """Of each cell the place of its label among these."""
-        place = {label: number for number, label in enumerate(among)}
-        moved = np.array([place[label] for label in self.of_column(name)], dtype=np.int64)
+        places = {label: number for number, label in enumerate(among)}
+        moved = np.array([places[label] for label in self.of_column(name)], dtype=np.int64)
         return np.asarray(moved[self.codes[:, self.names.index(name)]])
 
     def groups(self) -> dict[str, Categories]:
         """The group columns of a table that has one row for each cell."""
         return {
-            name: Categories.from_codes(self.codes[:, place], _labels(self.labels[place]))
-            for place, name in enumerate(self.names)
+            name: Categories.from_codes(self.codes[:, column], _labels(self.labels[column]))
+            for column, name in enumerate(self.names)
         }
 
 
@@ -116,19 +121,19 @@ def _many(count: int) -> str:
 
 def _labels(labels: Sequence[Any]) -> npt.NDArray[Any]:
     if any(isinstance(label, str) for label in labels):
-        made = np.empty(len(labels), dtype=object)
-        made[:] = labels
-        return made
+        objects = np.empty(len(labels), dtype=object)
+        objects[:] = labels
+        return objects
     return np.array(labels)
 
 
-def _united(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+def _united(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
     """Labels of both in rising order; text where one of them has text."""
-    if one == other:
-        return one
-    if any(isinstance(label, str) for label in (*one[:1], *other[:1])):
-        return tuple(sorted({*map(str, one), *map(str, other)}))
-    return tuple(sorted({*one, *other}))
+    if first == second:
+        return first
+    if any(isinstance(label, str) for label in (*first[:1], *second[:1])):
+        return tuple(sorted({*map(str, first), *map(str, second)}))
+    return tuple(sorted({*first, *second}))
 
 
 def _distinct(codes: Sequence[IntArray], sizes: Sequence[int], n: int) -> tuple[IntArray, IntArray]:
@@ -138,16 +143,16 @@ def _distinct(codes: Sequence[IntArray], sizes: Sequence[int], n: int) -> tuple[
         joint = joint * size + column
     most = math.prod(sizes)
     if most <= max(4 * n, 1024):  # counting is quicker than sorting
-        found = np.flatnonzero(np.bincount(joint, minlength=most))
+        joint_codes = np.flatnonzero(np.bincount(joint, minlength=most))
         number = np.zeros(most, dtype=np.int64)
-        number[found] = np.arange(len(found))
-        place = number[joint]
+        number[joint_codes] = np.arange(len(joint_codes))
+        cell = number[joint]
     else:
-        found, place = np.unique(joint, return_inverse=True)
-    cells = np.empty((len(found), len(codes)), dtype=np.int64)
+        joint_codes, cell = np.unique(joint, return_inverse=True)
+    cells = np.empty((len(joint_codes), len(codes)), dtype=np.int64)
     for place_of in range(len(codes) - 1, -1, -1):
-        found, cells[:, place_of] = np.divmod(found, sizes[place_of])
-    return cells, place.astype(np.int64, copy=False)
+        joint_codes, cells[:, place_of] = np.divmod(joint_codes, sizes[place_of])
+    return cells, cell.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,15 +176,13 @@ class ClusterSums:
         by: str,
         width: float,
         keys: IntArray,
-        place: IntArray,
+        cell: IntArray,
         columns: Sequence[FloatArray],
         weights: FloatArray | None,
     ) -> ClusterSums:
         """Of rows with their units and cells."""
         units, unit = np.unique(keys, return_inverse=True)
-        pairs, pair = _distinct(
-            [unit, place], [len(units), int(place.max(initial=0)) + 1], len(place)
-        )
+        pairs, pair = _distinct([unit, cell], [len(units), int(cell.max(initial=0)) + 1], len(cell))
         size = len(pairs)
         mass = np.bincount(pair, weights=weights, minlength=size).astype(np.float64)
         sums = np.empty((size, len(columns)))
@@ -190,13 +193,13 @@ class ClusterSums:
 
     def merged(self, other: ClusterSums, here: IntArray, there: IntArray) -> ClusterSums:
         """The sums of both, whose cells lie at these places."""
-        one, two = self.coarser(other.width), other.coarser(self.width)
+        first, second = self.coarser(other.width), other.coarser(self.width)
         both = replace(
-            one,
-            key=np.concatenate([one.key, two.key]),
-            cell=np.concatenate([here[one.cell], there[two.cell]]),
-            mass=np.concatenate([one.mass, two.mass]),
-            sums=np.concatenate([one.sums, two.sums]),
+            first,
+            key=np.concatenate([first.key, second.key]),
+            cell=np.concatenate([here[first.cell], there[second.cell]]),
+            mass=np.concatenate([first.mass, second.mass]),
+            sums=np.concatenate([first.sums, second.sums]),
         )
         return both.joined().bundled()
 
@@ -263,8 +266,6 @@ def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
         return row_hashes(labels)
     if labels.dtype.kind == "M":
         return row_hashes(labels.astype("datetime64[us]").astype(np.int64))
-    import hashlib
-
     digests = [hashlib.blake2b(str(label).encode(), digest_size=8).digest() for label in labels]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
@@ -313,21 +314,24 @@ class SufficientStatistics:
         columns: list[FloatArray] = []
         rows: dict[str, tuple[FloatArray, ...]] = {}
         joints: dict[str, Joint] = {}
-        made: dict[tuple[Any, ...], tuple[tuple[FloatArray, ...], Joint]] = {}
+        sums_of: dict[tuple[Any, ...], tuple[tuple[FloatArray, ...], Joint]] = {}
         sources: dict[str, str] = {}
         reasons: dict[str, str] = {}
         origin = float(np.mean(evalset.y))
         for metric, coverage in measures(coverages):
             key = Key.of(metric.name, coverage)
             try:
-                form = find_form(view, metric, coverage, without=SORTED)
+                form = find_form(view, metric, coverage, without=sorting_arrays())
                 if form.reduce == "statistic":
-                    held = from_sums()[metric.name]
-                    same = held.columns, held.beside, str(coverage)
-                    if same not in made:  # several statistics may rest on the same sums
-                        own = held.rows(view, coverage, origin)
-                        made[same] = own, Joint.of(own, held.beside(view, coverage), weights)
-                    rows[str(key)], joints[str(key)] = made[same]
+                    statistic = from_sums()[metric.name]
+                    same = statistic.columns, statistic.beside, str(coverage)
+                    if same not in sums_of:  # several statistics may rest on the same sums
+                        row_values = statistic.rows(view, coverage, origin)
+                        sums_of[same] = (
+                            row_values,
+                            Joint.of(row_values, statistic.beside(view, coverage), weights),
+                        )
+                    rows[str(key)], joints[str(key)] = sums_of[same]
                 else:
                     scores = np.asarray(apply_form(view, form, coverage), dtype=np.float64)
                     refuse_open_side(view, metric, coverage, scores)
@@ -340,22 +344,22 @@ class SufficientStatistics:
         claims: dict[str, Joint] = {}
         for coverage in coverages:
             try:
-                told = view.get("claims", coverage)
+                claims_of = view.get("claims", coverage)
             except UnanswerableError:
                 continue
-            ends = [told[side][:, k] for side in ("below", "above", "missed") for k in (0, 1)]
+            ends = [claims_of[side][:, k] for side in ("below", "above", "missed") for k in (0, 1)]
             claims[str(float(coverage))] = Joint.of((), ends, weights)
             keys.append(Key.of(CLAIMED, coverage))
-            columns.append(np.ascontiguousarray(told["covered"][:, 0]))
-        cells, place = CrossedGroups.of(evalset.groups, evalset.n)
-        found = unit_keys(evalset, block)
+            columns.append(np.ascontiguousarray(claims_of["covered"][:, 0]))
+        cells, cell = CrossedGroups.of(evalset.groups, evalset.n)
+        units_of = unit_keys(evalset, block)
         units = crossed = None
-        if found is not None:
-            by, width, unit = found
+        if units_of is not None:
+            by, width, unit = units_of
             every = [*columns, *(each for row in rows.values() for each in row)]
-            units = ClusterSums.of(by, width, unit, np.zeros_like(place), every, weights)
+            units = ClusterSums.of(by, width, unit, np.zeros_like(cell), every, weights)
             if len(cells.codes) > 1 and by != "rows":
-                crossed = ClusterSums.of(by, width, unit, place, columns, weights)
+                crossed = ClusterSums.of(by, width, unit, cell, columns, weights)
         return cls(
             model=evalset.model,
             n=evalset.n,
@@ -366,7 +370,7 @@ class SufficientStatistics:
             sources=sources,
             reasons=reasons,
             cells=cells,
-            moments=Moments.of(columns, place, len(cells.codes), weights),
+            moments=Moments.of(columns, cell, len(cells.codes), weights),
             joints=joints,
             claims=claims,
             units=units,
@@ -380,35 +384,44 @@ class SufficientStatistics:
     def merged(self, other: SufficientStatistics) -> SufficientStatistics:
         """Of the rows of both."""
         reasons = {**other.reasons, **self.reasons}
-        one, two = self.without(reasons), other.without(reasons).about(self.origin)
-        cells, here, there = one.cells.merged(two.cells)
+        first_part, second_part = self.without(reasons), other.without(reasons).about(self.origin)
+        cells, here, there = first_part.cells.merged(second_part.cells)
         none = np.zeros(1, dtype=np.int64)
         crossed = None
-        if one.units is not None and len(cells.codes) > 1 and one.units.by != "rows":
-            first, second = one.by_cell(), two.by_cell()
+        if first_part.units is not None and len(cells.codes) > 1 and first_part.units.by != "rows":
+            first, second = first_part.by_cell(), second_part.by_cell()
             crossed = first.merged(second, here, there)
         units = None
-        if one.units is not None and two.units is not None:
-            units = one.units.merged(two.units, none, none)
+        if first_part.units is not None and second_part.units is not None:
+            units = first_part.units.merged(second_part.units, none, none)
         size = len(cells.codes)
         return replace(
-            one,
-            n=one.n + two.n,
-            mass=one.mass + two.mass,
-            squares=one.squares + two.squares,
+            first_part,
+            n=first_part.n + second_part.n,
+            mass=first_part.mass + second_part.mass,
+            squares=first_part.squares + second_part.squares,
             reasons=reasons,
             cells=cells,
-            moments=one.moments.placed(here, size).merged(two.moments.placed(there, size)),
-            joints={name: joint.merged(two.joints[name]) for name, joint in one.joints.items()},
+            moments=first_part.moments.placed(here, size).merged(
+                second_part.moments.placed(there, size)
+            ),
+            joints={
+                name: joint.merged(second_part.joints[name])
+                for name, joint in first_part.joints.items()
+            },
             claims={
-                name: claim.merged(two.claims[name])
-                for name, claim in one.claims.items()
-                if name in two.claims
+                name: claim.merged(second_part.claims[name])
+                for name, claim in first_part.claims.items()
+                if name in second_part.claims
             },
             units=units,
             crossed=crossed,
-            pit=None if one.pit is None or two.pit is None else one.pit + two.pit,
-            among=None if one.among is None or two.among is None else one.among + two.among,
+            pit=None
+            if first_part.pit is None or second_part.pit is None
+            else first_part.pit + second_part.pit,
+            among=None
+            if first_part.among is None or second_part.among is None
+            else first_part.among + second_part.among,
         )
 
     def about(self, origin: float) -> SufficientStatistics:
@@ -417,26 +430,32 @@ class SufficientStatistics:
         if by == 0.0:
             return self
         joints, units = dict(self.joints), self.units
-        sums = None if units is None else units.sums.copy()
-        start = len(self.keys)
-        for name, joint in self.joints.items():
-            squared = from_sums()[name.partition(" ")[0]].squared
-            if squared is not None:
-                joints[name] = joint.moved(squared, by)
-                if units is not None and sums is not None:
-                    y, square = start + squared, start + squared + 1
-                    sums[:, square] += by * (by * units.mass - 2.0 * sums[:, y])
-                    sums[:, y] -= by * units.mass
-            start += len(joint.second)
-        if units is not None and sums is not None:
-            units = replace(units, sums=sums)
+        if units is not None:
+            units = replace(units, sums=units.sums.copy())
+        for name, columns in self.joint_columns().items():
+            squared = _squared(name)
+            if squared is None:
+                continue
+            joints[name] = joints[name].moved(squared, by)
+            if units is not None:
+                y, square = units.sums[:, columns].T[squared : squared + 2]
+                square += by * (by * units.mass - 2.0 * y)
+                y -= by * units.mass
         return replace(self, joints=joints, units=units, origin=origin)
+
+    def joint_columns(self) -> dict[str, slice]:
+        """Where the columns of each joint moment stand among the sums within units."""
+        columns, start = {}, len(self.keys)
+        for name, joint in self.joints.items():
+            columns[name] = slice(start, start + len(joint.second))
+            start = columns[name].stop
+        return columns
 
     def imprecise(self) -> dict[str, str]:
         """Statistics whose squares are so far from their origin that digits are gone, and why."""
         reasons = {}
         for name, joint in self.joints.items():
-            squared = from_sums()[name.partition(" ")[0]].squared
+            squared = _squared(name)
             if squared is not None:
                 squares = float(joint.second[squared, squared])
                 if joint.mass * joint.mean[squared] ** 2 > _FAR**2 * squares:
@@ -452,14 +471,14 @@ class SufficientStatistics:
 
     def relabelled(self, groups: Mapping[str, Categories]) -> SufficientStatistics:
         """The same, with other labels of the groups of each cell, some of which are one now."""
-        cells, place = CrossedGroups.of(groups, len(self.cells.codes))
+        cells, cell = CrossedGroups.of(groups, len(self.cells.codes))
         crossed = self.crossed
         if crossed is not None:
-            crossed = replace(crossed, cell=place[crossed.cell]).joined()
+            crossed = replace(crossed, cell=cell[crossed.cell]).joined()
         return replace(
             self,
             cells=replace(cells, left_out=self.cells.left_out),
-            moments=self.moments.placed(place, len(cells.codes)),
+            moments=self.moments.placed(cell, len(cells.codes)),
             crossed=crossed,
         )
 
@@ -467,9 +486,9 @@ class SufficientStatistics:
         """Of the rows of one group, by its name; None where cells do not tell them apart."""
         if column not in self.cells.names:
             return None
-        place = self.cells.names.index(column)
-        kept = np.array([str(each) == label for each in self.cells.labels[place]])
-        cells = np.flatnonzero(kept[self.cells.codes[:, place]])
+        column_number = self.cells.names.index(column)
+        of_label = np.array([str(each) == label for each in self.cells.labels[column_number]])
+        cells = np.flatnonzero(of_label[self.cells.codes[:, column_number]])
         moments = self.moments
         units = None
         if self.units is not None and self.units.by != "rows":
@@ -482,16 +501,16 @@ class SufficientStatistics:
                 mass=units.mass[entries],
                 sums=units.sums[entries],
             ).joined()
-        held = Moments(
+        merged_moments = Moments(
             moments.mass[cells], moments.mean[cells], moments.second[cells], moments.third[cells]
         ).placed(np.zeros(len(cells), dtype=np.int64), 1)
         return replace(
             self,
-            n=round(float(held.mass[0])),
-            mass=float(held.mass[0]),
-            squares=float(held.mass[0]),
+            n=round(float(merged_moments.mass[0])),
+            mass=float(merged_moments.mass[0]),
+            squares=float(merged_moments.mass[0]),
             cells=CrossedGroups((), (), np.zeros((1, 0), dtype=np.int64)),
-            moments=held,
+            moments=merged_moments,
             joints={},
             claims={},
             units=units,
@@ -506,29 +525,37 @@ class SufficientStatistics:
         gone &= set(reasons)
         if not gone:
             return self
-        kept = [place for place, key in enumerate(self.keys) if str(key) not in gone]
-        held = self.moments
-        moments = Moments(held.mass, held.mean[:, kept], held.second[:, kept], held.third[:, kept])
+        columns_left = [place for place, key in enumerate(self.keys) if str(key) not in gone]
+        moments_of = self.moments
+        moments = Moments(
+            moments_of.mass,
+            moments_of.mean[:, columns_left],
+            moments_of.second[:, columns_left],
+            moments_of.third[:, columns_left],
+        )
         units = self.units
         if units is not None:
-            columns, start = list(kept), len(self.keys)
-            for name, joint in self.joints.items():
-                stop = start + len(joint.second)
-                columns += [] if name in gone else range(start, stop)
-                start = stop
+            columns = list(columns_left)
+            for name, span in self.joint_columns().items():
+                columns += [] if name in gone else range(span.start, span.stop)
             units = replace(units, sums=units.sums[:, columns])
         crossed = self.crossed
         if crossed is not None:
-            crossed = replace(crossed, sums=crossed.sums[:, kept])
+            crossed = replace(crossed, sums=crossed.sums[:, columns_left])
         return replace(
             self,
             reasons={**reasons, **self.reasons},
-            keys=tuple(self.keys[place] for place in kept),
+            keys=tuple(self.keys[place] for place in columns_left),
             moments=moments,
             joints={name: joint for name, joint in self.joints.items() if name not in gone},
             units=units,
             crossed=crossed,
         )
+
+
+def _squared(name: str) -> int | None:
+    """Which of a statistic's columns has its square beside it."""
+    return from_sums()[name.partition(" ")[0]].squared
 
 
 def measures(coverages: Sequence[float]) -> list[tuple[Metric, float]]:
@@ -548,8 +575,8 @@ def _histogram(view: View, weights: FloatArray | None) -> FloatArray | None:
     except UnanswerableError:
         return None
     if left is None:
-        place = np.minimum((right * PIT_CELLS).astype(np.int64), PIT_CELLS - 1)
-        return np.bincount(place, weights=weights, minlength=PIT_CELLS).astype(np.float64)
+        cell = np.minimum((right * PIT_CELLS).astype(np.int64), PIT_CELLS - 1)
+        return np.bincount(cell, weights=weights, minlength=PIT_CELLS).astype(np.float64)
     edges = np.arange(1, PIT_CELLS) / PIT_CELLS
     total = float(len(right) if weights is None else weights.sum())
     return np.diff(grid_sums(left, right, edges, weights), prepend=0.0, append=total)

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from howsure.core.records import Mark as Mark
     from howsure.core.records import Notion as Notion
     from howsure.core.records import Table as Table
+    from howsure.core.records import TableLayout as TableLayout
     from howsure.engine.finding import Case as Case
     from howsure.engine.finding import Draft as Draft
     from howsure.engine.finding import Finding as Finding
     from howsure.engine.finding import FindingQuestion as FindingQuestion
     from howsure.engine.finding import Words as Words
+    from howsure.engine.metric import Array as Array
     from howsure.engine.metric import Form as Form
     from howsure.engine.metric import Laws as Laws
     from howsure.engine.metric import Metric as Metric
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "core.errors": "UnanswerableError",
-    "core.records": "Axis Companion Curve Direction Layout Mark Notion Table",
+    "core.layouts": "Axis Companion Layout Mark TableLayout",
+    "core.records": "Curve Direction Notion Table",
     "engine.finding": "Case Draft Finding FindingQuestion Words",
-    "engine.metric": "Form Laws Metric Question Topic",
+    "engine.metric": "Array Form Laws Metric Question Topic",
     "stats.estimate": "Estimate",
 }
 

@@ -9,9 +9,9 @@ perfect model does not reach 1: noise alone keeps |error| from following its own
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,24 +22,23 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Axis, Curve, Direction, Layout, Mark, Notion
 from howsure.core.weights import check_multiplicities
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BINNED,
     SHARE,
+    Array,
     Form,
     Metric,
     Question,
     Topic,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     Intervals,
     Quantiles,
 )
 from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
 from howsure.stats.estimate import Estimate, NormNoise, noise_of_bins
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 DEFAULT_BINS = 10
 _ROUNDING = 1e-12
@@ -56,13 +55,8 @@ class WidthBins:
     # dropped.
     codes: IntArray
     mass: FloatArray  # shape (b,): sum of the weights in the bin
-    # shape (b,): range of the widths in the bin
-    least_width: FloatArray
-    greatest_width: FloatArray
     mean_width: FloatArray  # shape (b,): mean width
     mean_error: FloatArray  # shape (b,): mean size of the error
-    # shape (b,): standard error of `mean_error` for independent rows; NaN for a single row
-    standard_error: FloatArray
 
     __repr__ = brief_repr
 
@@ -241,17 +235,12 @@ def width_bins(
     total = np.bincount(codes, weights=mass).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean_error = np.bincount(codes, weights=mass * e) / total
-        spread = np.bincount(codes, weights=mass * np.square(e - mean_error[codes]))
-        standard = np.where(total > 1, np.sqrt(spread / (total * (total - 1))), np.nan)
-    held = levels.tied > 0
-    level_width = np.empty(len(held))
+    filled = levels.tied > 0
+    level_width = np.empty(len(filled))
     level_width[levels.codes] = w
-    level_width, level_code, tied = level_width[held], level_code[held], levels.tied[held]
-    first = np.searchsorted(level_code, np.arange(len(total)))
-    last = np.searchsorted(level_code, np.arange(len(total)), side="right") - 1
-    mean_width = np.bincount(level_code, weights=tied * level_width) / total
-    least, greatest = level_width[first], level_width[last]
-    return WidthBins(codes, total, least, greatest, mean_width, mean_error, standard)
+    widths = levels.tied[filled] * level_width[filled]
+    mean_width = np.bincount(level_code[filled], weights=widths) / total
+    return WidthBins(codes, total, mean_width, mean_error)
 
 
 def binned_r2(
@@ -491,6 +480,13 @@ _entry = partial(
     bounds=(-1.0, 1.0),
 )
 
+
+def _of_ranks(function: Callable[..., Estimate]) -> Form:
+    """The form of a statistic of errors and widths, whose ranks are at hand."""
+    needs = ("absolute_error", "uncertainty")
+    return Form(needs=needs, keywords={"ranked": "ranks"}, function=function, reduce="statistic")
+
+
 _ENTRIES = (
     _entry(
         name="kendall_tau",
@@ -499,14 +495,7 @@ _ENTRIES = (
         meaning="Rank agreement of widths and absolute errors.",
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
         source="Kendall 1945",
-        forms=(
-            Form(
-                needs=("absolute_error", "uncertainty"),
-                keywords={"ranked": "ranks"},
-                function=kendall_tau,
-                reduce="statistic",
-            ),
-        ),
+        forms=(_of_ranks(kendall_tau),),
         beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
     _entry(
@@ -516,14 +505,7 @@ _ENTRIES = (
         meaning="Rank correlation of widths and absolute errors.",
         formula="correlation of mid-ranks",
         source="Spearman 1904",
-        forms=(
-            Form(
-                needs=("absolute_error", "uncertainty"),
-                keywords={"ranked": "ranks"},
-                function=spearman,
-                reduce="statistic",
-            ),
-        ),
+        forms=(_of_ranks(spearman),),
         beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
     ),
     _entry(
@@ -532,14 +514,7 @@ _ENTRIES = (
         synonyms=("binned R squared",),
         meaning="Share of the variance of binned errors that mean widths explain.",
         formula="R² of bin means",
-        forms=(
-            Form(
-                needs=("absolute_error", "uncertainty"),
-                keywords={"ranked": "ranks"},
-                function=binned_r2,
-                reduce="statistic",
-            ),
-        ),
+        forms=(_of_ranks(binned_r2),),
         by_size=True,
         bounds=SHARE,
         beware=f"{BINNED} A line with a wrong slope has an R² of 1, too.",
@@ -548,12 +523,11 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "uncertainty": _uncertainty,
-        "with_point": _with_point,
-        "ranks": _ranks,
-    },
-    predicted=("uncertainty",),
+    arrays=(
+        Array("uncertainty", _uncertainty, predicted=True, by_row=True),
+        Array("with_point", _with_point),
+        Array("ranks", _ranks),
+    ),
     curves=(_error_by_width,),
     label="Widths",
     layouts={

@@ -8,9 +8,9 @@ ratios are off where misses are few, so p-values are exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from howsure.core.weights import check_multiplicities
 from howsure.engine.metric import (
     RANGED,
     SHARE,
+    Array,
     Form,
     Laws,
     Metric,
@@ -31,12 +32,10 @@ from howsure.engine.metric import (
     Topic,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.binomial import binomial_test
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 End = Literal["below", "above"]
 ENDS: tuple[End, ...] = ("below", "above")
@@ -366,6 +365,19 @@ _entry = partial(
 _NO_SIZE = "A p-value is no size: read it beside the share of misses."
 
 
+def _at_level(
+    function: Callable[..., Estimate], end: End, misses: str, *, weighted: bool = True
+) -> Form:
+    """The form of a test of misses beyond an end, at the level that is stated of it."""
+    return Form(
+        needs=(f"{misses}_{end}",),
+        keywords={"level": f"level_{end}"},
+        function=function,
+        reduce="statistic",
+        weighted=weighted,
+    )
+
+
 def _of_end(end: End) -> tuple[Metric, ...]:
     other: End = "above" if end == "below" else "below"
     quantile = "lower" if end == "below" else "upper"
@@ -380,14 +392,7 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             ),
             formula="2 [x log(π/p) + (n − x) log((1 − π)/(1 − p))], π = x/n, with an exact p-value",
             source="Kupiec 1995",
-            forms=(
-                Form(
-                    needs=(f"missed_{end}",),
-                    keywords={"level": f"level_{end}"},
-                    function=kupiec_test,
-                    reduce="statistic",
-                ),
-            ),
+            forms=(_at_level(kupiec_test, end, "missed"),),
             laws=Laws(reflection=f"kupiec_{other}"),
             beware=(
                 f"{_NO_SIZE} It takes rows as independent, and intervals as central: half of what "
@@ -419,15 +424,7 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             ),
             formula="LR of Kupiec's test + LR of Christoffersen's test of independence",
             source="Christoffersen 1998",
-            forms=(
-                Form(
-                    needs=(f"missed_in_time_{end}",),
-                    keywords={"level": f"level_{end}"},
-                    function=christoffersen_coverage_test,
-                    reduce="statistic",
-                    weighted=False,
-                ),
-            ),
+            forms=(_at_level(christoffersen_coverage_test, end, "missed_in_time", weighted=False),),
             merges="rows",
             laws=Laws(reflection=f"christoffersen_coverage_{other}"),
             beware=f"{_NO_SIZE} It does not say which of the two fails.",
@@ -441,17 +438,15 @@ def _independence(missed: BoolArray) -> Estimate:
     return christoffersen_test(missed)
 
 
-_ARRAYS = {
-    f"{name}_{end}": partial(make, end)
-    for end in ENDS
-    for name, make in (("missed", _missed), ("level", _level), ("missed_in_time", _in_time))
-}
+_ARRAYS = (("missed", _missed, False), ("level", _level, True), ("missed_in_time", _in_time, False))
 
 TOPIC = Topic(
     entries=tuple(entry for pair in zip(*map(_of_end, ENDS), strict=True) for entry in pair),
-    arrays=_ARRAYS,
-    per_coverage=tuple(_ARRAYS),
-    predicted=tuple(f"level_{end}" for end in ENDS),
+    arrays=tuple(
+        Array(f"{name}_{end}", partial(make, end), per_coverage=True, predicted=predicted)
+        for end in ENDS
+        for name, make, predicted in _ARRAYS
+    ),
     sums={f"kupiec_{end}": Sums(partial(_columns, end), _from_sums) for end in ENDS},
     label="Tails",
 )

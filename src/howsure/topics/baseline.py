@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +23,14 @@ from howsure.core.labels import Categories, as_labels
 from howsure.core.records import Direction
 from howsure.core.registry import check_known
 from howsure.core.times import slots
-from howsure.engine.metric import Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Metric, Question, Topic, estimated
+from howsure.engine.view import View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.base import wanted_levels
 from howsure.predictions.evalset import BaselineForecast
 from howsure.stats.estimate import Estimate, spread_of
 from howsure.topics.scores import BEYOND, interval_score, pinball, pinball_samples
 from howsure.topics.skill import MEASURE_OF, MIDPOINTS, TOLERANCE, skill_score
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 Naive = Literal["persistence", "seasonal"]
 CLIMATOLOGY: Final = "climatology"
@@ -111,15 +109,15 @@ def naive_quantiles(
 
 def _leads(lead: npt.ArrayLike, n: int) -> IntArray:
     """Whole numbers of steps, one a row."""
-    given = as_vector(lead, "lead", scalar=True)
-    if len(given) not in (1, n):
-        raise InputError(f"lead must be one number or {n} as y has rows, got {len(given)}")
-    wrong = (given < 1) | (given != np.round(given))
+    steps = as_vector(lead, "lead", scalar=True)
+    if len(steps) not in (1, n):
+        raise InputError(f"lead must be one number or {n} as y has rows, got {len(steps)}")
+    wrong = (steps < 1) | (steps != np.round(steps))
     if wrong.any():
         raise InputError(
-            f"lead must hold whole numbers of at least 1, got {given[np.argmax(wrong)]:g}"
+            f"lead must hold whole numbers of at least 1, got {steps[np.argmax(wrong)]:g}"
         )
-    return np.broadcast_to(given.astype(np.int64), n)
+    return np.broadcast_to(steps.astype(np.int64), n)
 
 
 class _Past:
@@ -132,9 +130,9 @@ class _Past:
     def of(cls, y: FloatArray, places: IntArray, codes: IntArray) -> _Past:
         stride = 2 * (int(places.max(initial=0)) + 1)  # a lag never leads into another series
         keys = codes * stride + places
-        distinct, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        distinct, first, position = np.unique(keys, return_index=True, return_inverse=True)
         values = y[first]
-        if twice := np.flatnonzero(y != values[place]).tolist():
+        if twice := np.flatnonzero(y != values[position]).tolist():
             raise InputError(
                 "y must be one value at each time of each series, got two (first at row "
                 f"{twice[0]}): name the series (--series)"
@@ -160,23 +158,23 @@ class _Past:
         table = np.full((len(places), len(levels)), np.nan)
         before, there = self._at(self.keys - lag)
         changes, keys = (self.values - before)[there], self.keys[there]
-        base, known = self._at(codes * self.stride + places - lag)
+        base, has_base = self._at(codes * self.stride + places - lag)
         # of the changes of its series those that were known at its lead before
         first = np.searchsorted(keys, codes * self.stride)
         counts = np.searchsorted(keys, codes * self.stride + places - lead, side="right") - first
-        rows = np.flatnonzero(known & (counts >= FEWEST_CHANGES))
-        pasts, own = np.unique(
+        rows = np.flatnonzero(has_base & (counts >= FEWEST_CHANGES))
+        pasts, past_of = np.unique(
             np.column_stack([first[rows], _coarse(counts[rows])]), axis=0, return_inverse=True
         )
         ends = [np.quantile(changes[start : start + count], levels) for start, count in pasts]
         if len(rows):
-            table[rows] = base[rows, None] + np.array(ends)[own.reshape(-1)]
+            table[rows] = base[rows, None] + np.array(ends)[past_of.reshape(-1)]
         return table
 
     def _at(self, keys: IntArray) -> tuple[FloatArray, BoolArray]:
         """Values at these keys, and whether there are any."""
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return self.values[place], np.asarray(self.keys[place] == keys)
+        position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return self.values[position], np.asarray(self.keys[position] == keys)
 
 
 def _coarse(counts: IntArray) -> IntArray:
@@ -214,25 +212,25 @@ def with_baselines(
     models = {evalset.model: evalset for evalset in evalsets}
     check_known(baseline or CLIMATOLOGY, [CLIMATOLOGY, *NAIVE, *models], "baseline")
     ahead = np.full(first.n, float(lead)) if lead is not None else first.horizon
-    asked = lead is not None or season is not None or baseline in NAIVE
+    is_asked = lead is not None or season is not None or baseline in NAIVE
     naive = None
-    if asked or ahead is not None:
+    if is_asked or ahead is not None:
         try:
             naive = _naive(first, baseline, ahead, season)
         except InputError as error:
-            if asked:
+            if is_asked:
                 raise InputError(f"{_describe_refusal(baseline, lead, season)}: {error}") from error
     rival = models.get(baseline)
-    made: dict[bytes, list[BaselineForecast]] = {}  # models of the same levels share them
+    by_levels: dict[bytes, list[BaselineForecast]] = {}  # models of the same levels share them
     sets = []
     for held in evalsets:
         levels = _levels_of(held)
-        if levels.tobytes() not in made:
-            made[levels.tobytes()] = [] if naive is None else naive(levels)
-        beside = list(made[levels.tobytes()])
+        if levels.tobytes() not in by_levels:
+            by_levels[levels.tobytes()] = [] if naive is None else naive(levels)
+        forecasts = list(by_levels[levels.tobytes()])
         if rival is not None and rival is not held:
-            beside.append(_of_model(rival))
-        sets.append(replace(held, baselines=tuple(beside)) if beside else held)
+            forecasts.append(_of_model(rival))
+        sets.append(replace(held, baselines=tuple(forecasts)) if forecasts else held)
     return tuple(sets)
 
 
@@ -281,27 +279,27 @@ def _naive(
         tables["seasonal"] = length, f"the seasonal naive forecast ({words})"
 
     def make(levels: FloatArray) -> list[BaselineForecast]:
-        made = []
+        forecasts = []
         for kind, (steps, name) in tables.items() if len(levels) else ():
             table = past.table(places, series, leads, steps, levels)
-            known = np.asarray(np.isfinite(table).all(axis=1))
-            if known.any():
-                belief = Quantiles(levels, np.where(known[:, None], table, 0.0))
-                made.append(
+            has_past = np.asarray(np.isfinite(table).all(axis=1))
+            if has_past.any():
+                belief = Quantiles(levels, np.where(has_past[:, None], table, 0.0))
+                forecasts.append(
                     BaselineForecast(
                         kind=kind,
                         name=name,
                         beliefs=(belief,),
-                        known=known,
+                        known=has_past,
                         asked=baseline == kind,
                     )
                 )
-        if baseline in NAIVE and len(levels) and not any(each.asked for each in made):
+        if baseline in NAIVE and len(levels) and not any(forecast.asked for forecast in forecasts):
             raise InputError(
                 f"baseline {baseline!r} cannot be made: no row has {FEWEST_CHANGES} past changes "
                 "over its lead before it"
             )
-        return made
+        return forecasts
 
     return make
 
@@ -318,18 +316,16 @@ def _before(leads: IntArray, season: int, count: int, unit: str) -> str:
 
 def _levels_of(evalset: EvalSet) -> FloatArray:
     """Levels at which a model states quantiles or ends of intervals."""
-    from howsure.engine.view import choose_coverages  # which reads the catalogue
-
-    found: list[float] = []
+    levels: list[float] = []
     for belief in evalset.beliefs:
         if isinstance(belief, Quantiles):
-            found += belief.levels.tolist()
+            levels += belief.levels.tolist()
         elif isinstance(belief, Distribution | Samples):
-            found += MIDPOINTS.tolist()
+            levels += MIDPOINTS.tolist()
         elif isinstance(belief, Intervals):
-            known = [share for share in choose_coverages(evalset) if not math.isnan(share)]
-            found += [level for share in known for level in _ends(share)]
-    return np.unique(np.round(found, 12))
+            coverages = [share for share in choose_coverages(evalset) if not math.isnan(share)]
+            levels += [level for share in coverages for level in _ends(share)]
+    return np.unique(np.round(levels, 12))
 
 
 def _ends(coverage: float) -> tuple[float, float]:
@@ -384,23 +380,23 @@ def _rows_of(evalset: EvalSet) -> float:
     return float(evalset.n if evalset.weights is None else evalset.weights.effective_n)
 
 
-def _scores(own: View, other: View) -> tuple[FloatArray, FloatArray, str]:
+def _scores(model: View, reference: View) -> tuple[FloatArray, FloatArray, str]:
     """Row scores of two forecasts by a score that means the same of both, and its name."""
-    y, members = own.evalset.y, [_members(view) for view in (own, other)]
+    y, members = model.evalset.y, [_members(view) for view in (model, reference)]
     try:
-        levels = MIDPOINTS if members[0] is not None else own.get("knowledge")[1]
+        levels = MIDPOINTS if members[0] is not None else model.get("knowledge")[1]
         draws = [member.shape[1] for member in members if member is not None]
         if draws:  # levels beyond which few members lie cannot be scored fairly
             beyond = (min(draws) + 1.0) * np.minimum(levels, 1.0 - levels)
             levels = levels[beyond >= min(BEYOND, float(beyond.max()))]
-        losses = [_losses(*each, levels) for each in zip((own, other), members, strict=True)]
+        losses = [_losses(*each, levels) for each in zip((model, reference), members, strict=True)]
         return losses[0], losses[1], "pinball loss"
     except UnanswerableError:
-        coverage = own.headline
+        coverage = model.headline
         if math.isnan(coverage):
             raise
-        mine, others = own.get("ends", coverage), other.get("ends", coverage)
-        scores = [interval_score(y, *ends, coverage=coverage) for ends in (mine, others)]
+        mine, theirs = model.get("ends", coverage), reference.get("ends", coverage)
+        scores = [interval_score(y, *ends, coverage=coverage) for ends in (mine, theirs)]
         return scores[0], scores[1], "interval score"
 
 
@@ -417,9 +413,9 @@ def _losses(view: View, members: FloatArray | None, levels: FloatArray) -> Float
 
 def _members(view: View) -> FloatArray | None:
     """The members of an ensemble of several; None of other predictions."""
-    held = view.held(Samples)
+    samples = view.held(Samples)
     richer = view.held(Distribution) is not None or view.held(Quantiles) is not None
-    return None if held is None or held.size < 2 or richer else held.sorted_samples
+    return None if samples is None or samples.size < 2 or richer else samples.sorted_samples
 
 
 _LACKING: Final = {
@@ -438,6 +434,7 @@ _entry = partial(
     source="as crps_skill",
 )
 _PAST = "Rows whose past is not in the table are left out."
+_OF_THIS_Y = "the baseline knows the y that happened, not a drawn one"
 
 _ENTRIES = (
     _entry(
@@ -449,7 +446,7 @@ _ENTRIES = (
             "quantiles of past changes. Intervals are judged by the interval score."
         ),
         formula="1 − S / S of y[t − h] + quantiles of y[u] − y[u − h] for u ≤ t − h",
-        forms=(statistic(itself, "skill_persistence", weighted=False),),
+        forms=(estimated("skill_persistence"),),
         beware=f"It needs a lead. {_PAST}",
     ),
     _entry(
@@ -462,7 +459,7 @@ _ENTRIES = (
             "score."
         ),
         formula="as persistence_skill, with lag s ⌈h/s⌉ for a season of s steps",
-        forms=(statistic(itself, "skill_seasonal", weighted=False),),
+        forms=(estimated("skill_seasonal"),),
         beware=f"It needs a lead and a season. {_PAST}",
     ),
     _entry(
@@ -474,13 +471,16 @@ _ENTRIES = (
             "judged by the interval score."
         ),
         formula="1 − S / S of the model",
-        forms=(statistic(itself, "skill_model", weighted=False),),
+        forms=(estimated("skill_model"),),
         beware="A weak baseline lets any forecast look skilful.",
     ),
 )
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={f"skill_{kind}": partial(_against, kind=kind) for kind in MEASURE_OF},
+    arrays=tuple(
+        Array(f"skill_{kind}", partial(_against, kind=kind), undrawn=_OF_THIS_Y)
+        for kind in MEASURE_OF
+    ),
     label="Skill",
 )

@@ -17,16 +17,15 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.formats import roughly
 from howsure.core.labels import Categories
-from howsure.core.records import Direction, Key, Table
+from howsure.core.records import Direction, Key, Table, TableLayout
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
 from howsure.engine.autocorrelation import follows, in_time_order
 from howsure.engine.catalogue import catalogue, every_topic
 from howsure.engine.finding import SharedScore, Standing
-from howsure.engine.measure import Evaluation
+from howsure.engine.measure import Evaluation, record_of
 from howsure.engine.metric import Question
-from howsure.engine.recording import record_of
 from howsure.predictions import EvalSet, check_same_rows, content_order
 from howsure.predictions.evalset import lone, series_of
 from howsure.stats.binomial import holm
@@ -35,6 +34,9 @@ from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_end
 from howsure.stats.memory import FEWEST
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 from howsure.topics.shared import Shared, meaning, row_scores, shared_by_all, shared_by_most
+
+TABLES = {"models": TableLayout(title="Differences between models", figure="differences")}
+"""How differences between models are shown."""
 
 MOST_ROWS = 20_000
 MOST_MODELS = 10
@@ -65,32 +67,32 @@ def standing(
         return None
     score = shared.score
     means = {
-        place: record_of(
+        model: record_of(
             catalogue()[score.metric],
-            mean_statistic(rows, sets[place].multiplicities),
-            sets[place],
+            mean_statistic(rows, sets[model].multiplicities),
+            sets[model],
             coverage=score.coverage,
             confidence=confidence,
         )
-        for place, rows in shared.rows.items()
+        for model, rows in shared.rows.items()
     }
-    order = sorted(means, key=lambda place: means[place].value)
+    order = sorted(means, key=lambda model: means[model].value)
     count = len(order)
     columns = _Columns.of(evaluations, shared.rows, score.metric, seed)
     pairs = list(itertools.combinations(order, 2))  # the better mean first
     p, adjusted = columns.joint(pairs)
     worse = adjusted < LEVEL
     behind = np.zeros((count, count), dtype=bool)
-    rank = {place: number for number, place in enumerate(order)}
-    for (one, other), proven in zip(pairs, worse, strict=True):
-        behind[rank[other], rank[one]] = proven
+    rank = {model: number for number, model in enumerate(order)}
+    for (better, worse_model), proven in zip(pairs, worse, strict=True):
+        behind[rank[worse_model], rank[better]] = proven
     (difference, lower, upper), *_ = columns.differences(pairs[:1], confidence)
     return Standing(
         score=score,
-        models=tuple(sets[place].model for place in order),
-        values=np.array([means[place].value for place in order]),
-        lower=np.array([means[place].lower for place in order]),
-        upper=np.array([means[place].upper for place in order]),
+        models=tuple(sets[model].model for model in order),
+        values=np.array([means[model].value for model in order]),
+        lower=np.array([means[model].lower for model in order]),
+        upper=np.array([means[model].upper for model in order]),
         best=np.asarray(~behind.any(axis=1)),
         behind=behind,
         difference=difference,
@@ -98,7 +100,7 @@ def standing(
         difference_upper=upper,
         p=float(p[0]),
         p_adjusted=float(adjusted[0]),
-        left_out={sets[place].model: why for place, why in shared.left_out.items()},
+        left_out={sets[model].model: why for model, why in shared.left_out.items()},
     )
 
 
@@ -117,10 +119,11 @@ def compare(
     check_same_rows(sets)
     pairs, about = _pairs(sets, order)
     by_pair: dict[Pair, list[dict[str, Any]]] = {pair: [] for pair in pairs}
+    scored = _Scored(evaluations, confidence, seed)
     for key in dict.fromkeys(key for found in evaluations for key in found.scores):
-        for pair, row in _as_they_are(evaluations, key, pairs, confidence, seed):
+        for pair, row in scored.as_they_are(key, pairs):
             by_pair[pair].append(row)
-    for pair, row in _in_common(evaluations, by_pair, confidence, seed):
+    for pair, row in scored.in_common(by_pair):
         by_pair[pair].append(row)
     for topic in every_topic():
         if topic.compared is not None:
@@ -174,10 +177,10 @@ def _pairs(sets: Sequence[EvalSet], order: Sequence[str]) -> tuple[list[Pair], s
     every = list(itertools.combinations(range(len(sets)), 2))
     if len(sets) <= MOST_MODELS:
         return every, ""
-    ranked = {name: place for place, name in enumerate(order)}
+    ranked = {name: number for number, name in enumerate(order)}
     places = sorted(range(len(sets)), key=lambda p: ranked.get(sets[p].model, len(ranked)))
     best = places[:BEST]
-    names = ", ".join(sets[place].model for place in best)
+    names = ", ".join(sets[number].model for number in best)
     about = (
         f" With more than {MOST_MODELS} models, all {len(sets):,} are compared with the "
         f"first {BEST} alone ({names}), not with each other."
@@ -193,56 +196,87 @@ _TOLD = frozenset({Question.SCORE, Question.POINT})
 """Questions whose measures say so where they cannot be compared."""
 
 
-def _as_they_are(
-    evaluations: Sequence[Evaluation],
-    key: Key,
-    pairs: Sequence[Pair],
-    confidence: float,
-    seed: int,
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """One measure's differences, of every pair of models for which it means the same."""
-    name, score = key.metric, SharedScore(key.metric, key.at)
-    known = {model: row_scores(each, name, key.at) for model, each in enumerate(evaluations)}
-    scores = {place: held for place, held in known.items() if held is not None}
-    means = {model: meaning(evaluations[model], name, key.at) for model in scores}
-    asked = []
-    for a, b in pairs:
-        if a not in scores or b not in scores:
-            continue
-        if means[a] != means[b]:
-            if catalogue()[name].question in _TOLD:
-                names = [evaluations[place].evalset.model for place in (a, b)]
-                told = f"not compared: {means[a] or 'as stated'} of {names[0]}"
-                told += f", {means[b] or 'as stated'} of {names[1]}"
-                yield (a, b), _unknown(score, told) | {"unlike": True}
-            continue
-        asked.append((a, b))
-    yield from _paired(evaluations, score, scores, asked, confidence, seed)
+Rows = Iterator[tuple[Pair, dict[str, Any]]]
+"""Rows of the table of differences, each with its pair of models."""
 
 
-def _in_common(
-    evaluations: Sequence[Evaluation],
-    known: Mapping[Pair, Sequence[Mapping[str, Any]]],
-    confidence: float,
-    seed: int,
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """The finest score of two models that are not compared by it as they are."""
-    found: dict[SharedScore, dict[int, FloatArray]] = {}
-    asked: dict[SharedScore, list[Pair]] = {}
-    for pair, rows in known.items():
-        if not any(row.get("unlike") for row in rows):
-            continue
-        shared: Shared | None = shared_by_all([evaluations[place] for place in pair])
-        if shared is None:
-            continue
-        done = {row["metric"] for row in rows if not math.isnan(row["difference"])}
-        if shared.score.metric in done:
-            continue
-        scores = found.setdefault(shared.score, {})
-        scores.update({pair[place]: rows for place, rows in shared.rows.items()})
-        asked.setdefault(shared.score, []).append(pair)
-    for score, pairs in asked.items():
-        yield from _paired(evaluations, score, found[score], pairs, confidence, seed)
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """Models with the scores of their rows."""
+
+    evaluations: Sequence[Evaluation]
+    confidence: float
+    seed: int
+
+    def as_they_are(self, key: Key, pairs: Sequence[Pair]) -> Rows:
+        """One measure's differences, of every pair of models for which it means the same."""
+        name, score, models = key.metric, SharedScore(key.metric, key.at), self.evaluations
+        rows = {place: row_scores(model, name, key.at) for place, model in enumerate(models)}
+        scores = {place: values for place, values in rows.items() if values is not None}
+        means = {place: meaning(models[place], name, key.at) for place in scores}
+        comparable = []
+        for a, b in pairs:
+            if a not in scores or b not in scores:
+                continue
+            if means[a] == means[b]:
+                comparable.append((a, b))
+            elif catalogue()[name].question in _TOLD:
+                sides = (f"{means[k] or 'as stated'} of {models[k].evalset.model}" for k in (a, b))
+                note = f"not compared: {', '.join(sides)}"
+                yield (a, b), _unknown(score, note) | {"unlike": True}
+        yield from self.paired(score, scores, comparable)
+
+    def in_common(self, compared: Mapping[Pair, Sequence[Mapping[str, Any]]]) -> Rows:
+        """The finest score of two models that are not compared by it as they are."""
+        scores: dict[SharedScore, dict[int, FloatArray]] = {}
+        pairs_of: dict[SharedScore, list[Pair]] = {}
+        for pair, rows in compared.items():
+            if not any(row.get("unlike") for row in rows):
+                continue
+            shared: Shared | None = shared_by_all([self.evaluations[place] for place in pair])
+            if shared is None:
+                continue
+            done = {row["metric"] for row in rows if not math.isnan(row["difference"])}
+            if shared.score.metric in done:
+                continue
+            by_model = {pair[place]: values for place, values in shared.rows.items()}
+            scores.setdefault(shared.score, {}).update(by_model)
+            pairs_of.setdefault(shared.score, []).append(pair)
+        for score, pairs in pairs_of.items():
+            yield from self.paired(score, scores[score], pairs)
+
+    def paired(
+        self, score: SharedScore, scores: Mapping[int, FloatArray], pairs: Sequence[Pair]
+    ) -> Rows:
+        """One score's differences, of every pair."""
+        usable = {place: rows for place, rows in scores.items() if np.isfinite(rows).all()}
+        comparable = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
+        for pair in pairs:
+            if pair not in comparable:
+                yield pair, _unknown(score, "some rows score infinity")
+        if not comparable:
+            return
+        columns = _Columns.of(self.evaluations, usable, score.metric, self.seed)
+        tests = columns.tests(comparable)
+        gaps = columns.differences(comparable, self.confidence)
+        for pair, tested, (difference, lower, upper) in zip(comparable, tests, gaps, strict=True):
+            value_a, value_b = map(columns.mean, pair)
+            notes = (score.how, columns.note(pair), tested.note)
+            yield (
+                pair,
+                {
+                    "metric": score.metric,
+                    "coverage": score.coverage,
+                    "how": score.how,
+                    "value_a": value_a,
+                    "value_b": value_b,
+                    "difference": difference,
+                    "lower": lower,
+                    "upper": upper,
+                    "p_value": tested.p_value,
+                    "note": "; ".join(filter(None, notes)),
+                },
+            )
 
 
 def _unknown(score: SharedScore, note: str) -> dict[str, Any]:
@@ -250,43 +284,6 @@ def _unknown(score: SharedScore, note: str) -> dict[str, Any]:
     numbers = ("value_a", "value_b", "difference", "lower", "upper", "p_value")
     row: dict[str, Any] = dict.fromkeys(numbers, math.nan)
     return row | {"metric": score.metric, "coverage": score.coverage, "note": note}
-
-
-def _paired(
-    evaluations: Sequence[Evaluation],
-    score: SharedScore,
-    scores: Mapping[int, FloatArray],
-    pairs: Sequence[Pair],
-    confidence: float,
-    seed: int,
-) -> Iterator[tuple[Pair, dict[str, Any]]]:
-    """One score's differences, of every pair."""
-    usable = {place: held for place, held in scores.items() if np.isfinite(held).all()}
-    asked = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
-    for pair in pairs:
-        if pair not in asked:
-            yield pair, _unknown(score, "some rows score infinity")
-    if not asked:
-        return
-    columns = _Columns.of(evaluations, usable, score.metric, seed)
-    tests = columns.tests(asked)
-    gaps = columns.differences(asked, confidence)
-    for pair, tested, (difference, lower, upper) in zip(asked, tests, gaps, strict=True):
-        value_a, value_b = (columns.mean(place) for place in pair)
-        notes = (score.how, columns.note(pair), tested.note)
-        row = {
-            "metric": score.metric,
-            "coverage": score.coverage,
-            "how": score.how,
-            "value_a": value_a,
-            "value_b": value_b,
-            "difference": difference,
-            "lower": lower,
-            "upper": upper,
-            "p_value": tested.p_value,
-            "note": "; ".join(note for note in notes if note),
-        }
-        yield pair, row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -325,7 +322,7 @@ class _Columns:
             for place, score in scores.items()
         }
         return cls(
-            np.stack([np.frombuffer(held) for held in alike], axis=1),
+            np.stack([np.frombuffer(score_bytes) for score_bytes in alike], axis=1),
             column,
             None if first.weights is None else first.weights.take(order),
             None if first.cluster is None else first.cluster.codes[order],
@@ -363,8 +360,8 @@ class _Columns:
 
     def _gap(self, pair: Pair) -> tuple[FloatArray, float]:
         """Differences of two models row by row, and their mean."""
-        one, two = self.column[pair[0]], self.column[pair[1]]
-        gap = self.table[:, one] - self.table[:, two]
+        first, second = self.column[pair[0]], self.column[pair[1]]
+        gap = self.table[:, first] - self.table[:, second]
         return gap, float(np.average(gap, weights=self._mass))
 
     def _in_time(self, pair: Pair) -> Spread | None:
@@ -380,21 +377,21 @@ class _Columns:
 
     def tests(self, pairs: Sequence[Pair]) -> list[FlipTest]:
         """A test of each pair's mean difference, alone: by signs, or as of rows in time."""
-        found = sign_flip_tests(
+        tests = sign_flip_tests(
             self.table,
             self._of(pairs),
             child(self.seed, "sign flips", self.metric),
             weights=self.weights,
             cluster=self.cluster,
         )
-        for place, pair in enumerate(pairs):
-            spread, note = self._in_time(pair), found[place].note
-            if spread is not None and found[place].units > 0:
+        for number, pair in enumerate(pairs):
+            spread, note = self._in_time(pair), tests[number].note
+            if spread is not None and tests[number].units > 0:
                 mean = self._gap(pair)[1]
                 units = float(spread.units[0])
                 note = "p-value of Student's t, as rows follow each other in time"
-                found[place] = FlipTest(mean, spread.p(mean), units, "Student's t", 0, note)
-        return found
+                tests[number] = FlipTest(mean, spread.p(mean), units, "Student's t", 0, note)
+        return tests
 
     def joint(self, pairs: Sequence[Pair]) -> tuple[FloatArray, FloatArray]:
         """P-values of all pairs, alone and jointly: Holm's; of very many pairs by their maxima.
@@ -434,10 +431,10 @@ class _Columns:
         )
         lower, upper = gaps.interval(confidence)
         values = [self.mean(a) - self.mean(b) for a, b in pairs]
-        told = zip(values, lower.tolist(), upper.tolist(), strict=True)
+        bootstrapped = zip(values, lower.tolist(), upper.tolist(), strict=True)
         return [
-            each if spread is None else self._by_units(pair, confidence)
-            for each, spread, pair in zip(told, spreads, pairs, strict=True)
+            difference if spread is None else self._by_units(pair, confidence)
+            for difference, spread, pair in zip(bootstrapped, spreads, pairs, strict=True)
         ]
 
     def _spread(self, pair: Pair) -> Spread | None:
@@ -458,10 +455,10 @@ class _Columns:
 
 def _units_in_time(evalset: EvalSet) -> Chronology | None:
     """When rows, or their clusters, happened; None without times that give an order."""
-    known = evalset.chronology
-    if known is not None:
-        few = lone(evalset, known.times, known.series)
-        return Chronology(known.times, few=few, series=known.series)
+    chronology = evalset.chronology
+    if chronology is not None:
+        few = lone(evalset, chronology.times, chronology.series)
+        return Chronology(chronology.times, few=few, series=chronology.series)
     if evalset.time is None:
         return None
     times = Categories.checked(evalset.time, "time").codes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +16,27 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
-from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Table
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Table, TableLayout
 from howsure.core.weights import check_multiplicities
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
     RANGED,
     SHARE,
-    Form,
+    Array,
     Laws,
     Metric,
     Question,
     Sums,
     Topic,
+    coverage_array,
     itself,
     of_rows,
+    row_mean,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     Distribution,
     Intervals,
@@ -44,11 +48,6 @@ from howsure.stats.binomial import clopper_pearson, shift_shares
 from howsure.stats.estimate import Estimate, mean_statistic, quantile_statistic, weighted_mean
 from howsure.stats.moments import Joint
 from howsure.topics.coverage_findings import FINDINGS
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
-
 
 _NAVRATIL = "Navrátil et al. 2021, section 2.1"
 
@@ -115,8 +114,8 @@ def empirical_coverage(
     >>> empirical_coverage([1.0, 5.0], [0.0, 0.0], [1.0, 4.0]).value
     0.5
     """
-    held = covered(y, lower, upper).astype(np.float64)
-    return mean_statistic(held, check_multiplicities(weights, len(held)))
+    hits = covered(y, lower, upper).astype(np.float64)
+    return mean_statistic(hits, check_multiplicities(weights, len(hits)))
 
 
 def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
@@ -416,9 +415,9 @@ def _empty(sizes: FloatArray) -> BoolArray:
 def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends: given ones, or those that the richest prediction implies."""
     if math.isnan(coverage):
-        given = view.belief(Intervals)
-        view.told("ends", given.kind, coverage)
-        return given.lower[:, 0], given.upper[:, 0]
+        intervals = view.belief(Intervals)
+        view.told("ends", intervals.kind, coverage)
+        return intervals.lower[:, 0], intervals.upper[:, 0]
     table = view.held(Quantiles)
     stated: tuple[type[Prediction], ...] = (Intervals, Distribution)
     if table is None or table.widest:  # what bounds one side alone goes after the others
@@ -452,24 +451,24 @@ def _covered(view: View, coverage: float) -> Any:
 def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
     """What the prediction that gave the interval claims of it: least and most, shape (n, 2)."""
     nominal = view.get("coverage", coverage)
-    asked: Prediction | None = _judged_sets(view)
-    if asked is None:
+    prediction: Prediction | None = _judged_sets(view)
+    if prediction is None:
         view.get("ends", coverage)  # so that it is known who answered
-        asked = view.answered("ends", coverage)
-        assert asked is not None
-    below, above = asked.claimed_misses(view.evalset.y, nominal)
+        prediction = view.answered("ends", coverage)
+        assert prediction is not None
+    below, above = prediction.claimed_misses(view.evalset.y, nominal)
     shape = below.shape
     if not (below.strides[0] or above.strides[0]):  # rows that all claim the same are one
         below, above = below[:1], above[:1]
     missed = below + above
-    made = {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
-    return {name: np.broadcast_to(ends, shape) for name, ends in made.items()}
+    claims = {"below": below, "above": above, "missed": missed, "covered": 1.0 - missed[:, ::-1]}
+    return {name: np.broadcast_to(ends, shape) for name, ends in claims.items()}
 
 
 def _claimed(view: View, coverage: float) -> FloatArray:
     """Probability with which each row's own interval claims to hold y; the least, of a range."""
-    found: FloatArray = view.get("claims", coverage)["covered"][:, 0]
-    return found
+    claims: FloatArray = view.get("claims", coverage)["covered"][:, 0]
+    return claims
 
 
 def _claim(view: View, coverage: float) -> FloatArray:
@@ -487,10 +486,10 @@ def _expected_coverage(view: View, coverage: float) -> FloatArray:
     """What the rows claim, moved so that on average it is the coverage of all rows, shape (n,)."""
     weights = view.evalset.multiplicities
     hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
-    seen = min(weighted_mean(hits, weights), 1.0)
+    mean_coverage = min(weighted_mean(hits, weights), 1.0)
     if math.isnan(coverage):
-        return np.full(len(hits), seen)
-    return shift_shares(view.get("claim", coverage), seen, weights)
+        return np.full(len(hits), mean_coverage)
+    return shift_shares(view.get("claim", coverage), mean_coverage, weights)
 
 
 def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -522,12 +521,12 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
 
 def _reachable(view: View) -> list[float]:
     """Nominal coverages to draw: given ones, or a grid of those that can be derived."""
-    given = view.held(Intervals)
-    known = [] if given is None else list(given.coverages)
-    if not known:
-        known = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    intervals = view.held(Intervals)
+    coverages = [] if intervals is None else list(intervals.coverages)
+    if not coverages:
+        coverages = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
     reached = []
-    for coverage in known:
+    for coverage in coverages:
         try:
             view.get("covered", coverage)
         except UnanswerableError:
@@ -540,20 +539,20 @@ def _reachable(view: View) -> list[float]:
 
 def _coverage_table(evaluation: Evaluation) -> list[Table]:
     """Coverage of all rows at each nominal coverage, beside what the predictions claim."""
-    found = [
+    records = [
         record
         for record in evaluation.records
         if record.metric == "empirical_coverage" and math.isfinite(record.value)
     ]
-    if not found:
+    if not records:
         return []
-    known = {
-        name: np.array([getattr(record, name) for record in found], dtype=np.float64)
+    columns_of = {
+        name: np.array([getattr(record, name) for record in records], dtype=np.float64)
         for name in ("n", "value", "lower", "upper", "coverage", "null")
     }
-    nominal, null = known.pop("coverage"), known.pop("null")
-    columns = {"n": known["n"], "empirical_coverage": known["value"]}
-    columns |= {name: known[name] for name in ("lower", "upper")}
+    nominal, null = columns_of.pop("coverage"), columns_of.pop("null")
+    columns = {"n": columns_of["n"], "empirical_coverage": columns_of["value"]}
+    columns |= {name: columns_of[name] for name in ("lower", "upper")}
     columns |= {"claimed": np.where(np.isfinite(null), null, nominal), "nominal": nominal}
     return [Table(name="coverage", columns=columns, model=evaluation.evalset.model)]
 
@@ -585,7 +584,7 @@ _ENTRIES = (
         meaning="Share of rows whose y lies in its closed interval or label set.",
         formula="mean 1{l ≤ y ≤ u}",
         source="prediction interval coverage probability",
-        forms=(Form(needs=("covered",), function=itself, reduce="share"),),
+        forms=(row_mean(itself, "covered", reduce="share"),),
         standard_normal=0.9,
         target="coverage",
         every_level=True,
@@ -603,7 +602,7 @@ _ENTRIES = (
         synonyms=("lower misses", "below rate"),
         meaning="Share of rows whose y lies below its interval.",
         formula="mean 1{y < l}",
-        forms=(Form(needs=("y", "lower"), function=missed_below, reduce="share"),),
+        forms=(row_mean(missed_below, "y", "lower", reduce="share"),),
         laws=Laws(reflection="misses_above"),
         standard_normal=0.05,
         target="half miss",
@@ -617,7 +616,7 @@ _ENTRIES = (
         synonyms=("upper misses", "above rate"),
         meaning="Share of rows whose y lies above its interval.",
         formula="mean 1{y > u}",
-        forms=(Form(needs=("y", "upper"), function=missed_above, reduce="share"),),
+        forms=(row_mean(missed_above, "y", "upper", reduce="share"),),
         laws=Laws(reflection="misses_below"),
         standard_normal=0.05,
         target="half miss",
@@ -632,7 +631,7 @@ _ENTRIES = (
         meaning="Share of rows whose y lies outside its interval, 1 − empirical coverage.",
         formula="mean 1{y < l or y > u}",
         source=f"{_NAVRATIL}, equation 1",
-        forms=(Form(needs=("covered",), function=_missed, reduce="share"),),
+        forms=(row_mean(_missed, "covered", reduce="share"),),
         standard_normal=0.1,
         target="miss",
         expected="missed",
@@ -646,7 +645,7 @@ _ENTRIES = (
         meaning="How far missed values lie from their interval, averaged over all rows.",
         formula="mean max(l − y, y − u, 0)",
         source=_NAVRATIL,
-        forms=(Form(needs=("y", "lower", "upper"), function=deficit),),
+        forms=(row_mean(deficit, "y", "lower", "upper"),),
         standard_normal=0.0418,
         beware="It is 0 for intervals wide enough; read it beside the excess or a width.",
     ),
@@ -702,7 +701,7 @@ _ENTRIES = (
         ),
         meaning="Average width of the intervals; narrower is better at equal coverage.",
         formula="mean (u − l)",
-        forms=(Form(needs=("lower", "upper"), function=width),),
+        forms=(row_mean(width, "lower", "upper"),),
         standard_normal=3.2897,
         key_number=2,
         beware="Narrow intervals that miss look best. Compare widths at equal coverage only.",
@@ -758,7 +757,7 @@ _ENTRIES = (
         meaning="Half the average width.",
         formula="mean (u − l) / 2",
         source=f"{_NAVRATIL}, equation 2",
-        forms=(Form(needs=("lower", "upper"), function=bandwidth),),
+        forms=(row_mean(bandwidth, "lower", "upper"),),
         standard_normal=1.6449,
         beware="Narrow bands that miss look best. Read it beside the miss rate.",
     ),
@@ -769,7 +768,7 @@ _ENTRIES = (
         meaning="How far covered values lie from the nearer end, averaged over all rows.",
         formula="mean 1{l ≤ y ≤ u} min(y − l, u − y)",
         source=_NAVRATIL,
-        forms=(Form(needs=("y", "lower", "upper"), function=excess),),
+        forms=(row_mean(excess, "y", "lower", "upper"),),
         standard_normal=0.8888,
         beware="It is least where intervals are narrow and miss. Read it beside the deficit.",
     ),
@@ -782,7 +781,7 @@ _ENTRIES = (
         formula="mean |C|",
         direction=Direction.LOWER,
         units="labels",
-        forms=(Form(needs=("set_sizes",), function=itself),),
+        forms=(row_mean(itself, "set_sizes"),),
         standard_normal=math.nan,
         bounds=POSITIVE,
         key_number=3,
@@ -796,7 +795,7 @@ _ENTRIES = (
         meaning="Share of rows whose label set is empty, so that it cannot contain the true label.",
         formula="mean 1{|C| = 0}",
         direction=Direction.NONE,
-        forms=(Form(needs=("set_sizes",), function=_empty, reduce="share"),),
+        forms=(row_mean(_empty, "set_sizes", reduce="share"),),
         standard_normal=math.nan,
         bounds=SHARE,
         beware="Empty sets may be right where coverage asked is below the accuracy.",
@@ -805,27 +804,29 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "ends": _ends,
-        "lower": lambda view, coverage: view.get("ends", coverage)[0],
-        "upper": lambda view, coverage: view.get("ends", coverage)[1],
-        "covered": _covered,
-        "claims": _claims,
-        "claim": _claim,
-        "claimed": _claimed,
-        "expected_coverage": _expected_coverage,
-        "set_sizes": lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
-    },
-    predicted=("ends", "lower", "upper", "claims", "claim", "claimed", "set_sizes"),
-    per_coverage=(
-        "ends",
-        "lower",
-        "upper",
-        "covered",
-        "claim",
-        "claims",
-        "claimed",
-        "expected_coverage",
+    arrays=(
+        coverage_array("ends", _ends, predicted=True),
+        coverage_array(
+            "lower",
+            lambda view, coverage: view.get("ends", coverage)[0],
+            predicted=True,
+        ),
+        coverage_array(
+            "upper",
+            lambda view, coverage: view.get("ends", coverage)[1],
+            predicted=True,
+        ),
+        coverage_array("covered", _covered),
+        coverage_array("claims", _claims, predicted=True),
+        coverage_array("claim", _claim, predicted=True),
+        coverage_array("claimed", _claimed, predicted=True),
+        coverage_array("expected_coverage", _expected_coverage),
+        Array(
+            "set_sizes",
+            lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
+            predicted=True,
+            by_row=True,
+        ),
     ),
     curves=(_interval_calibration,),
     tables=(_coverage_table,),
@@ -846,7 +847,9 @@ TOPIC = Topic(
             read_at=0.9,
         ),
     },
-    unlisted=("coverage",),
+    titles={
+        "coverage": TableLayout(listed=False, figure="cover", curve="interval_calibration"),
+    },
     sums={
         "normalised_width": Sums(
             lambda view, c: (_width(view, c),), _by_range, beside=lambda view, _: (view.evalset.y,)

@@ -118,14 +118,14 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     if facts.get("quantile") is not None:
         return _quantile_words(draft)
     what = "sets" if facts["sets"] else "intervals"
-    seen = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
+    sentence = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
     least, most = facts["claims"]
     claim = percent(least)
     if most - least > 5e-4:
         claim += f" to {percent(most)}"
     elif abs(least - facts["coverage"]) <= 5e-4:
         claim = ""
-    seen += f", where the predictions claim {claim}" if claim else ""
+    sentence += f", where the predictions claim {claim}" if claim else ""
     way = "under-cover" if draft.effect < 0 else "over-cover"
     well = f"in line with {'this claim' if claim else 'the nominal coverage'}"
     clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
@@ -136,7 +136,7 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     clause += f" (expected {claim})" if claim else ""
     limit = "" if draft.telling else _LIMIT_OF_SURE_SETS
     return Words(
-        seen,
+        sentence,
         f"they {way} by {points(draft.effect)}",
         well + _as_others(draft, what),
         more,
@@ -163,12 +163,12 @@ def _quantile_words(draft: Draft) -> Words:
 
 def _as_others(draft: Draft, what: str) -> str:
     """That what holds at one stated level holds at the others too."""
-    others = sorted(draft.facts.get("others", ()))
-    if not others:
+    levels = sorted(draft.facts.get("others", ()))
+    if not levels:
         return ""
-    if len(others) > _FEW_LEVELS:
-        return f", as are the {what} of the {len(others)} other levels"
-    return f", as are those at {listed([percent(each) for each in others])}"
+    if len(levels) > _FEW_LEVELS:
+        return f", as are the {what} of the {len(levels)} other levels"
+    return f", as are those at {listed([percent(level) for level in levels])}"
 
 
 _FEW_LEVELS = 3
@@ -181,10 +181,10 @@ def _ends(case: Case) -> Draft:
     infinite = below | above
     if not infinite.any():
         raise UnanswerableError("")  # of intervals with two ends nothing is said
-    counts, others = case.evalset.multiplicities, math.nan
+    counts, others_cover = case.evalset.multiplicities, math.nan
     if not infinite.all():
-        rest = None if counts is None else counts[~infinite]
-        others = weighted_mean(case.array("covered")[~infinite], rest)
+        others_counts = None if counts is None else counts[~infinite]
+        others_cover = weighted_mean(case.array("covered")[~infinite], others_counts)
     kinds = {
         "no end": below & above,
         "no lower end": below & ~above,
@@ -197,27 +197,27 @@ def _ends(case: Case) -> Draft:
             "kinds": {
                 what: weighted_mean(rows.astype(float), counts) for what, rows in kinds.items()
             },
-            "others": others,
+            "others": others_cover,
             "bad": bool(kinds["no end"].all()),
         },
     )
 
 
 def _ends_words(draft: Draft, _: Finding) -> Words:
-    others = float(draft.facts["others"])
-    told = listed(
+    others_cover = float(draft.facts["others"])
+    kinds = listed(
         [
             what if share == 1.0 else f"{what} in {percent(share)} of rows"
             for what, share in draft.facts["kinds"].items()
             if share
         ]
     )
-    seen, clause = f"Intervals have {told}", f"intervals have {told}"
-    if not math.isnan(others):
-        return Words(f"{seen}; the others cover {percent(others)}", clause=clause)
+    sentence, clause = f"Intervals have {kinds}", f"intervals have {kinds}"
+    if not math.isnan(others_cover):
+        return Words(f"{sentence}; the others cover {percent(others_cover)}", clause=clause)
     if draft.facts["bad"]:
-        seen += ": they cover whatever happens, and say nothing of it"
-    return Words(seen, clause=clause)
+        sentence += ": they cover whatever happens, and say nothing of it"
+    return Words(sentence, clause=clause)
 
 
 # ---- on both sides -------------------------------------------------------------------------------
@@ -247,12 +247,12 @@ def _one_sided_words(draft: Draft, _: Finding) -> Words:
     below = float(draft.facts["below"])
     above = below + draft.facts["record"].value
     level = f"{percent(draft.facts['coverage'])} " if draft.facts.get("others") else ""
-    seen = (
+    sentence = (
         f"y lies below its {level}interval in {percent(below)} of rows and above it in "
         f"{percent(above)}"
     )
     side = "above" if draft.effect > 0 else "below"
-    return Words(seen, f"misses are mostly {side}", "misses are balanced")
+    return Words(sentence, f"misses are mostly {side}", "misses are balanced")
 
 
 # ---- in groups -----------------------------------------------------------------------------------
@@ -273,8 +273,8 @@ def _groups(case: Case) -> Draft:
         return _by_errors(errors)
     p = min(2.0 * min(errors.p, covered.p), 1.0)
     by_rows = [
-        2.0 * min(each.p, float(facts.get("p_here", 1.0))) < LEVEL
-        for each, facts in ((errors, errors.options), (covered, covered.facts))
+        2.0 * min(test.p, float(facts.get("p_here", 1.0))) < LEVEL
+        for test, facts in ((errors, errors.options), (covered, covered.facts))
     ]
     told_by_coverage = by_rows[1] and (
         errors.p >= covered.p or errors.options["signal"] == "spread"
@@ -285,17 +285,17 @@ def _groups(case: Case) -> Draft:
 
 
 def _by_errors(test: Record) -> Draft:
-    told = test.options
-    moved = MOVED[str(told["signal"])]
-    effect, *ends = (moved * float(told[name]) for name in ("deviation", "lower", "upper"))
+    details = test.options
+    moved = MOVED[str(details["signal"])]
+    effect, *ends = (moved * float(details[name]) for name in ("deviation", "lower", "upper"))
     return Draft(
         effect=effect,
         lower=ends[0],
         upper=ends[1],
         p=test.p,
-        where=str(told["where"]),
+        where=str(details["where"]),
         n=test.n,
-        facts={**told, "errors": True},
+        facts={**details, "errors": True},
     )
 
 
@@ -337,24 +337,24 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
     other = float(facts["size_2"]) if facts.get("signal_2") == facts["signal"] else None
     if facts["signal"] == "bias":
         clause = f"in {draft.where} predictions are {_far(size, f'{SDS} ')}"
-        seen, beside = f"{clause} on average", "" if other is None else _far(other)
+        sentence, second = f"{clause} on average", "" if other is None else _far(other)
         if other is not None and other * size < 0.0 and abs(overall) < _CANCELLED * abs(size):
             more = "They cancel overall."
         else:
             way = f" {_far(overall).partition(' ')[2]}" if overall * size < 0.0 else ""
-            seen += f", {fixed(abs(overall), 2)}{way} overall"
+            sentence += f", {fixed(abs(overall), 2)}{way} overall"
     else:
-        times, whole, beside = (
+        times, overall_size, second = (
             "" if each is None else f"{small(each, 2, trim=False)} times"
             for each in (size, overall, other)
         )
         clause = f"in {draft.where} errors are {times} their stated size"
-        seen = f"{clause}, {whole} overall"
-    if beside:
-        seen += f", in {facts['where_2']} {beside}"
+        sentence = f"{clause}, {overall_size} overall"
+    if second:
+        sentence += f", in {facts['where_2']} {second}"
     fault = f"groups differ in {facts['signal']}"
     limit = _limit_of_spells(draft, finding)
-    return Words(f"I{seen[1:]}", fault, _well(), more, limit, clause)
+    return Words(f"I{sentence[1:]}", fault, _well(), more, limit, clause)
 
 
 _CANCELLED = 0.25
@@ -389,29 +389,31 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
     spells = int(facts.get("spells", 0))
     cover, expected = percent(float(facts["value"])), percent(float(facts["expected"]))
     what, clause = "Sets" if facts["sets"] else "Intervals", f"coverage is {cover} in {where}"
-    seen = (
+    sentence = (
         f"{what} cover {cover} of {float(facts['rows']):,.0f} rows"
         f"{f' in {_spells(spells)}' if spells else ''} in {where}, "
     )
     worst, more = facts.get("worst"), ""
     if draft.effect > 0 and isinstance(worst, Record) and worst.group not in ("", where):
         least = percent(float(worst.options["claimed"]) - worst.value)
-        seen = f"{what} cover {least} in {worst.group}, but {cover} in {where}, "
+        sentence = f"{what} cover {least} in {worst.group}, but {cover} in {where}, "
         clause = f"coverage is {least} in {worst.group}"
     if facts["claimed"]:
-        seen += f"where at least {expected} is claimed"
+        sentence += f"where at least {expected} is claimed"
     elif expected == percent(float(facts["overall"])):
-        seen += f"{expected} overall"
+        sentence += f"{expected} overall"
     else:
-        seen += f"where {expected} is {FROM_ALL}"
+        sentence += f"where {expected} is {FROM_ALL}"
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
         who = "It" if worst.group == where else worst.group
         more = f"{who} is at least {points(worst.lower)} short of its claim."
     margin = points(MARGIN)
     if facts["claimed"]:
-        return Words(seen, "it falls short", f"no group falls {margin} short", more, clause=clause)
+        return Words(
+            sentence, "it falls short", f"no group falls {margin} short", more, clause=clause
+        )
     limit = _limit_of_spells(draft, finding)
-    return Words(seen, "groups differ in coverage", _well(), more, limit, clause)
+    return Words(sentence, "groups differ in coverage", _well(), more, limit, clause)
 
 
 FINDINGS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,24 +27,24 @@ from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
     SLOW_ROWS,
-    Form,
+    Array,
     Metric,
     Question,
     Topic,
     itself,
+    row_mean,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     CountFamily,
     CountLaw,
     Distribution,
+    Prediction,
     Samples,
 )
-from howsure.topics.crps_closed import crps_between, crps_support
+from howsure.topics.crps_closed import crps_between, crps_closed, crps_support
 from howsure.topics.crps_numeric import crps_lattice, crps_numeric
 from howsure.topics.scores import overflow_as_inf, weighted_pinball
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 WIDE_COUNTS = 4096  # counts in a law up to which they are summed one by one
 COUNT_CELLS = 1 << 18  # entries of a table of counts
@@ -229,6 +229,14 @@ def crps_by_cdf(distribution: Distribution, y: FloatArray, **options: Any) -> Fl
     return integrate(y, cdf, spread, **options)
 
 
+def _is_integrated(prediction: Prediction) -> bool:
+    """Whether the CRPS of a prediction's rows has no closed form and no sum."""
+    if not isinstance(prediction, Distribution) or isinstance(prediction.law, CountFamily):
+        return False
+    first = {name: values[:1] for name, values in prediction.parameters.items()}
+    return crps_closed(prediction.law.name, np.zeros(1), first) is None
+
+
 _entry = partial(
     Metric, question=Question.SCORE, direction=Direction.LOWER, units="y", laws=BY_UNIT
 )
@@ -242,16 +250,19 @@ _ENTRIES = (
         formula="∫ (F(t) − 1{y ≤ t})² dt",
         source="Gneiting and Raftery 2007, section 4.2",
         forms=(
-            Form(needs=("crps_of_law",), function=itself),
-            Form(
-                needs=("y", "samples"),
-                function=crps_samples,
+            row_mean(itself, "crps_of_law"),
+            row_mean(
+                crps_samples,
+                "y",
+                "samples",
                 options={"fair": False},
                 note="the samples taken as the whole distribution",
             ),
-            Form(
-                needs=("y", "quantiles", "levels"),
-                function=crps_quantiles,
+            row_mean(
+                crps_quantiles,
+                "y",
+                "quantiles",
+                "levels",
                 note="from quantiles: truncated at the outermost levels",
             ),
         ),
@@ -271,7 +282,7 @@ _ENTRIES = (
         meaning="CRPS of the distribution behind the samples, without the penalty for few samples.",
         formula="mean|s − y| − Σ|s − s′| / (2m(m − 1))",
         source="Ferro 2014",
-        forms=(Form(needs=("y", "samples"), function=crps_samples, options={"fair": True}),),
+        forms=(row_mean(crps_samples, "y", "samples", options={"fair": True}),),
         standard_normal=math.nan,
         beware="It judges the distribution behind the samples, not the ensemble that is served.",
     ),
@@ -279,10 +290,9 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "crps_of_law": _crps_of_law,
-        "crps_of_samples": _crps_of_samples,
-        "samples": lambda view, _: view.belief(Samples).sorted_samples,
-    },
-    predicted=("samples",),
+    arrays=(
+        Array("crps_of_law", _crps_of_law, integrated=_is_integrated),
+        Array("crps_of_samples", _crps_of_samples),
+        Array("samples", lambda view, _: view.belief(Samples).sorted_samples, predicted=True),
+    ),
 )

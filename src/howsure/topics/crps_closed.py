@@ -47,12 +47,8 @@ def crps_closed(
     """
     location = parameters.get("loc", np.zeros(1))
     scale = parameters.get("scale", np.ones(1))
-    if family == "norm":
-        return crps_normal(y, location, scale)
-    if family == "logistic":
-        return crps_logistic(y, location, scale)
-    if family == "laplace":
-        return crps_laplace(y, location, scale)
+    if family in _LOCATED:
+        return _LOCATED[family](y, location, scale)
     if family == "t" and (parameters["df"] > 1.0).all():
         return crps_t(y, parameters["df"], location, scale)
     moved = as_vector(y, "y") - location
@@ -228,10 +224,8 @@ def crps_normal(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Flo
     >>> crps_normal([0.0], [0.0], [1.0])
     array([0.2337])
     """
-    truth, centre, scale = _check_located(y, ("mean", mean), ("sd", sd))
+    distance, z, scale = _check_distance(y, ("mean", mean), ("sd", sd))
     with np.errstate(over="ignore"):
-        distance = np.abs(truth - centre)
-        z = distance / scale
         density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
     inside = special.erf(z / np.sqrt(2.0))
     return np.asarray(distance * inside + scale * (2.0 * density - np.pi**-0.5))
@@ -266,10 +260,7 @@ def crps_logistic(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLik
     >>> crps_logistic([0.0], [0.0], [1.0])
     array([0.3863])
     """
-    truth, centre, width = _check_located(y, ("location", location), ("scale", scale))
-    with np.errstate(over="ignore"):
-        distance = np.abs(truth - centre)
-        z = distance / width
+    distance, z, width = _check_distance(y, ("location", location), ("scale", scale))
     return distance + width * (2.0 * np.log1p(np.exp(-z)) - 1.0)
 
 
@@ -301,10 +292,7 @@ def crps_laplace(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike
     >>> crps_laplace([0.0], [0.0], [1.0])
     array([0.25])
     """
-    truth, centre, width = _check_located(y, ("location", location), ("scale", scale))
-    with np.errstate(over="ignore"):
-        distance = np.abs(truth - centre)
-        z = distance / width
+    distance, z, width = _check_distance(y, ("location", location), ("scale", scale))
     return distance + width * (np.exp(-z) - 0.75)
 
 
@@ -344,12 +332,10 @@ def crps_t(
     >>> crps_t([0.0], [5.0], [0.0], [1.0])
     array([0.2570])
     """
-    truth, centre, width = _check_located(y, ("location", location), ("scale", scale))
-    nu = as_vector(freedom, "freedom", length=len(truth))
+    distance, z, width = _check_distance(y, ("location", location), ("scale", scale))
+    nu = as_vector(freedom, "freedom", length=len(z))
     check_above(nu, "freedom", 1.0)
-    with np.errstate(over="ignore"):
-        distance = np.abs(truth - centre)
-        z = np.minimum(distance / width, 1e300)
+    z = np.minimum(z, 1e300)
     falling, pairs = _terms_of_t(z, nu)
     inside = 2.0 * special.stdtr(nu, z) - 1.0
     return distance * inside + 2.0 * width * (falling - pairs)
@@ -440,14 +426,31 @@ def crps_gamma(y: npt.ArrayLike, shape: npt.ArrayLike, scale: npt.ArrayLike) -> 
     return truth * own - k * theta * next_shape - theta * np.exp(-special.betaln(0.5, k))
 
 
+Named = tuple[str, npt.ArrayLike]
+"""A parameter with its name."""
+
+
+def _check_distance(
+    y: npt.ArrayLike, centre: Named, scale: Named
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How far each y lies from the centre, in units and in scales, and the scales."""
+    truth, middle, width = _check_located(y, centre, scale)
+    with np.errstate(over="ignore"):
+        distance = np.abs(truth - middle)
+        return distance, distance / width, width
+
+
 def _check_located(
-    y: npt.ArrayLike, centre: tuple[str, npt.ArrayLike], scale: tuple[str, npt.ArrayLike]
+    y: npt.ArrayLike, centre: Named, scale: Named
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     truth = as_vector(y, "y")
     middle = as_vector(centre[1], centre[0], length=len(truth))
     width = as_vector(scale[1], scale[0], length=len(truth))
     check_above(width, scale[0], 0.0)
     return truth, middle, width
+
+
+_LOCATED = {"norm": crps_normal, "logistic": crps_logistic, "laplace": crps_laplace}
 
 
 # ---- cRPS (ranked probability score) of laws of counts, by closed form or by sums, one number a ro

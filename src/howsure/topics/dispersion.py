@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from howsure.engine.metric import (
     BINNED,
     BY_UNIT,
     POSITIVE,
-    Form,
+    Array,
     Metric,
     Question,
     Sums,
@@ -31,13 +31,12 @@ from howsure.engine.metric import (
     Value,
     of_rows,
     root_mean,
+    row_mean,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.estimate import Estimate, NormNoise, mean_statistic, noise_of_bins, weighted_mean
 from howsure.stats.moments import Joint
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 
 def squared_z(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
@@ -492,7 +491,7 @@ _ENTRIES = (
         source="Pernot 2024; of samples Fortin et al. 2014",
         forms=(
             statistic(variance_ratio, "y", "mean", "ensemble_sd", squares=True),
-            Form(needs=("y", "mean", "positive_sd"), function=squared_z, squares=True),
+            row_mean(squared_z, "y", "mean", "positive_sd", squares=True),
         ),
         standard_normal=1.0,
         target=1.0,
@@ -534,15 +533,19 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "error_sd": _error_sd,
-        "ensemble_sd": _ensemble_sd,
-        "positive_sd": _positive_sd,
-        "stated_sd": _stated_sd,
-        "sd": lambda view, _: view.ask("sd", "sd"),
-        "mean": lambda view, _: view.ask("mean", "point", also="sd"),
-    },
-    predicted=("error_sd", "ensemble_sd", "positive_sd", "stated_sd", "sd", "mean"),
+    arrays=(
+        Array("error_sd", _error_sd, predicted=True),
+        Array("ensemble_sd", _ensemble_sd, predicted=True),
+        Array("positive_sd", _positive_sd, predicted=True, by_row=True),
+        Array("stated_sd", _stated_sd, predicted=True),
+        Array("sd", lambda view, _: view.ask("sd", "sd"), predicted=True, by_row=True),
+        Array(
+            "mean",
+            lambda view, _: view.ask("mean", "point", also="sd"),
+            predicted=True,
+            by_row=True,
+        ),
+    ),
     sums={
         "sharpness": Sums(lambda view, _: (np.square(view.get("sd")),), root_mean),
         "mean_squared_z": Sums(partial(_errors_and_variances, "ensemble_sd"), _ratio),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +30,21 @@ from howsure.engine.finding import (
     known_drift,
     points,
 )
-from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, stated, statistic
+from howsure.engine.measure import Evaluation
+from howsure.engine.metric import (
+    SHARE,
+    Array,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+    stated,
+)
+from howsure.engine.view import View
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.calibration.components import MOVED, scale_of, shift_of
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 WINDOWS = 60
 FEWEST_CLUSTERS = MOST_UNITS + 1
@@ -115,8 +121,8 @@ def _coverage_drift(view: View, coverage: float) -> Estimate:
     if hits.min() == hits.max():
         raise UnanswerableError("every row is covered" if hits[0] else "no row is covered")
     claimed = np.zeros(len(hits)) if math.isnan(coverage) else view.get("claim", coverage)
-    found = _changes(view, (hits - claimed)[None])[0]
-    if found is None:
+    change = _changes(view, (hits - claimed)[None])[0]
+    if change is None:
         raise UnanswerableError("coverage is the same at all times")
     weights = view.evalset.multiplicities
 
@@ -126,30 +132,30 @@ def _coverage_drift(view: View, coverage: float) -> Estimate:
     def share(level: Level, claim: float) -> float:
         return min(max(level.mean + claim, 0.0), 1.0)
 
-    since = units >= found.start
+    since = units >= change.start
     claims = claim(~since), claim(since)
-    before, after = share(found.before, claims[0]), share(found.after, claims[1])
-    latest = share(found.latest, claim(units >= found.late))
-    told = {
-        **_told(view, found, before, after, latest),
-        **_ends(partial(_share_ends, view.confidence), found, after, latest),
+    before, after = share(change.before, claims[0]), share(change.after, claims[1])
+    latest = share(change.latest, claim(units >= change.late))
+    details = {
+        **_told(view, change, before, after, latest),
+        **_ends(partial(_share_ends, view.confidence), change, after, latest),
     }
     if abs(claims[1] - claims[0]) > _MOVED_CLAIM:
-        told |= {"claimed_before": claims[0], "claimed_after": claims[1]}
+        details |= {"claimed_before": claims[0], "claimed_after": claims[1]}
     if math.isnan(coverage):
-        del told["wrong"]
-    return _estimate(found, 1.0, told)
+        del details["wrong"]
+    return _estimate(change, 1.0, details)
 
 
 def _pit_drift(view: View, _: float) -> PitDrift:
     placed = view.get("placed")
     view.get("units_of_time")  # or the reason why there are none
     series = placed.polynomials(placed.place(0.0, 1.0))[:2]
-    found = _changes(view, series)
-    made = []
-    for change, name, natural in zip(found, MOVED, (shift_of, scale_of), strict=False):
+    changes = _changes(view, series)
+    estimates = []
+    for change, name, natural in zip(changes, MOVED, (shift_of, scale_of), strict=False):
         if change is None:
-            made.append(Estimate(math.nan, reason=f"the {name} is the same at all times"))
+            estimates.append(Estimate(math.nan, reason=f"the {name} is the same at all times"))
             continue
         levels = (change.before, change.after, change.latest)
         before, after, latest = (natural(level.mean) for level in levels)
@@ -158,9 +164,9 @@ def _pit_drift(view: View, _: float) -> PitDrift:
             reach = level.reach(view.confidence)
             return natural(level.mean - reach), natural(level.mean + reach)
 
-        told = _told(view, change, before, after, latest) | _ends(ends, change, after, latest)
-        made.append(_estimate(change, MOVED[name], told))
-    return PitDrift(*made)
+        details = _told(view, change, before, after, latest) | _ends(ends, change, after, latest)
+        estimates.append(_estimate(change, MOVED[name], details))
+    return PitDrift(*estimates)
 
 
 def _told(
@@ -181,10 +187,10 @@ def _ends(
     of: Callable[[Level, float], tuple[float, float]], change: Change, after: float, latest: float
 ) -> dict[str, float]:
     """Ends of the intervals about the level since the change, and about the latest one."""
-    told: dict[str, float] = {}
+    bounds: dict[str, float] = {}
     for name, level, value in (("after", change.after, after), ("latest", change.latest, latest)):
-        told[f"{name}_lower"], told[f"{name}_upper"] = of(level, value)
-    return told
+        bounds[f"{name}_lower"], bounds[f"{name}_upper"] = of(level, value)
+    return bounds
 
 
 def _share_ends(confidence: float, level: Level, share: float) -> tuple[float, float]:
@@ -196,16 +202,16 @@ def _wrong(change: Change, confidence: float) -> str:
     """On which side of the change predictions are off: after, before, or throughout."""
     little = _LITTLE * abs(change.size)
     right = [
-        abs(each.mean) <= max(each.reach(confidence), little)
-        for each in (change.before, change.after)
+        abs(side.mean) <= max(side.reach(confidence), little)
+        for side in (change.before, change.after)
     ]
     return "after" if right[0] else "before" if right[1] else "throughout"
 
 
-def _estimate(change: Change, unit: float, told: Mapping[str, str | float]) -> Estimate:
+def _estimate(change: Change, unit: float, details: Mapping[str, str | float]) -> Estimate:
     return Estimate(
         unit * abs(change.size),
-        details={"way": "up" if change.size > 0 else "down", **told},
+        details={"way": "up" if change.size > 0 else "down", **details},
         error=unit * change.error,
         lower=unit * change.lower,
         upper=min(unit * change.upper, 1.0),
@@ -223,15 +229,15 @@ def _when(view: View, start: int) -> str:
     if fewest == 1:
         return stamp(times.labels, start)
     rising = np.sort(times.codes)
-    place = int(np.searchsorted(rising, start))
-    first = max(min(place - fewest // 2, len(rising) - fewest), 0)
+    row = int(np.searchsorted(rising, start))
+    first = max(min(row - fewest // 2, len(rising) - fewest), 0)
     near = times.labels[rising[first : first + fewest]]
     if near.dtype.kind == "M":
         mean = near.astype("datetime64[s]").astype(np.int64).mean().astype("datetime64[s]")
     elif near.dtype.kind in "iuf":
         mean = near.mean()
     else:
-        return f"row {place + 1:,} of {len(rising):,} in time"
+        return f"row {row + 1:,} of {len(rising):,} in time"
     return _written(mean, times.labels)
 
 
@@ -301,14 +307,14 @@ def _rolling_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
 def _in_words(view: View, coverage: float) -> str:
     """What the test says of the curve."""
     try:
-        found: Estimate = view.get("coverage_drift", coverage)
+        estimate: Estimate = view.get("coverage_drift", coverage)
     except UnanswerableError as reason:
         return f"Drift is not tested: {reason}."
-    told = found.details
-    before, after = (percent(float(told[name])) for name in ("before", "after"))
-    seen = f"The clearest change is from {before} to {after} around {told['when']}"
-    proof = "this alone is no proof of drift" if found.p >= _ALONE else "more than chance alone"
-    return f"{seen} ({p_words(found.p)}): {proof}."
+    details = estimate.details
+    before, after = (percent(float(details[name])) for name in ("before", "after"))
+    sentence = f"The clearest change is from {before} to {after} around {details['when']}"
+    proof = "this alone is no proof of drift" if estimate.p >= _ALONE else "more than chance alone"
+    return f"{sentence} ({p_words(estimate.p)}): {proof}."
 
 
 _entry = partial(
@@ -334,7 +340,7 @@ _ENTRIES = (
         synonyms=("drift",),
         meaning="Change of coverage minus its claim at the clearest change point in time.",
         formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
-        forms=(statistic(itself, "coverage_drift", weighted=False),),
+        forms=(estimated("coverage_drift"),),
         per_coverage=True,
     ),
     _entry(
@@ -356,14 +362,14 @@ _ENTRIES = (
 
 def _drift(case: Case) -> Draft:
     """Of coverage, spread and bias what is proven to have changed most."""
-    known = {name: record for name in _SIGNALS if (record := known_drift(case, name)) is not None}
-    if not known:
+    records = {name: record for name in _SIGNALS if (record := known_drift(case, name)) is not None}
+    if not records:
         case.get("coverage_drift")
-    families = len({name == "coverage" for name in known})  # bias and spread have one test
-    least = min(record.p for record in known.values())
-    clear = [name for name in known if known[name].p <= _AS_CLEAR * least]
-    name = max(clear, key=lambda each: known[each].lower)  # the first of equals
-    record = known[name]
+    families = len({name == "coverage" for name in records})  # bias and spread have one test
+    least = min(record.p for record in records.values())
+    clear = [name for name in records if records[name].p <= _AS_CLEAR * least]
+    name = max(clear, key=lambda each: records[each].lower)  # the first of equals
+    record = records[name]
     sign = 1.0 if record.options["way"] == "up" else -1.0
     ends = sorted((sign * record.lower, sign * record.upper))
     if record.lower == 0:
@@ -375,7 +381,7 @@ def _drift(case: Case) -> Draft:
         p=min(families * least, 1.0),
         where=f"from {record.options['when']} on",
         n=record.n,
-        good=max(record.upper for record in known.values()) <= MARGIN,
+        good=max(record.upper for record in records.values()) <= MARGIN,
         facts={"record": record, "signal": name},
     )
 
@@ -404,9 +410,9 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
     interval = between(times * low, times * high, places)
     levels = f"from {say(before)} to {say(after)}{interval}{unit}"
     if "claimed_after" in options:
-        one, other = (percent(float(options[f"claimed_{side}"])) for side in ("before", "after"))
+        claim, later = (percent(float(options[f"claimed_{side}"])) for side in ("before", "after"))
         what = "coverage against its claim"
-        levels = f"from {say(before)} ({one} claimed) to {say(after)} ({other} claimed)"
+        levels = f"from {say(before)} ({claim} claimed) to {say(after)} ({later} claimed)"
     fault = {"coverage": "coverage", "spread": "the spread", "bias": "the bias"}[signal] + " drifts"
     margin = points(max(MARGIN, finding.tolerance))
     well = f"changes stay within {margin}"
@@ -416,9 +422,9 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
         verb = "change" if signal == "spread" else "changes"
         begins = what if signal == "bias" else what.capitalize()
         return Words(f"{begins} {verb} most around {options['when']}, {levels}", fault, well)
-    seen = f"Around {options['when']} {what} {moved} {levels}"
+    sentence = f"Around {options['when']} {what} {moved} {levels}"
     if finding.state == "negligible":
-        return Words(seen, fault, well)
+        return Words(sentence, fault, well)
     clause = f"{what} {moved} {levels} around {options['when']}"
     sure = points(draft.facts["record"].lower)
     more = f"It {way} by at least {sure}."
@@ -426,18 +432,17 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
         more = f"Stated probabilities moved by at least {sure}."
     if not low <= latest <= high:
         more += f" Over the last tenth of rows it is {say(latest)}."
-    return Words(seen, fault, well, more, clause=clause)
+    return Words(sentence, fault, well, more, clause=clause)
 
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "times": _times,
-        "units_of_time": _units,
-        "coverage_drift": _coverage_drift,
-        "pit_drift": _pit_drift,
-    },
-    per_coverage=("coverage_drift",),
+    arrays=(
+        Array("times", _times),
+        Array("units_of_time", _units),
+        Array("coverage_drift", _coverage_drift, per_coverage=True),
+        Array("pit_drift", _pit_drift),
+    ),
     curves=(_rolling_coverage,),
     findings=(
         FindingQuestion(

@@ -80,14 +80,14 @@ def group_scores(
         Of the signal if all is right; independent rows are then judged by its three moments.
     """
     spells = [spells_in(evalset, grouping, off, noise) for grouping in divided]
-    counts, p_spells = (np.concatenate(part) for part in zip(*spells, strict=True))
+    counts, p_spells = (np.concatenate(columns) for columns in zip(*spells, strict=True))
     what = "rows" if evalset.cluster is None else "clusters"
     if evalset.chronology is not None and units is not None:
         what = "effective rows"
         t, own = _scores_in_time(evalset, divided, off, noise, units, p_spells, hidden)
     else:
-        found = [_robust_scores(evalset, grouping, off, noise) for grouping in divided]
-        t, units, degrees = (np.concatenate(part) for part in zip(*found, strict=True))
+        scores = [_robust_scores(evalset, grouping, off, noise) for grouping in divided]
+        t, units, degrees = (np.concatenate(columns) for columns in zip(*scores, strict=True))
         own = _two_sided(t, degrees)
         if skewness is not None and evalset.independent:
             own = _by_three_moments(t, skewness * _skewness_left(evalset, divided))
@@ -115,9 +115,9 @@ def _by_three_moments(t: FloatArray, skewness: FloatArray) -> FloatArray:
 def _skewness_left(evalset: EvalSet, divided: Sequence[Grouping]) -> FloatArray:
     """By what the skewness of a row is multiplied in the surplus of each group."""
     mass = evalset.mass
-    held = np.concatenate([np.bincount(g.codes, mass, len(g.labels)) for g in divided])
-    share = held / mass.sum()
-    spread = np.sqrt(held * (1.0 - share))  # 0 of no row, and of all: these have no surplus
+    group_mass = np.concatenate([np.bincount(g.codes, mass, len(g.labels)) for g in divided])
+    share = group_mass / mass.sum()
+    spread = np.sqrt(group_mass * (1.0 - share))  # 0 of no row, and of all: these have no surplus
     factor = np.zeros(len(share))
     np.divide(1.0 - 2.0 * share, spread, out=factor, where=spread > 0.0)
     return factor
@@ -146,31 +146,31 @@ def _robust_scores(
         return sums.astype(np.float64, copy=False)
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        total, held = float(mass.sum()), inside(mass)
+        total, group_mass = float(mass.sum()), inside(mass)
         surplus = inside(mass * off)
         share = inside(mass * noise) / float((mass * noise).sum())
-        here, rest = surplus / held, -surplus / (total - held)
+        here, outside_mean = surplus / group_mass, -surplus / (total - group_mass)
         joint = grouping.codes * (int(cluster.max()) + 1) + cluster
-        pairs, place = np.unique(joint, return_inverse=True)
+        pairs, pair_of = np.unique(joint, return_inverse=True)
         g, k = np.divmod(pairs, int(cluster.max()) + 1)
-        sums, sizes = np.bincount(place, mass * off), np.bincount(place, mass)
+        sums, sizes = np.bincount(pair_of, mass * off), np.bincount(pair_of, mass)
         every, most = np.bincount(cluster, mass * off), np.bincount(cluster, mass)
-        outside = every[k] - sums - rest[g] * (most[k] - sizes)
+        outside = every[k] - sums - outside_mean[g] * (most[k] - sizes)
         touching = (1 - share[g]) * (sums - here[g] * sizes) - share[g] * outside
-        alone = share[g] * (every[k] - rest[g] * most[k])
+        alone = share[g] * (every[k] - outside_mean[g] * most[k])
         moved = np.bincount(g, np.square(touching) - np.square(alone), minlength=size)
         variance = moved + np.square(share) * (
             float(every @ every)
-            - 2 * rest * float(every @ most)
-            + np.square(rest) * float(most @ most)
+            - 2 * outside_mean * float(every @ most)
+            + np.square(outside_mean) * float(most @ most)
         )
         units = np.bincount(g, minlength=size).astype(np.float64)
         if evalset.cluster is None:
-            units = np.square(held) / inside(np.square(mass))
+            units = np.square(group_mass) / inside(np.square(mass))
         variance = variance * units / (units - 1)
         plain = inside(square * noise)
         if evalset.cluster is not None and _are_copies(cluster, off, noise):
-            among = np.bincount(place, mass * noise) / sizes
+            among = np.bincount(pair_of, mass * noise) / sizes
             plain = np.bincount(g, np.square(sizes) * among, minlength=size).astype(np.float64)
         floor = np.square(1 - share) * plain + np.square(share) * (plain.sum() - plain)
         return surplus / np.sqrt(np.maximum(variance, floor)), units, units - 1.0
@@ -199,8 +199,10 @@ def _scores_in_time(
     for grouping in divided:
         size = len(grouping.labels)
         inside = partial(np.bincount, grouping.codes, minlength=size)
-        own, share = inside(plain), inside(noise) / noise.sum()
-        floor = np.sqrt(np.square(1.0 - share) * own + np.square(share) * (plain.sum() - own))
+        variance, share = inside(plain), inside(noise) / noise.sum()
+        floor = np.sqrt(
+            np.square(1.0 - share) * variance + np.square(share) * (plain.sum() - variance)
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = inside(mass * off) / floor
         places += [(grouping.codes, group) for group in range(size)]
@@ -209,15 +211,15 @@ def _scores_in_time(
     t, share = np.concatenate(ratios), np.concatenate(shares)
     p = _two_sided(t, math.inf)
     tested, clearest = (units >= FEWEST_UNITS) & np.isfinite(t), math.inf
-    known = np.flatnonzero(tested)
-    for place in known[np.argsort(p[known], kind="stable")]:
-        if p[place] > clearest or p[place] * len(known) >= 1.0:
+    candidates = np.flatnonzero(tested)
+    for candidate in candidates[np.argsort(p[candidates], kind="stable")]:
+        if p[candidate] > clearest or p[candidate] * len(candidates) >= 1.0:
             break
-        codes, group = places[place]
-        inflated, degrees = _inflated(evalset, codes == group, share[place], off, plain, hidden)
-        t[place] /= inflated
-        p[place] = float(_two_sided(t[place], degrees))
-        clearest = min(clearest, float(np.fmax(p[place], p_spells[place])))
+        codes, group = places[candidate]
+        inflated, degrees = _inflated(evalset, codes == group, share[candidate], off, plain, hidden)
+        t[candidate] /= inflated
+        p[candidate] = float(_two_sided(t[candidate], degrees))
+        clearest = min(clearest, float(np.fmax(p[candidate], p_spells[candidate])))
     return t, p
 
 
@@ -242,9 +244,9 @@ def _inflated(
         return factor * (values - np.where(inside, *means))
 
     signal = None if hidden is None else added(hidden)
-    found = spread_of(added(off), None, times.hiding(signal))
+    spread = spread_of(added(off), None, times.hiding(signal))
     floor = math.sqrt(float(np.square(inside - share) @ plain))
-    return max(len(off) * float(found.error[0]) / floor, 1.0), float(found.degrees[0])
+    return max(len(off) * float(spread.error[0]) / floor, 1.0), float(spread.degrees[0])
 
 
 def spells_in(evalset: EvalSet, grouping: Grouping, off: FloatArray, noise: FloatArray) -> Spells:
@@ -300,16 +302,16 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
     def clearest(but: tuple[int, int] | None = None) -> tuple[list[GroupScores], int, int]:
         rows = moved.components()
         means = np.average(rows, axis=1, weights=evalset.mass)
-        found = [
+        scores = [
             group_scores(evalset, divided, row - mean, noise, units=units, skewness=skewness)
             for row, mean, skewness in zip(rows, means, moved.skewness, strict=False)
         ]
-        p, t = (np.stack([getattr(each, name) for each in found]) for name in ("p", "t"))
+        p, t = (np.stack([getattr(each, name) for each in scores]) for name in ("p", "t"))
         if but is not None:
             p[but] = np.inf
         first = np.lexsort((-np.abs(t).ravel(), p.ravel()))[0]  # what is very clear has a p of 0
         order, group = np.unravel_index(first, p.shape)
-        return found, int(order), int(group)
+        return scores, int(order), int(group)
 
     found, order, group = clearest()
     tests = int(sum(each.tested.sum() for each in found))
@@ -321,7 +323,7 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
     off = float(np.average(row[inside], weights=evalset.mass[inside]))
     off -= float(np.average(row, weights=evalset.mass))
     half = -float(special.ndtri((1.0 - confidence) / 2.0 / tests)) * abs(off / t)
-    told = {
+    details = {
         "statistic": abs(t),
         "deviation": off,
         "lower": off - half,
@@ -334,15 +336,15 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
     }
     if best.spells[group]:
         own = min(1.0, float(best.own[group]) * tests)
-        told |= {"spells": float(best.spells[group]), "p_here": own}
+        details |= {"spells": float(best.spells[group]), "p_here": own}
     if value < LEVEL:
         moved.move(order, inside)
         left, order, group = clearest((order, group))
         if left[order].p[group] * tests < LEVEL:
             size = moved.size(order, rows_of(group))
-            told |= {"where_2": labels[group], "signal_2": SIGNALS[order], "size_2": size}
+            details |= {"where_2": labels[group], "signal_2": SIGNALS[order], "size_2": size}
     few = f"groups of fewer than {FEWEST_UNITS} {best.what} are left out: {best.few}"
-    return p_value(value, told, few if best.few else "")
+    return p_value(value, details, few if best.few else "")
 
 
 SIGNALS = ("bias", "spread")
@@ -366,23 +368,23 @@ class _Moved:
 
     def components(self) -> FloatArray:
         """φ_1 and φ_2 of each row; where y meets a jump, of a draw within."""
-        place = self.placed.place(self.shift, self.scale)
+        places = self.placed.place(self.shift, self.scale)
         if self.draws is None:
-            return self.placed.polynomials(place)[:2]
-        low, high = place
+            return self.placed.polynomials(places)[:2]
+        low, high = places
         return legendre(low + self.draws * (high - low))[:2]
 
-    def size(self, order: int, part: BoolArray, *, roughly: bool = False) -> float:
+    def size(self, order: int, rows: BoolArray, *, roughly: bool = False) -> float:
         """The shift, or the scale, without which a part's mean component would vanish.
 
         Roughly, that of normal errors; few members blur it, and cells make steps of the mean.
         """
-        weights, before = self.mass[part], (self.shift, self.scale)
+        weights, before = self.mass[rows], (self.shift, self.scale)
 
         def left(move: float) -> float:
             self.shift, self.scale = before
-            self._by(order, part, move)
-            return float(np.average(self.components()[order][part], weights=weights))
+            self._by(order, rows, move)
+            return float(np.average(self.components()[order][rows], weights=weights))
 
         now = left(0.0)
         guess = shift_of(now) if order == 0 else math.log(scale_of(now))
@@ -394,17 +396,19 @@ class _Moved:
         self.shift, self.scale = before
         return guess if order == 0 else math.exp(guess)
 
-    def move(self, order: int, part: BoolArray) -> None:
+    def move(self, order: int, rows: BoolArray) -> None:
         """Move a part until it is as all other rows are."""
-        own, others = self.size(order, part), self.size(order, ~part)
-        self._by(order, part, own - others if order == 0 else math.log(own / others))
+        size, size_of_others = self.size(order, rows), self.size(order, ~rows)
+        self._by(
+            order, rows, size - size_of_others if order == 0 else math.log(size / size_of_others)
+        )
 
-    def _by(self, order: int, part: BoolArray, move: float) -> None:
+    def _by(self, order: int, rows: BoolArray, move: float) -> None:
         """Shift a part by so many sds, or scale it by the exponential."""
         if order == 0:
-            self.shift = self.shift + part * move * self.scale
+            self.shift = self.shift + rows * move * self.scale
         else:
-            self.scale = self.scale * np.where(part, math.exp(move), 1.0)
+            self.scale = self.scale * np.where(rows, math.exp(move), 1.0)
 
 
 def _effective(

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,13 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import listed
 from howsure.core.labels import Categories, joint
-from howsure.core.records import Notion, Record, Table
+from howsure.core.records import Notion, Record, Table, TableLayout
 from howsure.core.rng import child
 from howsure.core.times import Chronology
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import LEVEL, Parts
-from howsure.engine.measure import Evaluation, evaluate, unknown
+from howsure.engine.measure import Evaluation, evaluate, of_its_rows, record_of, unknown
 from howsure.engine.metric import MOST_LABELS, Metric
-from howsure.engine.recording import of_its_rows, record_of
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm
 from howsure.stats.estimate import Estimate, Spread, like_rows, share_ends, skewed_ends, spread_of
@@ -43,6 +42,13 @@ from howsure.topics.group_scores import (
     p_value,
     spells_in,
 )
+
+TABLES = {
+    "groups": TableLayout(
+        title="Coverage by group", ranks=lambda table: table.columns["upper"], figure="cover"
+    )
+}
+"""How the table of groups is shown."""
 
 STATISTIC_ROWS = 50_000
 STATISTIC_GROUPS = 100
@@ -78,7 +84,7 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
 
     They have too many labels, or groups of fewer rows than may be told of.
     """
-    made: list[Grouping] = []
+    single: list[Grouping] = []
     notes: list[str] = []
     for name, column in evalset.groups.items():
         if len(column.labels) > MOST_LABELS:
@@ -88,10 +94,10 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
             )
             continue
         labels = tuple(f"{name}={label}" for label in column.labels.tolist())
-        made.append(Grouping(name, column.codes, labels))
-    made = _large(evalset, made, notes)
+        single.append(Grouping(name, column.codes, labels))
+    single = _large(evalset, single, notes)
     crossed: list[Grouping] = []
-    for first, second in itertools.combinations(made, 2):
+    for first, second in itertools.combinations(single, 2):
         width = len(second.labels)
         codes = Categories.from_codes(
             first.codes * width + second.codes, np.arange(len(first.labels) * width)
@@ -103,20 +109,22 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
         pairs = [divmod(int(code), width) for code in codes.labels]
         labels = tuple(f"{first.labels[i]}, {second.labels[j]}" for i, j in pairs)
         crossed.append(Grouping(name, codes.codes, labels))
-    return (*made, *_large(evalset, crossed, notes)), tuple(notes)
+    return (*single, *_large(evalset, crossed, notes)), tuple(notes)
 
 
 def _large(evalset: EvalSet, divided: list[Grouping], notes: list[str]) -> list[Grouping]:
     """Those whose groups all have the fewest rows of which anything may be told."""
     if evalset.fewest == 1:
         return divided
-    kept: list[Grouping] = []
-    for each in divided:
-        if _smallest(evalset, each) >= evalset.fewest:
-            kept.append(each)
+    large: list[Grouping] = []
+    for grouping in divided:
+        if _smallest(evalset, grouping) >= evalset.fewest:
+            large.append(grouping)
         else:
-            notes.append(f"{each.name} has groups of fewer than {evalset.fewest} rows: left out")
-    return kept
+            notes.append(
+                f"{grouping.name} has groups of fewer than {evalset.fewest} rows: left out"
+            )
+    return large
 
 
 def _smallest(evalset: EvalSet, grouping: Grouping) -> float:
@@ -154,12 +162,12 @@ def assess_groups(
         tests = compare_groups(evaluation, confidence=confidence, seed=seed)
     notes = tests.notes
     if left_out:
-        told = (
+        note = (
             f"of groups by {listed(left_out, most=3)} only means of rows are told: past "
             f"{STATISTIC_ROWS:,} rows or {STATISTIC_GROUPS} groups --with group_statistics asks "
             "for all measures"
         )
-        notes = (*notes, told)
+        notes = (*notes, note)
     return replace(tests, records=(*records, *tests.records), notes=notes)
 
 
@@ -169,12 +177,12 @@ def means_in_groups(
     """Every measure that is a mean, in every group of one grouping."""
     return [
         record
-        for whole in evaluation.records
-        if math.isnan(whole.coverage) or whole.coverage in evaluation.coverages
+        for record_of_all in evaluation.records
+        if math.isnan(record_of_all.coverage) or record_of_all.coverage in evaluation.coverages
         for record in attempt(
-            f"{whole.metric} in groups of {whole.model}",
-            partial(_means, evaluation, grouping, whole, confidence),
-            partial(_unanswered, grouping, whole),
+            f"{record_of_all.metric} in groups of {record_of_all.model}",
+            partial(_means, evaluation, grouping, record_of_all, confidence),
+            partial(_unanswered, grouping, record_of_all),
         )
     ]
 
@@ -198,35 +206,27 @@ def compare_groups(
     for coverage in evaluation.coverages:
         if evaluation.row_scores("empirical_coverage", coverage) is None:
             continue
-        means = cache(partial(_coverages, evaluation, divided, coverage))
-        found = attempt(
-            f"groups_differ of {evalset.model}",
-            partial(_difference, evaluation, divided, means, coverage, confidence, seed),
-            unknown,
-        )
-        records.append(record_of(entries["groups_differ"], found, evalset, coverage=coverage))
-        table = attempt(
-            f"coverage in groups of {evalset.model}",
-            partial(_coverage_table, evaluation, divided, means, coverage, confidence),
-            lambda _: None,
-        )
+        compared = GroupComparison(evaluation, divided, coverage, confidence, seed)
+        estimate = attempt(f"groups_differ of {evalset.model}", compared.difference, unknown)
+        records.append(record_of(entries["groups_differ"], estimate, evalset, coverage=coverage))
+        table = attempt(f"coverage in groups of {evalset.model}", compared.table, lambda _: None)
         if table is None:
             continue
         shown = table
-        found, named = attempt(
+        estimate, named = attempt(
             f"worst_group_shortfall of {evalset.model}",
-            partial(_shortfall, evaluation, divided, means, coverage, confidence, seed),
+            compared.shortfall,
             lambda reason: (unknown(reason), {}),
         )
-        record = record_of(entries["worst_group_shortfall"], found, evalset, coverage=coverage)
+        record = record_of(entries["worst_group_shortfall"], estimate, evalset, coverage=coverage)
         records.append(replace(record, **named))
     if evalset.beliefs and ERRORS in entries:
-        found = attempt(
+        estimate = attempt(
             f"{ERRORS} of {evalset.model}",
             partial(errors_differ, evaluation.view, divided, confidence=confidence),
             unknown,
         )
-        records.append(record_of(entries[ERRORS], found, evalset))
+        records.append(record_of(entries[ERRORS], estimate, evalset))
     return GroupReport(tuple(records), shown, notes)
 
 
@@ -256,20 +256,22 @@ def rows_in_groups(evalset: EvalSet, grouping: Grouping) -> FloatArray:
 
 
 def _means(
-    evaluation: Evaluation, grouping: Grouping, whole: Record, confidence: float
+    evaluation: Evaluation, grouping: Grouping, record_of_all: Record, confidence: float
 ) -> list[Record]:
     """Records of a metric that is a mean, for every group of one grouping; none of others."""
-    scores = evaluation.row_scores(whole.metric, whole.coverage)
+    scores = evaluation.row_scores(record_of_all.metric, record_of_all.coverage)
     if scores is None:
         return []
-    evalset, metric = evaluation.evalset, catalogue()[whole.metric]
+    evalset, metric = evaluation.evalset, catalogue()[record_of_all.metric]
     means = group_means(evalset, grouping, scores, metric)
     low, high = means.ends(1.0 - (1.0 - confidence) / len(means.total))
     value, error, n = means.value, means.error, means.n
-    if math.isfinite(whole.value) and math.isnan(whole.lower):  # then no group has an interval
+    if math.isfinite(record_of_all.value) and math.isnan(
+        record_of_all.lower
+    ):  # then no group has an interval
         low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
-    shared = replace(whole, notion=Notion.GROUP, confidence=confidence, null=math.nan)
-    made = (
+    shared = replace(record_of_all, notion=Notion.GROUP, confidence=confidence, null=math.nan)
+    records = (
         replace(
             shared,
             value=float(value[g]),
@@ -281,7 +283,7 @@ def _means(
         )
         for g, label in enumerate(grouping.labels)
     )
-    return [of_its_rows(record, evalset) for record in made]
+    return [of_its_rows(record, evalset) for record in records]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +306,8 @@ class GroupMeans:
         if self.spread is not None:
             return self.spread.error
         with np.errstate(invalid="ignore", divide="ignore"):
-            rest = np.where(self.total > 1.0, self.total - 1.0, np.nan)
-            return np.asarray(np.sqrt(self.value * (1.0 - self.value) / rest))
+            freedom = np.where(self.total > 1.0, self.total - 1.0, np.nan)
+            return np.asarray(np.sqrt(self.value * (1.0 - self.value) / freedom))
 
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Of the intervals at a level of confidence."""
@@ -344,103 +346,254 @@ def _spread(evalset: EvalSet, grouping: Grouping, psi: FloatArray, *, share: boo
     return spread_of(psi, evalset.weights, units, grouping.codes, len(grouping.labels))
 
 
-_Means = Callable[[], tuple[GroupMeans, ...]]
-"""Coverage in the groups of each grouping, when first asked for."""
+@dataclass(frozen=True)
+class GroupComparison:
+    """Coverage in the groups of all groupings at one coverage, beside what all rows lead one to
+    expect of them."""
 
+    evaluation: Evaluation
+    groupings: Sequence[Grouping]
+    coverage: float
+    confidence: float = 0.95
+    seed: int = 0
 
-def _coverages(
-    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float
-) -> tuple[GroupMeans, ...]:
-    scores = evaluation.row_scores("empirical_coverage", coverage)
-    assert scores is not None
-    metric = catalogue()["empirical_coverage"]
-    return tuple(group_means(evaluation.evalset, each, scores, metric) for each in divided)
+    @property
+    def evalset(self) -> EvalSet:
+        return self.evaluation.evalset
 
+    @cached_property
+    def hits(self) -> FloatArray:
+        """Whether each row is covered."""
+        scores = self.evaluation.row_scores("empirical_coverage", self.coverage)
+        assert scores is not None
+        return scores.astype(np.float64)
 
-def _independent(evalset: EvalSet, grouping: Grouping, means: GroupMeans) -> FloatArray:
-    """How many units each group has: rows, effective rows in time, or clusters."""
-    if evalset.chronology is not None:
-        assert means.spread is not None
-        return means.spread.units
-    if evalset.cluster is None:
-        return means.n
-    clusters = len(evalset.cluster.labels)
-    held = np.unique(grouping.codes * clusters + evalset.cluster.codes)
-    return np.bincount(held // clusters, minlength=len(grouping.labels)).astype(np.float64)
+    @cached_property
+    def means(self) -> tuple[GroupMeans, ...]:
+        """Coverage in the groups of each grouping."""
+        metric = catalogue()["empirical_coverage"]
+        return tuple(group_means(self.evalset, each, self.hits, metric) for each in self.groupings)
 
+    @property
+    def labels(self) -> list[str]:
+        """Those of all groups."""
+        return [label for grouping in self.groupings for label in grouping.labels]
 
-def _statistics(
-    evaluation: Evaluation, grouping: Grouping, confidence: float, seed: int
-) -> list[Record]:
-    """Records of metrics that are not means, group by group."""
-    entries = catalogue()
-    names = [
-        name
-        for name, metric in entries.items()
-        if any(form.reduce == "statistic" for form in metric.forms)
-    ]
-    answered = {record.metric for record in evaluation.records if not math.isnan(record.value)}
-    answered -= {key.metric for key in evaluation.scores}  # whose groups are told by `_means`
-    names = [name for name in names if name in answered and not entries[name].slow]
-    known = [c for c in evaluation.coverages if not math.isnan(c)]
-    level = 1.0 - (1.0 - confidence) / len(grouping.labels)
-    order = np.argsort(grouping.codes, kind="stable")
-    ends = np.cumsum(np.bincount(grouping.codes, minlength=len(grouping.labels)))
-    records: list[Record] = []
-    for label, rows in zip(grouping.labels, np.split(order, ends[:-1]), strict=True):
-        part = evaluate(
-            evaluation.evalset.take(rows),
-            coverages=known,
-            metrics=names,
-            confidence=level,
-            seed=seed,
-            miss_range=evaluation.view.miss_range,
+    @property
+    def level(self) -> float:
+        """The confidence of the interval of one group, such that those of all hold together."""
+        return 1.0 - (1.0 - self.confidence) / len(self.labels)
+
+    def claims(self, grouping: Grouping, total: FloatArray) -> FloatArray:
+        """Mean of what the rows of each group claim; unequal claims spread less than their mean.
+
+        So the binomial law of the mean is conservative in both tails (Hoeffding 1956).
+        """
+        if math.isnan(self.coverage):
+            return np.full(len(total), np.nan)
+        rows = self.evaluation.view.get("claimed", self.coverage)
+        if (rows == rows[0]).all():
+            return np.full(len(total), rows[0])
+        return np.clip(_counts(self.evalset, grouping, rows) / total, 0.0, 1.0)
+
+    def table(self) -> Table:
+        """Coverage of every group with its band, its exact test and the Holm adjustment."""
+        evalset, parts = self.evalset, []
+        widths = self.evaluation.row_scores("mean_width", self.coverage)
+        for grouping, means in zip(self.groupings, self.means, strict=True):
+            total, value = means.total, means.value
+            low, high = means.ends(1.0 - (1.0 - self.confidence) / len(total))
+            width = np.full(len(total), np.nan)
+            if widths is not None:
+                width = _counts(evalset, grouping, widths) / total
+            claimed = self.claims(grouping, total)
+            names = np.full(len(total), grouping.name, dtype=object)
+            labels = np.array(grouping.labels, dtype=object)
+            numbers = (means.n, value, low, high, claimed - value, width, claimed)
+            parts.append((names, labels, *(column.astype(np.float64) for column in numbers)))
+        columns: dict[str, npt.NDArray[Any]] = {
+            name: np.concatenate(part)
+            for name, part in zip(_COLUMNS, zip(*parts, strict=True), strict=True)
+        }
+        columns["nominal"] = np.full(len(columns["n"]), self.coverage)
+        p = np.full(len(columns["n"]), np.nan)
+        if evalset.independent and not math.isnan(self.coverage):
+            hits = np.round(columns["empirical_coverage"] * columns["n"])
+            p = np.asarray(binomial_test(hits, columns["n"], columns["claimed"]))
+        columns["p_value"] = p
+        columns["adjusted_p_value"] = holm(p) if not np.isnan(p).any() else p
+        return Table(
+            name="groups",
+            columns=columns,
+            model=evalset.model,
+            notes=(
+                f"Bands are simultaneous for all groups of a grouping ({self.confidence:.0%}). "
+                "P-values are exact binomial against the claims, Holm-adjusted over all groups."
+            ),
         )
-        records.extend(
-            replace(r, group=label, notion=Notion.GROUP, confidence=confidence)
-            for r in part.records
+
+    def difference(self) -> Estimate:
+        """Do groups differ at all? The test of the largest standardised deviation from all rows."""
+        evalset, groupings = self.evalset, self.groupings
+        expected = self.evaluation.view.get("expected_coverage", self.coverage)
+        if not evalset.independent:
+            return self.robust_difference(expected)
+        cells = joint(*(grouping.codes for grouping in groupings))
+        free = bool((expected != expected[0]).any())
+        if free:  # rows of one cell and nearly one chance are drawn together
+            cells = joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
+        rows, all_cells = _rows_of_cells(cells)
+        sizes = np.round(_counts(evalset, all_cells)).astype(np.int64)
+        hits = np.round(_counts(evalset, all_cells, self.hits)).astype(np.int64)
+        chances = None
+        if free:
+            chances = np.clip(
+                _counts(evalset, all_cells, expected) / np.maximum(sizes, 1), 0.0, 1.0
+            )
+        tested = groups_differ(
+            sizes,
+            hits,
+            [grouping.codes[rows] for grouping in groupings],
+            child(self.seed, "groups differ"),
+            MOST_DRAWS,
+            chances=chances,
+            staged=True,
         )
-    return records
+        if tested.note:
+            raise UnanswerableError(tested.note)
+        first = sum(len(grouping.labels) for grouping in groupings[: tested.grouping])
+        details = {
+            "statistic": tested.statistic,
+            "permutations": float(tested.resamples),
+            **self.parts(expected).named(first + tested.group)[1],
+        }
+        return p_value(tested.p_value, details)
 
+    def parts(self, expected: FloatArray) -> Parts:
+        """All groups of all groupings, beside what all rows lead one to expect."""
+        columns = [
+            (
+                means.value,
+                _counts(self.evalset, grouping, expected) / means.total,
+                *means.ends(self.level),
+                means.n,
+            )
+            for grouping, means in zip(self.groupings, self.means, strict=True)
+        ]
+        return Parts(self.labels, *map(np.concatenate, zip(*columns, strict=True)))
 
-def _coverage_table(
-    evaluation: Evaluation,
-    divided: Sequence[Grouping],
-    means: _Means,
-    coverage: float,
-    confidence: float,
-) -> Table:
-    """Coverage of every group with its band, its exact test and the Holm adjustment."""
-    evalset = evaluation.evalset
-    parts: dict[str, list[npt.NDArray[Any]]] = {key: [] for key in _COLUMNS}
-    for grouping, each in zip(divided, means(), strict=True):
-        total, value = each.total, each.value
-        low, high = each.ends(1.0 - (1.0 - confidence) / len(total))
-        width = _mean_width(evaluation, grouping, total, coverage)
-        claimed = _claimed(evaluation, grouping, total, coverage)
-        parts["grouping"].append(np.full(len(total), grouping.name, dtype=object))
-        parts["group"].append(np.array(grouping.labels, dtype=object))
-        for key, column in zip(
-            _COLUMNS[2:], (each.n, value, low, high, claimed - value, width, claimed), strict=True
-        ):
-            parts[key].append(np.broadcast_to(column, total.shape).astype(np.float64))
-    columns = {key: np.concatenate(part) for key, part in parts.items()}
-    columns["nominal"] = np.full(len(columns["n"]), coverage)
-    raw = np.full(len(columns["n"]), np.nan)
-    if evalset.independent and not math.isnan(coverage):
-        hits = np.round(columns["empirical_coverage"] * columns["n"])
-        raw = np.asarray(binomial_test(hits, columns["n"], columns["claimed"]))
-    columns["p_value"] = raw
-    columns["adjusted_p_value"] = holm(raw) if not np.isnan(raw).any() else raw
-    return Table(
-        name="groups",
-        columns=columns,
-        model=evalset.model,
-        notes=(
-            f"Bands are simultaneous for all groups of a grouping ({confidence:.0%}). P-values are "
-            "exact binomial against the claims, Holm-adjusted over all groups."
-        ),
-    )
+    def robust_difference(self, expected: FloatArray) -> Estimate:
+        """The same of weighted or clustered rows: Student's t of each, Bonferroni over all."""
+        evalset, groupings = self.evalset, self.groupings
+        units, hidden = None, None
+        if evalset.chronology is not None:
+            pairs = zip(groupings, self.means, strict=True)
+            units = np.concatenate([_independent(evalset, *pair) for pair in pairs])
+            hidden = evalset.chronology.size
+        noise = expected * (1.0 - expected)
+        scores = group_scores(
+            evalset, groupings, self.hits - expected, noise, units=units, hidden=hidden
+        )
+        tested, what, few, p = scores.tested, scores.what, scores.few, scores.p
+        if not tested.any():
+            raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
+        farthest = int(np.lexsort((scores.own, p))[0])
+        value = min(1.0, float(p[farthest] * tested.sum()))
+        group, details_of_group = self.parts(expected).named(
+            farthest, tested & (p * tested.sum() < LEVEL)
+        )
+        here, spells = (
+            min(1.0, float(scores.own[group] * tested.sum())),
+            float(scores.spells[group]),
+        )
+        details = {
+            "statistic": float(abs(scores.t[farthest])),
+            **({"spells": spells, "p_here": min(1.0, here)} if spells else {}),
+            **details_of_group,
+        }
+        left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
+        return p_value(value, details, left_out)
+
+    def shortfall(self) -> tuple[Estimate, dict[str, Any]]:
+        """The group that is proven to fall short by most, or else the lowest beside its claim."""
+        if math.isnan(self.coverage):
+            raise UnanswerableError("the nominal coverage of the intervals is unknown")
+        evalset, level, parts = self.evalset, self.level, []
+        for grouping, means in zip(self.groupings, self.means, strict=True):
+            due = self.claims(grouping, means.total)
+            expected = due[grouping.codes]
+            visits = spells_in(evalset, grouping, self.hits - expected, expected * (1.0 - expected))
+            units = _independent(evalset, grouping, means)
+            parts.append(
+                (means.value, means.error, *means.ends(level), means.n, due, units, *visits)
+            )
+        cover, error, low, high, size, claimed, units, spells, p_spells = map(
+            np.concatenate, zip(*parts, strict=True)
+        )
+        least = claimed - high
+        judged = np.isfinite(cover)
+        if not evalset.independent:
+            judged &= units >= FEWEST_UNITS
+        if not judged.any():
+            raise UnanswerableError(f"no group of at least {FEWEST_UNITS} clusters")
+        proven = judged & (least > 0)
+        rank = np.where(proven, least, -np.inf) if proven.any() else claimed - cover
+        worst = int(np.argmax(np.where(judged, rank, -np.inf)))
+        p = np.full(len(cover), np.nan)
+        rows, hits = size[judged], np.round(cover[judged] * size[judged])
+        if not evalset.independent:
+            rows = like_rows(cover, error, size, units, level)[judged]
+            hits = np.clip(cover[judged], 0.0, 1.0) * rows
+        p[judged] = np.fmax(binomial_test(hits, rows, claimed[judged]), p_spells[judged])
+        null = self.worst_by_chance()
+        ends = np.quantile(null, (0.025, 0.975)) if len(null) else (math.nan, math.nan)
+        shortfall = Estimate(
+            float(claimed[worst] - cover[worst]),
+            null=float(null.mean()) if len(null) else math.nan,
+            null_lower=float(ends[0]),
+            null_upper=float(ends[1]),
+            reason="" if proven.any() else "no group is proven to fall short",
+            details={
+                "claimed": float(claimed[worst]),
+                **({"spells": float(spells[worst])} if spells[worst] else {}),
+            },
+            lower=float(least[worst]),
+            upper=float(claimed[worst] - low[worst]),
+            p=float(holm(p)[worst]),
+        )
+        return shortfall, {"group": self.labels[worst], "n": float(size[worst])}
+
+    def worst_by_chance(self) -> FloatArray:
+        """The largest shortfall of a group in draws of a perfect model; none where rows depend."""
+        evalset = self.evalset
+        if evalset.units is not None:
+            return np.empty(0)
+        rows, all_cells = _rows_of_cells(joint(*(grouping.codes for grouping in self.groupings)))
+        total = _counts(evalset, all_cells)
+        filled = total > 0
+        trials = total.copy()
+        if evalset.weights is not None and evalset.weights.kind == "importance":
+            squares = _counts(evalset, all_cells, evalset.weights.values)
+            trials[filled] = np.maximum(np.square(total[filled]) / squares[filled], 1.0)
+        counts: IntArray = np.round(trials[filled]).astype(np.int64)
+        claimed = self.claims(all_cells, np.where(filled, total, 1.0))[filled]
+        trials, total = counts.astype(np.float64), total[filled]
+        rng = child(self.seed, "worst group")
+        worst = np.full(_WORLDS, -np.inf)
+        step = max(1, _CHUNK // len(counts))
+        for start in range(0, _WORLDS, step):
+            size = (min(step, _WORLDS - start), len(counts))
+            hits: FloatArray = rng.binomial(counts, claimed, size).astype(np.float64)
+            off = (claimed - hits / trials) * total
+            chunk = worst[start : start + len(off)]
+            for grouping in self.groupings:
+                codes = grouping.codes[rows][filled]
+                order = np.argsort(codes, kind="stable")
+                starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+                sums = np.add.reduceat(off[:, order], starts, axis=1)
+                mass = np.add.reduceat(total[order], starts)
+                np.maximum(chunk, (sums / mass).max(axis=1), out=chunk)
+        return worst
 
 
 _COLUMNS = (
@@ -456,244 +609,56 @@ _COLUMNS = (
 )
 
 
-def _mean_width(
-    evaluation: Evaluation, grouping: Grouping, total: FloatArray, coverage: float
-) -> FloatArray:
-    scores = evaluation.row_scores("mean_width", coverage)
-    if scores is None:
-        return np.full(len(total), np.nan)
-    return _counts(evaluation.evalset, grouping, scores) / total
-
-
-def _claimed(
-    evaluation: Evaluation, grouping: Grouping, total: FloatArray, coverage: float
-) -> FloatArray:
-    """Mean of what the rows of each group claim; unequal claims spread less than their mean.
-
-    So the binomial law of the mean is conservative in both tails (Hoeffding 1956).
-    """
-    if math.isnan(coverage):
-        return np.full(len(total), np.nan)
-    rows = evaluation.view.get("claimed", coverage)
-    if (rows == rows[0]).all():
-        return np.full(len(total), rows[0])
-    return np.clip(_counts(evaluation.evalset, grouping, rows) / total, 0.0, 1.0)
-
-
-def difference(
-    evaluation: Evaluation,
-    divided: Sequence[Grouping],
-    coverage: float,
-    *,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Estimate:
-    """The test of chance alone, of some groupings."""
-    means = cache(partial(_coverages, evaluation, divided, coverage))
-    return _difference(evaluation, divided, means, coverage, confidence, seed)
-
-
-def _difference(
-    evaluation: Evaluation,
-    divided: Sequence[Grouping],
-    means: _Means,
-    coverage: float,
-    confidence: float,
-    seed: int,
-) -> Estimate:
-    """Do groups differ at all? The test of the largest standardised deviation from all rows."""
-    evalset = evaluation.evalset
-    scores = evaluation.row_scores("empirical_coverage", coverage)
-    assert scores is not None
-    expected = evaluation.view.get("expected_coverage", coverage)
-    level = 1.0 - (1.0 - confidence) / sum(len(grouping.labels) for grouping in divided)
-    if not evalset.independent:
-        return _robust_difference(evalset, divided, means(), scores - expected, expected, level)
-    cells = _cells(divided)
-    free = bool((expected != expected[0]).any())
-    if free:  # rows of one cell and nearly one chance are drawn together
-        cells = joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
-    place = _one_of_each(cells)
-    whole = Grouping("cells", cells, ("",) * len(place))
-    sizes = np.round(_counts(evalset, whole)).astype(np.int64)
-    hits = np.round(_counts(evalset, whole, scores.astype(np.float64))).astype(np.int64)
-    chances = _counts(evalset, whole, expected) / np.maximum(sizes, 1) if free else None
-    tested = groups_differ(
-        sizes,
-        hits,
-        [grouping.codes[place] for grouping in divided],
-        child(seed, "groups differ"),
-        MOST_DRAWS,
-        chances=None if chances is None else np.clip(chances, 0.0, 1.0),
-        staged=True,
-    )
-    if tested.note:
-        raise UnanswerableError(tested.note)
-    first = sum(len(grouping.labels) for grouping in divided[: tested.grouping])
-    details = {
-        "statistic": tested.statistic,
-        "permutations": float(tested.resamples),
-        **_parts(evalset, divided, means(), expected, level).named(first + tested.group)[1],
-    }
-    return p_value(tested.p_value, details)
-
-
-def _parts(
-    evalset: EvalSet,
-    divided: Sequence[Grouping],
-    means: Sequence[GroupMeans],
-    expected: FloatArray,
-    level: float,
-) -> Parts:
-    """All groups of all groupings, beside what all rows lead one to expect."""
-    columns = [
-        (each.value, _counts(evalset, grouping, expected) / each.total, *each.ends(level), each.n)
-        for grouping, each in zip(divided, means, strict=True)
-    ]
-    labels = [label for grouping in divided for label in grouping.labels]
-    return Parts(labels, *map(np.concatenate, zip(*columns, strict=True)))
-
-
-def _robust_difference(
-    evalset: EvalSet,
-    divided: Sequence[Grouping],
-    means: Sequence[GroupMeans],
-    off: FloatArray,
-    expected: FloatArray,
-    level: float,
-) -> Estimate:
-    """The same of weighted or clustered rows: Student's t of each group, Bonferroni over all."""
-    units, hidden = None, None
-    if evalset.chronology is not None:
-        pairs = zip(divided, means, strict=True)
-        units = np.concatenate([_independent(evalset, *pair) for pair in pairs])
-        hidden = evalset.chronology.size
-    noise = expected * (1.0 - expected)
-    found = group_scores(evalset, divided, off, noise, units=units, hidden=hidden)
-    tested, what, few, p = found.tested, found.what, found.few, found.p
-    if not tested.any():
-        raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
-    farthest = int(np.lexsort((found.own, p))[0])
-    value = min(1.0, float(p[farthest] * tested.sum()))
-    named, apart = _parts(evalset, divided, means, expected, level).named(
-        farthest, tested & (p * tested.sum() < LEVEL)
-    )
-    here, spells = min(1.0, float(found.own[named] * tested.sum())), float(found.spells[named])
-    details = {
-        "statistic": float(abs(found.t[farthest])),
-        **({"spells": spells, "p_here": here} if spells else {}),
-        **apart,
-    }
-    left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
-    return p_value(value, details, left_out)
-
-
-def _cells(divided: Sequence[Grouping]) -> IntArray:
-    """The finest division that all groupings share, as codes from 0."""
-    return joint(*(grouping.codes for grouping in divided))
-
-
-def _one_of_each(cells: IntArray) -> IntArray:
-    """A row of each cell."""
+def _rows_of_cells(cells: IntArray) -> tuple[IntArray, Grouping]:
+    """A row of each cell, and the cells as groups without names."""
     rows = np.empty(int(cells.max()) + 1, dtype=np.int64)
     rows[cells] = np.arange(len(cells))
-    return rows
+    return rows, Grouping("cells", cells, ("",) * len(rows))
 
 
-def _shortfall(
-    evaluation: Evaluation,
-    divided: Sequence[Grouping],
-    means: _Means,
-    coverage: float,
-    confidence: float,
-    seed: int,
-) -> tuple[Estimate, dict[str, Any]]:
-    """The group that is proven to fall short by most, or else the lowest beside its claim."""
-    if math.isnan(coverage):
-        raise UnanswerableError("the nominal coverage of the intervals is unknown")
-    evalset = evaluation.evalset
-    scores = evaluation.row_scores("empirical_coverage", coverage)
-    assert scores is not None
-    labels = [label for grouping in divided for label in grouping.labels]
-    level = 1.0 - (1.0 - confidence) / len(labels)
-    parts = []
-    for grouping, each in zip(divided, means(), strict=True):
-        due = _claimed(evaluation, grouping, each.total, coverage)
-        expected = due[grouping.codes]
-        visits = spells_in(evalset, grouping, scores - expected, expected * (1.0 - expected))
-        units = _independent(evalset, grouping, each)
-        parts.append((each.value, each.error, *each.ends(level), each.n, due, units, *visits))
-    cover, error, low, high, size, claimed, units, spells, p_spells = map(
-        np.concatenate, zip(*parts, strict=True)
+def _independent(evalset: EvalSet, grouping: Grouping, means: GroupMeans) -> FloatArray:
+    """How many units each group has: rows, effective rows in time, or clusters."""
+    if evalset.chronology is not None:
+        assert means.spread is not None
+        return means.spread.units
+    if evalset.cluster is None:
+        return means.n
+    clusters = len(evalset.cluster.labels)
+    clusters_of_groups = np.unique(grouping.codes * clusters + evalset.cluster.codes)
+    return np.bincount(clusters_of_groups // clusters, minlength=len(grouping.labels)).astype(
+        np.float64
     )
-    least = claimed - high
-    judged = np.isfinite(cover)
-    if not evalset.independent:
-        judged &= units >= FEWEST_UNITS
-    if not judged.any():
-        raise UnanswerableError(f"no group of at least {FEWEST_UNITS} clusters")
-    proven = judged & (least > 0)
-    rank = np.where(proven, least, -np.inf) if proven.any() else claimed - cover
-    worst = int(np.argmax(np.where(judged, rank, -np.inf)))
-    raw = np.full(len(cover), np.nan)
-    rows, hits = size[judged], np.round(cover[judged] * size[judged])
-    if not evalset.independent:
-        rows = like_rows(cover, error, size, units, level)[judged]
-        hits = np.clip(cover[judged], 0.0, 1.0) * rows
-    here = binomial_test(hits, rows, claimed[judged])
-    raw[judged] = np.fmax(here, p_spells[judged])
-    null = _worst_by_chance(evaluation, divided, coverage, seed)
-    ends = np.quantile(null, (0.025, 0.975)) if len(null) else (math.nan, math.nan)
-    shortfall = Estimate(
-        float(claimed[worst] - cover[worst]),
-        null=float(null.mean()) if len(null) else math.nan,
-        null_lower=float(ends[0]),
-        null_upper=float(ends[1]),
-        reason="" if proven.any() else "no group is proven to fall short",
-        details={
-            "claimed": float(claimed[worst]),
-            **({"spells": float(spells[worst])} if spells[worst] else {}),
-        },
-        lower=float(least[worst]),
-        upper=float(claimed[worst] - low[worst]),
-        p=float(holm(raw)[worst]),
-    )
-    return shortfall, {"group": labels[worst], "n": float(size[worst])}
 
 
-def _worst_by_chance(
-    evaluation: Evaluation, divided: Sequence[Grouping], coverage: float, seed: int
-) -> FloatArray:
-    """The largest shortfall of any group, in draws of a perfect model; none where rows depend."""
-    evalset = evaluation.evalset
-    if evalset.units is not None:
-        return np.empty(0)
-    cells = _cells(divided)
-    place = _one_of_each(cells)
-    whole = Grouping("cells", cells, ("",) * len(place))
-    total = _counts(evalset, whole)
-    kept = total > 0
-    trials = total.copy()
-    if evalset.weights is not None and evalset.weights.kind == "importance":
-        squares = _counts(evalset, whole, evalset.weights.values)
-        trials[kept] = np.maximum(np.square(total[kept]) / squares[kept], 1.0)
-    counts: IntArray = np.round(trials[kept]).astype(np.int64)
-    trials, total = counts.astype(np.float64), total[kept]
-    claimed = _claimed(evaluation, whole, np.where(kept, _counts(evalset, whole), 1.0), coverage)
-    claimed = claimed[kept]
-    rng = child(seed, "worst group")
-    worst = np.full(_WORLDS, -np.inf)
-    step = max(1, _CHUNK // len(counts))
-    for start in range(0, _WORLDS, step):
-        size = (min(step, _WORLDS - start), len(counts))
-        hits: FloatArray = rng.binomial(counts, claimed, size).astype(np.float64)
-        off = (claimed - hits / trials) * total
-        part = worst[start : start + len(off)]
-        for grouping in divided:
-            codes = grouping.codes[place][kept]
-            order = np.argsort(codes, kind="stable")
-            starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-            sums = np.add.reduceat(off[:, order], starts, axis=1)
-            mass = np.add.reduceat(total[order], starts)
-            np.maximum(part, (sums / mass).max(axis=1), out=part)
-    return worst
+def _statistics(
+    evaluation: Evaluation, grouping: Grouping, confidence: float, seed: int
+) -> list[Record]:
+    """Records of metrics that are not means, group by group."""
+    entries = catalogue()
+    names = [
+        name
+        for name, metric in entries.items()
+        if any(form.reduce == "statistic" for form in metric.forms)
+    ]
+    answered = {record.metric for record in evaluation.records if not math.isnan(record.value)}
+    answered -= {key.metric for key in evaluation.scores}  # whose groups are told by `_means`
+    names = [name for name in names if name in answered and not entries[name].slow]
+    coverages = [c for c in evaluation.coverages if not math.isnan(c)]
+    level = 1.0 - (1.0 - confidence) / len(grouping.labels)
+    order = np.argsort(grouping.codes, kind="stable")
+    ends = np.cumsum(np.bincount(grouping.codes, minlength=len(grouping.labels)))
+    records: list[Record] = []
+    for label, rows in zip(grouping.labels, np.split(order, ends[:-1]), strict=True):
+        of_group = evaluate(
+            evaluation.evalset.take(rows),
+            coverages=coverages,
+            metrics=names,
+            confidence=level,
+            seed=seed,
+            miss_range=evaluation.view.miss_range,
+        )
+        records.extend(
+            replace(r, group=label, notion=Notion.GROUP, confidence=confidence)
+            for r in of_group.records
+        )
+    return records

@@ -13,10 +13,13 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
 from howsure.core.labels import Categories
-from howsure.core.records import Table
+from howsure.core.records import Table, TableLayout
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.engine.measure import Evaluation
 from howsure.predictions import content_order
+
+TABLES = {"intervals": TableLayout(listed=False, figure="intervals")}
+"""How y beside its interval is shown."""
 
 SHOWN = 120
 """The most rows: more would merge into one another in a narrow figure."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, percent
 from howsure.core.records import Axis, Curve, Direction, Key, Layout, Notion, Record, Table
 from howsure.core.times import Chronology
+from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import (
     FROM_ALL,
     MARGIN,
@@ -34,15 +35,21 @@ from howsure.engine.finding import (
     points,
 )
 from howsure.engine.finding import apart as apart_of
-from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, statistic
+from howsure.engine.measure import Evaluation, apply_form, find_measure
+from howsure.engine.metric import (
+    SHARE,
+    Array,
+    Metric,
+    Question,
+    Topic,
+    coverage_array,
+    estimated,
+)
+from howsure.engine.view import View
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
 from howsure.stats.simultaneous import joint_level
 from howsure.topics.decomposition.parts import skill_of_groups
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
-    from howsure.topics.groups import Grouping
+from howsure.topics.groups import GroupComparison, Grouping, group_means, rows_in_groups
 
 MOST_CELLS = 12
 """The most cells that lead times are put into."""
@@ -70,8 +77,6 @@ class Leads:
     @property
     def grouping(self) -> Grouping:
         """The cells as groups."""
-        from howsure.topics.groups import Grouping  # which reads the catalogue
-
         return Grouping("lead time", self.cells[self.place], self.labels)
 
 
@@ -139,18 +144,14 @@ def _differ(view: View, coverage: float) -> Estimate:
 
 def _tested(view: View, coverage: float, grouping: Grouping) -> Estimate:
     """Do groups differ?"""
-    from howsure.engine.measure import Evaluation
-    from howsure.topics.groups import difference  # which reads the catalogue
-
     scores = {Key.of("empirical_coverage", coverage): view.get("covered", coverage)}
-    known = Evaluation(view.evalset, view, (coverage,), (), scores)
-    return difference(known, (grouping,), coverage, confidence=view.confidence, seed=view.seed)
+    evaluation = Evaluation(view.evalset, view, (coverage,), (), scores)
+    compared = GroupComparison(evaluation, (grouping,), coverage, view.confidence, view.seed)
+    return compared.difference()
 
 
 def _drop(view: View, coverage: float) -> Estimate:
     """Coverage less its claim at the shortest third of horizons, less that at the longest."""
-    from howsure.topics.groups import Grouping  # which reads the catalogue
-
     leads: Leads = view.get("leads")
     hits, claim = _hits(leads, coverage)
     count = max(int(len(leads.horizons) / _ENDS), 1)
@@ -182,14 +183,14 @@ def _drop(view: View, coverage: float) -> Estimate:
     p = spread.p(drop)
     if units is None and (evalset.weights is None or evalset.weights.kind == "frequency"):
         grouping = Grouping("lead time", ends[1][both].astype(np.int64), tuple(names))
-        held = {"covered": hits[both], "claim": claim[both]}
-        p = _tested(leads.view.on(evalset.take(both), held), coverage, grouping).p  # exact
+        arrays = {"covered": hits[both], "claim": claim[both]}
+        p = _tested(leads.view.on(evalset.take(both), arrays), coverage, grouping).p  # exact
     error = float(spread.error[0])
-    told: dict[str, str | float] = {}
+    details: dict[str, str | float] = {}
     for name, rows, label in zip(("short", "long"), ends, names, strict=True):
-        told[name] = label
-        told[f"{name}_coverage"] = weighted_mean(hits[rows], mass[rows])
-        told[f"{name}_claim"] = weighted_mean(claim[rows], mass[rows])
+        details[name] = label
+        details[f"{name}_coverage"] = weighted_mean(hits[rows], mass[rows])
+        details[f"{name}_claim"] = weighted_mean(claim[rows], mass[rows])
     return Estimate(
         drop,
         error=error,
@@ -200,7 +201,7 @@ def _drop(view: View, coverage: float) -> Estimate:
         p=p,
         n=float(mass[both].sum()),
         reason="no interval: rows count as too few" if math.isnan(error) else "",
-        details=told,
+        details=details,
     )
 
 
@@ -218,15 +219,15 @@ class Profile(NamedTuple):
 def _profiles(view: View, coverage: float) -> list[Profile]:
     """Coverage, score, width and skill by cell."""
     leads: Leads = view.get("leads")
-    made: list[Profile] = []
-    for make in (_coverages, _scores, _widths, _skills):
+    profiles: list[Profile] = []
+    for measure in (_coverages, _scores, _widths, _skills):
         try:
-            made.append(make(leads, coverage))
+            profiles.append(measure(leads, coverage))
         except UnanswerableError:
             continue
-    if not made:
+    if not profiles:
         raise UnanswerableError("nothing of these predictions is scored by row")
-    return made
+    return profiles
 
 
 def _coverages(leads: Leads, coverage: float) -> Profile:
@@ -246,8 +247,6 @@ def _widths(leads: Leads, coverage: float) -> Profile:
 
 
 def _scores(leads: Leads, coverage: float) -> Profile:
-    from howsure.engine.measure import apply_form, find_measure  # which reads the catalogue
-
     name, form = find_measure(leads.view, _SCORES, coverage)
     rows = np.asarray(apply_form(leads.view, form, coverage), dtype=np.float64)
     if not np.isfinite(rows).all():
@@ -257,9 +256,6 @@ def _scores(leads: Leads, coverage: float) -> Profile:
 
 def _means(leads: Leads, name: str, rows: FloatArray) -> Profile:
     """Means of row scores, with simultaneous intervals."""
-    from howsure.engine.catalogue import catalogue  # which gathers this topic
-    from howsure.topics.groups import group_means
-
     grouping, evalset = leads.grouping, leads.view.evalset
     means = group_means(evalset, grouping, rows, catalogue()[name])
     level = _level(leads, rows - means.value[grouping.codes])
@@ -314,32 +310,28 @@ _SHOWN = {
 
 def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """Coverage, score, width and skill by lead time, each with its simultaneous band."""
-    from howsure.engine.catalogue import catalogue  # which gathers this topic
-
     view, coverage = evaluation.view, evaluation.coverages[-1]
     leads: Leads = view.get("leads")
     return [
         Curve(
-            name=_SHOWN[found.name][0],
+            name=_SHOWN[profile.name][0],
             x=leads.middle,
-            y=found.value,
-            lower=found.lower,
-            upper=found.upper,
-            reference=found.reference,
+            y=profile.value,
+            lower=profile.lower,
+            upper=profile.upper,
+            reference=profile.reference,
             x_label="Lead time (steps)",
-            y_label=catalogue()[found.name].title,
+            y_label=catalogue()[profile.name].title,
             band=f"{formats.level(confidence)} band, simultaneous for all lead times",
             model=view.evalset.model,
             notes=leads.left_out,
         )
-        for found in view.get("lead_profiles", coverage)
+        for profile in view.get("lead_profiles", coverage)
     ]
 
 
 def _tables(evaluation: Evaluation) -> list[Table]:
     """The same as numbers."""
-    from howsure.topics.groups import rows_in_groups  # which reads the catalogue
-
     view, coverage = evaluation.view, evaluation.coverages[-1]
     leads: Leads = view.get("leads")
     columns: dict[str, Any] = {
@@ -347,17 +339,17 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         "n": rows_in_groups(leads.view.evalset, leads.grouping),
     }
     labels = {"lead_time": "Lead time", "n": "Rows"}
-    for found in view.get("lead_profiles", coverage):
-        title = _SHOWN[found.name][1]
+    for profile in view.get("lead_profiles", coverage):
+        title = _SHOWN[profile.name][1]
         columns |= {
-            found.name: found.value,
-            f"{found.name}_lower": found.lower,
-            f"{found.name}_upper": found.upper,
+            profile.name: profile.value,
+            f"{profile.name}_lower": profile.lower,
+            f"{profile.name}_upper": profile.upper,
         }
         labels |= {
-            found.name: title,
-            f"{found.name}_lower": "from",
-            f"{found.name}_upper": "to",
+            profile.name: title,
+            f"{profile.name}_lower": "from",
+            f"{profile.name}_upper": "to",
         }
     notes = [
         f"Intervals of each measure are simultaneous for all lead times ({view.confidence:.0%}).",
@@ -406,15 +398,15 @@ def _words(draft: Draft, finding: Finding) -> Words:
     if drop is None:
         facts = draft.facts
         cover = percent(float(facts["value"]))
-        seen = (
+        sentence = (
             f"At {draft.where}, {cover} of {float(facts['rows']):,.0f} rows are covered; "
             f"{percent(float(facts['expected']))} is {FROM_ALL}"
         )
         clause = f"coverage is {cover} at {draft.where}"
-        return Words(seen, "coverage depends on lead time", well, clause=clause)
-    told = drop.options
-    short, long = (percent(float(told[f"{end}_coverage"])) for end in ("short", "long"))
-    claims = [float(told[f"{end}_claim"]) for end in ("short", "long")]
+        return Words(sentence, "coverage depends on lead time", well, clause=clause)
+    ends = drop.options
+    short, long = (percent(float(ends[f"{end}_coverage"])) for end in ("short", "long"))
+    claims = [float(ends[f"{end}_claim"]) for end in ("short", "long")]
     if abs(claims[0] - claims[1]) > _MOVED_CLAIM:
         short, long = (
             f"{cover} ({percent(claim)} claimed)"
@@ -422,14 +414,14 @@ def _words(draft: Draft, finding: Finding) -> Words:
         )
     way, side = ("falls", 100.0) if draft.effect < 0 else ("rises", -100.0)
     size = f"{points(drop.value)}{between(side * drop.lower, side * drop.upper, 1)}"
-    clause = f"coverage {way} from {short} at {told['short']} to {long} at {told['long']}"
+    clause = f"coverage {way} from {short} at {ends['short']} to {long} at {ends['long']}"
     if finding.state == "bad":
-        seen = (
-            f"Coverage {way} with lead time: {short} at {told['short']}, {long} at {told['long']}"
+        sentence = (
+            f"Coverage {way} with lead time: {short} at {ends['short']}, {long} at {ends['long']}"
         )
-        return Words(seen, more=f"It {way} by {size}.", clause=clause)
-    seen = f"Coverage is {short} at {told['short']} and {long} at {told['long']}"
-    return Words(seen, f"coverage {way} with lead time by {size}", well, clause=clause)
+        return Words(sentence, more=f"It {way} by {size}.", clause=clause)
+    sentence = f"Coverage is {short} at {ends['short']} and {long} at {ends['long']}"
+    return Words(sentence, f"coverage {way} with lead time by {size}", well, clause=clause)
 
 
 _entry: Callable[..., Metric] = partial(
@@ -454,7 +446,7 @@ _ENTRIES = (
         direction=Direction.TARGET,
         target=0.0,
         bounds=(-1.0, 1.0),
-        forms=(statistic(itself, "lead_time_drop", weighted=False),),
+        forms=(estimated("lead_time_drop"),),
         beware="It does not see what lies between: coverage may be lowest at a lead time there.",
     ),
     _entry(
@@ -466,22 +458,21 @@ _ENTRIES = (
         direction=Direction.NONE,
         units="p-value",
         bounds=SHARE,
-        forms=(statistic(itself, "lead_times_differ", weighted=False),),
+        forms=(estimated("lead_times_differ"),),
         beware="A p-value is no size: with many rows a difference without consequence is proven.",
     ),
 )
 
-_X = Axis(title="Lead time (steps)")
+_layout = partial(Layout, order=12, x=Axis(title="Lead time (steps)"))
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "leads": _leads,
-        "lead_time_drop": _drop,
-        "lead_times_differ": _differ,
-        "lead_profiles": _profiles,
-    },
-    per_coverage=("lead_time_drop", "lead_times_differ", "lead_profiles"),
+    arrays=(
+        Array("leads", _leads),
+        coverage_array("lead_time_drop", _drop),
+        coverage_array("lead_times_differ", _differ),
+        coverage_array("lead_profiles", _profiles),
+    ),
     curves=(_curves,),
     tables=(_tables,),
     findings=(
@@ -500,44 +491,36 @@ TOPIC = Topic(
     label="Lead time",
     title="Does it hold at every lead time?",
     layouts={
-        "lead_time_coverage": Layout(
-            order=12,
+        "lead_time_coverage": _layout(
             question="Up to which lead time do the intervals cover?",
             title="Coverage by lead time",
             reading=(
                 "Where a claim is known it is dashed: below it intervals under-cover. A line that "
                 "falls to the right says that intervals do not widen as fast as errors grow."
             ),
-            x=_X,
             y=Axis(title="Empirical coverage", kind="percent"),
             reference="claimed",
         ),
-        "lead_time_score": Layout(
-            order=12,
+        "lead_time_score": _layout(
             question="How does the score grow with lead time?",
             title="Score by lead time",
             reading="Lower is better. Scores grow with lead time where the future is less known.",
-            x=_X,
             y=Axis(title="Score", zero=True),
         ),
-        "lead_time_skill": Layout(
-            order=12,
+        "lead_time_skill": _layout(
             question="Up to which lead time does the model know anything?",
             title="Skill by lead time",
             reading=(
                 "At 0 a forecast is no better than the distribution of y at that lead time; "
                 "where the band reaches 0, no skill is proven."
             ),
-            x=_X,
             y=Axis(title="Skill"),
             reference="no skill",
         ),
-        "lead_time_width": Layout(
-            order=12,
+        "lead_time_width": _layout(
             question="How do intervals widen with lead time?",
             title="Width by lead time",
             reading="Widths that stay while scores grow are what makes coverage fall.",
-            x=_X,
             y=Axis(title="Mean width", zero=True),
         ),
     },

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,18 +20,27 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_numbers
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.formats import counted, listed
 from howsure.core.labels import Categories
-from howsure.core.records import Direction, Table
+from howsure.core.records import Direction, Table, TableLayout
 from howsure.core.rng import child
-from howsure.engine.metric import POSITIVE, Metric, Question, Topic, itself, statistic
+from howsure.engine.measure import Evaluation
+from howsure.engine.metric import (
+    POSITIVE,
+    Array,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+)
+from howsure.engine.view import View
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of
 from howsure.topics.crps import crps_quantiles, trapezoid
 from howsure.topics.scores import interval_score, pinball
+from howsure.topics.shared import shared_by_all
 
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
+TABLES = {"relative_skill": TableLayout(title="Relative skill over series")}
+"""How the table of models over series is shown, which is no section's own."""
 
 FEWEST = 10
 """Rows of a series, below which its own distribution is not known."""
@@ -137,7 +145,7 @@ def own_pinball(y: FloatArray, codes: IntArray, size: int, levels: FloatArray) -
     count = np.bincount(codes, minlength=size)
     first = (np.cumsum(count) - count)[group]
     n, rank = count[group], np.arange(len(y)) - first
-    made = np.empty((size, len(levels)))
+    losses = np.empty((size, len(levels)))
     for k, level in enumerate(levels.tolist()):
         of_all, of_others = np.zeros(len(y)), np.zeros(len(y))
         for side in (-1.0, 1.0):  # the first value that reaches the level, and that passes it
@@ -145,14 +153,14 @@ def own_pinball(y: FloatArray, codes: IntArray, size: int, levels: FloatArray) -
             place = _reach(level, np.maximum(n - 1, 1), side)
             of_others += 0.5 * values[first + np.minimum(place + (place >= rank), n - 1)]
         loss = 0.5 * (pinball(values, of_all, level) + pinball(values, of_others, level))
-        made[:, k] = np.bincount(group, loss, size) / np.maximum(count, 1)
-    return made
+        losses[:, k] = np.bincount(group, loss, size) / np.maximum(count, 1)
+    return losses
 
 
 def _reach(level: float, n: IntArray, side: float) -> IntArray:
     """Place of the value whose rank reaches a share of n, or passes it."""
-    place = np.ceil(level * n + side * 1e-9 * n).astype(np.int64) - 1
-    return np.clip(place, 0, n - 1)
+    rank = np.ceil(level * n + side * 1e-9 * n).astype(np.int64) - 1
+    return np.clip(rank, 0, n - 1)
 
 
 def _relative_score(view: View, _: float) -> Estimate:
@@ -170,8 +178,8 @@ def _changes(view: View, _: float) -> ScaledScores:
     order = np.lexsort((times, codes))
     group, when, y = codes[order], times[order], evalset.y[order]
     fresh = (np.diff(group, prepend=-1) != 0) | (np.diff(when, prepend=-1) != 0)
-    place = np.cumsum(fresh) - 1
-    if (y != y[fresh][place]).any():
+    moment = np.cumsum(fresh) - 1
+    if (y != y[fresh][moment]).any():
         raise UnanswerableError("y of one series differs between rows of one time")
     group, y = group[fresh], y[fresh]
     inside = np.diff(group) == 0
@@ -189,7 +197,7 @@ def _rmsse(view: View, _: float) -> Estimate:
     return _mean_of_series(view, view.get("scaled_by_changes"), {})
 
 
-def _mean_of_series(view: View, scaled: ScaledScores, told: dict[str, str | float]) -> Estimate:
+def _mean_of_series(view: View, scaled: ScaledScores, details: dict[str, str | float]) -> Estimate:
     """The mean ratio, each series weighing the same, with an error by series."""
     ratios = scaled.ratios[scaled.known]
     if len(ratios) < 2:
@@ -199,8 +207,8 @@ def _mean_of_series(view: View, scaled: ScaledScores, told: dict[str, str | floa
     mean = float(ratios.mean())
     spread = spread_of(ratios - mean)
     lower, upper = skewed_ends(mean, spread, view.confidence)
-    left = int((~scaled.known).sum())
-    reason = f"{left:,} of {len(scaled.known):,} series left out" if left else ""
+    left_out = int((~scaled.known).sum())
+    reason = f"{left_out:,} of {len(scaled.known):,} series left out" if left_out else ""
     return Estimate(
         mean,
         error=float(spread.error[0]),
@@ -208,7 +216,7 @@ def _mean_of_series(view: View, scaled: ScaledScores, told: dict[str, str | floa
         upper=float(upper[0]),
         n=float(scaled.rows[scaled.known].sum()),
         reason=reason,
-        details={**told, "series": float(len(ratios)), **NOT_DRAWN},
+        details={**details, "series": float(len(ratios)), **NOT_DRAWN},
     )
 
 
@@ -216,10 +224,10 @@ def missing_combinations(
     series: Categories, horizon: FloatArray
 ) -> tuple[int, int, list[tuple[str, float]]]:
     """How many series and horizons there are, and the combinations without a row."""
-    horizons, place = np.unique(horizon, return_inverse=True)
+    horizons, horizon_of = np.unique(horizon, return_inverse=True)
     size, count = len(series.labels), len(horizons)
-    held = np.unique(series.codes * count + place)
-    absent = np.setdiff1d(np.arange(size * count), held, assume_unique=True)
+    present = np.unique(series.codes * count + horizon_of)
+    absent = np.setdiff1d(np.arange(size * count), present, assume_unique=True)
     named = [(str(series.labels[k // count]), float(horizons[k % count])) for k in absent.tolist()]
     return size, count, named
 
@@ -355,17 +363,15 @@ def standing_over_series(
     It is scaled to the model that is the baseline, if one is. None where rows are of no series, or
     models have no score in common.
     """
-    from howsure.topics.shared import shared_by_all  # which reads the catalogue
-
     series = evaluations[0].evalset.series
     shared = shared_by_all(evaluations)
     if series is None or len(series.labels) < 2 or shared is None:
         return None
     weights = evaluations[0].evalset.weights
     names = [evaluation.evalset.model for evaluation in evaluations]
-    beside = (baseline for found in evaluations for baseline in found.evalset.baselines)
-    base = next((names.index(each.name) for each in beside if each.name in names), None)
-    table = np.stack([shared.rows[place] for place in range(len(names))], axis=1)
+    baselines = (baseline for found in evaluations for baseline in found.evalset.baselines)
+    base = next((names.index(each.name) for each in baselines if each.name in names), None)
+    table = np.stack([shared.rows[model] for model in range(len(names))], axis=1)
     rng = child(seed, "relative skill", *sorted(names))
     drawn = bootstrap_means(table, rng, weights=weights, cluster=series.values())
     if not ((drawn.estimate > 0.0).all() and (drawn.replicates > 0.0).all()):
@@ -426,7 +432,7 @@ _ENTRIES = (
         ),
         formula="mean over series of S_s / R_s, S_s a mean score, R_s that of the series' own y",
         source="as crps_skill, by series",
-        forms=(statistic(itself, "relative_score", weighted=False),),
+        forms=(estimated("relative_score"),),
         beware=f"The distribution of these very y is known only afterwards. {_ALIKE}",
     ),
     _entry(
@@ -439,19 +445,19 @@ _ENTRIES = (
         ),
         formula="mean over series of √(mean (y − f)² / mean (y_t − y_{t−1})²)",
         source="Hyndman and Koehler 2006; M5 competition, there with changes of training rows",
-        forms=(statistic(itself, "rmsse", weighted=False),),
+        forms=(estimated("rmsse"),),
         beware=f"It is scaled by changes in these rows, not in those of training. {_ALIKE}",
     ),
 )
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "scaled": _relative,
-        "relative_score": _relative_score,
-        "scaled_by_changes": _changes,
-        "rmsse": _rmsse,
-    },
+    arrays=(
+        Array("scaled", _relative),
+        Array("relative_score", _relative_score),
+        Array("scaled_by_changes", _changes),
+        Array("rmsse", _rmsse),
+    ),
     tables=(_tables,),
     label="Series",
     titles={"series": "By series"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from howsure.core.records import Direction
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
-    Form,
+    Array,
     Laws,
     Metric,
     Question,
@@ -24,13 +23,12 @@ from howsure.engine.metric import (
     itself,
     of_rows,
     root_mean,
+    row_mean,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.stats.moments import Joint
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 
 def error(y: npt.ArrayLike, point: npt.ArrayLike) -> FloatArray:
@@ -215,7 +213,7 @@ _ENTRIES = (
         title="Mean absolute error",
         meaning="Average distance of the point forecast from y.",
         formula="mean |y − ŷ|",
-        forms=(Form(needs=("absolute_error",), function=itself),),
+        forms=(row_mean(itself, "absolute_error"),),
         standard_normal=0.7979,
         key_number=6,
         compares=6,
@@ -241,7 +239,7 @@ _ENTRIES = (
         formula="mean (ŷ − y)",
         direction=Direction.TARGET,
         units="y",
-        forms=(Form(needs=("y", "point"), function=error),),
+        forms=(row_mean(error, "y", "point"),),
         laws=Laws(scale=1.0, reflection="negates"),
         standard_normal=0.0,
         target=0.0,
@@ -266,13 +264,12 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "y": _y,
-        "point": _point,
-        "mean_point": _mean_point,
-        "absolute_error": _absolute_error,
-    },
-    predicted=("point", "mean_point"),
+    arrays=(
+        Array("y", _y),
+        Array("point", _point, predicted=True, by_row=True),
+        Array("mean_point", _mean_point, predicted=True),
+        Array("absolute_error", _absolute_error),
+    ),
     sums={
         "rmse": Sums(lambda view, _: (_squared_error(view),), root_mean),
         "r_squared": Sums(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +33,19 @@ from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
     SHARE,
+    Array,
     Form,
     Laws,
     Metric,
     Question,
     Topic,
+    row_mean,
 )
+from howsure.engine.view import View
 from howsure.predictions import (
     Intervals,
     Quantiles,
 )
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 
 def interval_score(
@@ -446,12 +446,7 @@ _ENTRIES = (
         meaning="Interval scores at several coverages in one number, with the median where given.",
         formula="[½|y − m| + Σ (α_k/2) IS_k] / (K + ½)",
         source="Bracher et al. 2021",
-        forms=(
-            Form(
-                needs=("y", "median", "lowers", "uppers", "coverages"),
-                function=weighted_interval_score,
-            ),
-        ),
+        forms=(row_mean(weighted_interval_score, "y", "median", "lowers", "uppers", "coverages"),),
         standard_normal=math.nan,
         key_number=13,
         compares=2,
@@ -464,7 +459,7 @@ _ENTRIES = (
         meaning="Average quantile loss over the given levels.",
         formula="mean over levels τ of (y − q)τ if y ≥ q else (q − y)(1 − τ)",
         source="Koenker and Bassett 1978",
-        forms=(Form(needs=("y", "quantiles", "levels"), function=mean_pinball),),
+        forms=(row_mean(mean_pinball, "y", "quantiles", "levels"),),
         standard_normal=math.nan,
         key_number=12,
         compares=4,
@@ -489,7 +484,7 @@ _ENTRIES = (
         source="Good 1952",
         direction=Direction.LOWER,
         units="nats",
-        forms=(Form(needs=("log_density",), function=_negative),),
+        forms=(row_mean(_negative, "log_density"),),
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
         key_number=14,
@@ -509,8 +504,8 @@ _ENTRIES = (
         formula="mean 1{f(y) = 0}",
         direction=Direction.LOWER,
         forms=(
-            Form(needs=("log_density",), function=np.isneginf, reduce="share"),
-            Form(needs=("out_of_bounds",), function=np.asarray, reduce="share"),
+            row_mean(np.isneginf, "log_density", reduce="share"),
+            row_mean(np.asarray, "out_of_bounds", reduce="share"),
         ),
         standard_normal=0.0,
         target=0.0,
@@ -535,17 +530,16 @@ def _support_words(draft: Draft, _: Finding) -> Words:
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "levels": lambda view, _: view.belief(Quantiles).levels,
-        "quantiles": lambda view, _: view.belief(Quantiles).values,
-        "lowers": lambda view, _: _several_intervals(view, "lowers"),
-        "uppers": lambda view, _: _several_intervals(view, "uppers"),
-        "coverages": lambda view, _: _several_intervals(view, "coverages"),
-        "median": _median,
-        "log_density": _log_density,
-        "out_of_bounds": _out_of_bounds,
-    },
-    predicted=("levels", "quantiles", "lowers", "uppers", "coverages", "median"),
+    arrays=(
+        Array("levels", lambda view, _: view.belief(Quantiles).levels, predicted=True),
+        Array("quantiles", lambda view, _: view.belief(Quantiles).values, predicted=True),
+        Array("lowers", lambda view, _: _several_intervals(view, "lowers"), predicted=True),
+        Array("uppers", lambda view, _: _several_intervals(view, "uppers"), predicted=True),
+        Array("coverages", lambda view, _: _several_intervals(view, "coverages"), predicted=True),
+        Array("median", _median, predicted=True, by_row=True),
+        Array("log_density", _log_density),
+        Array("out_of_bounds", _out_of_bounds),
+    ),
     findings=(
         FindingQuestion(
             id="support",

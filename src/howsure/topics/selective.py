@@ -9,9 +9,8 @@ in closed form, so the order of a file cannot matter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,21 +21,20 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import UNIT, Axis, Companion, Curve, Direction, Layout, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
+from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BY_UNIT,
     POSITIVE,
+    Array,
     Metric,
     Question,
     Topic,
     statistic,
 )
+from howsure.engine.view import View
 from howsure.stats.dominance import Ranked, rank_values
 from howsure.stats.estimate import Estimate
 from howsure.topics.association import ORDER_ALONE
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
@@ -467,29 +465,24 @@ def _risk_coverage(evaluation: Evaluation, confidence: float) -> list[Curve]:
     accepted = view.get("acceptance")
     curve = accepted.curve(oracle=view.get("oracle"))
     told = curve.prediction_rate * accepted.n > evalset.fewest - 0.5
-    x_label, y_label = "Prediction rate", "Mean |error| of accepted rows"
-    return [
-        Curve(
-            name="risk_coverage",
-            x=curve.prediction_rate[told],
-            y=curve.risk[told],
-            lower=(curve.risk - 1.96 * curve.standard_error)[told],
-            upper=(curve.risk + 1.96 * curve.standard_error)[told],
-            reference=np.full(int(told.sum()), curve.random),
-            band="95 % interval at each rate",
-            model=evalset.model,
-            x_label=x_label,
-            y_label=y_label,
-        ),
-        Curve(
-            name="risk_coverage_oracle",
-            x=curve.prediction_rate[told],
-            y=curve.oracle[told],
-            model=evalset.model,
-            x_label=x_label,
-            y_label=y_label,
-        ),
-    ]
+    oracle = Curve(
+        name="risk_coverage_oracle",
+        x=curve.prediction_rate[told],
+        y=curve.oracle[told],
+        model=evalset.model,
+        x_label="Prediction rate",
+        y_label="Mean |error| of accepted rows",
+    )
+    risk = replace(
+        oracle,
+        name="risk_coverage",
+        y=curve.risk[told],
+        lower=(curve.risk - 1.96 * curve.standard_error)[told],
+        upper=(curve.risk + 1.96 * curve.standard_error)[told],
+        reference=np.full(int(told.sum()), curve.random),
+        band="95 % interval at each rate",
+    )
+    return [risk, oracle]
 
 
 _ENTRIES = (
@@ -520,10 +513,10 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "acceptance": _acceptance,
-        "oracle": _oracle,
-    },
+    arrays=(
+        Array("acceptance", _acceptance),
+        Array("oracle", _oracle),
+    ),
     curves=(_risk_coverage,),
     label="Widths",
     layouts={

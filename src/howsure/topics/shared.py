@@ -101,27 +101,27 @@ def all_shared(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Itera
     """Every score that all models have in common, the finest first."""
     for score in _candidates(evaluations, fair=fair):
         rows = {}
-        for place, evaluation in enumerate(evaluations):
-            told = scored(evaluation, score, fair=fair)
-            if isinstance(told, str):
+        for model, evaluation in enumerate(evaluations):
+            scores = scored(evaluation, score, fair=fair)
+            if isinstance(scores, str):
                 break
-            rows[place] = told
+            rows[model] = scores
         else:
             yield Shared(score, rows)
 
 
 def shared_by_most(evaluations: Sequence[Evaluation]) -> Shared | None:
     """The finest score of all models, else of as many as possible; None where no two have one."""
-    whole = shared_by_all(evaluations)
-    if whole is not None:
-        return whole
+    by_all = shared_by_all(evaluations)
+    if by_all is not None:
+        return by_all
     best: Shared | None = None
     for score in _candidates(evaluations, some=True):
-        told = {place: scored(evaluation, score) for place, evaluation in enumerate(evaluations)}
-        rows = {place: each for place, each in told.items() if not isinstance(each, str)}
+        scores = {model: scored(evaluation, score) for model, evaluation in enumerate(evaluations)}
+        rows = {model: each for model, each in scores.items() if not isinstance(each, str)}
         if len(rows) > max(1, 0 if best is None else len(best.rows)):
-            left = {place: each for place, each in told.items() if isinstance(each, str)}
-            best = Shared(score, rows, left)
+            left_out = {model: each for model, each in scores.items() if isinstance(each, str)}
+            best = Shared(score, rows, left_out)
     return best
 
 
@@ -134,19 +134,19 @@ def _candidates(
     are a candidate as well.
     """
     ensembles = any(_has_ensemble(evaluation) for evaluation in evaluations)
-    own = dict.fromkeys(levels for found in evaluations if (levels := _stated(found)))
-    every = sorted({level for levels in own for level in levels} or _tails(evaluations))
+    stated_levels = dict.fromkeys(levels for found in evaluations if (levels := _stated(found)))
+    every = sorted({level for levels in stated_levels for level in levels} or _tails(evaluations))
     common = [
         level for level in every if all(_reaches(found, level, fair) for found in evaluations)
     ]
     sets = [tuple(common)] if common else []
     if some:
-        sets += sorted(own, key=len, reverse=True)
+        sets += sorted(stated_levels, key=len, reverse=True)
     return [
         SharedScore("crps", how=_FAIR if ensembles else ""),
         *(
             SharedScore("crps", levels=levels, how=f"at {levels_in_words(levels)}")
-            for levels in own
+            for levels in stated_levels
         ),
         *(_at_levels(levels) for levels in dict.fromkeys(sets)),
         *(SharedScore("mae", how=of) for of in dict.fromkeys(map(_functional, evaluations)) if of),

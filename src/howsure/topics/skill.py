@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -30,14 +29,21 @@ from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import fixed
 from howsure.core.records import Direction, Record
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
-from howsure.engine.metric import Form, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import (
+    MOST_LABELS,
+    Array,
+    Form,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+    statistic,
+)
+from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.crps import crps_quantiles, trapezoid
 from howsure.topics.scores import interval_score, pinball
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 MIDPOINTS = (np.arange(9) + 0.5) / 9
 """Levels at which distributions and samples are compared with strange rows."""
@@ -167,9 +173,9 @@ def skill_score(
     >>> skill_score([1.0, 2.0], [2.0, 4.0]).value
     0.5
     """
-    own = as_vector(scores, "scores", finite=False)
-    other = as_vector(reference, "reference", length=len(own), finite=False)
-    mean = weighted_mean(own, weights)
+    own_scores = as_vector(scores, "scores", finite=False)
+    other = as_vector(reference, "reference", length=len(own_scores), finite=False)
+    mean = weighted_mean(own_scores, weights)
     if not math.isfinite(mean):
         return Estimate(math.nan, reason="some rows score infinity")
     base = weighted_mean(other, weights)
@@ -178,12 +184,12 @@ def skill_score(
     if not mean < _MOST * base:
         return Estimate(math.nan, reason=f"its score is over {_MOST:g} times the reference's")
     ratio = mean / base
-    influence = (ratio * (other - base) - (own - mean)) / base
-    count = float(len(own)) if weights is None else float(weights.sum())
-    known = weighted_mean(np.square(influence), weights) / max(count - 1.0, 1.0)
+    influence = (ratio * (other - base) - (own_scores - mean)) / base
+    count = float(len(own_scores)) if weights is None else float(weights.sum())
+    seen_variance = weighted_mean(np.square(influence), weights) / max(count - 1.0, 1.0)
     hidden = (ratio * noise / base) ** 2
-    if known > 0.0:
-        influence *= math.sqrt(1.0 + hidden / known)
+    if seen_variance > 0.0:
+        influence *= math.sqrt(1.0 + hidden / seen_variance)
     return Estimate(1.0 - ratio, influence)
 
 
@@ -260,16 +266,16 @@ def _rows(y: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[FloatArray, 
 
 def _in_and_out(y: FloatArray, level: float, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Pinball loss at each row of the quantile of all rows, and of that of all others."""
-    values, place = np.unique(y, return_inverse=True)
-    below: FloatArray = np.cumsum(np.bincount(place, weights=mass).astype(np.float64))
-    total, others = float(below[-1]), np.zeros(len(y))
+    values, rank = np.unique(y, return_inverse=True)
+    below: FloatArray = np.cumsum(np.bincount(rank, weights=mass).astype(np.float64))
+    total, of_others = float(below[-1]), np.zeros(len(y))
     reached = values[_reach(below, level * total)].mean()
     # without one row counts fall by one from its own value on
     here = _reach(below, level * (total - 1.0))
     behind = _reach(below, level * (total - 1.0) + 1.0)
     for before, after in zip(here, behind, strict=True):
-        others += 0.5 * np.where(before < place, values[before], values[after])
-    return pinball(y, reached, level), pinball(y, others, level)
+        of_others += 0.5 * np.where(before < rank, values[before], values[after])
+    return pinball(y, reached, level), pinball(y, of_others, level)
 
 
 def _reach(below: FloatArray, count: float) -> list[int]:
@@ -284,12 +290,12 @@ def _mean_distance(
 ) -> FloatArray:
     """Mean distance of points from each value; `rising` and `order` sort values and points."""
     centre = weighted_mean(points, mass)
-    held, moved, off = mass[order], points[order] - centre, values - centre
-    count = np.append(0.0, np.cumsum(held))
-    sums = np.append(0.0, np.cumsum(held * moved))
-    place = np.empty(len(values), dtype=np.int64)
-    place[rising] = np.searchsorted(moved, off[rising], side="right")  # in order, for the cache
-    total = off * (2.0 * count[place] - count[-1]) + sums[-1] - 2.0 * sums[place]
+    mass_of, moved, off = mass[order], points[order] - centre, values - centre
+    count = np.append(0.0, np.cumsum(mass_of))
+    sums = np.append(0.0, np.cumsum(mass_of * moved))
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[rising] = np.searchsorted(moved, off[rising], side="right")  # in order, for the cache
+    total = off * (2.0 * count[rank] - count[-1]) + sums[-1] - 2.0 * sums[rank]
     return np.asarray(np.maximum(total, 0.0) / count[-1])
 
 
@@ -377,8 +383,6 @@ def _error_of_sum(errors: FloatArray, levels: FloatArray) -> float:
 
 def _within_groups(view: View, _: float) -> Estimate:
     """Against the distribution of y in the row's own group, of the column that tells most of y."""
-    from howsure.engine.metric import MOST_LABELS  # which reads the catalogue
-
     evalset = view.evalset
     columns = [
         (name, column.codes)
@@ -411,11 +415,11 @@ def _climatology_within(
     order = np.argsort(codes, kind="stable")
     mass = np.ones(len(y)) if weights is None else weights
     for group in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-        own = mass[group]
-        if float(own.sum()) > 1.0:
-            rows[group] = climatology_crps(y[group], weights=own)
-            noise = _pair_noise(y[group], rows[group], own)
-            variance += (noise * float(own.sum()) / float(mass.sum())) ** 2
+        group_mass = mass[group]
+        if float(group_mass.sum()) > 1.0:
+            rows[group] = climatology_crps(y[group], weights=group_mass)
+            noise = _pair_noise(y[group], rows[group], group_mass)
+            variance += (noise * float(group_mass.sum()) / float(mass.sum())) ** 2
     return rows, math.sqrt(variance)
 
 
@@ -423,8 +427,8 @@ def _knowledge(view: View, _: float) -> tuple[FloatArray, FloatArray]:
     """Quantiles and their levels, at most nine."""
     table = view.held(Quantiles)
     if table is None:
-        found: FloatArray = view.ask("knowledge", "quantile", MIDPOINTS)
-        return found, MIDPOINTS
+        quantiles: FloatArray = view.ask("knowledge", "quantile", MIDPOINTS)
+        return quantiles, MIDPOINTS
     view.told("knowledge", table.kind)
     chosen = np.unique(np.linspace(0, len(table.levels) - 1, len(MIDPOINTS)).round().astype(int))
     return table.values[:, chosen], table.levels[chosen]
@@ -475,7 +479,7 @@ _ENTRIES = (
         formula="1 − mean CRPS / mean of Δ_g / 2, Δ_g the mean of |y_i − y_j| within group g",
         source="as crps_skill",
         standard_normal=math.nan,
-        forms=(statistic(itself, "skill_within_groups", weighted=False),),
+        forms=(estimated("skill_within_groups"),),
         beware=f"{_CLIMATOLOGY} In small groups few rows tell it.",
     ),
     _entry(
@@ -517,9 +521,9 @@ _ENTRIES = (
 
 def skill_measure(evalset: EvalSet) -> str:
     """The measure of skill by which a model is judged: against its baseline, by its best score."""
-    asked = next((baseline.kind for baseline in evalset.baselines if baseline.asked), None)
-    if asked is not None:
-        return MEASURE_OF[asked]
+    kind = next((baseline.kind for baseline in evalset.baselines if baseline.asked), None)
+    if kind is not None:
+        return MEASURE_OF[kind]
     bare = all(isinstance(belief, Intervals) for belief in evalset.beliefs)
     return "interval_skill" if bare else "crps_skill"
 
@@ -590,8 +594,8 @@ def _check_error(record: Record) -> None:
 
 def _naive(case: Case) -> list[Record]:
     """Skill against what anyone could have predicted at the time."""
-    known = (case.records.get(MEASURE_OF[kind]) for kind in ("persistence", "seasonal"))
-    return [each for each in known if each is not None and each.standard_error > 0]
+    records = (case.records.get(MEASURE_OF[kind]) for kind in ("persistence", "seasonal"))
+    return [record for record in records if record is not None and record.standard_error > 0]
 
 
 def _informed(case: Case) -> bool:
@@ -613,31 +617,31 @@ def _within(case: Case) -> Record | None:
 def _skill_words(draft: Draft, finding: Finding) -> Words:
     record = draft.facts["record"]
     always, own = _rival(record), f"{small(100.0 * abs(record.value), 1)} %"
-    seen = f"The {_score(record)} is {_compared(record)} than that of {always}"
-    within, beside = draft.facts["within"], [*map(_also, draft.facts["beside"])]
+    sentence = f"The {_score(record)} is {_compared(record)} than that of {always}"
+    within, also = draft.facts["within"], [*map(_also, draft.facts["beside"])]
     if within is not None:
         size = f"{small(-100.0 * within.value, 1)} %{span(within, times=-100.0)}"
-        beside.append(
+        also.append(
             f"The CRPS is {size} above that of the distribution of y in the same "
             f"{within.options['within']}, in hindsight."
         )
-    more = " ".join(filter(None, beside))
+    more = " ".join(filter(None, also))
     if finding.state == "good":
-        return Words(seen, more=more, clause=f"{own} better than {always}")
+        return Words(sentence, more=more, clause=f"{own} better than {always}")
     if draft.caution:
-        told = (record.value, record.lower, record.upper)
-        skill, low, high = (fixed(100.0 * each, 1, trim=True) for each in told)
+        ends = (record.value, record.lower, record.upper)
+        skill, low, high = (fixed(100.0 * each, 1, trim=True) for each in ends)
         clause = f"no better than {always} (skill {skill} %, {low} to {high})"
         return Words(f"Predictions are {clause}", more=more, clause=clause)
     if finding.state == "undecided":
-        apart = "Forecasts do tell rows apart." if draft.facts["informed"] else ""
-        seen = f"{seen}. No gain or loss is proven"
-        more = f"{apart} {more}".strip()
-        return Words(seen, more=more, clause=f"perhaps no better than {always}")
+        tells_apart = "Forecasts do tell rows apart." if draft.facts["informed"] else ""
+        sentence = f"{sentence}. No gain or loss is proven"
+        more = f"{tells_apart} {more}".strip()
+        return Words(sentence, more=more, clause=f"perhaps no better than {always}")
     fault = "that would serve better"
     if draft.facts["informed"]:
         fault += ", though forecasts do tell rows apart"
-    return Words(seen, fault, more=more, clause=f"{always} would serve better")
+    return Words(sentence, fault, more=more, clause=f"{always} would serve better")
 
 
 def _rival(record: Record) -> str:
@@ -649,8 +653,8 @@ def _score(record: Record) -> str:
     """By which score."""
     if record.metric == "crps_skill" and record.source == Samples.kind:
         return "fair CRPS"
-    own = {"crps_skill": "CRPS", "interval_skill": "interval score"}.get(record.metric)
-    return own or str(record.options["score"])
+    named = {"crps_skill": "CRPS", "interval_skill": "interval score"}.get(record.metric)
+    return named or str(record.options["score"])
 
 
 def _compared(record: Record) -> str:
@@ -687,8 +691,10 @@ FINDINGS = (
 TOPIC = Topic(
     entries=_ENTRIES,
     findings=FINDINGS,
-    arrays={"knowledge": _knowledge, "skill_within_groups": _within_groups},
-    predicted=("knowledge",),
+    arrays=(
+        Array("knowledge", _knowledge, predicted=True),
+        Array("skill_within_groups", _within_groups),
+    ),
     label="Skill",
     title="What does the model know?",
 )

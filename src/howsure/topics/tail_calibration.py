@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,17 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import level
 from howsure.core.records import UNIT, Axis, Curve, Direction, Layout
 from howsure.core.weights import check_multiplicities
-from howsure.engine.metric import POSITIVE, Laws, Metric, Question, Topic, itself, statistic
+from howsure.engine.measure import Evaluation
+from howsure.engine.metric import (
+    POSITIVE,
+    Array,
+    Laws,
+    Metric,
+    Question,
+    Topic,
+    estimated,
+)
+from howsure.engine.view import View
 from howsure.predictions import Distribution, Prediction, Samples
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.estimate import Estimate, NormNoise, spread_of, weighted_mean
@@ -35,10 +45,6 @@ from howsure.topics.tails import (
     tail_start,
     threshold_told,
 )
-
-if TYPE_CHECKING:
-    from howsure.engine.measure import Evaluation
-    from howsure.engine.view import View
 
 _Z = float(special.ndtri(0.975))
 _HALF = (1.0 - INSIDE) / 2.0  # of a tail
@@ -169,13 +175,13 @@ def tail_occurrence(
     >>> told.value, round(told.p, 4)
     (2.0, 0.0009)
     """
-    seen, claims, w = _checked(happened, stated, weights)
-    count, expected = _sum(seen, w), _sum(claims, w)
+    is_beyond, claims, w = _checked(happened, stated, weights)
+    count, expected = _sum(is_beyond, w), _sum(claims, w)
     ratio = count / expected
     spread = _of_draws(draws) * math.sqrt(_sum(claims * (1.0 - claims), w)) / expected
     return Estimate(
         ratio,
-        (seen - ratio * claims) / weighted_mean(claims, w),
+        (is_beyond - ratio * claims) / weighted_mean(claims, w),
         p=_two_sided(ratio - 1.0, spread),
         null_lower=max(1.0 - _Z * spread, 0.0),
         null_upper=1.0 + _Z * spread,
@@ -229,17 +235,17 @@ def tail_severity(
     >>> told.value, told.p < 0.01
     (0.4, True)
     """
-    seen, _, w = _checked(happened, None, weights)
-    high = _check_pit(pit, seen)
-    low = high if left is None else _check_pit(left, seen)
-    if (high - low >= seen).all():
+    is_beyond, _, w = _checked(happened, None, weights)
+    high = _check_pit(pit, is_beyond)
+    low = high if left is None else _check_pit(left, is_beyond)
+    if (high - low >= is_beyond).all():
         raise UnanswerableError("predictions state a single value beyond the threshold")
-    places, count = 0.5 * (high + low), _sum(seen, w)
-    mean = _sum(seen * places, w) / count
+    places, count = 0.5 * (high + low), _sum(is_beyond, w)
+    mean = _sum(is_beyond * places, w) / count
     spread = 1.0 / math.sqrt(12.0 * count)
     return Estimate(
         mean - 0.5,
-        seen * (places - mean) / weighted_mean(seen, w),
+        is_beyond * (places - mean) / weighted_mean(is_beyond, w),
         p=_two_sided(mean - 0.5, spread),
         null_lower=max(-_Z * spread, -0.5),
         null_upper=min(_Z * spread, 0.5),
@@ -300,9 +306,9 @@ def tail_miscalibration(
     >>> tail_miscalibration([True] * 10, [1.0] * 10, [0.5] * 10).value
     0.5
     """
-    seen, claims, w = _checked(happened, stated, weights)
-    high, rows = _check_pit(pit, seen), np.flatnonzero(seen)
-    low = high if left is None else _check_pit(left, seen)
+    is_beyond, claims, w = _checked(happened, stated, weights)
+    high, rows = _check_pit(pit, is_beyond), np.flatnonzero(is_beyond)
+    low = high if left is None else _check_pit(left, is_beyond)
     expected = _sum(claims, w)
     levels = np.unique(np.concatenate([low[rows], high[rows], [1.0]]))
     mass = None if w is None else w[rows]
@@ -316,13 +322,13 @@ def tail_miscalibration(
     before = after - jumps / expected
     off = np.append(after, before) - np.tile(levels, 2)
     worst = int(np.argmax(np.abs(off)))
-    place, value, sign = np.tile(levels, 2)[worst], abs(off[worst]), np.sign(off[worst])
+    at, value, sign = np.tile(levels, 2)[worst], abs(off[worst]), np.sign(off[worst])
     width = high - low
-    inside = np.where(width > 0.0, (place - low) / np.where(width > 0.0, width, 1.0), 0.0)
+    inside = np.where(width > 0.0, (at - low) / np.where(width > 0.0, width, 1.0), 0.0)
     inside = np.clip(inside, 0.0, 1.0)
-    reached = high <= place if worst < len(levels) else high < place
+    reached = high <= at if worst < len(levels) else high < at
     inside[width == 0.0] = reached[width == 0.0]
-    influence = sign * (seen * inside - (off[worst] + place) * claims) / weighted_mean(claims, w)
+    influence = sign * (is_beyond * inside - (off[worst] + at) * claims) / weighted_mean(claims, w)
     scale = _of_draws(draws) / math.sqrt(expected)
     norms = scale * _motion_quantiles()
     return Estimate(
@@ -334,8 +340,8 @@ def tail_miscalibration(
         null_upper=float(np.quantile(norms, 0.975)),
         noise=NormNoise(norms, lambda most: value - most),
         details={
-            "farthest_at": round(float(place), 2),
-            "rows_beyond": _sum(seen, w),
+            "farthest_at": round(float(at), 2),
+            "rows_beyond": _sum(is_beyond, w),
         },
     )
 
@@ -344,28 +350,28 @@ def _checked(
     happened: npt.ArrayLike, stated: npt.ArrayLike | None, weights: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Rows beyond as 1, stated probabilities, and multiplicities."""
-    seen = as_vector(np.asarray(happened, dtype=np.float64), "happened")
-    w = check_multiplicities(weights, len(seen))
-    check_beyond(seen > 0.0, w)
+    is_beyond = as_vector(np.asarray(happened, dtype=np.float64), "happened")
+    w = check_multiplicities(weights, len(is_beyond))
+    check_beyond(is_beyond > 0.0, w)
     if stated is None:
-        return seen, seen, w
-    claims = as_vector(stated, "stated", length=len(seen))
+        return is_beyond, is_beyond, w
+    claims = as_vector(stated, "stated", length=len(is_beyond))
     if not ((claims >= 0.0) & (claims <= 1.0)).all():
         raise InputError(f"stated must lie in [0, 1], got {claims.min():g} to {claims.max():g}")
     if not _sum(claims, w) > 0.0:
         raise UnanswerableError("predictions state that no row lies beyond the threshold")
-    return seen, claims, w
+    return is_beyond, claims, w
 
 
-def _check_pit(pit: npt.ArrayLike, seen: FloatArray) -> FloatArray:
+def _check_pit(pit: npt.ArrayLike, is_beyond: FloatArray) -> FloatArray:
     """The conditional PIT of rows beyond, and 0 of others."""
-    given = np.asarray(pit, dtype=np.float64)
-    if given.shape != seen.shape:
-        raise InputError(f"pit must have {len(seen)} entries, got shape {given.shape}")
-    places = np.where(seen > 0.0, given, 0.0)
+    pits = np.asarray(pit, dtype=np.float64)
+    if pits.shape != is_beyond.shape:
+        raise InputError(f"pit must have {len(is_beyond)} entries, got shape {pits.shape}")
+    places = np.where(is_beyond > 0.0, pits, 0.0)
     if not ((places >= 0.0) & (places <= 1.0)).all():
         row = int(np.argmin((places >= 0.0) & (places <= 1.0)))
-        raise InputError(f"pit must lie in [0, 1] beyond the threshold, got {given[row]:g}")
+        raise InputError(f"pit must lie in [0, 1] beyond the threshold, got {pits[row]:g}")
     return places
 
 
@@ -483,8 +489,8 @@ def _ratio(rows: Beyond, level: float, w: FloatArray | None) -> float:
     claim = weighted_mean(rows.stated, w)
     width = np.where(rows.pit > rows.left, rows.pit - rows.left, 1.0)
     inside = np.where(rows.pit > rows.left, (level - rows.left) / width, rows.pit <= level)
-    seen = np.where(rows.happened, np.clip(inside, 0.0, 1.0), 0.0)
-    return weighted_mean(seen, w) / claim if claim > 0.0 else math.nan
+    reached = np.where(rows.happened, np.clip(inside, 0.0, 1.0), 0.0)
+    return weighted_mean(reached, w) / claim if claim > 0.0 else math.nan
 
 
 def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Curve]:
@@ -493,21 +499,21 @@ def _combined(side: Side, evaluation: Evaluation, confidence: float) -> list[Cur
     if f"tail_miscalibration_{side}" not in view.slow:  # pages stay small
         return []
     rows: Beyond = view.get(f"beyond_{side}")
-    seen, claims, w = _checked(rows.happened, rows.stated, evalset.multiplicities)
-    chosen, levels = np.flatnonzero(seen), np.linspace(0.0, 1.0, 101)
+    is_beyond, claims, w = _checked(rows.happened, rows.stated, evalset.multiplicities)
+    chosen, levels = np.flatnonzero(is_beyond), np.linspace(0.0, 1.0, 101)
     expected = _sum(claims, w)
     mass = None if w is None else w[chosen]
     ratio = grid_sums(rows.left[chosen], rows.pit[chosen], levels, mass) / expected
     scale = _of_draws(rows.draws) / math.sqrt(expected)
     reach = scale * float(np.quantile(_motion_quantiles(), confidence))
-    known = evalset.units is None
+    independent = evalset.units is None
     return [
         Curve(
             name=f"tail_calibration_{side}",
             x=levels.round(2),  # short numbers, for small files
             y=ratio.round(4),
-            lower=np.maximum(levels - reach, 0.0).round(4) if known else None,
-            upper=(levels + reach).round(4) if known else None,
+            lower=np.maximum(levels - reach, 0.0).round(4) if independent else None,
+            upper=(levels + reach).round(4) if independent else None,
             reference=levels.round(2),
             x_label="Conditional PIT",
             y_label="Combined ratio",
@@ -527,13 +533,19 @@ _entry = partial(
 _OF_THESE = "The threshold is a quantile of these very y: on other rows another tail is judged."
 
 
+def _of_tail(side: Side, measure: str, **more: Any) -> Metric:
+    name, other = f"tail_{measure}_{side}", "left" if side == "right" else "right"
+    laws = Laws(reflection=f"tail_{measure}_{other}")
+    return _entry(name=name, forms=(estimated(name),), laws=laws, **more)
+
+
 def _of_side(side: Side) -> tuple[Metric, ...]:
-    other = "left" if side == "right" else "right"
+    entry = partial(_of_tail, side)
     where, sign = ("above the 90 %", ">") if side == "right" else ("below the 10 %", "<")
     stated = "P(Y > t)" if side == "right" else "P(Y < t)"
     return (
-        _entry(
-            name=f"tail_occurrence_{side}",
+        entry(
+            "occurrence",
             title=f"Occurrence ratio of the {side} tail",
             synonyms=(f"occurrence of extremes, {side}",),
             meaning=(
@@ -541,15 +553,13 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
                 "extremes are more frequent than stated."
             ),
             formula=f"Σ 1{{y {sign} t}} / Σ {stated}",
-            forms=(statistic(itself, f"tail_occurrence_{side}", weighted=False),),
-            laws=Laws(reflection=f"tail_occurrence_{other}"),
             standard_normal=1.0,
             target=1.0,
             bounds=POSITIVE,
             beware=f"It does not see how far out they are: read the severity. {_OF_THESE}",
         ),
-        _entry(
-            name=f"tail_severity_{side}",
+        entry(
+            "severity",
             title=f"Severity of the {side} tail",
             synonyms=(f"severity of extremes, {side}", f"conditional PIT of the {side} tail"),
             meaning=(
@@ -557,15 +567,13 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
                 "0 where extremes are farther out than stated."
             ),
             formula=f"½ − mean of {stated.replace('t)', 'y)')} / {stated}, rows with y {sign} t",
-            forms=(statistic(itself, f"tail_severity_{side}", weighted=False),),
-            laws=Laws(reflection=f"tail_severity_{other}"),
             standard_normal=0.0,
             target=0.0,
             bounds=(-0.5, 0.5),
             beware=f"It does not see how many they are: read the occurrence ratio. {_OF_THESE}",
         ),
-        _entry(
-            name=f"tail_miscalibration_{side}",
+        entry(
+            "miscalibration",
             title=f"Miscalibration of the {side} tail",
             synonyms=(f"combined ratio of the {side} tail", f"tail calibration, {side}"),
             meaning=(
@@ -574,8 +582,6 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
             ),
             formula=f"max_u |Σ 1{{y {sign} t, PIT ≤ u}} / Σ {stated} − u|, PIT given y {sign} t",
             direction=Direction.LOWER,
-            forms=(statistic(itself, f"tail_miscalibration_{side}", weighted=False),),
-            laws=Laws(reflection=f"tail_miscalibration_{other}"),
             standard_normal=0.0,
             target=0.0,
             bounds=POSITIVE,
@@ -591,15 +597,15 @@ _MEASURES = ("occurrence", "severity", "miscalibration")
 
 TOPIC = Topic(
     entries=tuple(entry for pair in zip(*map(_of_side, SIDES), strict=True) for entry in pair),
-    arrays={
-        **{f"beyond_{side}": partial(_beyond, side) for side in SIDES},
-        **{f"beyond_nearby_{side}": partial(_nearby, side) for side in SIDES},
-        **{
-            f"tail_{measure}_{side}": partial(_measured, side, measure)
+    arrays=(
+        *(Array(f"beyond_{side}", partial(_beyond, side)) for side in SIDES),
+        *(Array(f"beyond_nearby_{side}", partial(_nearby, side)) for side in SIDES),
+        *(
+            Array(f"tail_{measure}_{side}", partial(_measured, side, measure))
             for measure in _MEASURES
             for side in SIDES
-        },
-    },
+        ),
+    ),
     curves=tuple(partial(_combined, side) for side in SIDES),
     label="Tails",
     layouts={

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,8 @@ from howsure.core.arrays import (
 )
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
-from howsure.engine.metric import Laws, Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Laws, Metric, Question, Topic, estimated
+from howsure.engine.view import View
 from howsure.predictions import Distribution, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.topics.crps import (
@@ -40,9 +41,6 @@ from howsure.topics.crps import (
 from howsure.topics.crps_closed import crps_normal
 from howsure.topics.scores import weighted_pinball
 from howsure.topics.skill import crps_skill, skill_at_levels
-
-if TYPE_CHECKING:
-    from howsure.engine.view import View
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, ...] = get_args(Side)
@@ -513,7 +511,7 @@ def _of_side(side: Side) -> Metric:
         formula=f"1 − S/S_y, S the mean of {integral} (F(z) − 1{{y ≤ z}})² dz, S_y that of all y",
         source="Gneiting and Ranjan 2011; Allen, Ginsbourger and Ziegel 2023",
         direction=Direction.HIGHER,
-        forms=(statistic(itself, f"twcrps_{side}", weighted=False),),
+        forms=(estimated(f"twcrps_{side}"),),
         laws=Laws(reflection=f"twcrps_skill_{other}"),
         standard_normal=0.0,
         bounds=(-math.inf, 1.0),
@@ -524,9 +522,10 @@ def _of_side(side: Side) -> Metric:
 
 TOPIC = Topic(
     entries=tuple(map(_of_side, SIDES)),
-    arrays={
-        **{f"threshold_{side}": partial(_threshold, side) for side in SIDES},
-        **{f"twcrps_{side}": partial(_skill, side) for side in SIDES},
-    },
+    arrays=tuple(
+        Array(f"{name}_{side}", partial(make, side))
+        for name, make in (("threshold", _threshold), ("twcrps", _skill))
+        for side in SIDES
+    ),
     label="Tails",
 )

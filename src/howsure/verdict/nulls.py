@@ -25,11 +25,9 @@ from howsure.engine.catalogue import arrays, catalogue
 from howsure.engine.measure import Evaluation, apply_form, find_form
 from howsure.engine.metric import Form, Metric
 from howsure.engine.view import KIND_PRIORITY, View
-from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction, Samples
-from howsure.predictions.counts import CountFamily
+from howsure.predictions import EvalSet, Intervals, LabelSets, Prediction, Samples
 from howsure.predictions.quantiles import Quantiles
 from howsure.stats.estimate import Estimate
-from howsure.topics.crps_closed import crps_closed
 from howsure.topics.groups import Grouping, groupings
 from howsure.verdict.draws import (
     Copula,
@@ -47,7 +45,6 @@ ROWS = "null_rows"
 """The option that says how many rows stood for all."""
 BY = "null_by"
 """The option that says which prediction drew y, where another one answered."""
-_FIXED = ("mean", "median", "point", "positive_sd", "sd", "set_sizes", "uncertainty")
 _AT_ONCE = 2_000_000  # numbers of predictions that are drawn from at once, of all draws
 _MEANS = 10_000  # rows that stand for all, of means
 _STATISTICS = 1_000  # and of statistics
@@ -60,8 +57,6 @@ _GROUPS = 16  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
 _STILL = "does not depend on y"
-_BASELINES = frozenset({"skill_model", "skill_persistence", "skill_seasonal"})
-_OF_THIS_Y = "the baseline knows the y that happened, not a drawn one"
 _POINT = "a point forecast alone gives no distribution of y"
 _MANY = f"statistics of more than {_GROUPS} groups are not drawn"
 _OUTSIDE = "quantiles give no distribution beyond their outermost levels"
@@ -93,12 +88,9 @@ class _AskedMetric:
 
     def integrated(self, belief: Prediction) -> bool:
         """Whether it is the CRPS of a law that has no closed form."""
-        if self.form.needs != ("crps_of_law",) or not isinstance(belief, Distribution):
-            return False
-        if isinstance(belief.law, CountFamily):
-            return False
-        first = {name: value[:1] for name, value in belief.parameters.items()}
-        return crps_closed(belief.law.name, np.zeros(1), first) is None
+        (first, *others), known = self.form.needs, arrays()
+        test = known[first].integrated if first in known and not others else None
+        return test is not None and test(belief)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -183,8 +175,8 @@ class _Nulls:
         if not asked.outcomes:
             self.found[key] = _STILL
             return None
-        if asked.outcomes & _BASELINES:
-            self.found[key] = _OF_THIS_Y
+        if reasons := [why for name in asked.outcomes if (why := arrays()[name].undrawn)]:
+            self.found[key] = reasons[0]
             return None
         kind = _drawer(self.view.evalset, asked, record.source)
         return kind, asked
@@ -704,12 +696,12 @@ def _finite_outcomes(
 def _fixed_arrays(view: View, coverage: float, draws: int = 1) -> dict[str, Any]:
     """Arrays that follow from the prediction alone, those that can be had, as often as drawn."""
     found: dict[str, Any] = {}
-    for name in _FIXED:
+    for name in (name for name, array in arrays().items() if array.by_row):
         try:
-            array = view.get(name, coverage)
+            values = view.get(name, coverage)
         except UnanswerableError:
             continue
-        found[name] = None if array is None else np.tile(array, draws)
+        found[name] = None if values is None else np.tile(values, draws)
     for wanted in (coverage,) if not math.isnan(coverage) else (0.9, 0.8, 0.5):
         try:
             lower, upper = (np.tile(end, draws) for end in view.get("ends", wanted))

@@ -25,7 +25,7 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.convert import json_number, plain, read_json, restored
 from howsure.core.errors import InputError
 from howsure.core.files import LocalFolder, NamedBytes, RemoteFolder, SingleFile
-from howsure.streaming.kept import stream_bytes, stream_table
+from howsure.streaming.engine import stream_bytes, stream_table
 from howsure.watch.names import RowNames, row_keys
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import DaySums

@@ -33,7 +33,17 @@ from howsure.engine.finding import (
     apart,
     points,
 )
-from howsure.engine.metric import POSITIVE, SHARE, Form, Metric, Question, Topic, stated
+from howsure.engine.metric import (
+    POSITIVE,
+    SHARE,
+    Array,
+    Form,
+    Metric,
+    Question,
+    Topic,
+    coverage_array,
+    stated,
+)
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.cells import ROWS_A_CELL
@@ -583,23 +593,18 @@ FINDINGS = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "ease": _ease,
-        "size": _sizes,
-        "difficulty": _difficulty,
-        "true_rank": _true_rank,
-        "t_cv": _t_cv,
-        "t_ss": _t_ss,
-        "satisfaction_rate": _satisfied,
-        "sscv": _sscv,
-        "escv": _of_sets(escv, "size"),
-        "rank_cv": _of_sets(rank_cv, "true_rank"),
-        "rank_ss": _rank_ss,
-    },
-    predicted=("ease", "size", "difficulty"),
-    per_coverage=(
-        *("size", "difficulty", "t_cv", "t_ss", "satisfaction_rate"),
-        *("sscv", "escv", "rank_cv", "rank_ss"),
+    arrays=(
+        Array("ease", _ease, predicted=True),
+        coverage_array("size", _sizes, predicted=True),
+        coverage_array("difficulty", _difficulty, predicted=True),
+        Array("true_rank", _true_rank),
+        coverage_array("t_cv", _t_cv),
+        coverage_array("t_ss", _t_ss),
+        coverage_array("satisfaction_rate", _satisfied),
+        coverage_array("sscv", _sscv),
+        coverage_array("escv", _of_sets(escv, "size")),
+        coverage_array("rank_cv", _of_sets(rank_cv, "true_rank")),
+        coverage_array("rank_ss", _rank_ss),
     ),
     curves=(_curves,),
     tables=(cell_tables,),

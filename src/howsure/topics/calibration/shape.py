@@ -16,7 +16,17 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights
-from howsure.engine.metric import Laws, Metric, Question, Sums, Topic, itself, stated, statistic
+from howsure.engine.metric import (
+    Array,
+    Laws,
+    Metric,
+    Question,
+    Sums,
+    Topic,
+    itself,
+    stated,
+    statistic,
+)
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.ecdf import cell_polynomials, legendre
 from howsure.stats.estimate import Z_95, Estimate, weighted_mean
@@ -392,14 +402,12 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "placed": lambda view, _: _placed(view),
-        "components": _components,
-        "width_response": _response,
-        "miss_imbalance": _imbalance,
-    },
-    predicted=("placed",),
-    per_coverage=("width_response", "miss_imbalance"),
+    arrays=(
+        Array("placed", lambda view, _: _placed(view), predicted=True),
+        Array("components", _components),
+        Array("width_response", _response, per_coverage=True),
+        Array("miss_imbalance", _imbalance, per_coverage=True),
+    ),
     findings=FINDINGS,
     label="Distribution",
     sums={

@@ -16,6 +16,7 @@ from howsure.core.rng import row_keys, row_uniforms
 from howsure.engine.metric import (
     POSITIVE,
     SHARE,
+    Array,
     Form,
     Laws,
     Metric,
@@ -284,13 +285,13 @@ _ENTRIES = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "cdf": lambda view, _: _pit(view, "cdf"),
-        "cdf_left": _cdf_left,
-        "left": _left_at_jumps,
-        "pit": _pit_random,
-        "pit_counts": _pit_counts,
-    },
+    arrays=(
+        Array("cdf", lambda view, _: _pit(view, "cdf")),
+        Array("cdf_left", _cdf_left),
+        Array("left", _left_at_jumps),
+        Array("pit", _pit_random),
+        Array("pit_counts", _pit_counts),
+    ),
     curves=(
         _calibration_drawn,
         _pit_drawn,

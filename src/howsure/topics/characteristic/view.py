@@ -31,6 +31,7 @@ from howsure.engine.metric import (
     BY_UNIT,
     MISS_RANGE,
     POSITIVE,
+    Array,
     Metric,
     MissRange,
     Question,
@@ -475,14 +476,13 @@ FINDINGS = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "bands": bands_of,
-        "characteristic": characteristic_view,
-        "areas": _areas,
-        "recentred_rows": recentred_rows,
-        "miss_range": _miss_range,
-    },
-    predicted=("recentred_rows", "miss_range"),
+    arrays=(
+        Array("bands", bands_of),
+        Array("characteristic", characteristic_view, sorts=True),
+        Array("areas", _areas),
+        Array("recentred_rows", recentred_rows, predicted=True),
+        Array("miss_range", _miss_range, predicted=True),
+    ),
     curves=(lambda found, _: characteristic_curves(found.view, found.coverages),),
     tables=(operating_points,),
     sums=SUMS,

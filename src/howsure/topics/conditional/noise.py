@@ -16,7 +16,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
-from howsure.engine.metric import Metric, Question, Topic, itself, statistic
+from howsure.engine.metric import Array, Metric, Question, Topic, itself, statistic
 from howsure.stats.estimate import Estimate
 from howsure.topics.conditional.forests import tree_inputs, tree_nodes
 from howsure.topics.conditional.rows import content_order
@@ -141,5 +141,5 @@ TOPIC = Topic(
             beware="It is computed where all widths are equal, and only there.",
         ),
     ),
-    arrays={"noise_given_inputs": _noise},
+    arrays=(Array("noise_given_inputs", _noise),),
 )

@@ -30,7 +30,7 @@ from howsure.engine.finding import (
     Words,
     small,
 )
-from howsure.engine.metric import SHARE, Metric, Question, Topic, stated
+from howsure.engine.metric import SHARE, Array, Metric, Question, Topic, coverage_array, stated
 from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf import simultaneous_band
 from howsure.stats.estimate import Z_95
@@ -551,24 +551,15 @@ FINDINGS = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "worst_region": _worst,
-        "regions_differ": _differ,
-        "worst_slab": _slab,
-        "ert": _ert,
-        "hsic": _of_width(hsic),
-        "width_correlation": _of_width(width_correlation),
-        "local_pit": _local,
-        "coverage_gaps": _gaps,
-    },
-    per_coverage=(
-        "worst_region",
-        "regions_differ",
-        "worst_slab",
-        "ert",
-        "hsic",
-        "width_correlation",
-        "coverage_gaps",
+    arrays=(
+        coverage_array("worst_region", _worst),
+        coverage_array("regions_differ", _differ),
+        coverage_array("worst_slab", _slab),
+        coverage_array("ert", _ert),
+        coverage_array("hsic", _of_width(hsic)),
+        coverage_array("width_correlation", _of_width(width_correlation)),
+        Array("local_pit", _local),
+        coverage_array("coverage_gaps", _gaps),
     ),
     curves=(_local_curve,),
     tables=(region_tables,),

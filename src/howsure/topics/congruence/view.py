@@ -30,18 +30,20 @@ from howsure.core.records import (
     Notion,
     Record,
     Table,
+    TableLayout,
 )
 from howsure.core.rng import child, row_keys
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
+from howsure.engine.measure import record_of
 from howsure.engine.metric import (
     POSITIVE,
+    Array,
     Form,
     Metric,
     Question,
     Topic,
     itself,
 )
-from howsure.engine.recording import record_of
 from howsure.predictions import EvalSet, Prediction, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Z_95, Estimate
@@ -545,7 +547,7 @@ FINDINGS = (
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={"skce": _skce},
+    arrays=(Array("skce", _skce),),
     findings=FINDINGS,
     label="Inputs",
     layouts={
@@ -584,11 +586,19 @@ TOPIC = Topic(
         ),
     },
     titles={
-        "cce_tree": "Which inputs go with the error",
-        "cce_map": "Congruence at every row",
-        "cce_rows": "Rows of the highest and the lowest CCE",
-        "cce_images": "Images of the highest and the lowest CCE",
+        "cce_tree": TableLayout(
+            title="Which inputs go with the error", listed=False, figure="leaves"
+        ),
+        "cce_map": TableLayout(
+            title="Congruence at every row",
+            listed=False,
+            ranks=lambda table: -table.columns["cce"],
+            figure="map",
+        ),
+        "cce_rows": TableLayout(
+            title="Rows of the highest and the lowest CCE", columns={"cce": "CCE"}
+        ),
+        "cce_images": TableLayout(title="Images of the highest and the lowest CCE", listed=False),
     },
-    unlisted=("cce_images", "cce_map", "cce_tree"),
     reports="howsure.report.congruence:reports",
 )

@@ -14,8 +14,8 @@ from scipy import special
 
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Axis, Direction, Layout, Table
-from howsure.engine.metric import SLOW_ROWS, Laws, Metric, Question, Topic, stated
+from howsure.core.records import Axis, Direction, Layout, Table, TableLayout
+from howsure.engine.metric import SLOW_ROWS, Array, Laws, Metric, Question, Topic, stated
 from howsure.stats.estimate import Estimate
 from howsure.topics.decomposition.parts import (
     Decomposition,
@@ -278,28 +278,36 @@ _MURPHY = partial(
 
 TOPIC = Topic(
     entries=_ENTRIES,
-    arrays={
-        "shown": shown,
-        "part_of_score": lambda view, _: some_rows(view, PART),
-        "quantile_decomposition": partial(
-            _decomposed,
-            array="quantile_decomposition",
-            of=_of_quantiles,
-            forecast="knowledge",
-            names=_OF_QUANTILES,
+    arrays=(
+        Array("shown", shown, predicted=True),
+        Array("part_of_score", lambda view, _: some_rows(view, PART)),
+        Array(
+            "quantile_decomposition",
+            partial(
+                _decomposed,
+                array="quantile_decomposition",
+                of=_of_quantiles,
+                forecast="knowledge",
+                names=_OF_QUANTILES,
+            ),
         ),
-        "mean_decomposition": partial(
-            _decomposed,
-            array="mean_decomposition",
-            of=_of_mean,
-            forecast="point",
-            names=_OF_MEANS,
+        Array(
+            "mean_decomposition",
+            partial(
+                _decomposed,
+                array="mean_decomposition",
+                of=_of_mean,
+                forecast="point",
+                names=_OF_MEANS,
+            ),
         ),
-    },
-    predicted=("shown",),
+    ),
     curves=(reliability_drawn, murphy_drawn),
     tables=(score_parts, skill_by_group),
-    unlisted=("score_parts", "skill_by_group"),
+    titles={
+        "score_parts": TableLayout(listed=False, figure="parts"),
+        "skill_by_group": TableLayout(listed=False, figure="skill"),
+    },
     label="Skill",
     layouts={
         "score_parts": Layout(

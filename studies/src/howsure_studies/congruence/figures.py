@@ -16,8 +16,7 @@ from howsure.core.errors import InputError
 from howsure.core.formats import distinct, headed, one_line
 from howsure.core.records import Curve, Table
 from howsure.core.registry import check_known
-from howsure.figures.columns import number
-from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, sample_points
+from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, sample_points
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.report.document import Choice
 from howsure_studies.congruence.measure import TRUTH

@@ -14,8 +14,7 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.formats import distinct, one_line
 from howsure.core.records import Table
-from howsure.figures.columns import number, of_model, texts
-from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, of_model, texts
 
 _CLIQUE = re.compile(r"clique_\d+")
 CRITICAL: Final = "critical difference"

@@ -15,8 +15,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.formats import distinct, headed, one_line
 from howsure.core.records import Curve, Direction, Record, Table
-from howsure.figures.columns import number, texts
-from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
+from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, texts
 from howsure.report.document import Choice, Option
 from howsure_studies.engine import choice_of
 from howsure_studies.engine.critical_difference import rank_figure
