@@ -6,12 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-<<<<<<< HEAD
-from howsure.core.records import Axis, Layout
-=======
 from howsure.core.records import Axis, Layout, TableLayout
 from howsure.engine import measure
->>>>>>> help-c
 from howsure.engine.catalogue import every_topic
 from howsure.topics import compare, groups, interval_rows, many_series
 
