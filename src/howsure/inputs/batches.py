@@ -15,8 +15,15 @@ from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import values
-from howsure.inputs.building import Crossing, build, without_y
-from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
+from howsure.inputs.cells import (
+    Crossing,
+    ParsedColumns,
+    asked_of,
+    build,
+    kinds_of,
+    read_cells,
+    without_y,
+)
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of, lacking_y

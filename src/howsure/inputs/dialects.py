@@ -12,10 +12,10 @@ import pyarrow as pa
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.inputs import values
-from howsure.inputs.arrow import arrow_of, is_text
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, Source, in_lines, listed, quoted
+from howsure.inputs.values import arrow_of, is_text
 
 # ---- names ---------------------------------------------------------------------------------------
 

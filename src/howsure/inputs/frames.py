@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
-from howsure.inputs.arrow import arrow_of
 from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, quoted, refusing
+from howsure.inputs.values import arrow_of
 
 
 def _with_index(frame: Any) -> Any:
@@ -41,6 +41,12 @@ def _with_index(frame: Any) -> Any:
 def is_frame(value: object) -> bool:
     """Whether a value is a data frame; what a lazy one holds is not asked for."""
     return hasattr(type(value), "columns")
+
+
+def library_classes(value: object, package: str) -> list[str]:
+    """Names of the classes that a package made among those of a value."""
+    classes = type(value).__mro__
+    return [c.__name__ for c in classes if c.__module__.partition(".")[0] == package]
 
 
 class FrameTable(Source):

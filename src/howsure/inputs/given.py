@@ -21,13 +21,11 @@ from howsure.core.arrays import (
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
-from howsure.inputs.building import Crossing, beliefs_of
-from howsure.inputs.cells import read_cells
+from howsure.inputs.cells import Crossing, beliefs_of, read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
-from howsure.inputs.distributions import library_classes
-from howsure.inputs.forecasts import read_foreign
-from howsure.inputs.frames import MappingTable, is_frame, is_missing
+from howsure.inputs.distributions import read_foreign
+from howsure.inputs.frames import MappingTable, is_frame, is_missing, library_classes
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import KEYS, Roles, bound, likely_ends, normal_form, quantile_levels
 from howsure.inputs.posterior import is_inference

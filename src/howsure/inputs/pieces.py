@@ -15,16 +15,14 @@ from howsure.inputs import values
 from howsure.inputs.batches import Batch as Batch
 from howsure.inputs.batches import ReadPlan as ReadPlan
 from howsure.inputs.batches import forms_of, several_models
-from howsure.inputs.building import Crossing
-from howsure.inputs.cells import ParsedColumns, read_cells
+from howsure.inputs.cells import Crossing, ParsedColumns, read_cells
 from howsure.inputs.columns import assign_models
 from howsure.inputs.long import check_unstacked, is_long
-from howsure.inputs.manifest import Manifest, ReadFile
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import FEWEST_SERIES, KEYS, ColumnUse, Roles, explain_models, normal_form
 from howsure.inputs.parts import Piece as Piece
 from howsure.inputs.parts import StreamPiece
-from howsure.inputs.places import Listing
+from howsure.inputs.places import Listing, Manifest, ReadFile
 from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.sources import BATCH_ROWS as BATCH_ROWS

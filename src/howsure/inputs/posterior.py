@@ -16,8 +16,7 @@ from howsure.core.arrays import FloatArray, as_matrix, as_numbers
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.inputs.array_inputs import PredictionInput
-from howsure.inputs.distributions import library_classes
-from howsure.inputs.frames import MappingTable
+from howsure.inputs.frames import MappingTable, library_classes
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, quoted, refusing

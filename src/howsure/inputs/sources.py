@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError, within
-from howsure.inputs.arrow import is_text, together, written_out
 from howsure.inputs.batches import regrouped, with_numbers
 from howsure.inputs.dialects import adapted
 from howsure.inputs.files import READ_ENDINGS, TEXT_ENDINGS, arrow_reader, is_list, some_rows
@@ -32,6 +31,9 @@ from howsure.inputs.parts import (
     Piece,
     StreamPiece,
     identity_of,
+    is_dask,
+    is_lazy,
+    stream_of,
 )
 from howsure.inputs.places import (
     Listing,
@@ -45,7 +47,7 @@ from howsure.inputs.places import (
 from howsure.inputs.posterior import is_inference, posterior_table
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import COMPRESSION, Source, name_parts, refusing
-from howsure.inputs.streams import is_dask, is_lazy, stream_of
+from howsure.inputs.values import is_text, together, written_out
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset

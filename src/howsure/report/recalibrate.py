@@ -19,7 +19,7 @@ from howsure.core.records import Table
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs import Loaded
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing
 from howsure.inputs.classes import set_coverage
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.matching import Missing

@@ -18,15 +18,15 @@ from howsure.core.errors import InputError
 from howsure.core.sizes import as_bytes
 from howsure.core.weights import Weights
 from howsure.inputs import Loaded, load
-from howsure.inputs.arrow import together, written_out
 from howsure.inputs.batches import Batch, ReadPlan
-from howsure.inputs.building import Crossing
-from howsure.inputs.manifest import ReadFile, key_of
+from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
 from howsure.inputs.parts import Piece
 from howsure.inputs.pieces import Scan, cut
+from howsure.inputs.places import ReadFile, key_of
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.sources import HUGE, PIECE_ROWS, extent, is_huge
+from howsure.inputs.values import together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.kept import Kept
 from howsure.streaming.sample import ROWS, content_hashes

@@ -18,7 +18,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray
-from howsure.inputs.manifest import FEWEST, ReadFile
+from howsure.inputs.places import FEWEST, ReadFile
 
 _SIZE: Final = 8192
 _SAME: Final = 0.5  # the share of common rows from which on they are taken for the same

@@ -22,7 +22,7 @@ from howsure.core.rng import row_hashes
 from howsure.core.text import CountedNote
 from howsure.engine.view import View
 from howsure.inputs import Loaded, explain, load, values
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing
 from howsure.inputs.cells import marks_of as marks_of_missing
 from howsure.inputs.frames import FrameTable
 from howsure.inputs.matching import Missing

@@ -15,7 +15,6 @@ from howsure.core.arrays import IntArray, plain_array, shortened
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import reported
 from howsure.core.registry import imported
-from howsure.inputs.encoders.hugging import open_hugging
 from howsure.inputs.encoders.items import (
     KINDS,
     Anything,
@@ -28,7 +27,7 @@ from howsure.inputs.encoders.items import (
     as_list,
     working,
 )
-from howsure.inputs.encoders.openclip import open_clip_model
+from howsure.inputs.encoders.pretrained import open_clip_model, open_hugging
 from howsure.stats.gram import tiles
 
 Embedding = npt.NDArray[np.float32]
