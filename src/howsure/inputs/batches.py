@@ -425,13 +425,6 @@ def regrouped(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def projected(table: pa.Table, names: Iterable[str], title: str) -> pa.Table:
-    """The named columns, in any order; an error where the table lacks one."""
-    wanted = list(names)
-    check_names(table.column_names, wanted, title)
-    return table.select(wanted)
-
-
 def check_names(held: Sequence[str], wanted: Iterable[str], title: str) -> None:
     """Raise `InputError` where a part of a table lacks a column, or has one twice."""
     for name in wanted:

@@ -80,54 +80,52 @@ def table_of(
 ) -> Source:
     """The reader of an open file by the ending of its name: all of it, or some of its groups."""
     ending, _ = source_form(title)
+    source: Source
     if ending == NETCDF:
         from howsure.inputs.posterior import posterior_file  # which reads tables of memory
 
-        return posterior_file(title, file, remote=remote)
-    if ending in WORKBOOK_ENDINGS:
+        source = posterior_file(title, file)
+    elif ending in WORKBOOK_ENDINGS:
         from howsure.inputs.workbook import sheet_table
 
-        return sheet_table(title, file, decimal=decimal, remote=remote)
-    if ending in TEXT_ENDINGS:
-        return TextFile(title, file, encoding, decimal, remote=remote)
-    kind = ParquetTable if ending in PARQUET_ENDINGS else ArrowTable
-    return kind(title, file, groups, remote=remote)
+        source = sheet_table(title, file, decimal=decimal)
+    elif ending in TEXT_ENDINGS:
+        source = TextFile(title, file, encoding, decimal)
+    elif ending in PARQUET_ENDINGS:
+        source = ParquetTable(title, file, groups, ahead=remote)
+    else:
+        source = ArrowTable(title, file, groups)
+    source.folder = None if remote else Path(title).parent
+    return source
 
 
 class ParquetTable(Source):
     """An open Parquet file, or some row groups; only the asked columns leave the disk."""
 
     def __init__(
-        self,
-        title: str,
-        file: pa.NativeFile,
-        groups: Sequence[int] | None = None,
-        *,
-        remote: bool = False,
+        self, title: str, file: pa.NativeFile, groups: Sequence[int] | None, *, ahead: bool
     ) -> None:
         self.title = title
-        self.folder = None if remote else Path(title).parent
         self._file = file
         self._groups = groups
-        self._remote = remote
+        self._ahead = ahead  # whether what is asked for is fetched in few large parts
         with refusing(title), pq.ParquetFile(file) as parts:
             self._metadata = parts.metadata
             self._schema = parts.schema_arrow
-            told = self._schema.pandas_metadata or {}
-            index = [name for name in told.get("index_columns", ()) if name in self._schema.names]
-            rest = [name for name in self._schema.names if name not in index]
-            self.names = (*index, *rest)
+            of_pandas = (self._schema.pandas_metadata or {}).get("index_columns", ())
+            index = [name for name in of_pandas if name in self._schema.names]
+            self.names = (*index, *(name for name in self._schema.names if name not in index))
         self.check_names()
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns; labels that are text come as codes."""
         check_flat(self._schema, kinds, self.title)
-        return self._columns(self._texts(kinds), list(kinds)).select(list(kinds))
+        return self._columns(kinds, list(kinds)).select(list(kinds))
 
     def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
         """The rows of `read`, so many at a time, by one thread."""
         check_flat(self._schema, kinds, self.title)
-        with refusing(self.title), self._opened(self._texts(kinds)) as parts:
+        with refusing(self.title), self._opened(kinds) as parts:
             for batch in parts.iter_batches(
                 rows, row_groups=self._groups, columns=list(kinds), use_threads=False
             ):
@@ -135,46 +133,36 @@ class ParquetTable(Source):
                 yield pa.Table.from_batches([batch])
 
     def read_all(self) -> pa.Table:
-        """Every column."""
-        return self._columns([], None)
+        """Every column, in the order of the file."""
+        return self._columns({}, None)
 
-    def _texts(self, kinds: Mapping[str, Kind]) -> list[str]:
-        return [
-            name
-            for name, kind in kinds.items()
-            if kind == "label" and pa.types.is_string(self._schema.field(name).type)
-        ]
-
-    def _columns(self, texts: list[str], names: list[str] | None) -> pa.Table:
-        with refusing(self.title), self._opened(texts) as parts:
+    def _columns(self, kinds: Mapping[str, Kind], names: list[str] | None) -> pa.Table:
+        with refusing(self.title), self._opened(kinds) as parts:
             groups = range(parts.num_row_groups) if self._groups is None else self._groups
             table = parts.read_row_groups(list(groups), columns=names)
             table.validate(full=True)
         return some_rows(table, self.title)
 
-    def _opened(self, texts: list[str]) -> pq.ParquetFile:
+    def _opened(self, kinds: Mapping[str, Kind]) -> pq.ParquetFile:
+        texts = [
+            name
+            for name, kind in kinds.items()
+            if kind == "label" and pa.types.is_string(self._schema.field(name).type)
+        ]
         return pq.ParquetFile(
             self._file,
             metadata=self._metadata,
             read_dictionary=texts,
             page_checksum_verification=True,
-            pre_buffer=self._remote,
+            pre_buffer=self._ahead,
         )
 
 
 class ArrowTable(Source):
     """An open Arrow (Feather version 2) file, some batches of one, or an Arrow stream."""
 
-    def __init__(
-        self,
-        title: str,
-        file: pa.NativeFile,
-        groups: Sequence[int] | None = None,
-        *,
-        remote: bool = False,
-    ) -> None:
+    def __init__(self, title: str, file: pa.NativeFile, groups: Sequence[int] | None) -> None:
         self.title = title
-        self.folder = None if remote else Path(title).parent
         self._file = file
         self._groups = groups
         with refusing(title), arrow_reader(file) as reader:
@@ -184,32 +172,25 @@ class ArrowTable(Source):
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
-        return self._table(list(kinds), kinds)
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        """The rows of `read`, batch by batch of the file."""
-        check_flat(self._schema, kinds, self.title)
-        places = [self.names.index(name) for name in kinds]
-        with refusing(self.title), arrow_reader(self._file, places) as reader:
-            for batch in self._batches(reader):
-                batch.validate(full=True)
-                if batch.num_rows:
-                    yield pa.Table.from_batches([batch]).select(list(kinds))
-
-    def read_all(self) -> pa.Table:
-        """Every column."""
-        return self._table(self.names, {})
-
-    def _table(self, names: Sequence[str], kinds: Mapping[str, Kind]) -> pa.Table:
-        check_flat(self._schema, kinds, self.title)
-        places = [self.names.index(name) for name in names]
-        with refusing(self.title), arrow_reader(self._file, places) as reader:
+        with refusing(self.title), self._opened(kinds) as reader:
             if self._groups is None:
                 table = reader.read_all()
             else:
                 table = pa.Table.from_batches(self._batches(reader), reader.schema)
             table.validate(full=True)
-        return some_rows(table.select(list(names)), self.title)
+        return some_rows(table.select(list(kinds)), self.title)
+
+    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+        """The rows of `read`, batch by batch of the file."""
+        with refusing(self.title), self._opened(kinds) as reader:
+            for batch in self._batches(reader):
+                batch.validate(full=True)
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).select(list(kinds))
+
+    def _opened(self, kinds: Mapping[str, Kind]) -> Any:
+        check_flat(self._schema, kinds, self.title)
+        return arrow_reader(self._file, [self.names.index(name) for name in kinds])
 
     def _batches(self, reader: Any) -> Iterator[pa.RecordBatch]:
         if not hasattr(reader, "num_record_batches"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,26 +70,19 @@ class FrameTable(Source):
 
     def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
         """The named columns."""
-        table = self._columns(list(kinds))
-        check_flat(table.schema, kinds, self.title)
-        return table
-
-    def read_all(self) -> pa.Table:
-        """Every column."""
-        return self._columns(self.names)
-
-    def _columns(self, names: Sequence[str]) -> pa.Table:
         import narwhals as nw
 
         with refusing(self.title):
-            frame = self._frame.select([nw.col(self._native[name]) for name in names])
+            frame = self._frame.select([nw.col(self._native[name]) for name in kinds])
             if isinstance(frame, nw.LazyFrame):
                 frame = frame.collect()
             columns = {}
-            for name in names:
+            for name in kinds:
                 series = frame.get_column(self._native[name])
                 columns[name] = _arrow(series.to_arrow, series.to_list)
-        return some_rows(pa.table(columns), self.title)
+        table = some_rows(pa.table(columns), self.title)
+        check_flat(table.schema, kinds, self.title)
+        return table
 
 
 class MappingTable(Source):

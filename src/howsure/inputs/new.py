@@ -374,7 +374,7 @@ class NewFile:
     def told(self) -> tuple[str, ...]:
         """The columns that its folders say and it lacks."""
         piece = self.pieces[0]
-        return piece.told(piece.opened().names) if self.place.partition else ()
+        return piece.folder_columns(piece.opened().names) if self.place.partition else ()
 
     @property
     def rows(self) -> int:

@@ -159,7 +159,7 @@ class _Head(Source):
         self.title = piece.file
         self.names = names
         self.from_text = piece.from_text
-        self.decimal = getattr(piece, "decimal", ".")
+        self.decimal = piece.decimal
         self.notes = piece.notes()
         self._piece = piece
         self._first = first
@@ -171,17 +171,13 @@ class _Head(Source):
             return begin(self._piece, kinds, self._first)
         return self._first.select(list(kinds))
 
-    def read_all(self) -> pa.Table:
-        """Every column as text, or as it is."""
-        return self.read(dict.fromkeys(self.names, "key"))
-
 
 def _head(plan: TablePieces, rows: int) -> _Head:
     """The first rows of the first piece that holds any."""
     for piece in plan.pieces:
         names = piece.names()
         if isinstance(piece, StreamPiece):
-            table = piece.stream.head(rows)
+            table = piece.head(rows)
             if table.num_rows:
                 return _Head(piece, names, table)
         elif names and begin(piece, {names[0]: "key"}, rows) is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -94,18 +93,16 @@ def posterior_table(value: Any, title: str) -> MappingTable:
     return table
 
 
-def posterior_file(title: str, file: pa.NativeFile, *, remote: bool = False) -> MappingTable:
+def posterior_file(title: str, file: pa.NativeFile) -> MappingTable:
     """The table of an open netCDF file."""
     xarray = require("xarray", extra="netcdf")
     require("h5netcdf", extra="netcdf")
     with refusing(title):
         tree = xarray.open_datatree(io.BufferedReader(file), engine="h5netcdf")
         try:
-            table = posterior_table(tree, title)
+            return posterior_table(tree, title)
         finally:
             tree.close()
-    table.folder = None if remote else Path(title).parent
-    return table
 
 
 def _groups(value: Any) -> dict[str, Any]:

@@ -70,9 +70,9 @@ class Source(ABC):
         """The rows of `read`, about so many at a time where they come so."""
         yield self.read(kinds)
 
-    @abstractmethod
     def read_all(self) -> pa.Table:
         """Every column with its cells as they are; those of text files are text."""
+        return self.read(dict.fromkeys(self.names, "text" if self.from_text else "key"))
 
     def line(self, row: int) -> int | str:
         """The line of a row in its file of text, as a spreadsheet counts: the header's is 1.

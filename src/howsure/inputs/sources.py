@@ -29,7 +29,6 @@ from howsure.inputs.parts import (
     FragmentPiece,
     FramePiece,
     Piece,
-    StreamPiece,
     identity_of,
     is_dask,
     is_lazy,
@@ -132,15 +131,13 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
         source = source.scanner().to_reader()
     if is_dask(source):
         count = source.npartitions
-        frames = [
-            FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
-            for place in range(count)
-        ]
+        frames = (
+            FramePiece(title=f"partition {number} of the table", frame=source.partitions[number])
+            for number in range(count)
+        )
         return TablePieces(f"the table ({count:,} partitions)", "", tuple(frames))
     stream = stream_of(source)
-    return TablePieces(
-        stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False
-    )
+    return TablePieces(stream.title, "", (stream,), again=False)
 
 
 def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
@@ -369,7 +366,7 @@ class PiecedTable(Source):
         self.title = pieces.title
         self.names = first.names()
         self.from_text = first.from_text
-        self.decimal = getattr(first, "decimal", ".")
+        self.decimal = first.decimal
         self.notes = first.notes()
         skipped = () if pieces.listing is None else pieces.listing.skipped
         if skipped:
@@ -401,11 +398,6 @@ class PiecedTable(Source):
                     count += table.num_rows
                     yield with_numbers(table, kinds, self.decimal) if self.from_text else table
             self._rows.append(count)
-
-    def read_all(self) -> pa.Table:
-        """Every column."""
-        kind: Kind = "text" if self.from_text else "key"
-        return self.read(dict.fromkeys(self.names, kind))
 
     def line(self, row: int) -> int | str:
         """The line of a row in its own file, and that file."""

@@ -55,19 +55,10 @@ class TextFile(Source):
 
     from_text = True
 
-    def __init__(
-        self,
-        title: str,
-        file: pa.NativeFile,
-        encoding: str | None = None,
-        decimal: str = ".",
-        *,
-        remote: bool = False,
-    ) -> None:
+    def __init__(self, title: str, file: pa.NativeFile, encoding: str | None, decimal: str) -> None:
         if decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
         self.title = title
-        self.folder = None if remote else Path(title).parent
         self.decimal = decimal
         self._file = file
         _, ending, self._packed = name_parts(Path(title))
@@ -134,10 +125,6 @@ class TextFile(Source):
             filled = (number for number, cells in enumerate(rows, 1) if cells)
             return next(islice(filled, row + 1, None), row + 2)
         return row + 2
-
-    def read_all(self) -> pa.Table:
-        """Every column as text, an empty cell as an empty one."""
-        return self.read(dict.fromkeys(self.names, "text"))
 
     def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
         broken: list[bool] = []

@@ -9,7 +9,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
@@ -54,9 +53,7 @@ class SheetTable(MappingTable):
         return self._lines[row] if row < len(self._lines) else row + 2
 
 
-def sheet_table(
-    title: str, file: pa.NativeFile, *, decimal: str = ".", remote: bool = False
-) -> SheetTable:
+def sheet_table(title: str, file: pa.NativeFile, *, decimal: str) -> SheetTable:
     """The table on a sheet: the one that the title says, or the only one that holds cells."""
     calamine = require("python_calamine", extra="excel")
     path, wanted = split_sheet(title)
@@ -96,7 +93,6 @@ def sheet_table(
     lines = [top + place for place, row in enumerate(rows) if place and _is_filled(row)]
     table = SheetTable(columns, title, lines)
     table.decimal = decimal
-    table.folder = None if remote else Path(path).parent
     beside = [other for other in book.sheet_names if other != name]
     if beside and not wanted:
         table.notes = (f"sheet {quoted(name)} is read, of {listed(book.sheet_names, 6)}",)
