@@ -6,8 +6,7 @@ All at once, or some at a time where they come in many files, or in one too larg
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -16,7 +15,6 @@ from typing import Any, Unpack, final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
@@ -42,10 +40,10 @@ from howsure.inputs.names import Roles
 from howsure.inputs.parts import FilePiece
 from howsure.inputs.places import Place, is_folder, places
 from howsure.inputs.roles import ROLES, Columns, Kind
-from howsure.inputs.source import MISSING_WORDS, Source, counted, listed, perhaps, quoted
+from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, file_pieces, sources
 from howsure.inputs.tables import Loaded, embedded
-from howsure.inputs.values import Labels, labels, missing_of, words_of
+from howsure.inputs.values import Labels, labels
 from howsure.predictions import EvalSet
 
 _Y = "\0y"  # the name of a column that no file holds
@@ -288,66 +286,6 @@ def _built(
     full = replace(cells, columns=held, roles=replace(cells.roles, columns=roles))
     (made,) = build([full], crossing=crossing)
     return made
-
-
-def typed(table: pa.Table, decimal: str) -> pa.Table:
-    """A table of text with its columns of plain numbers as numbers; names such as 007 stay."""
-    return as_types(table, number_types([table], decimal), decimal)
-
-
-def number_types(tables: Iterable[pa.Table], decimal: str) -> dict[int, pa.DataType]:
-    """The types of those columns of text, by place, that hold plain numbers in all tables."""
-    mark = re.escape(decimal)
-    plain = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
-    numbers: dict[int, bool] = {}
-    wholes: dict[int, bool] = {}
-    fits: dict[tuple[int, pa.DataType], bool] = {}
-    for table in tables:
-        for place, column in enumerate(table.columns):
-            if not pa.types.is_string(column.type) or not numbers.get(place, True):
-                continue
-            held = _without_words(column)
-            if held.null_count == len(held):
-                continue
-            numbers[place] = _all_match(held, plain)
-            if numbers[place]:
-                wholes[place] = wholes.get(place, True) and _all_match(held, r"^-?[0-9]+$")
-                for kind in (pa.int64(), pa.float64()) if wholes[place] else (pa.float64(),):
-                    known = fits.get((place, kind), True)
-                    fits[place, kind] = known and _casts(held, kind, decimal)
-    found = {
-        place: pa.int64() if wholes[place] else pa.float64()
-        for place, number in numbers.items()
-        if number
-    }
-    return {place: kind for place, kind in found.items() if fits[place, kind]}
-
-
-def as_types(table: pa.Table, types: Mapping[int, pa.DataType], decimal: str) -> pa.Table:
-    """A table of text with the columns at some places as numbers."""
-    for place, kind in types.items():
-        column = table.column(place)
-        if pa.types.is_string(column.type):
-            held = pc.replace_substring(_without_words(column), decimal, ".").cast(kind)
-            table = table.set_column(place, table.column_names[place], held)
-    return table
-
-
-def _without_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    missing = pc.is_in(column, value_set=words_of(MISSING_WORDS, pa.string()))
-    return pc.if_else(missing, missing_of(pa.string()), column)
-
-
-def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
-
-
-def _casts(column: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> bool:
-    try:
-        pc.replace_substring(column, decimal, ".").cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 @final

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,7 +59,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     """A column as numbers; missing ones are NaN."""
     plain = _plain(column)
     kind = plain.type
-    if _is_text(kind):
+    if is_text(kind):
         return _parsed(plain, name, decimal)
     if pa.types.is_boolean(kind):
         plain = plain.cast(pa.uint8())
@@ -76,7 +76,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
     """A column of numbers or of lists of numbers as a matrix; what is missing is NaN."""
     plain = _plain(column)
-    if _is_text(plain.type):
+    if is_text(plain.type):
         plain = _as_lists(plain, name)
     if not is_list(plain.type):
         return numbers(plain, name, decimal=decimal)[:, None]
@@ -167,8 +167,8 @@ def sets(column: pa.ChunkedArray, name: str) -> Labels:
 def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as moments: dates (UTC) or numbers."""
     plain = _plain(column)
-    if _is_text(plain.type):
-        plain = _as_moments(_without_words(plain), name)
+    if is_text(plain.type):
+        plain = _as_moments(_trimmed(plain), name)
     if pa.types.is_date(plain.type):
         plain = plain.cast(pa.timestamp("s" if pa.types.is_date32(plain.type) else "ms"))
     if pa.types.is_timestamp(plain.type):
@@ -180,9 +180,9 @@ def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 def times_of_day(column: pa.ChunkedArray) -> npt.NDArray[np.timedelta64] | None:
     """A column as times since midnight; None where it holds anything else."""
     plain = _plain(column)
-    if _is_text(plain.type):
-        text = _without_words(plain)
-        if not pc.all(pc.match_substring_regex(text, _TIME_OF_DAY)).as_py():
+    if is_text(plain.type):
+        text = _trimmed(plain)
+        if not _all_match(text, _TIME_OF_DAY):
             return None
         parts = [pa.scalar(part, text.type) for part in ("1970-01-01T", "")]
         padded = pc.replace_substring_regex(text, r"^(\d):", r"0\1:")
@@ -223,9 +223,9 @@ def names_zone(column: pa.ChunkedArray) -> bool | None:
     plain = _plain(column)
     if pa.types.is_timestamp(plain.type):
         return plain.type.tz is not None
-    if not _is_text(plain.type):
+    if not is_text(plain.type):
         return None
-    first = _without_words(plain).drop_null().slice(0, 1)
+    first = _trimmed(plain).drop_null().slice(0, 1)
     if len(first) == 0 or _casts(first, pa.float64()) or _is_day_first(first):
         return None if len(first) == 0 or not _is_day_first(first) else False
     return not (_casts(first, pa.timestamp("us")) or _casts(first, pa.timestamp("ns")))
@@ -236,8 +236,8 @@ def clock_times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any] | None:
     if not names_zone(column):
         return None
     plain = _plain(column)
-    if _is_text(plain.type):
-        bare = pc.replace_substring_regex(_without_words(plain), r"\s*(Z|[+-]\d{2}(:?\d{2})?)$", "")
+    if is_text(plain.type):
+        bare = pc.replace_substring_regex(_trimmed(plain), r"\s*(Z|[+-]\d{2}(:?\d{2})?)$", "")
         return times(bare, name)
     try:
         return np.asarray(pc.local_timestamp(plain).to_numpy())
@@ -264,7 +264,7 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     """A column as texts, None where there is none."""
     plain = _plain(column)
-    if not (_is_text(plain.type) or pa.types.is_null(plain.type)):
+    if not (is_text(plain.type) or pa.types.is_null(plain.type)):
         raise InputError(f"column {quoted(name)} must hold texts, got type {plain.type}")
     return names(plain.cast(pa.large_string()), name)
 
@@ -287,7 +287,7 @@ def feature(
 ) -> FloatArray | Labels:
     """A column as numbers if it holds numbers, otherwise as labels."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if from_text and _is_text(kind):
+    if from_text and is_text(kind):
         try:
             return numbers(column, name, decimal=decimal)
         except InputError:
@@ -343,19 +343,19 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
 def _without_words(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Trimmed text, the words for a missing value made null."""
-    trimmed = pc.utf8_trim_whitespace(text)
-    gone = pc.is_in(trimmed, value_set=words_of(MISSING_WORDS, trimmed.type))
-    return pc.if_else(gone, missing_of(trimmed.type), trimmed)
+    """Text, the words for a missing value made null."""
+    gone = pc.is_in(text, value_set=words_of(MISSING_WORDS, text.type))
+    return pc.if_else(gone, missing_of(text.type), text)
+
+
+def _trimmed(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same without spaces around the cells."""
+    return _without_words(pc.utf8_trim_whitespace(text))
 
 
 def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
-    trimmed = _without_words(text)
+    trimmed = _trimmed(text)
     if decimal == ".":
         try:
             return numpy_of(trimmed.cast(pa.float64()))
@@ -400,9 +400,9 @@ def _number(cell: str, decimal: str) -> float:
 def told_of_days(column: pa.ChunkedArray) -> str:
     """What to say of dates that were read day first; nothing of others."""
     plain = _plain(column)
-    if not _is_text(plain.type):
+    if not is_text(plain.type):
         return ""
-    filled = _without_words(plain).drop_null()
+    filled = _trimmed(plain).drop_null()
     if not _is_day_first(filled):
         return ""
     mark = "." if "." in str(filled[0].as_py())[:3] else "/"
@@ -419,7 +419,7 @@ _DAY_FIRST: Final = r"^\d{1,2}([./])\d{1,2}[./]\d{4}([ T]\d{1,2}:\d{2}(:\d{2}(\.
 def _is_day_first(filled: pa.ChunkedArray) -> bool:
     """Whether text that misses nothing begins with a date such as 31.12.2025 or 31/12/2025."""
     first = filled.slice(0, 1)
-    return bool(len(first) and pc.all(pc.match_substring_regex(first, _DAY_FIRST)).as_py())
+    return bool(len(first)) and _all_match(first, _DAY_FIRST)
 
 
 def _with_year_first(text: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -499,7 +499,7 @@ def _label_array(found: list[Any], name: str, *, from_text: bool) -> npt.NDArray
 
 def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Text that holds a list in JSON in each cell as lists; other text as it came."""
-    trimmed = _without_words(text)
+    trimmed = _trimmed(text)
     filled = trimmed.drop_null()
     if len(filled) == 0 or not str(filled[0].as_py()).startswith("["):
         return text
@@ -599,3 +599,52 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type is of text, long or short."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+# ---- columns of text as numbers, where they hold plain ones alone --------------------------------
+
+
+def typed(table: pa.Table, decimal: str) -> pa.Table:
+    """A table of text with its columns of plain numbers as numbers; names such as 007 stay."""
+    return as_types(table, number_types([table], decimal), decimal)
+
+
+def number_types(tables: Iterable[pa.Table], decimal: str) -> dict[int, pa.DataType]:
+    """The types of those columns of text, by position, that hold plain numbers in all tables."""
+    mark = re.escape(decimal)
+    plain = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
+    types: dict[int, pa.DataType] = {}  # of columns that hold plain numbers so far, or null
+    fits: dict[tuple[int, pa.DataType], bool] = {}
+    for table in tables:
+        for position, column in enumerate(table.columns):
+            wanted = types.get(position, pa.int64())
+            if not pa.types.is_string(column.type) or wanted == pa.null():
+                continue
+            cells = _without_words(column)
+            if cells.null_count == len(cells):
+                continue
+            if not _all_match(cells, plain):
+                types[position] = pa.null()
+                continue
+            whole = wanted == pa.int64() and _all_match(cells, r"^-?[0-9]+$")
+            types[position] = pa.int64() if whole else pa.float64()
+            for kind in (pa.int64(), pa.float64()) if whole else (pa.float64(),):
+                fits[position, kind] = fits.get((position, kind), True) and _casts(
+                    pc.replace_substring(cells, decimal, "."), kind
+                )
+    return {position: kind for position, kind in types.items() if fits.get((position, kind))}
+
+
+def as_types(table: pa.Table, types: Mapping[int, pa.DataType], decimal: str) -> pa.Table:
+    """A table of text with some of its columns, by position, as numbers."""
+    for position, kind in types.items():
+        column = table.column(position)
+        if pa.types.is_string(column.type):
+            plain = pc.replace_substring(_without_words(column), decimal, ".")
+            name = table.column_names[position]
+            table = table.set_column(position, name, plain.cast(kind))
+    return table
+
+
+def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
