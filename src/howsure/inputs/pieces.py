@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,11 +15,10 @@ from howsure.inputs import values
 from howsure.inputs.batches import Batch as Batch
 from howsure.inputs.batches import ReadPlan as ReadPlan
 from howsure.inputs.batches import forms_of, several_models
-from howsure.inputs.cells import Crossing, ParsedColumns, read_cells
+from howsure.inputs.cells import Crossing, ParsedColumns
 from howsure.inputs.columns import assign_models
-from howsure.inputs.long import check_unstacked, is_long
 from howsure.inputs.matching import Missing
-from howsure.inputs.names import FEWEST_SERIES, KEYS, ColumnUse, Roles, explain_models, normal_form
+from howsure.inputs.names import FEWEST_SERIES, KEYS, ColumnUse, explain_models, normal_form
 from howsure.inputs.parts import Piece as Piece
 from howsure.inputs.parts import StreamPiece
 from howsure.inputs.places import Listing, Manifest, ReadFile
@@ -27,10 +26,7 @@ from howsure.inputs.roles import BY_NAME, LONG, Columns, Kind
 from howsure.inputs.source import Source, quoted
 from howsure.inputs.sources import BATCH_ROWS as BATCH_ROWS
 from howsure.inputs.sources import PIECE_ROWS, TablePieces, begin, planned
-from howsure.inputs.tables import as_wide, read_told
-
-if TYPE_CHECKING:
-    pass
+from howsure.inputs.tables import check_choices, check_one_model, read_decided
 
 _LOOKS: Final = 20  # pieces that are looked at to count series
 
@@ -105,40 +101,37 @@ def cut(
     >>> [batch.rows for piece in held.pieces for batch in piece.batches(held.reading)]
     [2]
     """
-    for name, value, others in (
-        ("missing", missing, ("error", "drop")),
-        ("crossing", crossing, ("error", "sort")),
-    ):
-        if value not in others:
-            raise InputError(f"{name} must be {others[0]!r} or {others[1]!r}, got {value!r}")
+    check_choices(missing, crossing)
     check_whole(batch_rows, "batch_rows")
     check_whole(piece_rows, "piece_rows")
     plan = planned(source, encoding, decimal, piece_rows)
     head = _head(plan, batch_rows)
-    parts, notes = _decided(head, columns)
+    parts, notes = _read_head(head, columns)
     parts = [_with_series(part, plan.pieces, batch_rows) for part in parts]
     roles = [part.roles for part in parts]
-    frozen = [_frozen(role) for role in roles]
+    frozen = tuple(  # with nothing that content may change
+        replace(model.only(lambda role: role.name != "image"), guessed=model.guessed & {"ease"})
+        for model in roles
+    )
     model = parts[0].one("model")
+    named = "" if model is None else str(model.labels[0])
+    time = frozen[0].one("time")
+    zoned = None if time is None else values.names_zone(head.read({time: "time"})[time])
     reading = ReadPlan(
         roles=frozen[0],
-        models=tuple(frozen),
-        names=tuple(held.model or plan.model or "model" for held in frozen),
+        models=frozen,
+        names=(named,) if named else tuple(m.model or plan.model or "model" for m in frozen),
         forms=forms_of(parts),
         classes=parts[0].labels,
-        named="" if model is None else str(model.labels[0]),
+        named=named,
         missing=missing,
         crossing=crossing,
         encoding=encoding,
         decimal=decimal,
         batch_rows=batch_rows,
+        zoned=zoned,
     )
-    if reading.named:
-        reading = replace(reading, names=(reading.named,))
     counts = [piece.rows for piece in plan.pieces]
-    time = reading.roles.one("time")
-    if time is not None:
-        reading = replace(reading, zoned=values.names_zone(head.read({time: "time"})[time]))
     return Scan(
         title=plan.title,
         pieces=plan.pieces,
@@ -186,23 +179,30 @@ def _head(plan: TablePieces, rows: int) -> _Head:
     raise InputError(f"{plan.title}: {what} columns but no rows")
 
 
-def _decided(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
+def _read_head(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
     """The first rows of each model, with the roles that names and content give the columns."""
     with within(head.title):
         models = assign_models(head.names, said)
     parts = []
     for roles in models:
-        _check_roles(head.title, roles)
-        cells = read_told(head, roles, said)
-        if roles.long:
-            if is_long(cells):
-                raise InputError(_long(head.title, roles))
-            cells = read_cells(head, as_wide(head, roles, said))
-        held = cells.one("model")
-        if held is not None and len(held.labels) != 1:
-            raise InputError(several_models(head.title, cells.roles, held.labels.tolist()))
-        if said.get("quantile_level" if cells.roles["model"] else "model") is None:
-            check_unstacked(head, cells)
+        if roles.encoder is not None:
+            raise InputError(
+                f"{head.title}: a column cannot be encoded in a table that is read in parts: "
+                "encode it first, and give the columns of the embedding (embedding=, --embedding)"
+            )
+        cells = read_decided(head, roles, said)
+        if cells.roles.long:
+            role = next(role for role in LONG if roles[role])
+            raise InputError(
+                f"{head.title}: a table that is read in parts must hold a row for each case, and "
+                f"{quoted(roles[role][0])} makes this a long table, with a row for each level or "
+                f"draw: make it wide first, or pass {role}='' ({BY_NAME[role].option} \"\") where "
+                "it is none"
+            )
+        names = cells.one("model")
+        if names is not None and len(names.labels) != 1:
+            raise InputError(several_models(head.title, cells.roles, names.labels.tolist()))
+        check_one_model(head, cells, said)
         parts.append(cells)
     notes = dict.fromkeys(note for cells in parts for note in cells.notes)
     if marks := parts[0].roles.missing_values:
@@ -235,30 +235,6 @@ def _with_series(cells: ParsedColumns, pieces: Sequence[Piece], rows: int) -> Pa
             notes = {key: note for key, note in roles.notes.items() if key != name}
             return replace(cells, roles=replace(roles, columns=held, notes=notes))
     return cells
-
-
-def _check_roles(title: str, roles: Roles) -> None:
-    """Raise `InputError` for what only a table in memory may hold."""
-    if roles.encoder is not None:
-        raise InputError(
-            f"{title}: a column cannot be encoded in a table that is read in parts: encode it "
-            "first, and give the columns of the embedding (embedding=, --embedding)"
-        )
-
-
-def _long(title: str, roles: Roles) -> str:
-    role = next(role for role in LONG if roles[role])
-    return (
-        f"{title}: a table that is read in parts must hold a row for each case, and "
-        f"{quoted(roles[role][0])} makes this a long table, with a row for each level or draw: "
-        f"make it wide first, or pass {role}='' ({BY_NAME[role].option} \"\") where it is none"
-    )
-
-
-def _frozen(roles: Roles) -> Roles:
-    """The roles with nothing that content may change."""
-    kept = roles.only(lambda role: role.name != "image")
-    return replace(kept, guessed=roles.guessed & {"ease"})
 
 
 def _time_range(

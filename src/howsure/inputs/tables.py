@@ -215,16 +215,19 @@ def load(
     >>> [f"{use.column}: {use.role}" for use in loaded.explanation]
     ['y: y', 'lower_90: lower end at 90 %', 'upper_90: upper end at 90 %']
     """
-    for name, value, known in (
-        ("missing", missing, ("error", "drop")),
-        ("crossing", crossing, ("error", "sort")),
-    ):
-        if value not in known:
-            raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
+    check_choices(missing, crossing)
     with in_lines(sources(source, encoding, decimal)) as tables:
-        made = _loaded(tables, missing, common_rows, crossing, progress, columns, _is_many(source))
+        many = isinstance(source, list | tuple) and len(source) > 1
+        made = _loaded(tables, missing, common_rows, crossing, progress, columns, many)
     pa.default_memory_pool().release_unused()  # half of all memory else, of a large table
     return made
+
+
+def check_choices(missing: str, crossing: str) -> None:
+    """Raise `InputError` for any other way to treat missing cells, or ends that cross."""
+    for name, value, other in (("missing", missing, "drop"), ("crossing", crossing, "sort")):
+        if value not in ("error", other):
+            raise InputError(f"{name} must be 'error' or {other!r}, got {value!r}")
 
 
 def _loaded(
@@ -248,10 +251,9 @@ def _loaded(
     check_same_rows(parts, kept)
     others = without_y(parts, lacking_y(parts), int(np.argmax(kept)))
     parts = parts if kept.all() else [part.take(kept) for part in parts]
-    first, roles = parts[0], tables[0].roles
-    texts = {**first.of("encode"), **first.of("image")}
+    roles = tables[0].roles
     with subscribe(progress):
-        vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
+        texts, vectors, images = read_embedding(parts[0])
     made = build(parts, crossing=crossing, embedding=vectors)
     made = tuple(replace(held, without_y=rest) for held, rest in zip(made, others, strict=True))
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
@@ -317,10 +319,6 @@ def _explained(
     )
 
 
-def _is_many(source: Any) -> bool:
-    return isinstance(source, list | tuple) and len(source) > 1
-
-
 def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles, Columns]]:
     """Roles of each table, and what is said of it.
 
@@ -340,24 +338,31 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
 
 
 def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[ParsedColumns]:
-    """The cells of each table; what names alone take for a long one must have its content."""
-    for table, roles, told in _with_roles(tables, said):
-        cells = read_told(table, roles, told)
-        if roles.long and not is_long(cells):
-            cells = read_cells(table, as_wide(table, roles, told))
+    """The cells of each table, all of them finite and none of a model that no column names."""
+    for table, roles, columns in _with_roles(tables, said):
+        cells = read_decided(table, roles, columns)
         cells.check_finite()
-        denied = "quantile_level" if cells.roles["model"] else "model"
-        if not cells.roles.long and told.get(denied) is None:
-            check_unstacked(table, cells)
+        if not cells.roles.long:
+            check_one_model(table, cells, columns)
         if many and roles.model:
             cells = replace(cells, model=f"{table.stem}/{roles.model}".lstrip("/"))
         yield cells
 
 
-def read_told(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
-    """The cells; what names alone took for classes is read as if it were not, if it is none."""
+def check_one_model(table: Source, cells: ParsedColumns, said: Columns) -> None:
+    """Raise `InputError` where models lie under one another, unless that is denied."""
+    denied = said.get("quantile_level" if cells.roles["model"] else "model")
+    if denied is None:
+        check_unstacked(table, cells)
+
+
+def read_decided(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
+    """The cells, whose content must be what names alone take for classes or a long table.
+
+    What is none is read as if its names did not say so.
+    """
     try:
-        return read_cells(table, roles)
+        cells = read_cells(table, roles)
     except MisfitError as error:
         plain: Any = without_classes(said)
         try:
@@ -367,16 +372,14 @@ def read_told(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
             raise InputError(str(error)) from None
         taken = (*roles["softmax"], *roles["label_set"])
         notes = dict.fromkeys(taken, f"not read as of classes: {error}") | dict(other.notes)
-        return replace(cells, roles=replace(cells.roles, notes=notes))
-
-
-def as_wide(table: Source, long: Roles, said: Columns) -> Roles:
-    """The roles of a table that names alone took for a long one."""
-    plain: Any = without_long(said)
-    roles = assign_roles(table.names, plain)
-    note = "its cells are not those of a long table"
-    notes = {name: note for role in LONG for name in long[role]}
-    return replace(roles, notes={**notes, **roles.notes})
+        cells = replace(cells, roles=replace(cells.roles, notes=notes))
+    if roles.long and not is_long(cells):
+        plain = without_long(said)
+        other = assign_roles(table.names, plain)
+        taken = (name for role in LONG for name in roles[role])
+        notes = dict.fromkeys(taken, "its cells are not those of a long table")
+        cells = read_cells(table, replace(other, notes=notes | dict(other.notes)))
+    return cells
 
 
 def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[ParsedColumns]:
@@ -419,6 +422,14 @@ def _named_parts(
 # ---- columns of texts and of paths of images: where the files lie, and what the columns become ---
 
 Texts = npt.NDArray[Any]
+
+
+def read_embedding(
+    cells: ParsedColumns,
+) -> tuple[dict[str, Texts], FloatArray | None, Texts | None]:
+    """The texts of a table, the vectors of those to encode, and the files of its images."""
+    texts = {**cells.of("encode"), **cells.of("image")}
+    return texts, *embedded(texts, cells.roles, folder=cells.folder, title=cells.title)
 
 
 def embedded(

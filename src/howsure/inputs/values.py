@@ -105,9 +105,7 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
         raise InputError(f"column {quoted(name)} must hold labels, got type {column.type}")
     if pa.types.is_null(column.type):
         column = column.cast(pa.string())
-    if not pa.types.is_dictionary(column.type):
-        column = _plain(column).dictionary_encode()
-    coded = column.unify_dictionaries().combine_chunks()
+    coded = _coded(column)
     codes = _codes(coded, -1)
     used = np.flatnonzero(np.bincount(codes + 1, minlength=len(coded.dictionary) + 1)[1:])
     every = coded.dictionary
@@ -126,9 +124,7 @@ def keys(column: pa.ChunkedArray, name: str) -> Labels:
     """A column as codes of what is equal; a missing cell is None, as is every nested one."""
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         return Labels(np.zeros(len(column), dtype=np.int64), np.array([None], dtype=object))
-    if not pa.types.is_dictionary(column.type):
-        column = _plain(column).dictionary_encode()
-    coded = column.unify_dictionaries().combine_chunks()
+    coded = _coded(column)
     found = coded.dictionary
     if pa.types.is_float32(found.type) or pa.types.is_float16(found.type):
         found = found.cast(pa.float32()).cast(pa.string()).cast(pa.float64())  # 0.05 stays 0.05
@@ -152,7 +148,7 @@ def sets(column: pa.ChunkedArray, name: str) -> Labels:
     else:
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
-        coded = _plain(column).dictionary_encode().unify_dictionaries().combine_chunks()
+        coded = _coded(_plain(column))
         held = [*coded.dictionary.to_pylist(), None]
         codes = _codes(coded, len(held) - 1)
     found = parse_sets(held, name)
@@ -226,8 +222,10 @@ def names_zone(column: pa.ChunkedArray) -> bool | None:
     if not is_text(plain.type):
         return None
     first = _trimmed(plain).drop_null().slice(0, 1)
-    if len(first) == 0 or _casts(first, pa.float64()) or _is_day_first(first):
-        return None if len(first) == 0 or not _is_day_first(first) else False
+    if _is_day_first(first):
+        return False
+    if len(first) == 0 or _casts(first, pa.float64()):
+        return None
     return not (_casts(first, pa.timestamp("us")) or _casts(first, pa.timestamp("ns")))
 
 
@@ -320,6 +318,13 @@ def as_kind(
             return keys(column, name)
         case "sets":
             return sets(column, name)
+
+
+def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column as codes in one dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        column = _plain(column).dictionary_encode()
+    return column.unify_dictionaries().combine_chunks()
 
 
 def _codes(coded: pa.DictionaryArray, missing: int) -> IntArray:
