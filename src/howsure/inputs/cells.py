@@ -89,6 +89,11 @@ class ParsedColumns:
                 found[name] = found[name] | gone if name in found else gone
         return found
 
+    def complete(self) -> BoolArray:
+        """Which rows miss no cell."""
+        gone = [np.zeros(self.n, dtype=np.bool_), *self.missing().values()]
+        return np.asarray(~np.logical_or.reduce(gone))
+
     def check_finite(self) -> None:
         """Raise `InputError` where a number is infinite that is no end of an interval."""
         ends = {("number", name) for name in (*self.roles["lower"], *self.roles["upper"])}

@@ -32,9 +32,13 @@ class NoneKeptError(InputError):
 
 def left_out(dropped: int, gaps: Mapping[str, int]) -> str:
     """A note on rows that were left out, by how many each column or argument misses."""
-    said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
     rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
-    return f"{rows} left out because a value is missing ({said})"
+    return f"{rows} left out because a value is missing ({counts_by_name(gaps)})"
+
+
+def counts_by_name(gaps: Mapping[str, int]) -> str:
+    """How many cells each column misses, for a message."""
+    return ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
 
 
 def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]:
@@ -105,14 +109,11 @@ def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict
 
 def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
     """The aligned rows that miss nothing in any model."""
-    kept = np.ones(parts[0].n, dtype=np.bool_)
-    for part in parts:
-        for gone in part.missing().values():
-            kept &= ~gone
+    kept = np.logical_and.reduce([part.complete() for part in parts])
     if not kept.any():
         said = ", ".join(f"{count} cells miss in {quoted(name)}" for name, count in gaps.items())
         raise NoneKeptError(f"a row without missing cells is needed, got none: {said}", gaps)
-    return kept
+    return np.asarray(kept)
 
 
 def lacking_y(parts: Sequence[ParsedColumns]) -> BoolArray:
