@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -26,33 +26,20 @@ _SHOWN = 120  # characters of a path that a message shows
 _WIDE_MODES = ("I", "F")  # Pillow's modes of more than 8 bits a channel begin so
 
 
-class Items(ABC):
-    """Things to be encoded, one a row."""
+class Items:
+    """Things to be encoded, one a row: of no stated kind, and handed on as they came."""
 
-    kind: Kind | None
+    kind: Kind | None = None
 
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def take(self, rows: IntArray) -> list[Any]:
-        """The items of some rows, as an encoder wants them."""
-
-
-@final
-class Anything(Items):
-    """Items of no stated kind, handed on as they came."""
-
-    kind = None
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        self._values = values
+    def __init__(self, values: Sequence[Any] | npt.NDArray[Any]) -> None:
+        self.values = values
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.values)
 
     def take(self, rows: IntArray) -> list[Any]:
-        return [self._values[row] for row in rows]
+        """The items of some rows, as an encoder wants them."""
+        return [self.values[row] for row in rows]
 
 
 @final
@@ -62,20 +49,14 @@ class Texts(Items):
     kind = "text"
 
     def __init__(self, values: Sequence[str]) -> None:
-        self.values = values
-        for row, text in enumerate(values):
+        super().__init__(list(map(str, values)))
+        for row, text in enumerate(self.values):
             try:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise InputError(
                     f"items must hold Unicode text, got {shortened(text)} at row {row}"
                 ) from error
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def take(self, rows: IntArray) -> list[str]:
-        return [str(self.values[row]) for row in rows]
 
 
 @final
@@ -85,38 +66,27 @@ class ImageFiles(Items):
     kind = "image"
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
-        self._paths = [os.path.expanduser(path) for path in paths]
-        missing = [path for path in self._paths if not os.path.isfile(path)]
+        super().__init__([os.path.expanduser(path) for path in paths])
+        missing = [path for path in self.values if not os.path.isfile(path)]
         if missing:
             raise InputError(
                 f"items must be image files that exist, got {len(missing)} of {len(self)} "
                 f"missing: {_named(missing)}"
             )
 
-    def __len__(self) -> int:
-        return len(self._paths)
-
     def take(self, rows: IntArray) -> list[Pixels]:
+        """The pixels of some files; the error counts and names all that cannot be read."""
         images = []
         for row in rows:
-            image = read_image(self._paths[row])
+            image = read_image(self.values[row])
             if isinstance(image, str):
-                self._refuse(int(row))
-            else:
-                images.append(image)
+                bad = [path for path in self.values[row:] if isinstance(read_image(path), str)]
+                raise InputError(
+                    f"items must be image files that can be read, got {len(bad)} of {len(self)} "
+                    f"that cannot: {_named(bad)} (the first: {image})"
+                )
+            images.append(image)
         return images
-
-    def _refuse(self, first: int) -> None:
-        """Count and name the files that cannot be read, the first of which is known."""
-        bad = []
-        for path in self._paths[first:]:
-            image = read_image(path)
-            if isinstance(image, str):
-                bad.append((path, image))
-        raise InputError(
-            f"items must be image files that can be read, got {len(bad)} of {len(self)} that "
-            f"cannot: {_named([path for path, _ in bad])} (the first: {bad[0][1]})"
-        )
 
 
 @final
@@ -143,14 +113,11 @@ class ImageArray(Items):
             )
         if 0 in array.shape:
             raise InputError(f"images must have pixels, got shape {array.shape}")
-        self._array = array
+        super().__init__(array)
         self._scale = _scale(array)
 
-    def __len__(self) -> int:
-        return len(self._array)
-
     def take(self, rows: IntArray) -> list[Pixels]:
-        batch = self._array[rows]
+        batch: Any = np.asarray(self.values)[rows]
         pixels = np.rint(batch * self._scale).astype(np.uint8) if self._scale else batch
         pixels = pixels.astype(np.uint8, copy=False)
         if pixels.ndim == 3:
@@ -335,37 +302,12 @@ def quiet(log: Any) -> Iterator[None]:
 # ---- what turns one batch of items into vectors --------------------------------------------------
 
 
-class Embedder(ABC):
-    """Turns batches into vectors.
+@dataclass(slots=True, eq=False)
+class Embedder:
+    """Turns batches into vectors."""
 
-    Attributes
-    ----------
-    sorts : bool
-        Whether texts of like length should share a batch.
-    cut : int
-        Texts that were longer than the model reads, so far.
-    limit : int, optional
-        Tokens that the model reads of a text.
-    name : str
-        What it was named by; a function of the caller's has no name.
-    """
-
-    sorts = False
-    cut = 0
-    limit: int | None = None
-    name: str = ""
-
-    @abstractmethod
-    def embed(self, batch: list[Any]) -> npt.ArrayLike:
-        """Vectors of b items, shape (b, e)."""
-
-
-@final
-class Function(Embedder):
-    """A function of the caller's."""
-
-    def __init__(self, function: Callable[[list[Any]], npt.ArrayLike]) -> None:
-        self._function = function
-
-    def embed(self, batch: list[Any]) -> npt.ArrayLike:
-        return self._function(batch)
+    embed: Callable[[list[Any]], npt.ArrayLike]  # vectors of b items, shape (b, e)
+    sorts: bool = False  # whether texts of like length should share a batch
+    limit: int | None = None  # tokens that the model reads of a text
+    cut: int = 0  # texts that were longer than the model reads, so far
+    name: str = ""  # what it was named by; a function of the caller's has no name

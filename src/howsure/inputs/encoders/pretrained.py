@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,153 +22,127 @@ from howsure.inputs.source import listed
 _UNSTATED = 10**9  # a tokenizer that does not know its longest text states an absurd length
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A model in memory."""
-
-    model: Any  # on its device, in evaluation mode
-    kinds: tuple[str, ...]  # what it can encode
-    joint: bool  # whether it puts texts and images into one space, as CLIP does
-    pooler: bool  # whether the checkpoint held the weights of the pooling layer
-    source: dict[str, Any]  # where it came from, for what else must be loaded
-
-
 def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:
     """Load a model and what prepares its inputs."""
-    place = device_named(device, extra="text")
+    target = device_named(device, extra="text")
+    torch = require("torch", extra="text")
     with opening(name):
-        loaded = _load(name, place)
-        if kind not in loaded.kinds:
+        transformers = require("transformers", extra="text")
+        folder = os.path.expanduser(name)
+        local = os.path.isdir(folder)
+        if not local and name.startswith(("/", ".", "~")):
+            raise InputError(
+                f"encoder must be a folder that exists or a name on the hub, got {name!r}"
+            )
+        source = {
+            "pretrained_model_name_or_path": folder if local else name,
+            "local_files_only": local,
+            "trust_remote_code": False,
+        }
+        with quiet(transformers.utils.logging):
+            config = transformers.AutoConfig.from_pretrained(**source)
+            architecture = (getattr(config, "architectures", None) or [""])[0]
+            projects = architecture.endswith("ModelWithProjection")
+            factory = getattr(transformers, architecture if projects else "AutoModel")
+            model, report = factory.from_pretrained(
+                use_safetensors=True, dtype=torch.float32, output_loading_info=True, **source
+            )
+        missing = sorted(report["missing_keys"])
+        needed = [key for key in missing if "pooler" not in key.split(".")]
+        if needed:
+            raise InputError(
+                f"encoder {name!r} must come with all its weights, got a checkpoint without "
+                f"{listed(needed, 5)}, which would be random numbers"
+            )
+        joint = hasattr(model, "get_text_features") and hasattr(model, "get_image_features")
+        takes = {"text": "input_ids", "image": "pixel_values"}
+        kinds = [kind for kind in takes if joint or takes[kind] == model.main_input_name]
+        model = model.to(target).eval()
+        if kind not in kinds:
             raise InputError(
                 f"kind must be one that encoder {name!r} takes "
-                f"({' or '.join(loaded.kinds) or 'neither text nor image'}), got {kind!r}"
+                f"({' or '.join(kinds) or 'neither text nor image'}), got {kind!r}"
             )
-        return TextModel(loaded) if kind == "text" else ImageModel(loaded)
+        if kind == "text":
+            tokenizer = transformers.AutoTokenizer.from_pretrained(padding_side="right", **source)
+            return _texts_of_hugging(model, tokenizer, joint=joint)
+        # The other backend rounds otherwise: vectors would depend on torchvision's presence.
+        processor = transformers.AutoImageProcessor.from_pretrained(backend="pil", **source)
+        return _images_of_hugging(model, processor, joint=joint, pooler=not missing)
 
 
-@final
-class TextModel(Embedder):
+def _texts_of_hugging(model: Any, tokenizer: Any, *, joint: bool) -> Embedder:
     """Texts to vectors.
 
     The last hidden state averaged over a text's tokens, padding excluded; models of texts and
     images give their own text vector in the joint space. Pooling layers of plain text models
     are not used: they were trained for something else, and many checkpoints lack them.
     """
+    torch = require("torch", extra="text")
+    if len(tokenizer) - len(tokenizer.added_tokens_encoder) <= 1:
+        # Without its files a tokenizer is made all the same, and knows no word.
+        raise InputError("encoder must come with its tokenizer's files, got no vocabulary")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if getattr(model.config, "is_encoder_decoder", False):
+        model = model.get_encoder()
+    limit = _longest(tokenizer, model)
 
-    sorts = True
-
-    def __init__(self, loaded: _Loaded) -> None:
-        tokenizers = require("transformers", extra="text").AutoTokenizer
-        self._torch = require("torch", extra="text")
-        self._tokenizer = tokenizers.from_pretrained(padding_side="right", **loaded.source)
-        if len(self._tokenizer) - len(self._tokenizer.added_tokens_encoder) <= 1:
-            # Without its files a tokenizer is made all the same, and knows no word.
-            raise InputError("encoder must come with its tokenizer's files, got no vocabulary")
-        if self._tokenizer.pad_token is None:
-            self._tokenizer.pad_token = self._tokenizer.eos_token
-        encoder_decoder = getattr(loaded.model.config, "is_encoder_decoder", False)
-        self._model = loaded.model.get_encoder() if encoder_decoder else loaded.model
-        self._joint = loaded.joint
-        self.limit = _longest(self._tokenizer, self._model)
-
-    def embed(self, batch: list[str]) -> npt.ArrayLike:
-        # Joint models were trained on texts padded to one length, and some pool the last place.
-        padding = "max_length" if self._joint and self.limit else True
-        counts = [len(ids) for ids in self._tokenizer(batch, verbose=False)["input_ids"]]
+    def embed(batch: list[str]) -> npt.ArrayLike:
+        counts = [len(ids) for ids in tokenizer(batch, verbose=False)["input_ids"]]
         if not all(counts):
             raise InputError(
                 f"items must hold texts with at least one token, got {counts.count(0)} without "
                 f"(the first: {batch[counts.index(0)]!r})"
             )
-        if self.limit:
-            self.cut += sum(count > self.limit for count in counts)
-        inputs = self._tokenizer(
+        if limit:
+            embedder.cut += sum(count > limit for count in counts)
+        inputs = tokenizer(
             batch,
-            padding=padding,
-            truncation=self.limit is not None,
-            max_length=self.limit,
+            # Joint models were trained on texts padded to one length; some pool the last place.
+            padding="max_length" if joint and limit else True,
+            truncation=limit is not None,
+            max_length=limit,
             return_tensors="pt",
-            **({} if self._joint else {"return_attention_mask": True}),
-        ).to(self._model.device)
-        with self._torch.no_grad():
-            if self._joint:
-                vectors = _pooled(self._model.get_text_features(**inputs))
-            else:
-                states = self._model(**inputs).last_hidden_state
-                mask = inputs["attention_mask"].unsqueeze(-1).to(states.dtype)
-                vectors = (states * mask).sum(dim=1) / mask.sum(dim=1)
-        return _to_numpy(vectors)
+            **({} if joint else {"return_attention_mask": True}),
+        ).to(model.device)
+        with torch.no_grad():
+            if joint:
+                return _to_numpy(_pooled(model.get_text_features(**inputs)))
+            states = model(**inputs).last_hidden_state
+            mask = inputs["attention_mask"].unsqueeze(-1).to(states.dtype)
+            return _to_numpy((states * mask).sum(dim=1) / mask.sum(dim=1))
+
+    embedder = Embedder(embed, sorts=True, limit=limit)
+    return embedder
 
 
-@final
-class ImageModel(Embedder):
+def _images_of_hugging(model: Any, processor: Any, *, joint: bool, pooler: bool) -> Embedder:
     """Images to vectors.
 
     The projected image vector of models of texts and images; else the model's pooled output;
     else, where it has none or its weights are not in the checkpoint, the last hidden state
     averaged over places.
     """
+    torch = require("torch", extra="text")
 
-    def __init__(self, loaded: _Loaded) -> None:
-        processors = require("transformers", extra="text").AutoImageProcessor
-        self._torch = require("torch", extra="text")
-        # The other backend rounds otherwise: vectors would depend on torchvision's presence.
-        self._processor = processors.from_pretrained(backend="pil", **loaded.source)
-        self._loaded = loaded
-
-    def embed(self, batch: list[Pixels]) -> npt.ArrayLike:
-        model = self._loaded.model
-        inputs = self._processor(
-            images=batch, return_tensors="pt", input_data_format="channels_last"
-        )
+    def embed(batch: list[Pixels]) -> npt.ArrayLike:
+        inputs = processor(images=batch, return_tensors="pt", input_data_format="channels_last")
         pixels = inputs["pixel_values"].to(model.device)
-        with self._torch.no_grad():
-            if self._loaded.joint:
+        with torch.no_grad():
+            if joint:
                 return _to_numpy(_pooled(model.get_image_features(pixel_values=pixels)))
             out = model(pixel_values=pixels)
         projected = getattr(out, "image_embeds", None)
         if projected is not None:
             return _to_numpy(projected)
         pooled = getattr(out, "pooler_output", None)
-        if pooled is not None and self._loaded.pooler:
+        if pooled is not None and pooler:
             return _to_numpy(pooled.flatten(1))
         states = out.last_hidden_state
         return _to_numpy(states.mean(dim=1 if states.ndim == 3 else (2, 3)))
 
-
-def _load(name: str, place: Any) -> _Loaded:
-    transformers = require("transformers", extra="text")
-    folder = os.path.expanduser(name)
-    local = os.path.isdir(folder)
-    if not local and name.startswith(("/", ".", "~")):
-        raise InputError(f"encoder must be a folder that exists or a name on the hub, got {name!r}")
-    source = {
-        "pretrained_model_name_or_path": folder if local else name,
-        "local_files_only": local,
-        "trust_remote_code": False,
-    }
-    with quiet(transformers.utils.logging):
-        config = transformers.AutoConfig.from_pretrained(**source)
-        architecture = (getattr(config, "architectures", None) or [""])[0]
-        projects = architecture.endswith("ModelWithProjection")
-        factory = getattr(transformers, architecture if projects else "AutoModel")
-        model, report = factory.from_pretrained(
-            use_safetensors=True,
-            dtype=require("torch", extra="text").float32,
-            output_loading_info=True,
-            **source,
-        )
-    missing = sorted(report["missing_keys"])
-    needed = [key for key in missing if "pooler" not in key.split(".")]
-    if needed:
-        raise InputError(
-            f"encoder {name!r} must come with all its weights, got a checkpoint without "
-            f"{listed(needed, 5)}, which would be random numbers"
-        )
-    joint = hasattr(model, "get_text_features") and hasattr(model, "get_image_features")
-    takes = {"text": "input_ids", "image": "pixel_values"}
-    kinds = tuple(kind for kind in takes if joint or takes[kind] == model.main_input_name)
-    return _Loaded(model.to(place).eval(), kinds, joint, not missing, source)
+    return Embedder(embed)
 
 
 def _longest(tokenizer: Any, model: Any) -> int | None:
@@ -206,54 +179,39 @@ def open_clip_model(name: str, kind: Kind, device: str | None) -> Embedder:
             "encoders named open_clip:… need open_clip and a torchvision that fits the installed "
             f"torch: run pip install open_clip_torch ({message_of(error)})"
         ) from error
-    place = device_named(device, extra="text")
+    target = device_named(device, extra="text")
+    torch = require("torch", extra="text")
     with opening(f"open_clip:{name}"):
         model_name, pretrained = _checked(library, name)
         model, prepare = library.create_model_from_pretrained(
-            model_name, pretrained, device=place, precision="fp32"
+            model_name, pretrained, device=target, precision="fp32"
         )
         model.eval()
         if kind == "image":
-            return ImageTower(model, prepare, place)
-        return TextTower(model, library.get_tokenizer(model_name), place)
+            as_image = require("PIL.Image", extra="text").fromarray
 
+            def embed_images(batch: list[Pixels]) -> npt.ArrayLike:
+                pixels = torch.stack([prepare(as_image(image)) for image in batch])
+                with torch.no_grad():
+                    return _to_numpy(model.encode_image(pixels.to(target)))
 
-@final
-class ImageTower(Embedder):
-    """Images to vectors of the joint space, not normalised."""
+            return Embedder(embed_images)
+        tokenizer = library.get_tokenizer(model_name)
+        limit = int(tokenizer.context_length)
 
-    def __init__(self, model: Any, prepare: Any, device: Any) -> None:
-        self._torch = require("torch", extra="text")
-        self._image = require("PIL.Image", extra="text").fromarray
-        self._model, self._prepare, self._device = model, prepare, device
+        def last_tokens(batch: list[str]) -> Any:
+            """One token more than the model reads, which is blank if the text fits."""
+            return tokenizer(batch, context_length=limit + 1)[:, -1]
 
-    def embed(self, batch: list[Any]) -> npt.ArrayLike:
-        pixels = self._torch.stack([self._prepare(self._image(image)) for image in batch])
-        with self._torch.no_grad():
-            vectors: npt.ArrayLike = self._model.encode_image(pixels.to(self._device)).cpu().numpy()
-        return vectors
+        blank = last_tokens([""])[0]
 
+        def embed_texts(batch: list[str]) -> npt.ArrayLike:
+            embedder.cut += int((last_tokens(batch) != blank).sum())
+            with torch.no_grad():
+                return _to_numpy(model.encode_text(tokenizer(batch).to(target)))
 
-@final
-class TextTower(Embedder):
-    """Texts to vectors of the joint space, not normalised."""
-
-    def __init__(self, model: Any, tokenizer: Any, device: Any) -> None:
-        self._torch = require("torch", extra="text")
-        self._model, self._tokenizer, self._device = model, tokenizer, device
-        self.limit = self._reads = int(tokenizer.context_length)
-        self._blank = self._longer([""])[0, -1]
-
-    def embed(self, batch: list[str]) -> npt.ArrayLike:
-        self.cut += int((self._longer(batch)[:, -1] != self._blank).sum())
-        tokens = self._tokenizer(batch).to(self._device)
-        with self._torch.no_grad():
-            vectors: npt.ArrayLike = self._model.encode_text(tokens).cpu().numpy()
-        return vectors
-
-    def _longer(self, batch: list[str]) -> Any:
-        """Tokens with one place more than the model reads, which is blank if the text fits."""
-        return self._tokenizer(batch, context_length=self._reads + 1)
+        embedder = Embedder(embed_texts, limit=limit)
+        return embedder
 
 
 def _checked(library: Any, name: str) -> tuple[str, str | None]:
