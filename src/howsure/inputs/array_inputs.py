@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -55,6 +55,11 @@ class PredictionInput:
     notes: tuple[str, ...] = ()  # what the reader of a result should know of how it was read
 
     __repr__ = brief_repr
+
+    @classmethod
+    def of(cls, prediction: Prediction, *notes: str) -> Self:
+        """One prediction with uncertainty."""
+        return cls(predictions=(prediction,), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ class Arrays:
                 f"{name} of two arrays read as (mean, sd) of normal distributions, as the first "
                 f"exceeds the second in {int((first > second).sum())} rows"
             )
-            return PredictionInput(predictions=(Distribution.normal(mean, sd),), notes=(note,))
+            return PredictionInput.of(Distribution.normal(mean, sd), note)
         if not crossed and not positive:
             raise InputError(
                 f"{name} of two arrays can only be (lower, upper), as the second is not above 0: "
@@ -231,7 +236,7 @@ class Arrays:
                 f"{self._point_beside(table.shape[1])}"
             )
         note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
-        return PredictionInput(predictions=(Samples(table),), notes=(note,))
+        return PredictionInput.of(Samples(table), note)
 
     def _draws(self, array: FloatArray, name: str) -> PredictionInput:
         """Draws of chains, shape (chains, draws, n)."""
@@ -241,7 +246,7 @@ class Arrays:
             f"{name} of shape {array.shape} read as {chains} chains of {draws:,} draws: "
             f"{name}.reshape(-1, {n}).T, {chains * draws:,} samples a row"
         )
-        return PredictionInput(predictions=(Samples(table),), notes=(note,))
+        return PredictionInput.of(Samples(table), note)
 
     def _column(self, array: FloatArray, shape: tuple[int, ...], name: str) -> PredictionInput:
         """One number a row: the point forecast, or one quantile."""
@@ -266,7 +271,7 @@ class Arrays:
     def quantiles(self, levels: FloatArray, table: FloatArray, name: str) -> PredictionInput:
         table = as_matrix(table, name)
         with within(name):
-            return PredictionInput(predictions=(Quantiles(levels, table, self.crossing),))
+            return PredictionInput.of(Quantiles(levels, table, self.crossing))
 
     def _one_interval(self, lower: FloatArray, upper: FloatArray, name: str) -> PredictionInput:
         """Ends of intervals at the one coverage that is said."""
@@ -318,8 +323,7 @@ class Arrays:
         if np.isnan(lower).any() or np.isnan(upper).any():
             as_matrix(np.column_stack([lower, upper]), name, finite=False)  # which says where
         with within(name):
-            made = Intervals(lower, upper, self.coverages, self.crossing)
-            return PredictionInput(predictions=(made,))
+            return PredictionInput.of(Intervals(lower, upper, self.coverages, self.crossing))
 
     def _coverages_needed(self, told: str, count: int) -> InputError:
         """The error for ends at several coverages."""

@@ -29,21 +29,34 @@ Family = tuple[str, tuple[str, ...], Callable[..., Mapping[str, npt.ArrayLike]]]
 def _called(family: str, **attributes: str) -> Family:
     """A family of SciPy's whose parameters are attributes by other names."""
     names = tuple(attributes)
-    return family, tuple(attributes.values()), lambda *held: dict(zip(names, held, strict=True))
+    return family, tuple(attributes.values()), lambda *values: dict(zip(names, values, strict=True))
+
+
+_TURNED: Final[dict[str, Callable[..., Mapping[str, npt.ArrayLike]]]] = {
+    "lognorm": lambda mu, sigma: {"s": sigma, "scale": np.exp(mu)},
+    "gamma": lambda shape, rate: {"a": shape, "scale": 1.0 / rate},
+    "expon": lambda rate: {"scale": 1.0 / rate},
+    "uniform": lambda low, high: {"loc": low, "scale": high - low},
+}
+
+
+def _turned(family: str, *attributes: str) -> Family:
+    """A family whose parameters elsewhere are usually others than SciPy's."""
+    return family, attributes, _TURNED[family]
 
 
 _LOCATED = {"loc": "loc", "scale": "scale"}
 _TORCH: Final[dict[str, Family]] = {
     "Normal": _called("norm", **_LOCATED),
-    "LogNormal": ("lognorm", ("loc", "scale"), lambda mu, s: {"s": s, "scale": np.exp(mu)}),
+    "LogNormal": _turned("lognorm", "loc", "scale"),
     "Laplace": _called("laplace", **_LOCATED),
     "Cauchy": _called("cauchy", **_LOCATED),
     "Gumbel": _called("gumbel_r", **_LOCATED),
     "StudentT": _called("t", df="df", **_LOCATED),
-    "Gamma": ("gamma", ("concentration", "rate"), lambda a, rate: {"a": a, "scale": 1.0 / rate}),
+    "Gamma": _turned("gamma", "concentration", "rate"),
     "Beta": _called("beta", a="concentration1", b="concentration0"),
-    "Exponential": ("expon", ("rate",), lambda rate: {"scale": 1.0 / rate}),
-    "Uniform": ("uniform", ("low", "high"), lambda low, high: {"loc": low, "scale": high - low}),
+    "Exponential": _turned("expon", "rate"),
+    "Uniform": _turned("uniform", "low", "high"),
     "Weibull": _called("weibull_min", c="concentration", scale="scale"),
     "HalfNormal": _called("halfnorm", scale="scale"),
     "HalfCauchy": _called("halfcauchy", scale="scale"),
@@ -67,11 +80,11 @@ _SKPRO: Final[dict[str, Family]] = {
     "Logistic": _called("logistic", loc="mu", scale="scale"),
     "Cauchy": _called("cauchy", loc="mu", scale="scale"),
     "TDistribution": _called("t", df="df", loc="mu", scale="sigma"),
-    "LogNormal": ("lognorm", ("mu", "sigma"), lambda mu, s: {"s": s, "scale": np.exp(mu)}),
-    "Gamma": ("gamma", ("alpha", "beta"), lambda a, beta: {"a": a, "scale": 1.0 / beta}),
+    "LogNormal": _turned("lognorm", "mu", "sigma"),
+    "Gamma": _turned("gamma", "alpha", "beta"),
     "Beta": _called("beta", a="alpha", b="beta"),
-    "Exponential": ("expon", ("rate",), lambda rate: {"scale": 1.0 / rate}),
-    "Uniform": ("uniform", ("lower", "upper"), lambda a, b: {"loc": a, "scale": b - a}),
+    "Exponential": _turned("expon", "rate"),
+    "Uniform": _turned("uniform", "lower", "upper"),
     "Weibull": _called("weibull_min", c="k", scale="scale"),
     "HalfNormal": _called("halfnorm", scale="sigma"),
     "Poisson": _called("poisson", mu="mu"),
@@ -84,7 +97,7 @@ _SKPRO: Final[dict[str, Family]] = {
 }
 _SCIPY: Final[dict[str, Family]] = {
     "Normal": _called("norm", loc="mu", scale="sigma"),
-    "Uniform": ("uniform", ("a", "b"), lambda a, b: {"loc": a, "scale": b - a}),
+    "Uniform": _turned("uniform", "a", "b"),
     "Binomial": _called("binom", n="n", p="p"),
 }
 
@@ -93,7 +106,7 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
     """A library's predictive distribution of n rows; None of anything else."""
     if "Distribution" in library_classes(value, "torch"):
         found = _of_torch(value, n)
-        return _as_input(found) if found is not None else _table_of_torch(value, n)
+        return PredictionInput.of(found) if found is not None else _table_of_torch(value, n)
     if "Distn" in library_classes(value, "ngboost"):
         return _of_ngboost(value, n)
     if "BaseDistribution" in (names := library_classes(value, "skpro")):
@@ -101,10 +114,6 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
     if "UnivariateDistribution" in (names := library_classes(value, "scipy")):
         return _of_scipy(value, names, n)
     return None
-
-
-def _as_input(found: Distribution | Samples) -> PredictionInput:
-    return PredictionInput(predictions=(found,))
 
 
 def _rows(values: Any, n: int) -> FloatArray:
@@ -138,7 +147,7 @@ def _table(name: str, n: int, quantile: Callable[[float], Any], advice: str) -> 
         ) from error
     note = f"{name} has no counterpart here: it is read by its quantiles at levels 0.01 to 0.99"
     table = np.maximum.accumulate(np.column_stack(columns), axis=1)  # of searched quantiles
-    return PredictionInput(predictions=(Quantiles(LEVELS, table),), notes=(note,))
+    return PredictionInput.of(Quantiles(LEVELS, table), note)
 
 
 def _of_torch(value: Any, n: int) -> Distribution | None:
@@ -221,14 +230,14 @@ def _of_ngboost(value: Any, n: int) -> PredictionInput:
             f"prediction of NGBoost's {type(value).__name__} has no counterpart here: give draws, "
             "howsure.Samples(prediction.sample(1000).T)"
         )
-    return _as_input(Distribution.from_scipy(frozen, n=n))
+    return PredictionInput.of(Distribution.from_scipy(frozen, n=n))
 
 
 def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
     """A distribution of SciPy's newer kind."""
     if names[0] in _SCIPY:
         distribution = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
-        return _as_input(distribution)
+        return PredictionInput.of(distribution)
     title = f"SciPy's {str(value).partition('(')[0]}"
     return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
 
@@ -236,7 +245,7 @@ def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
 def _of_skpro(value: Any, names: list[str], n: int) -> PredictionInput:
     found = _known_of_skpro(value, names[0], n)
     if found is not None:
-        return _as_input(found)
+        return PredictionInput.of(found)
 
     @cache
     def table() -> dict[float, Any]:  # skpro gives all levels at once
@@ -323,7 +332,7 @@ def read_foreign(
         _refuse_variance(value)
     outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
     if isinstance(outcome, Prediction):
-        return PredictionInput(predictions=(outcome,))
+        return PredictionInput.of(outcome)
     if callable(getattr(value, "predict", None)) and hasattr(value, "fit"):
         raise InputError(
             f"prediction must be what a model predicts, got a model, {type(value).__name__}: use "
@@ -349,7 +358,7 @@ def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> PredictionInput | N
     table = np.asarray(value, dtype=np.float64)
     if all(len(column) == 2 for column in columns):
         _one_variable([column[0] for column in columns])
-        return PredictionInput(predictions=(Quantiles(np.array(numbers, dtype=np.float64), table),))
+        return PredictionInput.of(Quantiles(np.array(numbers, dtype=np.float64), table))
     sides = [str(column[-1]) for column in columns]
     if any(len(column) != 3 for column in columns) or not set(sides) <= {"lower", "upper"}:
         return None
@@ -362,9 +371,7 @@ def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> PredictionInput | N
             f"{', '.join(map(str, columns))}"
         )
     low, high = (table[:, [at[c, side] for c in coverages]] for side in ("lower", "upper"))
-    return PredictionInput(
-        predictions=(Intervals(low, high, np.array(coverages, dtype=np.float64)),)
-    )
+    return PredictionInput.of(Intervals(low, high, np.array(coverages, dtype=np.float64)))
 
 
 def _number(value: Any) -> float | None:
@@ -380,11 +387,9 @@ def _of_darts(value: Any) -> PredictionInput:
     names = [str(name) for name in value.components]
     parts = [_DARTS_QUANTILE.fullmatch(name) for name in names]
     if all(parts) and table.shape[2] == 1:
-        found = [part for part in parts if part is not None]
-        _one_variable([part[1] for part in found])
-        return PredictionInput(
-            predictions=(Quantiles([float(part[2]) for part in found], table[:, :, 0]),)
-        )
+        names, levels = zip(*(part.groups() for part in parts if part), strict=True)
+        _one_variable(names)
+        return PredictionInput.of(Quantiles(list(map(float, levels)), table[:, :, 0]))
     if len(names) > 1:
         raise InputError(
             f"prediction must be of one component, got {', '.join(names)}: give one alone, "
@@ -392,7 +397,7 @@ def _of_darts(value: Any) -> PredictionInput:
         )
     if table.shape[2] == 1:
         return PredictionInput(point=as_vector(table[:, 0, 0], "prediction"))
-    return PredictionInput(predictions=(Samples(table[:, 0, :]),))
+    return PredictionInput.of(Samples(table[:, 0, :]))
 
 
 def _of_gluonts(series: list[Any], n: int) -> PredictionInput:
@@ -416,7 +421,7 @@ def _of_samples(tables: list[FloatArray]) -> PredictionInput:
             "prediction must hold equally many samples of one number a step, shape "
             f"(samples, steps), in each forecast, got {shapes}"
         )
-    return PredictionInput(predictions=(Samples(np.hstack(tables).T),))
+    return PredictionInput.of(Samples(np.hstack(tables).T))
 
 
 def _of_quantiles(series: list[Any]) -> PredictionInput:
@@ -449,7 +454,7 @@ def _of_distributions(series: list[Any], n: int) -> PredictionInput:
         found.append(given)
     notes = tuple(dict.fromkeys(note for given in found for note in given.notes))
     held = [given.predictions[0] for given in found]
-    return PredictionInput(predictions=(_stacked(held),), notes=notes)
+    return PredictionInput.of(_stacked(held), *notes)
 
 
 def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:

@@ -214,9 +214,8 @@ def _samples(array: Any, n: int) -> PredictionInput:
             f"{name} must hold draws of {n:,} rows as y has, got {_shape(array)}: "
             f"{len(draws):,} rows"
         )
-    return PredictionInput(
-        predictions=(Samples(as_matrix(draws, name)),), notes=(_describe_reshaping(array, draws),)
-    )
+    note = _describe_reshaping(array, draws)
+    return PredictionInput.of(Samples(as_matrix(draws, name)), note)
 
 
 def _shape(array: Any) -> str:
