@@ -89,8 +89,8 @@ class Place:
                 files.invalidate_cache()
                 changed = int(files.info(root)["size"] or 0) != self.size
         else:
-            held = _near(self.path)
-            changed = (held.size, held.stamp) != (self.size, self.stamp)
+            current = _near(self.path)
+            changed = (current.size, current.stamp) != (self.size, self.stamp)
         if changed:
             raise InputError(f"{self.path}: the file has changed since it was first looked at")
 
@@ -126,28 +126,28 @@ def places(source: str) -> Listing:
     folder (markers, and files that are still being written), and a text without the ending of a
     table is none.
     """
-    base, found, skipped = _listed_far(source) if is_address(source) else _listed_near(source)
+    base, files, skipped = _listed_far(source) if is_address(source) else _listed_near(source)
     if base is None:
-        return Listing(source, (replace(found[0], partition=()),))
-    if not found:
-        what = "no file matches" if _WILD.search(source) else "the folder holds no files of a table"
-        beside = f"; skipped: {listed_skipped(skipped)}" if skipped else ""
-        raise InputError(f"{source}: {what}{beside}")
-    found = sorted(found, key=lambda place: place.path)
+        return Listing(source, (replace(files[0], partition=()),))
+    wild = _WILD.search(source)
+    if not files:
+        what = "no file matches" if wild else "the folder holds no files of a table"
+        ignored = f"; skipped: {listed_skipped(skipped)}" if skipped else ""
+        raise InputError(f"{source}: {what}{ignored}")
+    files = sorted(files, key=lambda place: place.path)
     forms: dict[str, str] = {}
-    for place in found:
+    for place in files:
         forms.setdefault(place.form, place.path)
     if len(forms) > 1:
         raise InputError(
             f"{source}: the files of one table must be of one kind, got "
             f"{' and '.join(forms)} (such as {listed(forms.values(), 3)}); a quoted pattern such "
-            f"as '{source.rstrip('/')}/*{Path(found[0].path).suffix}' takes those of one"
+            f"as '{source.rstrip('/')}/*{Path(files[0].path).suffix}' takes those of one"
         )
-    count = f"{len(found):,} file{'s' * (len(found) > 1)}"
-    folder = "/" * (not _WILD.search(source) and not source.endswith("/"))
-    return Listing(
-        f"{source}{folder} ({count})", tuple(_partitioned(found, base)), tuple(sorted(skipped))
-    )
+    count = f"{len(files):,} file{'s' * (len(files) > 1)}"
+    slash = "/" * (not wild and not source.endswith("/"))
+    title = f"{source}{slash} ({count})"
+    return Listing(title, tuple(_partitioned(files, base)), tuple(sorted(skipped)))
 
 
 _SHOWN = 3  # paths of one reason; twice as many reasons
@@ -158,12 +158,12 @@ def listed_skipped(skipped: Sequence[tuple[str, str]]) -> str:
     reasons: dict[str, list[str]] = {}
     for path, why in skipped:
         reasons.setdefault(why, []).append(path)
-    told, left = [], len(skipped)
-    for why, paths in sorted(reasons.items(), key=lambda held: len(held[1]))[: 2 * _SHOWN]:
+    phrases, unnamed = [], len(skipped)
+    for why, paths in sorted(reasons.items(), key=lambda item: len(item[1]))[: 2 * _SHOWN]:
         more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-        told.append(f"{', '.join(map(_short, paths[:_SHOWN]))}{more} ({why})")
-        left -= len(paths)
-    return ", ".join(told) + (f" and {left:,} more" if left else "")
+        phrases.append(f"{', '.join(map(_short, paths[:_SHOWN]))}{more} ({why})")
+        unnamed -= len(paths)
+    return ", ".join(phrases) + (f" and {unnamed:,} more" if unnamed else "")
 
 
 def _short(path: str) -> str:
@@ -172,10 +172,10 @@ def _short(path: str) -> str:
     return name if len(name) <= 60 else f"{name[:57]}..."
 
 
-_Found = tuple[str | None, list[Place], list[tuple[str, str]]]
+_Files = tuple[str | None, list[Place], list[tuple[str, str]]]
 
 
-def _listed_near(source: str) -> _Found:
+def _listed_near(source: str) -> _Files:
     if is_pattern(source):
         base = fixed_folder(source)
         inner = tuple(filter(None, source[len(base) :].split("/")))
@@ -190,14 +190,14 @@ def _listed_near(source: str) -> _Found:
         raise InputError(f"{_brief(source)}: there is no such file") from error
     except OSError as error:
         raise InputError(f"{_brief(source)} cannot be read: {error.strerror}") from error
-    held = _status(split_sheet(source)[0])
-    if stat.S_ISDIR(held.st_mode):
+    status = _status(split_sheet(source)[0])
+    if stat.S_ISDIR(status.st_mode):
         walk = _Walk(_ALL)
         walk.through(source)
         return source, *walk.files()
-    if not stat.S_ISREG(held.st_mode):
-        raise InputError(f"{source}: a regular file is needed, got {_kind(held.st_mode)}")
-    return None, [_near(source, held)], []
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{source}: a regular file is needed, got {_kind(status.st_mode)}")
+    return None, [_near(source, status)], []
 
 
 _ALL: Final = ("**",)
@@ -384,7 +384,7 @@ def _far(url: str) -> tuple[Any, str]:
     return files, root
 
 
-def _listed_far(url: str) -> _Found:
+def _listed_far(url: str) -> _Files:
     files, root = _far(url)
     with refusals(url):
         files.invalidate_cache()
@@ -451,27 +451,23 @@ def _inner(path: str, base: str) -> tuple[str, ...]:
     return tuple(part for part in PurePosixPath(within.lstrip("/")).parts if part != "/")
 
 
-def _partitioned(found: Sequence[Place], base: str) -> Iterator[Place]:
+def _partitioned(files: Sequence[Place], base: str) -> Iterator[Place]:
     """The files with what their folders say, as numbers where all values of a key are some."""
-    said = [
-        dict(part.split("=", 1) for part in _inner(place.path, base)[:-1] if "=" in part[1:])
-        for place in found
-    ]
-    plain = [{key: _text(value) for key, value in one.items()} for one in said]
-    keys = dict.fromkeys(key for one in plain for key in one)
-    numeric = {key for key in keys if _all_numbers(one.get(key) for one in plain)}
-    for place, one in zip(found, plain, strict=True):
-        pairs = ((key, _number(text) if key in numeric else text) for key, text in one.items())
-        yield replace(place, partition=tuple(pairs))
+    stated: list[dict[str, str | None]] = []
+    for place in files:
+        pairs = [name.split("=", 1) for name in _inner(place.path, base)[:-1] if "=" in name[1:]]
+        stated.append({key: None if text == _NULL else unquote(text) for key, text in pairs})
+    texts: dict[str, list[str]] = {}
+    for key, text in (pair for values in stated for pair in values.items() if pair[1] is not None):
+        texts.setdefault(key, []).append(str(text))
+    numeric = {key for key, values in texts.items() if all(map(_is_number, values))}
+    for place, values in zip(files, stated, strict=True):
+        facts = ((key, _number(text) if key in numeric else text) for key, text in values.items())
+        yield replace(place, partition=tuple(facts))
 
 
-def _text(value: str) -> str | None:
-    return None if value == _NULL else unquote(value)
-
-
-def _all_numbers(found: Iterable[str | None]) -> bool:
-    held = [text for text in found if text is not None]
-    return bool(held) and all("_" not in text and as_number(text) is not None for text in held)
+def _is_number(text: str) -> bool:
+    return "_" not in text and as_number(text) is not None
 
 
 def _number(text: str | None) -> float | None:
@@ -526,7 +522,7 @@ class ReadFile:
 
     def joined(self, other: Self) -> Self:
         """With further rows of the same file."""
-        key = sum(int(each.key or "0", 16) for each in (self, other)) % _KEY
+        key = (int(self.key or "0", 16) + int(other.key or "0", 16)) % _KEY
         return replace(self, rows=self.rows + other.rows, key=f"{key:016x}")
 
     @property
@@ -572,17 +568,17 @@ class Manifest:
             return ""
         rows = sum(file.rows for file in self.files)
         count = len(self.files)
-        told = [f"{count:,} file{'s' * (count != 1)}, {rows:,} rows"] if count else []
-        links = sum(each.linked for each in self.files)
-        told += [f"{links:,} of them by links"] * bool(links)
-        told += [f"not read: {listed_skipped(self.skipped)}"] * bool(self.skipped)
-        told += [
-            f"{one.found} and {other.found} hold the same rows, which count twice"
-            for one, other in list(self.equals())[:3]
-        ]
-        left = len(self.notes) - _NOTES
-        told += [*self.notes[:_NOTES], *[f"and {left:,} more such notes"] * (left > 0)]
-        return "; ".join(told)
+        facts = [f"{count:,} file{'s' * (count != 1)}, {rows:,} rows"] if count else []
+        if links := sum(file.linked for file in self.files):
+            facts.append(f"{links:,} of them by links")
+        if self.skipped:
+            facts.append(f"not read: {listed_skipped(self.skipped)}")
+        for first, second in list(self.equals())[:3]:
+            facts.append(f"{first.found} and {second.found} hold the same rows, which count twice")
+        facts += self.notes[:_NOTES]
+        if len(self.notes) > _NOTES:
+            facts.append(f"and {len(self.notes) - _NOTES:,} more such notes")
+        return "; ".join(facts)
 
     def equals(self) -> Iterator[tuple[ReadFile, ReadFile]]:
         """Files that hold the same rows as an earlier one."""

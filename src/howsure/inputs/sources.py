@@ -88,16 +88,22 @@ class TablePieces:
 
 def extent(source: Any) -> Extent:
     """How large a table is, told cheaply; nothing is refused that `load` would read or refuse."""
-    one = source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
-    if isinstance(one, str | PathLike):
-        path = fspath(one)
-        if is_address(path) or is_pattern(path) or is_folder(path):
-            return Extent(None, parts=True)
-        try:
-            return Extent(_rows_of(places(path).places[0]), parts=False)
-        except InputError:
-            return Extent(None, parts=False)
-    return Extent(None, parts=_is_dataset(one) or is_lazy(one))
+    if isinstance(source, list | tuple) and len(source) == 1:
+        (source,) = source
+    if not isinstance(source, str | PathLike):
+        return Extent(None, parts=_is_dataset(source) or is_lazy(source))
+    path = fspath(source)
+    if _is_in_parts(path):
+        return Extent(None, parts=True)
+    try:
+        return Extent(_rows_of(places(path).places[0]), parts=False)
+    except InputError:
+        return Extent(None, parts=False)
+
+
+def _is_in_parts(path: str) -> bool:
+    """Whether a path may stand for several files."""
+    return is_address(path) or is_pattern(path) or is_folder(path)
 
 
 def is_huge(source: Any, past: int) -> bool:
@@ -108,8 +114,8 @@ def is_huge(source: Any, past: int) -> bool:
         plain = ending in TEXT_ENDINGS and not packed
         if os.path.getsize(source) * (1 if plain else _PACKED) <= past:
             return False
-    found = extent(source)
-    return found.parts or (found.rows or 0) > past
+    size = extent(source)
+    return size.parts or (size.rows or 0) > past
 
 
 def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
@@ -142,47 +148,47 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
 
 def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
     listing = places(path)
-    title, found = listing.title, listing.places
-    footers = tuple(_footers(found)) if found[0].form == "parquet" else ()
-    pieces = tuple(file_pieces(found, encoding, decimal, piece_rows, footers))
+    files = listing.places
+    footers = tuple(_footers(files)) if files[0].form == "parquet" else ()
+    pieces = tuple(file_pieces(files, encoding, decimal, piece_rows, footers))
     if not pieces:
-        what = "the table holds" if len(found) == 1 else "the files hold"
-        raise InputError(f"{title}: {what} columns but no rows")
-    shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
-    return TablePieces(title, _model_of(path), pieces, shared, footers, listing)
+        what = "the table holds" if len(files) == 1 else "the files hold"
+        raise InputError(f"{listing.title}: {what} columns but no rows")
+    shared = not files[0].path.startswith("memory://")  # which no other process sees
+    return TablePieces(listing.title, _model_of(path), pieces, shared, footers, listing)
 
 
 def file_pieces(
-    found: Sequence[Place],
+    files: Sequence[Place],
     encoding: str | None = None,
     decimal: str = ".",
     piece_rows: int = PIECE_ROWS,
     footers: Sequence[pq.FileMetaData] = (),
 ) -> Iterator[FilePiece]:
     """Pieces of files of one form, each of about so many rows where a file can be cut."""
-    counts: Sequence[Sequence[int] | None] = [None] * len(found)  # rows of each group of a file
-    if found[0].form == "parquet":
+    counts: Sequence[Sequence[int] | None] = [None] * len(files)  # rows of each group of a file
+    if files[0].form == "parquet":
         counts = [
             [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-            for footer in footers or _footers(found)
+            for footer in footers or _footers(files)
         ]
-    elif found[0].form == "arrow":
-        counts = [_arrow_counts(place) for place in found]
-    for place, groups in zip(found, counts, strict=True):
+    elif files[0].form == "arrow":
+        counts = [_arrow_counts(place) for place in files]
+    for place, groups in zip(files, counts, strict=True):
         yield from _cut_file(place, groups, encoding, decimal, piece_rows)
 
 
 def _model_of(path: str) -> str:
     """What to call the model: the file without endings, or the last folder without wildcards."""
     if is_pattern(path) or is_folder(path):
-        whole = [part for part in Path(path).parts if not is_pattern(part) and "=" not in part]
-        return whole[-1].strip("./\\") if whole else ""
+        names = [name for name in Path(path).parts if not is_pattern(name) and "=" not in name]
+        return names[-1].strip("./\\") if names else ""
     return name_parts(Path(path))[0]
 
 
-def _footers(found: Sequence[Place]) -> list[pq.FileMetaData]:
-    with ThreadPoolExecutor(min(_THREADS, len(found))) as pool:
-        return list(pool.map(_footer, found))
+def _footers(files: Sequence[Place]) -> list[pq.FileMetaData]:
+    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+        return list(pool.map(_footer, files))
 
 
 def _footer(place: Place) -> pq.FileMetaData:
@@ -208,27 +214,26 @@ def _cut_file(
         )
         return
     starts = [0, *accumulate(counts)]
-    taken: list[list[int]] = []
+    cuts: list[list[int]] = []
     size = 0
     for group, count in enumerate(counts):
         if not count:
             continue
-        if not taken or size + count > piece_rows:
-            taken.append([])
+        if not cuts or size + count > piece_rows:
+            cuts.append([])
             size = 0
-        taken[-1].append(group)
+        cuts[-1].append(group)
         size += count
     word = "row groups" if place.form == "parquet" else "batches"
-    for groups in taken:
-        part = f", {word} {groups[0]} to {groups[-1]}" if len(taken) > 1 else ""
-        held = tuple(groups)
+    for groups in map(tuple, cuts):
+        where = f", {word} {groups[0]} to {groups[-1]}" if len(cuts) > 1 else ""
         yield FilePiece(
-            title=f"{place.path}{part}",
+            title=f"{place.path}{where}",
             place=place,
             rows=sum(counts[group] for group in groups),
             first_row=starts[groups[0]],
-            groups=held,
-            identity=identity_of(place, held),
+            groups=groups,
+            identity=identity_of(place, groups),
         )
 
 
@@ -255,8 +260,8 @@ def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
 
 def _is_dataset(source: object) -> bool:
     """Whether it is a dataset of pyarrow, which whoever made one has loaded."""
-    known = sys.modules.get("pyarrow.dataset")
-    return known is not None and isinstance(source, known.Dataset)
+    module = sys.modules.get("pyarrow.dataset")
+    return module is not None and isinstance(source, module.Dataset)
 
 
 def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
@@ -266,24 +271,23 @@ def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
     if not isinstance(dataset, ds.FileSystemDataset):
         return ()
     try:
-        found = list(dataset.get_fragments())
+        fragments = list(dataset.get_fragments())
     except ValueError:
         return ()
     pieces: list[Piece] = []
-    for one in found:
-        info = one.filesystem.get_file_info(one.path)
-        place = Place(one.path, info.size or 0, str(info.mtime_ns))
-        rows = one.count_rows() if isinstance(one, ds.ParquetFileFragment) else None
+    for fragment in fragments:
+        info = fragment.filesystem.get_file_info(fragment.path)
+        place = Place(fragment.path, info.size or 0, str(info.mtime_ns))
+        rows = fragment.count_rows() if isinstance(fragment, ds.ParquetFileFragment) else None
         if rows != 0:
-            pieces.append(
-                FragmentPiece(
-                    title=one.path,
-                    fragment=one,
-                    schema=dataset.schema,
-                    rows=rows,
-                    identity=identity_of(place, None),
-                )
+            piece = FragmentPiece(
+                title=fragment.path,
+                fragment=fragment,
+                schema=dataset.schema,
+                rows=rows,
+                identity=identity_of(place, None),
             )
+            pieces.append(piece)
     return tuple(pieces)
 
 
@@ -310,8 +314,8 @@ def _rows_of(place: Place) -> int | None:
 
 def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Iterator[Source]:
     """The tables that a caller gives, each opened when it is asked for."""
-    said = {"encoding": encoding is not None, "decimal": decimal != "."}
-    idle = " and ".join(name for name, given in said.items() if given)
+    stated = {"encoding": encoding is not None, "decimal": decimal != "."}
+    idle = " and ".join(name for name in stated if stated[name])
     for table in _opened(source, encoding, decimal):
         if idle and not table.from_text:
             table.notes = (*table.notes, f"{idle}: of files of text alone, so not used here")
@@ -342,7 +346,7 @@ def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
 
 def _files(path: str, encoding: str | None, decimal: str) -> Iterator[Source]:
     """One file as it is; or those that a folder, a pattern or an address stands for, as one."""
-    if is_address(path) or is_pattern(path) or is_folder(path):
+    if _is_in_parts(path):
         yield PiecedTable(planned(path, encoding, decimal, PIECE_ROWS))
         return
     (place,) = places(path).places
