@@ -366,7 +366,7 @@ def _first_unlike(column: npt.NDArray[Any] | Labels, form: ColumnForm) -> str:
     ]
     rows = np.isin(column.codes, wrong) if wrong else column.codes >= 0
     row = int(np.argmax(rows))
-    return f" ({quoted(str(column.labels[column.codes[row]]))} at row {row})"
+    return f" ({quoted(str(column.at(row)))} at row {row})"
 
 
 def _is_number(label: object) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.inputs import values
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import Kind
@@ -214,23 +214,19 @@ def _of_tidybayes(source: Source) -> Source:
 def _cases(source: Source, without: set[str]) -> IntArray:
     """The number of each row's case, in the order of their first rows: rows alike in the rest."""
     names = [name for name in source.names if name not in without and name]
-    held = source.read(dict.fromkeys(names, "key"))
+    table = source.read(dict.fromkeys(names, "key"))
     codes = np.column_stack(
-        [values.keys(held[name], name).codes for name in names]
-        or [np.arange(held.num_rows, dtype=np.int64)]
+        [values.keys(table[name], name).codes for name in names]
+        or [np.arange(table.num_rows, dtype=np.int64)]
     )
-    _, first, cases = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(place[cases.reshape(-1)], dtype=np.int64)
+    codes = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+    return values.in_order_of_rows(codes)[0]
 
 
 def _numbers(source: Source, name: str) -> FloatArray:
     column = source.read({name: "number"})[name]
-    try:
+    with within(source.title):
         return values.numbers(column, name, decimal=source.decimal)
-    except InputError as error:
-        raise InputError(f"{source.title}: {error}") from error
 
 
 def _unpacked(source: Source) -> Source:

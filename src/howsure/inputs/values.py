@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,6 +49,14 @@ class Labels:
     def take(self, rows: npt.NDArray[Any]) -> Labels:
         """The labels of some rows."""
         return Labels(self.codes[rows], self.labels)
+
+    def at(self, row: int) -> Any:
+        """The label of a row."""
+        return self.labels[self.codes[row]]
+
+    def mapped(self, function: Callable[[str], float]) -> npt.NDArray[Any]:
+        """What a function makes of the text of each row's label, none of which is missing."""
+        return np.asarray([function(str(label)) for label in self.labels])[self.codes]
 
     def categories(self) -> Categories:
         """The same, once nothing is missing."""
@@ -118,6 +126,14 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
         if value is not None:
             moved[code] = place.setdefault(value, len(place))
     return Labels(moved[codes], _label_array(list(place), name, from_text=from_text))
+
+
+def in_order_of_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Codes renumbered as they come first, and the row where each does."""
+    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[codes], np.sort(first)
 
 
 def keys(column: pa.ChunkedArray, name: str) -> Labels:
