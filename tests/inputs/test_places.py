@@ -14,8 +14,8 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.inputs.parts import FilePiece
-from howsure.inputs.pieces import cut
 from howsure.inputs.places import Listing, places
+from howsure.inputs.tables import cut
 from howsure.streaming import Resources, load_parts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs links and FIFOs")

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, to_host
 from howsure.core.errors import InputError
 from howsure.inputs.array_inputs import PredictionInput
-from howsure.inputs.frames import library_classes
-from howsure.inputs.posterior import read_posterior
+from howsure.inputs.frames import library_classes, read_posterior
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples, mixture
 from howsure.predictions.base import tail_levels
 

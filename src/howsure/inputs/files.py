@@ -82,7 +82,7 @@ def table_of(
     ending, _ = source_form(title)
     source: Source
     if ending == NETCDF:
-        from howsure.inputs.posterior import posterior_file  # which reads tables of memory
+        from howsure.inputs.frames import posterior_file  # which imports this module
 
         source = posterior_file(title, file)
     elif ending in WORKBOOK_ENDINGS:

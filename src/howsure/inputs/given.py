@@ -25,10 +25,9 @@ from howsure.inputs.cells import Crossing, beliefs_of, read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
 from howsure.inputs.distributions import read_foreign
-from howsure.inputs.frames import MappingTable, is_frame, is_missing, library_classes
+from howsure.inputs.frames import MappingTable, is_frame, is_inference, is_missing, library_classes
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import KEYS, Roles, bound, likely_ends, normal_form, quantile_levels
-from howsure.inputs.posterior import is_inference
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction

@@ -29,6 +29,7 @@ from howsure.inputs.cells import (
     build,
     crossing_notes,
     read_cells,
+    read_embedding,
     told_of_marks,
 )
 from howsure.inputs.classes import MisfitError, without_classes
@@ -42,7 +43,7 @@ from howsure.inputs.places import Place, is_folder, places
 from howsure.inputs.roles import ROLES, Columns, Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, file_pieces, sources
-from howsure.inputs.tables import Loaded, read_embedding
+from howsure.inputs.tables import Loaded
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 

@@ -23,7 +23,7 @@ from howsure.core.errors import InputError, within
 from howsure.inputs.batches import regrouped, with_numbers
 from howsure.inputs.dialects import adapted
 from howsure.inputs.files import READ_ENDINGS, TEXT_ENDINGS, arrow_reader, is_list, some_rows
-from howsure.inputs.frames import FrameTable, MappingTable, is_frame
+from howsure.inputs.frames import FrameTable, MappingTable, is_frame, is_inference, posterior_table
 from howsure.inputs.parts import (
     FilePiece,
     FragmentPiece,
@@ -43,7 +43,6 @@ from howsure.inputs.places import (
     listed_skipped,
     places,
 )
-from howsure.inputs.posterior import is_inference, posterior_table
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import COMPRESSION, Source, name_parts, refusing
 from howsure.inputs.values import is_text, together, written_out

@@ -22,10 +22,10 @@ from howsure.inputs.batches import Batch, ReadPlan
 from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
 from howsure.inputs.parts import Piece
-from howsure.inputs.pieces import Scan, cut
 from howsure.inputs.places import ReadFile, key_of
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.sources import HUGE, PIECE_ROWS, extent, is_huge
+from howsure.inputs.tables import Scan, cut
 from howsure.inputs.values import together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.kept import Kept

@@ -21,8 +21,8 @@ from howsure.core.progress import report_progress
 from howsure.engine.view import choose_coverages
 from howsure.inputs.batches import Batch, ReadPlan
 from howsure.inputs.parts import Piece
-from howsure.inputs.pieces import Scan
 from howsure.inputs.places import Manifest, ReadFile, key_of
+from howsure.inputs.tables import Scan
 from howsure.predictions import EvalSet
 from howsure.streaming.engine import done_in_order
 from howsure.streaming.overlap import Sketch

@@ -15,16 +15,17 @@ from howsure.core.arrays import plain_array, shortened
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import reported
 from howsure.core.registry import imported
-from howsure.inputs.encoders.items import (
+from howsure.inputs.encoders.pretrained import (
     KINDS,
     Embedder,
     Items,
     Kind,
     as_items,
     as_list,
+    open_clip_model,
+    open_hugging,
     working,
 )
-from howsure.inputs.encoders.pretrained import open_clip_model, open_hugging
 from howsure.stats.gram import tiles
 
 Embedding = npt.NDArray[np.float32]
