@@ -207,27 +207,22 @@ class ReadPlan:
                     f"{listed(strange, 3)} later; columns of class probabilities name them all"
                 )
             columns[key] = moved(cells.columns[key], cells.labels, self.classes)
-        self._check_model(cells)
+        models = cells.one("model")
+        if models is not None:
+            others = [str(label) for label in models.labels.tolist() if str(label) != self.named]
+            if others:
+                raise InputError(several_models(cells.title, cells.roles, (self.named, *others)))
         return replace(cells, columns=columns, labels=self.classes)
 
-    def _check_model(self, cells: ParsedColumns) -> None:
-        held = cells.one("model")
-        if held is None:
-            return
-        others = [str(label) for label in held.labels.tolist() if str(label) != self.named]
-        if others:
-            raise InputError(several_models(cells.title, cells.roles, (self.named, *others)))
-
     def _built(self, parts: Sequence[ParsedColumns], places: IntArray) -> tuple[EvalSet, ...]:
-        alone = np.arange(len(places))
         named = [
-            replace(part, model=name, places=alone)
+            replace(part, model=name, places=np.arange(len(places)))
             for part, name in zip(parts, self.names, strict=True)
         ]
-        made = build(named, crossing=self.crossing)
+        evalsets = build(named, crossing=self.crossing)
         if parts[0].roles["rows"]:
-            return made
-        return tuple(replace(held, rows=places[held.row_names()]) for held in made)
+            return evalsets
+        return tuple(replace(each, rows=places[each.row_names()]) for each in evalsets)
 
 
 _KEPT_ROLES = {role.name for role in ROLES} - NAMES_OUTSIDE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -83,12 +84,12 @@ class ParsedColumns:
 
     def missing(self) -> dict[str, BoolArray]:
         """For each column with missing cells, which rows miss them."""
-        found: dict[str, BoolArray] = {}
+        missing: dict[str, BoolArray] = {}
         for (_, name), column in self.columns.items():
             gone = values.absent(column)
             if gone.any():
-                found[name] = found[name] | gone if name in found else gone
-        return found
+                missing[name] = missing.get(name, False) | gone
+        return missing
 
     def complete(self) -> BoolArray:
         """Which rows miss no cell."""
@@ -149,11 +150,9 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
     labels: tuple[str, ...] = ()
     if classes:
         try:
-            labels, y = _classes(roles, columns)
+            labels = _number_classes(roles, columns)
         except InputError as error:
             raise type(error)(f"{source.title}: {error}") from error
-        if y is not None:
-            columns["number", roles["y"][0]] = y
     cluster = roles.one("cluster") or ""
     if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
@@ -205,15 +204,15 @@ def _marked(
 
     A number that came in single precision is known by its rounding.
     """
-    counts: dict[str, int] = {}
-    known = marks_of(missing_values)
-    for key, column in columns.items() if missing_values else ():
-        if isinstance(column, Labels) or column.dtype.kind != "f" or key[0] == "time":
+    counts = Counter[str]()
+    marks = marks_of(missing_values)
+    for (kind, name), column in columns.items() if missing_values else ():
+        if isinstance(column, Labels) or column.dtype.kind != "f" or kind == "time":
             continue
-        here = np.isin(column, known)
+        here = np.isin(column, marks)
         if here.any():
-            columns[key] = np.where(here, np.nan, column)
-            counts[key[1]] = max(counts.get(key[1], 0), int(here.sum()))
+            columns[kind, name] = np.where(here, np.nan, column)
+            counts[name] = max(counts[name], int(here.sum()))
     return counts
 
 
@@ -233,13 +232,15 @@ def told_of_marks(tables: Iterable[ParsedColumns]) -> tuple[str, ...]:
         return ()
     stand = " and ".join(f"{value:.10g}".replace("e+", "e") for value in stated)
     stand += " stands for" if len(stated) == 1 else " stand for"
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for (_, name), count in marked.items():
-        counts[name] = counts.get(name, 0) + count
+        counts[name] += count
+    total = counts.total()
     where = ", ".join(f"{quoted(name)} {count:,}" for name, count in counts.items())
-    total = sum(counts.values())
-    held = f"{total:,} cell{'s' * (total > 1)} ({where})" if total else "in no cell that is read"
-    return (f"{stand} a missing value: {held}",)
+    cells_told = (
+        f"{total:,} cell{'s' * (total > 1)} ({where})" if total else "in no cell that is read"
+    )
+    return (f"{stand} a missing value: {cells_told}",)
 
 
 def _one_time(
@@ -247,10 +248,10 @@ def _one_time(
 ) -> tuple[Roles, dict[tuple[Kind, str], Any]]:
     """Two columns of times as one, that of dates first; an error where they are not its parts."""
     for dates, clock in (roles["time"], roles["time"][::-1]):
-        found = values.moments_of(table[dates], table[clock], dates)
-        if found is not None:
+        moments = values.moments_of(table[dates], table[clock], dates)
+        if moments is not None:
             roles = replace(roles, columns={**roles.columns, "time": (dates, clock)})
-            return roles, {("time", dates): found[0], ("time", clock): found[1]}
+            return roles, {("time", dates): moments[0], ("time", clock): moments[1]}
     raise InputError(f"{source.title}: {two_readings('time', roles['time'])}")
 
 
@@ -272,36 +273,36 @@ def _in_order(keys: Iterable[tuple[Kind, str]]) -> list[tuple[Kind, str]]:
     return sorted(dict.fromkeys(keys), key=lambda key: get_args(Kind).index(key[0]))
 
 
-def _classes(
-    roles: Roles, columns: Mapping[tuple[Kind, str], Any]
-) -> tuple[tuple[str, ...], FloatArray | None]:
-    """The classes that columns tell of, and the place of the one that came."""
-    column, truth = roles.one("label_set"), roles.one("y")
-    held = None if truth is None else columns["label", truth]
-    found = read_classes(
+def _number_classes(roles: Roles, columns: dict[tuple[Kind, str], Any]) -> tuple[str, ...]:
+    """The classes that columns tell of; y becomes the number of the one that came."""
+    sets, truth = roles.one("label_set"), roles.one("y")
+    outcomes: Labels | None = None if truth is None else columns["label", truth]
+    labels, y = read_classes(
         {
             label: columns["number", name]
             for label, name in zip(roles.labels, roles["softmax"], strict=True)
         },
-        () if column is None else columns["sets", column].labels.tolist(),
-        None if held is None else (held.codes, held.labels.tolist()),
+        () if sets is None else columns["sets", sets].labels.tolist(),
+        None if outcomes is None else (outcomes.codes, outcomes.labels.tolist()),
         y_name=truth or "",
-        set_name=column or "",
-        guessed="softmax" in roles.guessed or "label_set" in roles.guessed,
+        set_name=sets or "",
+        guessed=not roles.guessed.isdisjoint(("softmax", "label_set")),
     )
-    return found.labels, found.y
+    if truth is not None:
+        columns["number", truth] = y
+    return labels
 
 
 def _few_series(roles: Roles, column: str, count: int) -> Roles:
     """Series told by nixtla's name for them: a few are groups, as a few clusters prove nothing."""
     if count >= FEWEST_SERIES:
         return roles
-    held = {**roles.columns, "cluster": ()}
+    columns = {**roles.columns, "cluster": ()}
     note = "one series alone, which divides nothing"
     if count > 1:
-        held["groups"] = (*roles["groups"], column)
+        columns["groups"] = (*roles["groups"], column)
         note = f"{count} series, which are groups; {FEWEST_SERIES} or more are clusters"
-    return replace(roles, columns=held, notes={**roles.notes, column: note})
+    return replace(roles, columns=columns, notes={**roles.notes, column: note})
 
 
 # ---- arrays of columns become beliefs, and beliefs beside y become evaluation sets ---------------

@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any, Final
@@ -203,14 +202,6 @@ def ordered(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(every))
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """What a table says of classes, over labels in one order."""
-
-    labels: tuple[str, ...]  # the classes
-    y: FloatArray | None  # shape (n,): the place of the class that came; NaN where it is missing
-
-
 def read_classes(
     stated: Mapping[str, FloatArray],
     sets: Sequence[tuple[str, ...]],
@@ -219,8 +210,8 @@ def read_classes(
     y_name: str,
     set_name: str,
     guessed: bool,
-) -> Classes:
-    """The classes that columns tell of, checked.
+) -> tuple[tuple[str, ...], FloatArray | None]:
+    """The classes that columns tell of, in one order, and the number of that of each row, if known.
 
     `stated` holds probabilities by label, `sets` the different sets, `y` codes of labels (−1 where
     missing) and the labels. What names alone took for classes raises `MisfitError` where rows of
@@ -228,9 +219,15 @@ def read_classes(
     """
     refused = MisfitError if guessed else InputError
     seen: list[str] = [] if y is None else [label_text(label) for label in y[1]]
-    within = [label for held in sets for label in held]
+    within = [label for labels_of_set in sets for label in labels_of_set]
     if stated:
-        _check_stated(stated, refused)
+        table = np.column_stack(list(stated.values()))
+        try:
+            check_probabilities(
+                table[~np.isnan(table).any(axis=1)], f"class probabilities ({listed(stated, 4)})"
+            )
+        except InputError as error:
+            raise refused(str(error)) from error
         labels = ordered(stated)
         strange = [label for label in dict.fromkeys(within) if label not in stated]
         if strange:
@@ -246,7 +243,7 @@ def read_classes(
                 f"{quoted(set_name)} and y"
             )
     if y is None:
-        return Classes(labels, None)
+        return labels, None
     known = set(stated or within)
     outside = [label for label in seen if label not in known]
     if seen and len(outside) == len(seen):
@@ -264,17 +261,7 @@ def read_classes(
         )
     place = {label: float(code) for code, label in enumerate(labels)}
     numbers = np.array([*(place[label] for label in seen), math.nan])
-    return Classes(labels, numbers[y[0]])
-
-
-def _check_stated(stated: Mapping[str, FloatArray], refused: type[InputError]) -> None:
-    table = np.column_stack(list(stated.values()))
-    whole = ~np.isnan(table).any(axis=1)
-    shown = table[whole]
-    try:
-        check_probabilities(shown, f"class probabilities ({listed(stated, 4)})")
-    except InputError as error:
-        raise refused(str(error)) from error
+    return labels, numbers[y[0]]
 
 
 def moved(y: FloatArray, labels: Sequence[str], onto: Sequence[str]) -> FloatArray:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 from howsure.core.arrays import check_fraction
@@ -25,7 +26,6 @@ from howsure.inputs.names import (
     FEWEST_SERIES,
     NAMELESS,
     UNNAMED,
-    IntervalEnd,
     LawColumns,
     Roles,
     alike,
@@ -701,30 +701,27 @@ _PART: Final = re.compile(
 
 def guessed_law(names: Sequence[str]) -> LawColumns | None:
     """The law whose parameters columns hold, if their names say so."""
-    found = [*_families(names), *_mixtures(names)]
-    if len(found) > 1:
-        firsts = [str(next(iter(law.parameters.values()))) for law in found]
+    laws = [*_families(names), *_mixtures(names)]
+    if len(laws) > 1:
+        firsts = [str(next(iter(law.parameters.values()))) for law in laws]
         raise InputError(
-            f"law must be one, and names of columns suggest {len(found)} (from "
+            f"law must be one, and names of columns suggest {len(laws)} (from "
             f"{listed(firsts)} on): pass law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
         )
-    return found[0] if found else None
+    return laws[0] if laws else None
 
 
 def _families(names: Sequence[str]) -> Iterable[LawColumns]:
     """Laws whose family begins the names of all their parameters."""
-    known = set(names)
+    existing = set(names)
     marked = [name.removesuffix(mark) for mark in _MARKS for name in names if name.endswith(mark)]
     for family in dict.fromkeys((*COUNT_FAMILIES, *marked)):
-        try:
-            law = law_named(family)
-        except InputError:
-            continue
-        columns = {name: f"{family}_{name}" for name in law.parameters}
-        if family in COUNT_FAMILIES and columns.get("loc") not in known:
-            columns.pop("loc", None)
-        if known.issuperset(columns.values()):
-            yield LawColumns(family, columns)
+        with suppress(InputError):
+            columns = {name: f"{family}_{name}" for name in law_named(family).parameters}
+            if family in COUNT_FAMILIES and columns.get("loc") not in existing:
+                columns.pop("loc", None)
+            if existing.issuperset(columns.values()):
+                yield LawColumns(family, columns)
 
 
 def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
@@ -734,23 +731,18 @@ def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
         match = _PART.fullmatch(normal_form(name))
         if match is not None:
             columns.setdefault(match["stem"], {})[int(match["number"])] = name
-    for weights in _columns_named_for(columns, "weight"):
-        for means in _columns_named_for(columns, "loc"):
-            for sds in _columns_named_for(columns, "scale"):
-                numbers = sorted(weights)
-                whole = numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
-                if len(numbers) > 1 and whole and weights.keys() == means.keys() == sds.keys():
-                    roles = {"weight": weights, "loc": means, "scale": sds}
-                    parts = {
-                        f"{role}_{place}": held[number]
-                        for place, number in enumerate(numbers, 1)
-                        for role, held in roles.items()
-                    }
-                    yield LawColumns("+".join(["norm"] * len(numbers)), parts)
-
-
-def _columns_named_for(columns: dict[str, dict[int, str]], role: str) -> list[dict[int, str]]:
-    return [columns[stem] for stem in _STEMS[role].split() if stem in columns]
+    stems = [
+        [columns[stem] for stem in words.split() if stem in columns] for words in _STEMS.values()
+    ]
+    for weights, means, sds in product(*stems):
+        numbers = sorted(weights)
+        counted = numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
+        if len(numbers) > 1 and counted and weights.keys() == means.keys() == sds.keys():
+            parameters: dict[str, str | float] = {}
+            for k, number in enumerate(numbers, 1):
+                for role, numbered in zip(_STEMS, (weights, means, sds), strict=True):
+                    parameters[f"{role}_{k}"] = numbered[number]
+            yield LawColumns("+".join(["norm"] * len(numbers)), parameters)
 
 
 Coverages = float | Sequence[float] | None
@@ -930,10 +922,8 @@ def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[Inte
 
 
 def _shared_coverage(lower: str, upper: str) -> float | None:
-    ends: tuple[IntervalEnd | None, IntervalEnd | None] = (bound(lower), bound(upper))
-    if ends[0] is None or ends[1] is None or ends[0].coverage != ends[1].coverage:
-        return None
-    return ends[0].coverage
+    shares = [end.coverage if (end := bound(name)) else None for name in (lower, upper)]
+    return shares[0] if shares[0] == shares[1] else None
 
 
 def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:

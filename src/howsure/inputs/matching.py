@@ -43,21 +43,20 @@ def counts_by_name(gaps: Mapping[str, int]) -> str:
 
 def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]:
     """Number of missing cells by column; an error where they are one."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for cells in tables:
-        found = cells.missing()
-        if found and missing == "error":
-            said = ", ".join(
-                f"{int(gone.sum())} in {quoted(name)} (first at row {int(np.argmax(gone))})"
-                for name, gone in found.items()
+        rows = {name: int(gone.sum()) for name, gone in cells.missing().items()}
+        if rows and missing == "error":
+            where = ", ".join(
+                f"{rows[name]} in {quoted(name)} (first at row {int(np.argmax(gone))})"
+                for name, gone in cells.missing().items()
             )
             raise InputError(
-                f"{cells.title}: no cell may be missing, got {said}, rows counted from 0. "
+                f"{cells.title}: no cell may be missing, got {where}, rows counted from 0. "
                 "howsure.load(…, missing='drop') (--missing drop) leaves such rows out"
             )
-        for name, gone in found.items():
-            counts[name] = counts.get(name, 0) + int(gone.sum())
-    return counts
+        counts.update(rows)
+    return dict(counts)
 
 
 def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:

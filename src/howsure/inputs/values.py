@@ -156,21 +156,20 @@ def keys(column: pa.ChunkedArray, name: str) -> Labels:
 def sets(column: pa.ChunkedArray, name: str) -> Labels:
     """A column as sets of labels, each a tuple of text."""
     if is_list(column.type):
-        cells = column.to_pylist()
-        different = {None if cell is None else tuple(cell): cell for cell in cells}
-        place = {key: code for code, key in enumerate(different)}
-        codes = np.array([place[None if cell is None else tuple(cell)] for cell in cells])
-        held: list[Any] = list(different.values())
+        cells = [None if cell is None else tuple(cell) for cell in column.to_pylist()]
+        numbers_of = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+        codes = np.array([numbers_of[cell] for cell in cells])
+        distinct: list[Any] = [None if cell is None else list(cell) for cell in numbers_of]
     else:
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
         coded = _coded(_plain(column))
-        held = [*coded.dictionary.to_pylist(), None]
-        codes = _codes(coded, len(held) - 1)
-    found = parse_sets(held, name)
-    present = [one for one in found if one is not None]
-    moved = np.full(len(found), -1)
-    moved[[one is not None for one in found]] = np.arange(len(present))
+        distinct = [*coded.dictionary.to_pylist(), None]
+        codes = _codes(coded, len(distinct) - 1)
+    parsed = parse_sets(distinct, name)
+    present = [labels for labels in parsed if labels is not None]
+    moved = np.full(len(parsed), -1)
+    moved[[labels is not None for labels in parsed]] = np.arange(len(present))
     array = np.empty(len(present), dtype=object)
     array[:] = present
     return Labels(moved[codes], array)
