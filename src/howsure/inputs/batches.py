@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import IntArray
@@ -28,9 +27,9 @@ from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of, lacking_y
 from howsure.inputs.names import LawColumns, Roles
-from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, Kind
+from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, Kind, Kinds
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
-from howsure.inputs.values import Labels
+from howsure.inputs.values import AnyArray, Column, Labels
 from howsure.predictions import EvalSet
 
 _PLAIN: Final = ("named", "crossing", "decimal")
@@ -61,7 +60,7 @@ class ColumnForm:
     width: int = 1
 
     @classmethod
-    def of(cls, column: npt.NDArray[Any] | Labels) -> Self:
+    def of(cls, column: Column) -> Self:
         """The form of a column."""
         if isinstance(column, Labels):
             return cls(True, column.labels.dtype.kind)
@@ -271,7 +270,7 @@ class ReadRows(Source):
         self.decimal = decimal
         self._table = table
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         check_flat(self._table.schema, kinds, self.title)
         return self._table.select(list(kinds))
@@ -301,9 +300,7 @@ def forms_of(parts: Sequence[ParsedColumns]) -> dict[tuple[Kind, str], ColumnFor
     }
 
 
-def as_first(
-    column: npt.NDArray[Any] | Labels, form: ColumnForm, name: str, source: ReadRows
-) -> npt.NDArray[Any] | Labels:
+def as_first(column: Column, form: ColumnForm, name: str, source: ReadRows) -> Column:
     """A column in the form that it had in the rows that were read first."""
     found = ColumnForm.of(column)
     if found == form:
@@ -334,7 +331,7 @@ def as_first(
     )
 
 
-def _labels_as(labels: npt.NDArray[Any], kind: str, *, from_text: bool) -> npt.NDArray[Any] | None:
+def _labels_as(labels: AnyArray, kind: str, *, from_text: bool) -> AnyArray | None:
     """Labels as those of another kind, if they are the same."""
     found = labels.dtype.kind
     if found == kind:
@@ -350,7 +347,7 @@ def _labels_as(labels: npt.NDArray[Any], kind: str, *, from_text: bool) -> npt.N
     return None
 
 
-def _first_unlike(column: npt.NDArray[Any] | Labels, form: ColumnForm) -> str:
+def _first_unlike(column: Column, form: ColumnForm) -> str:
     """Where the first label lies that is not of a form."""
     if not isinstance(column, Labels):
         return ""
@@ -372,12 +369,12 @@ def _is_number(label: object) -> bool:
     return True
 
 
-def _is_void(column: npt.NDArray[Any] | Labels) -> bool:
+def _is_void(column: Column) -> bool:
     """Whether a column misses every cell, so that it tells nothing of what it holds."""
     return bool(values.absent(column).all())
 
 
-def _void(form: ColumnForm, n: int) -> npt.NDArray[Any] | Labels:
+def _void(form: ColumnForm, n: int) -> Column:
     """A column of a form that misses every cell."""
     if form.labels:
         return Labels(np.full(n, -1), np.empty(0, dtype=object))
@@ -386,7 +383,7 @@ def _void(form: ColumnForm, n: int) -> npt.NDArray[Any] | Labels:
     return np.full((n, form.width) if form.width > 1 else n, np.nan)
 
 
-def with_numbers(table: pa.Table, kinds: Mapping[str, Kind], decimal: str) -> pa.Table:
+def with_numbers(table: pa.Table, kinds: Kinds, decimal: str) -> pa.Table:
     """The table with numbers where text holds some, so that all parts are of one type.
 
     What is no number stays text: whoever reads it tells in which row.

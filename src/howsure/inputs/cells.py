@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
@@ -22,7 +21,7 @@ from howsure.inputs.columns import two_readings
 from howsure.inputs.names import FEWEST_SERIES, KEYS, NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, counted, quoted
-from howsure.inputs.values import Labels
+from howsure.inputs.values import AnyArray, Labels
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -74,7 +73,7 @@ class ParsedColumns:
         """The one column of a role; None where there is none."""
         return next(iter(self.of(role).values()), None)
 
-    def take(self, rows: npt.NDArray[Any]) -> ParsedColumns:
+    def take(self, rows: AnyArray) -> ParsedColumns:
         """The same of some rows, by an index or a mask."""
         columns = {
             key: column.take(rows) if isinstance(column, Labels) else column[rows]
@@ -188,7 +187,7 @@ def is_index(roles: Roles, name: str) -> bool:
     return "time" in roles.guessed and name in roles["time"] and not named
 
 
-def _check_index(moments: npt.NDArray[Any], name: str) -> None:
+def _check_index(moments: AnyArray, name: str) -> None:
     """Refuse numbers of rows; and of a column with a name, times that do not rise."""
     rising = NAMELESS.fullmatch(name) or (
         len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
@@ -455,7 +454,7 @@ _CROSSING: Final = {Quantiles.kind: "quantiles", Intervals.kind: "ends of interv
 
 # ---- columns of texts and of paths of images: where the files lie, and what the columns become ---
 
-Texts = npt.NDArray[Any]
+Texts = AnyArray
 
 
 def read_embedding(

@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError, within
 from howsure.inputs import values
 from howsure.inputs.names import normal_form
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import MISSING_WORDS, Source, in_lines, listed, quoted
 from howsure.inputs.values import arrow_of, is_text
 
@@ -122,7 +122,7 @@ class DerivedTable(Source):
         """As the table's that it is made of."""
         return self._base.stem
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         own = {name: kind for name, kind in kinds.items() if name not in self._made}
         table = self._take_rows(self._base.read(own)) if own else pa.table({})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import (
     COMPRESSION,
     WORKBOOK_ENDINGS,
@@ -117,12 +117,12 @@ class ParquetTable(Source):
             self.names = (*index, *(name for name in self._schema.names if name not in index))
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns; labels that are text come as codes."""
         check_flat(self._schema, kinds, self.title)
         return self._columns(kinds, list(kinds)).select(list(kinds))
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read`, so many at a time, by one thread."""
         check_flat(self._schema, kinds, self.title)
         with refusing(self.title), self._opened(kinds) as parts:
@@ -136,14 +136,14 @@ class ParquetTable(Source):
         """Every column, in the order of the file."""
         return self._columns({}, None)
 
-    def _columns(self, kinds: Mapping[str, Kind], names: list[str] | None) -> pa.Table:
+    def _columns(self, kinds: Kinds, names: list[str] | None) -> pa.Table:
         with refusing(self.title), self._opened(kinds) as parts:
             groups = range(parts.num_row_groups) if self._groups is None else self._groups
             table = parts.read_row_groups(list(groups), columns=names)
             table.validate(full=True)
         return some_rows(table, self.title)
 
-    def _opened(self, kinds: Mapping[str, Kind]) -> pq.ParquetFile:
+    def _opened(self, kinds: Kinds) -> pq.ParquetFile:
         texts = [
             name
             for name, kind in kinds.items()
@@ -170,7 +170,7 @@ class ArrowTable(Source):
             self.names = tuple(self._schema.names)
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         with refusing(self.title), self._opened(kinds) as reader:
             if self._groups is None:
@@ -180,7 +180,7 @@ class ArrowTable(Source):
             table.validate(full=True)
         return some_rows(table.select(list(kinds)), self.title)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read`, batch by batch of the file."""
         with refusing(self.title), self._opened(kinds) as reader:
             for batch in self._batches(reader):
@@ -188,7 +188,7 @@ class ArrowTable(Source):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(kinds))
 
-    def _opened(self, kinds: Mapping[str, Kind]) -> Any:
+    def _opened(self, kinds: Kinds) -> Any:
         check_flat(self._schema, kinds, self.title)
         return arrow_reader(self._file, [self.names.index(name) for name in kinds])
 
@@ -208,7 +208,7 @@ def arrow_reader(handle: pa.NativeFile, places: Sequence[int] | None = None) -> 
     return (pa.ipc.open_file if whole else pa.ipc.open_stream)(handle, options=options)
 
 
-def check_flat(schema: pa.Schema, wanted: Mapping[str, Kind], title: str) -> None:
+def check_flat(schema: pa.Schema, wanted: Kinds, title: str) -> None:
     """Raise `InputError` where a column holds lists or records, lists of a vector aside."""
     for name, wish in wanted.items():
         kind = schema.field(name).type

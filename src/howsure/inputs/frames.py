@@ -18,7 +18,7 @@ from howsure.core.optional import require
 from howsure.inputs.array_inputs import PredictionInput
 from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.names import normal_form
-from howsure.inputs.roles import BY_NAME, Kind
+from howsure.inputs.roles import BY_NAME, Kinds
 from howsure.inputs.source import Source, listed, quoted, refusing
 from howsure.inputs.values import arrow_of
 from howsure.predictions import Samples
@@ -75,7 +75,7 @@ class FrameTable(Source):
         self.names = tuple(str(name) for name in found)
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         import narwhals as nw
 
@@ -103,7 +103,7 @@ class MappingTable(Source):
         if not self.names:
             raise InputError(f"{title}: columns are needed, got none")
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         table = self._columns(kinds)
         check_flat(table.schema, kinds, self.title)
@@ -113,7 +113,7 @@ class MappingTable(Source):
         """Every column; a matrix holds a list in each cell."""
         return self._columns(dict.fromkeys(self.names, "vector"))
 
-    def _columns(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def _columns(self, kinds: Kinds) -> pa.Table:
         columns: dict[str, pa.ChunkedArray] = {}
         for name in kinds:
             with refusing(f"{self.title}: column {quoted(name)}"):

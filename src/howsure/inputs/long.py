@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.errors import InputError
@@ -20,7 +19,7 @@ from howsure.inputs.columns import assign_roles
 from howsure.inputs.names import NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, LONG
 from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
-from howsure.inputs.values import Labels, in_order_of_rows
+from howsure.inputs.values import AnyArray, Labels, in_order_of_rows
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
@@ -154,7 +153,7 @@ def _case_codes(cells: ParsedColumns, names: Iterable[str]) -> IntArray:
     return codes_of(columns) if columns else np.zeros(cells.n, dtype=np.int64)
 
 
-def codes_of(columns: Sequence[npt.NDArray[Any]]) -> IntArray:
+def codes_of(columns: Sequence[AnyArray]) -> IntArray:
     """Codes from 0 on of rows that are equal in all columns."""
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:

@@ -13,7 +13,6 @@ from pathlib import Path, PurePath
 from typing import Any, Unpack, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
@@ -44,7 +43,7 @@ from howsure.inputs.roles import ROLES, Columns, Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, file_pieces, sources
 from howsure.inputs.tables import Loaded
-from howsure.inputs.values import Labels
+from howsure.inputs.values import AnyArray, Labels
 from howsure.predictions import EvalSet
 
 _Y = "\0y"  # the name of a column that no file holds
@@ -452,15 +451,15 @@ class Unlabelled:
         When each row came.
     """
 
-    names: npt.NDArray[Any]
-    features: Mapping[str, npt.NDArray[Any]]
+    names: AnyArray
+    features: Mapping[str, AnyArray]
     embedding: FloatArray | None = None
-    texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    images: npt.NDArray[Any] | None = None
+    texts: Mapping[str, AnyArray] = field(default_factory=dict)
+    images: AnyArray | None = None
     labelled: EvalSet | None = None
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     groups: Mapping[str, Categories] = field(default_factory=dict)
-    time: npt.NDArray[Any] | None = None
+    time: AnyArray | None = None
 
     __repr__ = brief_repr
 
@@ -561,7 +560,7 @@ def _check_present_cells(table: Source, name: str, gone: BoolArray) -> None:
         )
 
 
-def _features(table: Source, like: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+def _features(table: Source, like: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """The columns of a reference's features, as numbers where they are so there."""
     if not like:
         return {}
@@ -569,7 +568,7 @@ def _features(table: Source, like: Mapping[str, npt.NDArray[Any]]) -> dict[str, 
         name: "number" if column.dtype.kind in "biuf" else "label" for name, column in like.items()
     }
     cells = table.read(kinds)
-    features: dict[str, npt.NDArray[Any]] = {}
+    features: dict[str, AnyArray] = {}
     for name, kind in kinds.items():
         with within(table.title):
             column: Any = values.as_kind(

@@ -7,7 +7,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -21,7 +21,7 @@ from howsure.inputs.batches import Batch, ReadPlan, check_names, regrouped, with
 from howsure.inputs.files import TEXT_ENDINGS, check_flat, table_of
 from howsure.inputs.frames import FrameTable, is_frame
 from howsure.inputs.places import Place, ReadFile, refusals
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import Source, refusing
 
 
@@ -55,7 +55,7 @@ class Piece(ABC):
         return ()
 
     @abstractmethod
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows in order, the named columns of them; about so many at a time."""
 
     def read_file(self, rows: int, key: str) -> ReadFile:
@@ -117,7 +117,7 @@ class FilePiece(Piece):
         """As its file says."""
         return self.opened().notes
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows; an error after the last where the file changed while it was read."""
         source = self.opened()
         added = self.folder_columns(source.names)
@@ -148,7 +148,7 @@ class FragmentPiece(Piece):
         """All columns of the dataset."""
         return tuple(self.schema.names)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows, with what the dataset's partitions say of them."""
         check_flat(self.schema, kinds, self.title)
         with refusing(self.title):
@@ -169,7 +169,7 @@ class FramePiece(Piece):
         """All columns."""
         return tuple(map(str, self.frame.columns))
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows."""
         check_names(self.names(), kinds, self.title)
         with refusals(self.title):
@@ -198,7 +198,7 @@ class StreamPiece(Piece):
         with refusals(self.title):
             return self.first(rows)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows."""
         with refusals(self.title):
             for table in self.read(list(kinds), rows):

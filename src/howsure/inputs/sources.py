@@ -43,7 +43,7 @@ from howsure.inputs.places import (
     listed_skipped,
     places,
 )
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import COMPRESSION, Source, name_parts, refusing
 from howsure.inputs.values import is_text, together, written_out
 
@@ -386,12 +386,12 @@ class PiecedTable(Source):
         """The name of its folder."""
         return self._pieces.model
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns of all pieces."""
         tables = list(self.tables(kinds, BATCH_ROWS))
         return some_rows(_joined(tables, self.title, from_text=self.from_text), self.title)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of all pieces in their order."""
         self._rows = []
         for piece in self._pieces.pieces:
@@ -433,7 +433,7 @@ def _as_text(table: pa.Table, names: Collection[str]) -> pa.Table:
     return table
 
 
-def begin(piece: Piece, kinds: Mapping[str, Kind], rows: int) -> pa.Table | None:
+def begin(piece: Piece, kinds: Kinds, rows: int) -> pa.Table | None:
     """The first rows of a piece; None where it holds none."""
     with closing(piece.tables(kinds, rows)) as tables:
         return next(regrouped(tables, rows), None)

@@ -8,7 +8,6 @@ from inspect import Parameter, signature
 from typing import Any, Final, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -54,9 +53,10 @@ from howsure.inputs.names import (
 )
 from howsure.inputs.parts import Piece, StreamPiece
 from howsure.inputs.places import Listing, Manifest, ReadFile
-from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Kind
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Kinds
 from howsure.inputs.source import Source, in_lines, listed, quoted
 from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, TablePieces, begin, planned, sources
+from howsure.inputs.values import AnyArray
 from howsure.predictions import EvalSet
 
 SAMPLE = "Sample"
@@ -102,8 +102,8 @@ class Loaded:
     dropped_by: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     roles: Roles = field(default_factory=lambda: Roles(columns={"y": ("y",)}))
-    texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    images: npt.NDArray[Any] | None = None
+    texts: Mapping[str, AnyArray] = field(default_factory=dict)
+    images: AnyArray | None = None
     totals: tuple[Any, ...] = ()
     manifest: Manifest = field(default_factory=Manifest)
 
@@ -562,7 +562,7 @@ class _Head(Source):
         self._first = first
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         if isinstance(self._first, int):
             return begin(self._piece, kinds, self._first)

@@ -13,7 +13,7 @@ import io
 import queue
 import re
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from howsure.core.errors import InputError
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
 
 BLOCK: Final = 1 << 20
@@ -85,7 +85,7 @@ class TextFile(Source):
                 self.names = self._read_names(LARGE_BLOCK)
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns, each read as its kind says.
 
         Columns of numbers come as text where a cell is not plainly a number: the caller looks at
@@ -98,7 +98,7 @@ class TextFile(Source):
             except pa.ArrowInvalid:
                 return self._read(kinds, pa.string(), LARGE_BLOCK)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read` block by block, so that a file of any size takes little room.
 
         A column that may hold numbers or labels comes as text: its first block binds none later.
@@ -126,7 +126,7 @@ class TextFile(Source):
             return next(islice(filled, row + 1, None), row + 2)
         return row + 2
 
-    def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
+    def _read(self, kinds: Kinds, number: pa.DataType, block: int) -> pa.Table:
         broken: list[bool] = []
         table = self._parsed(
             pacsv.read_csv,
@@ -203,9 +203,7 @@ class TextFile(Source):
             raise loan.door.trouble
         return result
 
-    def _blocks(
-        self, kinds: Mapping[str, Kind], number: pa.DataType, block: int
-    ) -> Generator[pa.RecordBatch]:
+    def _blocks(self, kinds: Kinds, number: pa.DataType, block: int) -> Generator[pa.RecordBatch]:
         """Rows in order; a block is given once the next one is found to be whole."""
         broken: list[Any] = []
         loan = _Loan(self._door(self._last_row()), broken.append)
@@ -267,7 +265,7 @@ class TextFile(Source):
         )
 
     def _converting(
-        self, kinds: Mapping[str, Kind], number: pa.DataType, unknown: pa.DataType | None
+        self, kinds: Kinds, number: pa.DataType, unknown: pa.DataType | None
     ) -> pacsv.ConvertOptions:
         """As what Arrow reads the columns; Arrow looks at the cells of those of an unknown type."""
         types = {

@@ -26,6 +26,7 @@ from howsure.inputs.files import is_list
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, quoted
 
+AnyArray = npt.NDArray[Any]
 MOST_FLOAT_LABELS: Final = 100
 _NO_TIME: Final = np.iinfo(np.int64).min  # NaT, as a number
 _TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
@@ -40,13 +41,13 @@ class Labels:
     """Labels of rows, some of which may be missing."""
 
     codes: IntArray  # shape (n,): place of each row's label; −1 where it is missing
-    labels: npt.NDArray[Any]  # shape (g,): distinct labels
+    labels: AnyArray  # shape (g,): distinct labels
 
     def missing(self) -> BoolArray:
         """Whether each row's label is missing."""
         return self.codes < 0
 
-    def take(self, rows: npt.NDArray[Any]) -> Labels:
+    def take(self, rows: AnyArray) -> Labels:
         """The labels of some rows."""
         return Labels(self.codes[rows], self.labels)
 
@@ -54,13 +55,16 @@ class Labels:
         """The label of a row."""
         return self.labels[self.codes[row]]
 
-    def mapped(self, function: Callable[[str], float]) -> npt.NDArray[Any]:
+    def mapped(self, function: Callable[[str], float]) -> AnyArray:
         """What a function makes of the text of each row's label, none of which is missing."""
         return np.asarray([function(str(label)) for label in self.labels])[self.codes]
 
     def categories(self) -> Categories:
         """The same, once nothing is missing."""
         return Categories.from_codes(self.codes, self.labels)
+
+
+Column = AnyArray | Labels
 
 
 def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
@@ -175,7 +179,7 @@ def sets(column: pa.ChunkedArray, name: str) -> Labels:
     return Labels(moved[codes], array)
 
 
-def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+def times(column: pa.ChunkedArray, name: str) -> AnyArray:
     """A column as moments: dates (UTC) or numbers."""
     plain = _plain(column)
     if is_text(plain.type):
@@ -244,7 +248,7 @@ def names_zone(column: pa.ChunkedArray) -> bool | None:
     return not (_casts(first, pa.timestamp("us")) or _casts(first, pa.timestamp("ns")))
 
 
-def clock_times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any] | None:
+def clock_times(column: pa.ChunkedArray, name: str) -> AnyArray | None:
     """Moments as clocks of their time zone showed them; None where none is named."""
     if not names_zone(column):
         return None
@@ -258,7 +262,7 @@ def clock_times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any] | None:
         raise InputError(f"column {quoted(name)} must name a known time zone: {error}") from error
 
 
-def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+def names(column: pa.ChunkedArray, name: str) -> AnyArray:
     """A column as names of rows: whole numbers where nothing else comes, or text."""
     plain = _plain(column)
     if pa.types.is_integer(plain.type) and plain.null_count == 0:
@@ -274,7 +278,7 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     )
 
 
-def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+def texts(column: pa.ChunkedArray, name: str) -> AnyArray:
     """A column as texts, None where there is none."""
     plain = _plain(column)
     if not (is_text(plain.type) or pa.types.is_null(plain.type)):
@@ -282,7 +286,7 @@ def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     return names(plain.cast(pa.large_string()), name)
 
 
-def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
+def absent(column: Column) -> BoolArray:
     """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row."""
     if isinstance(column, Labels):
         return column.missing()
@@ -312,7 +316,7 @@ def feature(
 
 def as_kind(
     kind: Kind, column: pa.ChunkedArray, name: str, *, from_text: bool, decimal: str
-) -> npt.NDArray[Any] | Labels:
+) -> Column:
     """A column as what its role needs."""
     match kind:
         case "number":
@@ -499,7 +503,7 @@ def _label(value: Any, name: str) -> Any:
     return str(value)
 
 
-def _label_array(found: list[Any], name: str, *, from_text: bool) -> npt.NDArray[Any]:
+def _label_array(found: list[Any], name: str, *, from_text: bool) -> AnyArray:
     if from_text and found and all(_is_whole(item) for item in found):
         return np.asarray([int(item) for item in found])
     if all(isinstance(item, float) for item in found) and found:
@@ -552,7 +556,7 @@ def _is_whole(text: str) -> bool:
 # ---- columns between NumPy and Arrow by ways that do not load pandas, which is slow --------------
 
 
-def numpy_of(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+def numpy_of(column: pa.ChunkedArray) -> AnyArray:
     """A column as an array: as `to_numpy` makes it, where missing numbers are NaN.
 
     >>> numpy_of(pa.chunked_array([[1.5, None], [2.5]]))
@@ -568,7 +572,7 @@ def numpy_of(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def arrow_of(numbers: npt.NDArray[Any]) -> pa.Array:
+def arrow_of(numbers: AnyArray) -> pa.Array:
     """Numbers as a column that misses nothing; NaN stays NaN.
 
     >>> arrow_of(np.array([1.5, 2.5])).to_pylist()
