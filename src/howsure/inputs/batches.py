@@ -27,7 +27,7 @@ from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of, lacking_y
 from howsure.inputs.names import LawColumns, Roles
-from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, Kind, Kinds
+from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, CellKey, Kind, Kinds
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.values import AnyArray, Column, Labels
 from howsure.predictions import EvalSet
@@ -81,7 +81,7 @@ class ReadPlan:
     models: tuple[Roles, ...]  # the roles of each model
     names: tuple[str, ...]  # the name of each model
     # what each column held in the first rows
-    forms: Mapping[tuple[Kind, str], ColumnForm] = field(default_factory=dict)
+    forms: Mapping[CellKey, ColumnForm] = field(default_factory=dict)
     classes: tuple[str, ...] = ()  # the classes, where y is one
     named: str = ""  # what the column of the model's name holds, where there is one
     # as in `howsure.inputs.load`
@@ -197,7 +197,7 @@ class ReadPlan:
             for key, column in cells.columns.items()
         }
         if cells.labels != self.classes:
-            key: tuple[Kind, str] = ("number", roles["y"][0])
+            key: CellKey = ("number", roles["y"][0])
             strange = [label for label in cells.labels if label not in self.classes]
             if strange:
                 raise InputError(
@@ -290,7 +290,7 @@ def several_models(title: str, roles: Roles, names: Sequence[str]) -> str:
     )
 
 
-def forms_of(parts: Sequence[ParsedColumns]) -> dict[tuple[Kind, str], ColumnForm]:
+def forms_of(parts: Sequence[ParsedColumns]) -> dict[CellKey, ColumnForm]:
     """What the columns hold that tell anything of it; names of rows may be of any form."""
     return {
         key: ColumnForm.of(column)

@@ -19,7 +19,7 @@ from howsure.inputs import values
 from howsure.inputs.classes import MisfitError, label_sets, read_classes
 from howsure.inputs.columns import two_readings
 from howsure.inputs.names import FEWEST_SERIES, KEYS, NAMELESS, Roles, normal_form
-from howsure.inputs.roles import BY_NAME, Kind
+from howsure.inputs.roles import BY_NAME, CellKey, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, counted, quoted
 from howsure.inputs.values import AnyArray, Labels
 from howsure.predictions import (
@@ -51,7 +51,7 @@ class ParsedColumns:
     model: str  # the model's name; empty where nothing tells it
     roles: Roles  # the columns' roles
     # by what it was read as, and its name; what is missing is NaN, NaT, None or no label
-    columns: Mapping[tuple[Kind, str], Any]
+    columns: Mapping[CellKey, Any]
     places: IntArray  # shape (n,): where each row stands in the table
     notes: tuple[str, ...] = ()  # what the reader of a result should know
     names: tuple[str, ...] = ()  # all columns of the table
@@ -118,7 +118,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         keys = _in_order((*keys, *(("key", name) for name in source.names)))
     kinds = kinds_of(keys)
     table = source.read(kinds)
-    columns: dict[tuple[Kind, str], Any] = {}
+    columns: dict[CellKey, Any] = {}
     timed: tuple[str, ...] = ()
     if len(roles["time"]) == 2:
         roles, moments = _one_time(source, roles, table)
@@ -132,7 +132,8 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 kind, table[name], name, from_text=source.from_text, decimal=source.decimal
             )
             if kind == "time" and is_index(roles, name):
-                _check_index(np.asarray(column), name)
+                if not _is_index_of_times(column, name):
+                    raise InputError("")
                 timed = (f"column {quoted(name)} is read as time, as the index of a frame",)
             columns[kind, name] = column
         except InputError as error:
@@ -187,18 +188,13 @@ def is_index(roles: Roles, name: str) -> bool:
     return "time" in roles.guessed and name in roles["time"] and not named
 
 
-def _check_index(moments: AnyArray, name: str) -> None:
-    """Refuse numbers of rows; and of a column with a name, times that do not rise."""
-    rising = NAMELESS.fullmatch(name) or (
-        len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
-    )
-    if moments.dtype.kind != "M" or not rising:
-        raise InputError("")
+def _is_index_of_times(moments: Any, name: str) -> bool:
+    """Whether a column holds dates and, if it has a name, such as rise."""
+    rising = len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
+    return moments.dtype.kind == "M" and (rising or NAMELESS.fullmatch(name) is not None)
 
 
-def _marked(
-    columns: dict[tuple[Kind, str], Any], missing_values: Sequence[float]
-) -> dict[str, int]:
+def _marked(columns: dict[CellKey, Any], missing_values: Sequence[float]) -> dict[str, int]:
     """Make cells NaN that hold a number that stands for a missing value; how many in each column.
 
     A number that came in single precision is known by its rounding.
@@ -242,9 +238,7 @@ def told_of_marks(tables: Iterable[ParsedColumns]) -> tuple[str, ...]:
     return (f"{stand} a missing value: {cells_told}",)
 
 
-def _one_time(
-    source: Source, roles: Roles, table: pa.Table
-) -> tuple[Roles, dict[tuple[Kind, str], Any]]:
+def _one_time(source: Source, roles: Roles, table: pa.Table) -> tuple[Roles, dict[CellKey, Any]]:
     """Two columns of times as one, that of dates first; an error where they are not its parts."""
     for dates, clock in (roles["time"], roles["time"][::-1]):
         moments = values.moments_of(table[dates], table[clock], dates)
@@ -254,7 +248,7 @@ def _one_time(
     raise InputError(f"{source.title}: {two_readings('time', roles['time'])}")
 
 
-def asked_of(roles: Roles) -> list[tuple[Kind, str]]:
+def asked_of(roles: Roles) -> list[CellKey]:
     """The columns that roles ask for, each with what it is read as."""
     return _in_order(
         ("label" if roles.classes and role.name == "y" else role.kind, name)
@@ -263,16 +257,16 @@ def asked_of(roles: Roles) -> list[tuple[Kind, str]]:
     )
 
 
-def kinds_of(keys: Sequence[tuple[Kind, str]]) -> dict[str, Kind]:
+def kinds_of(keys: Sequence[CellKey]) -> dict[str, Kind]:
     """As what each column leaves its source."""
     return {name: kind for wanted in _LAST_WINS for kind, name in keys if kind == wanted}
 
 
-def _in_order(keys: Iterable[tuple[Kind, str]]) -> list[tuple[Kind, str]]:
+def _in_order(keys: Iterable[CellKey]) -> list[CellKey]:
     return sorted(dict.fromkeys(keys), key=lambda key: get_args(Kind).index(key[0]))
 
 
-def _number_classes(roles: Roles, columns: dict[tuple[Kind, str], Any]) -> tuple[str, ...]:
+def _number_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
     """The classes that columns tell of; y becomes the number of the one that came."""
     sets, truth = roles.one("label_set"), roles.one("y")
     outcomes: Labels | None = None if truth is None else columns["label", truth]

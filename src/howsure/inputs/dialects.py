@@ -207,8 +207,7 @@ def _of_tidybayes(source: Source) -> Source:
             if cases is not None:
                 held = held[np.argsort(cases[here], kind="stable")]
             made[f"{side}_{value:g}"] = held
-    order = None if rows is None or cases is None else rows
-    return DerivedTable(source, made, without=(lower, upper, width), notes=(note,), rows=order)
+    return DerivedTable(source, made, without=(lower, upper, width), notes=(note,), rows=rows)
 
 
 def _cases(source: Source, without: set[str]) -> IntArray:
@@ -293,11 +292,8 @@ def _texts(source: Source) -> dict[str, pa.ChunkedArray]:
 
 def _first(cells: pa.ChunkedArray) -> str:
     """The first cell that is not empty."""
-    for chunk in cells.chunks:
-        for cell in chunk:
-            if (text := cell.as_py()) and text.strip() not in MISSING_WORDS:
-                return str(text).strip()
-    return ""
+    texts = (cell.as_py() for chunk in cells.chunks for cell in chunk)
+    return next((text.strip() for text in texts if text and text.strip() not in MISSING_WORDS), "")
 
 
 _GONE: Final = ("", "nan", "nan", "nan")

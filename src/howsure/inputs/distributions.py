@@ -107,11 +107,21 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
         found = _of_torch(value, n)
         return PredictionInput.of(found) if found is not None else _table_of_torch(value, n)
     if "Distn" in library_classes(value, "ngboost"):
-        return _of_ngboost(value, n)
+        frozen = vars(value).get("dist")
+        if frozen is None or not hasattr(frozen, "kwds"):
+            raise InputError(
+                f"prediction of NGBoost's {type(value).__name__} has no counterpart here: give "
+                "draws, howsure.Samples(prediction.sample(1000).T)"
+            )
+        return PredictionInput.of(Distribution.from_scipy(frozen, n=n))
     if "BaseDistribution" in (names := library_classes(value, "skpro")):
         return _of_skpro(value, names, n)
     if "UnivariateDistribution" in (names := library_classes(value, "scipy")):
-        return _of_scipy(value, names, n)
+        if names[0] in _SCIPY:
+            law = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
+            return PredictionInput.of(law)
+        title = f"SciPy's {str(value).partition('(')[0]}"
+        return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
     return None
 
 
@@ -220,25 +230,6 @@ def _table_of_torch(value: Any, n: int) -> PredictionInput:
         lambda level: value.icdf(torch.tensor(level, dtype=torch.float64)),
         f"give draws, howsure.Samples(prediction.sample((1000,)){draws})",
     )
-
-
-def _of_ngboost(value: Any, n: int) -> PredictionInput:
-    frozen = vars(value).get("dist")
-    if frozen is None or not hasattr(frozen, "kwds"):
-        raise InputError(
-            f"prediction of NGBoost's {type(value).__name__} has no counterpart here: give draws, "
-            "howsure.Samples(prediction.sample(1000).T)"
-        )
-    return PredictionInput.of(Distribution.from_scipy(frozen, n=n))
-
-
-def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
-    """A distribution of SciPy's newer kind."""
-    if names[0] in _SCIPY:
-        distribution = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
-        return PredictionInput.of(distribution)
-    title = f"SciPy's {str(value).partition('(')[0]}"
-    return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
 
 
 def _of_skpro(value: Any, names: list[str], n: int) -> PredictionInput:
@@ -407,20 +398,17 @@ def _of_gluonts(series: list[Any], n: int) -> PredictionInput:
             f"prediction must hold forecasts of one kind, got {', '.join(sorted(kinds))}"
         )
     if hasattr(series[0], "samples"):
-        return _of_samples([np.asarray(one.samples, dtype=np.float64) for one in series])
+        tables = [np.asarray(one.samples, dtype=np.float64) for one in series]
+        if len({(table.ndim, table.shape[0]) for table in tables}) > 1 or tables[0].ndim != 2:
+            shapes = ", ".join(sorted({str(table.shape) for table in tables}))
+            raise InputError(
+                "prediction must hold equally many samples of one number a step, shape "
+                f"(samples, steps), in each forecast, got {shapes}"
+            )
+        return PredictionInput.of(Samples(np.hstack(tables).T))
     if hasattr(series[0], "forecast_array"):
         return _of_quantiles(series)
     return _of_distributions(series, n)
-
-
-def _of_samples(tables: list[FloatArray]) -> PredictionInput:
-    if len({(table.ndim, table.shape[0]) for table in tables}) > 1 or tables[0].ndim != 2:
-        shapes = ", ".join(sorted({str(table.shape) for table in tables}))
-        raise InputError(
-            "prediction must hold equally many samples of one number a step, shape "
-            f"(samples, steps), in each forecast, got {shapes}"
-        )
-    return PredictionInput.of(Samples(np.hstack(tables).T))
 
 
 def _of_quantiles(series: list[Any]) -> PredictionInput:

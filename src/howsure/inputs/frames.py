@@ -196,7 +196,12 @@ def read_posterior(value: Any, n: int) -> PredictionInput | None:
     classes = library_classes(value, "xarray")
     if "Dataset" in classes:
         drawn = [name for name in value.data_vars if _is_drawn(value[name])]
-        return _samples(value[_only(drawn, "prediction")], n) if drawn else None
+        if len(drawn) > 1:
+            raise InputError(
+                f"prediction must be of one variable, got {listed(map(str, drawn))}: give one "
+                f"alone, prediction[{str(drawn[0])!r}]"
+            )
+        return _samples(value[drawn[0]], n) if drawn else None
     if "DataArray" in classes and _is_drawn(value):
         return _samples(value, n)
     return None
@@ -310,15 +315,6 @@ def _of_groups(value: Any, n: int) -> PredictionInput:
             f"{shapes or 'no draws'}; give one, such as idata.{next(iter(wanted or fits), '…')}"
         )
     return _samples(next(iter(wanted.values())), n)
-
-
-def _only(names: list[Any], what: str) -> Any:
-    if len(names) > 1:
-        raise InputError(
-            f"{what} must be of one variable, got {listed(map(str, names))}: give one alone, "
-            f"{what}[{str(names[0])!r}]"
-        )
-    return names[0]
 
 
 def _is_drawn(array: Any) -> bool:

@@ -427,18 +427,15 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
     ):
         present = np.bincount(part[codes == short[0]], minlength=width)
         lacking = words[int(np.argmin(present > 0))]
+        every = f"its {words[0]}" if width == 1 else f"all {width} {words[0].split()[0]}s"
         raise InputError(
-            f"{title}: every case must have {_all(words)}, got {len(short):,} of {len(cases):,} "
+            f"{title}: every case must have {every}, got {len(short):,} of {len(cases):,} "
             f"cases without some (first: {lacking} of {cases.describe(int(short[0]))}); cases are "
             f"{phrase}. howsure.load(…, missing='drop') (--missing drop) leaves such cases out"
         )
     table = np.full((len(cases), width), math.nan)
     table.reshape(-1)[pair] = cases.cells.one("point")[chosen]
     return table
-
-
-def _all(words: list[str]) -> str:
-    return f"its {words[0]}" if len(words) == 1 else f"all {len(words)} {words[0].split()[0]}s"
 
 
 def _draws(cases: _Cases, chosen: BoolArray) -> FloatArray:

@@ -15,7 +15,7 @@ from howsure.core.errors import InputError
 from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.classes import moved, ordered
 from howsure.inputs.long import MOST_MODELS
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import CellKey
 from howsure.inputs.source import listed, quoted
 from howsure.inputs.values import Labels, absent
 
@@ -74,7 +74,7 @@ def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
     labels = ordered(label for each in every for label in each)
     made = []
     for part in parts:
-        key: tuple[Kind, str] = ("number", part.roles["y"][0])
+        key: CellKey = ("number", part.roles["y"][0])
         y = moved(part.columns[key], part.labels, labels)
         made.append(replace(part, columns={**part.columns, key: y}, labels=labels))
     return made

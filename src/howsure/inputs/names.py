@@ -327,16 +327,12 @@ def explain_models(
         if unit and name.strip() and not note:
             note = "unless it numbers the rows or follows the level"
             return ColumnUse(name, "tells cases apart", note, source)
-        return ColumnUse(name, "ignored", note or _why_ignored(name), source)
+        word = shlex.quote(name)
+        why = f"name not recognised; --groups {word} or --features {word} would use it"
+        why = why if name.strip() else "it has no name"
+        return ColumnUse(name, "ignored", note or why, source)
 
     return tuple(map(use, names))
-
-
-def _why_ignored(name: str) -> str:
-    if not name.strip():
-        return "it has no name"
-    word = shlex.quote(name)
-    return f"name not recognised; --groups {word} or --features {word} would use it"
 
 
 def encoder_name(encoder: Encoder) -> str:

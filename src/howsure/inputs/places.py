@@ -202,6 +202,7 @@ def _listed_near(source: str) -> _Files:
 
 _ALL: Final = ("**",)
 _Key = tuple[int, int]
+_Patterns = frozenset[tuple[str, ...]]
 
 
 class _Walk:
@@ -212,8 +213,8 @@ class _Walk:
         self._hidden = {".", "_"} - {part[:1] for part in pattern}
         self._found: list[tuple[bool, str, os.stat_result]] = []
         self._skipped: list[tuple[str, str]] = []
-        self._folders: dict[tuple[_Key, frozenset[tuple[str, ...]]], str] = {}
-        self._links: deque[tuple[str, frozenset[tuple[str, ...]], tuple[_Key, ...]]] = deque()
+        self._folders: dict[tuple[_Key, _Patterns], str] = {}
+        self._links: deque[tuple[str, _Patterns, tuple[_Key, ...]]] = deque()
 
     def through(self, folder: str) -> None:
         """Walk through a folder, then through those that links in it lead to."""
@@ -238,7 +239,7 @@ class _Walk:
     def _enter(
         self,
         folder: str,
-        patterns: frozenset[tuple[str, ...]],
+        patterns: _Patterns,
         above: tuple[_Key, ...],
         *,
         linked: bool,
@@ -264,7 +265,7 @@ class _Walk:
         self,
         path: str,
         name: str,
-        patterns: frozenset[tuple[str, ...]],
+        patterns: _Patterns,
         above: tuple[_Key, ...],
         *,
         linked: bool,

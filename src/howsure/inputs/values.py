@@ -533,17 +533,14 @@ def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
             values = None if cell is None else json.loads(cell)
         except (ValueError, RecursionError):
             values = cell
-        if values is not None and not _is_list_of_numbers(values):
+        plain = isinstance(values, list) and all(type(item) in (int, float) for item in values)
+        if values is not None and not plain:
             raise InputError(
                 f"column {quoted(name)} must hold lists of numbers such as [0.5, -1], got "
                 f"{quoted(str(cell))} at row {row}, counting from 0"
             )
         found.append(values)
     return pa.chunked_array([pa.array(found, type=pa.large_list(pa.float64()))])
-
-
-def _is_list_of_numbers(value: object) -> bool:
-    return isinstance(value, list) and all(type(item) in (int, float) for item in value)
 
 
 def _is_whole(text: str) -> bool:

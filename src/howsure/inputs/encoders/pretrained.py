@@ -16,6 +16,7 @@ import numpy.typing as npt
 from howsure.core.arrays import IntArray, device_named, shortened
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError, message_of
 from howsure.core.optional import require
+from howsure.inputs.frames import is_missing
 from howsure.inputs.source import listed
 
 Kind = Literal["text", "image"]
@@ -135,7 +136,7 @@ def as_items(items: Any, kind: str | None) -> Items:
     if isinstance(items, np.ndarray) and items.dtype.kind not in "OSU":
         return ImageArray(_not_text(items, kind))
     values = as_list(items)
-    missing = [row for row, value in enumerate(values) if _is_missing(value)]
+    missing = [row for row, value in enumerate(values) if is_missing(value)]
     if missing:
         raise InputError(
             f"items must hold nothing missing, got {len(missing)} (first at row {missing[0]})"
@@ -228,14 +229,6 @@ def _stacked(values: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
             f"images in arrays must have one shape, got {len(shapes)}: {shortened(shapes)}"
         )
     return np.stack(values)
-
-
-def _is_missing(value: object) -> bool:
-    return (
-        value is None
-        or type(value).__name__ in ("NAType", "NaTType")
-        or (isinstance(value, float) and value != value)
-    )
 
 
 def _scale(array: npt.NDArray[Any]) -> float | None:
