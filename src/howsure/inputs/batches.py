@@ -337,9 +337,7 @@ def _labels_as(labels: AnyArray, kind: str, *, from_text: bool) -> AnyArray | No
     if found == kind:
         return labels
     if kind == "O" and found == "i" and from_text:  # text that was whole numbers alone
-        made = np.empty(len(labels), dtype=object)
-        made[:] = [str(label) for label in labels.tolist()]
-        return made
+        return np.array([str(label) for label in labels.tolist()], dtype=object)
     if kind == "f" and found in "iu":
         return labels.astype(np.float64)
     if kind in "iu" and found in "iu":

@@ -128,9 +128,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         if (kind, name) in columns:
             continue
         try:
-            column = values.as_kind(
-                kind, table[name], name, from_text=source.from_text, decimal=source.decimal
-            )
+            column = values.as_kind(kind, table[name], name, source)
             if kind == "time" and is_index(roles, name):
                 if not _is_index_of_times(column, name):
                     raise InputError("")
@@ -150,7 +148,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
     labels: tuple[str, ...] = ()
     if classes:
         try:
-            labels = _number_classes(roles, columns)
+            labels = read_classes(roles, columns)
         except InputError as error:
             raise type(error)(f"{source.title}: {error}") from error
     cluster = roles.one("cluster") or ""
@@ -264,26 +262,6 @@ def kinds_of(keys: Sequence[CellKey]) -> dict[str, Kind]:
 
 def _in_order(keys: Iterable[CellKey]) -> list[CellKey]:
     return sorted(dict.fromkeys(keys), key=lambda key: get_args(Kind).index(key[0]))
-
-
-def _number_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
-    """The classes that columns tell of; y becomes the number of the one that came."""
-    sets, truth = roles.one("label_set"), roles.one("y")
-    outcomes: Labels | None = None if truth is None else columns["label", truth]
-    labels, y = read_classes(
-        {
-            label: columns["number", name]
-            for label, name in zip(roles.labels, roles["softmax"], strict=True)
-        },
-        () if sets is None else columns["sets", sets].labels.tolist(),
-        None if outcomes is None else (outcomes.codes, outcomes.labels.tolist()),
-        y_name=truth or "",
-        set_name=sets or "",
-        guessed=not roles.guessed.isdisjoint(("softmax", "label_set")),
-    )
-    if truth is not None:
-        columns["number", truth] = y
-    return labels
 
 
 def _few_series(roles: Roles, column: str, count: int) -> Roles:
@@ -506,6 +484,4 @@ def embedded(
 def located(paths: Sequence[Any] | Texts, folder: Path | None) -> Texts:
     """Paths as they stand in a table, made absolute: they start from the table's folder."""
     root = Path.cwd() if folder is None else folder.absolute()
-    out = np.empty(len(paths), dtype=object)
-    out[:] = [os.path.join(root, str(path)) for path in paths]
-    return out
+    return np.array([os.path.join(root, str(path)) for path in paths], dtype=object)

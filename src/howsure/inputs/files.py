@@ -20,7 +20,6 @@ from howsure.inputs.source import (
     quoted,
     refusing,
 )
-from howsure.inputs.text import TextFile
 
 TEXT_ENDINGS: Final = (".csv", ".tsv")
 PARQUET_ENDINGS: Final = (".parquet", ".pq")
@@ -67,36 +66,6 @@ def source_form(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The same of a file that is read, which may be of a kind that is never written."""
     _, ending, _ = name_parts(Path(path))
     return (ending, "") if ending in READ_ENDINGS else table_form(path, beside=READ_ENDINGS)
-
-
-def table_of(
-    title: str,
-    file: pa.NativeFile,
-    *,
-    groups: Sequence[int] | None = None,
-    encoding: str | None = None,
-    decimal: str = ".",
-    remote: bool = False,
-) -> Source:
-    """The reader of an open file by the ending of its name: all of it, or some of its groups."""
-    ending, _ = source_form(title)
-    source: Source
-    if ending == NETCDF:
-        from howsure.inputs.frames import posterior_file  # which imports this module
-
-        source = posterior_file(title, file)
-    elif ending in WORKBOOK_ENDINGS:
-        from howsure.inputs.workbook import sheet_table
-
-        source = sheet_table(title, file, decimal=decimal)
-    elif ending in TEXT_ENDINGS:
-        source = TextFile(title, file, encoding, decimal)
-    elif ending in PARQUET_ENDINGS:
-        source = ParquetTable(title, file, groups, ahead=remote)
-    else:
-        source = ArrowTable(title, file, groups)
-    source.folder = None if remote else Path(title).parent
-    return source
 
 
 class ParquetTable(Source):

@@ -324,9 +324,7 @@ class _Cases:
         names = list(map(", ".join, rows))
         if len(set(names)) < len(names):
             names = [" | ".join(map(repr, row)) for row in rows]
-        array = np.empty(len(names), dtype=object)
-        array[:] = names
-        return array
+        return np.array(names, dtype=object)
 
 
 def _checked_kinds(cells: ParsedColumns) -> IntArray:

@@ -571,9 +571,7 @@ def _features(table: Source, like: Mapping[str, AnyArray]) -> dict[str, AnyArray
     features: dict[str, AnyArray] = {}
     for name, kind in kinds.items():
         with within(table.title):
-            column: Any = values.as_kind(
-                kind, cells[name], name, from_text=table.from_text, decimal=table.decimal
-            )
+            column: Any = values.as_kind(kind, cells[name], name, table)
         labels = isinstance(column, Labels)
         _check_present_cells(table, name, column.missing() if labels else ~np.isfinite(column))
         features[name] = column.labels[column.codes] if labels else column

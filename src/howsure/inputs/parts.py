@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
@@ -18,11 +19,20 @@ import pyarrow as pa
 
 from howsure.core.errors import InputError
 from howsure.inputs.batches import Batch, ReadPlan, check_names, regrouped, with_numbers
-from howsure.inputs.files import TEXT_ENDINGS, check_flat, table_of
-from howsure.inputs.frames import FrameTable, is_frame
+from howsure.inputs.files import (
+    NETCDF,
+    PARQUET_ENDINGS,
+    TEXT_ENDINGS,
+    ArrowTable,
+    ParquetTable,
+    check_flat,
+    source_form,
+)
+from howsure.inputs.frames import FrameTable, is_frame, posterior_file
 from howsure.inputs.places import Place, ReadFile, refusals
 from howsure.inputs.roles import Kinds
-from howsure.inputs.source import Source, refusing
+from howsure.inputs.source import WORKBOOK_ENDINGS, Source, refusing
+from howsure.inputs.text import TextFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +107,26 @@ class FilePiece(Piece):
         return ReadFile.of(self.place, rows, key)
 
     def opened(self) -> Source:
-        """Its file, open."""
-        with refusing(self.file):
-            return table_of(
-                self.file,
-                self.place.open(),
-                groups=self.groups,
-                encoding=self.encoding,
-                decimal=self.decimal,
-                remote=self.place.remote,
-            )
+        """Its file, open, by the reader that its ending asks for."""
+        path, remote = self.file, self.place.remote
+        ending, _ = source_form(path)
+        source: Source
+        with refusing(path):
+            handle = self.place.open()
+            if ending == NETCDF:
+                source = posterior_file(path, handle)
+            elif ending in WORKBOOK_ENDINGS:
+                from howsure.inputs.workbook import sheet_table  # which readers of XML make slow
+
+                source = sheet_table(path, handle, decimal=self.decimal)
+            elif ending in TEXT_ENDINGS:
+                source = TextFile(path, handle, self.encoding, self.decimal)
+            elif ending in PARQUET_ENDINGS:
+                source = ParquetTable(path, handle, self.groups, ahead=remote)
+            else:
+                source = ArrowTable(path, handle, self.groups)
+        source.folder = None if remote else Path(path).parent
+        return source
 
     def names(self) -> tuple[str, ...]:
         """All its columns, those that its folders say among them."""

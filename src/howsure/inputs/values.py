@@ -24,7 +24,7 @@ from howsure.core.labels import Categories
 from howsure.inputs.classes import parse_sets
 from howsure.inputs.files import is_list
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import MISSING_WORDS, quoted
+from howsure.inputs.source import MISSING_WORDS, Source, quoted
 
 AnyArray = npt.NDArray[Any]
 MOST_FLOAT_LABELS: Final = 100
@@ -149,12 +149,10 @@ def keys(column: pa.ChunkedArray, name: str) -> Labels:
     if pa.types.is_float32(found.type) or pa.types.is_float16(found.type):
         found = found.cast(pa.float32()).cast(pa.string()).cast(pa.float64())  # 0.05 stays 0.05
     codes = _codes(coded, len(found))
-    array = np.empty(len(found) + 1, dtype=object)
     cells = found.to_pylist()
     if pa.types.is_floating(found.type):  # whole numbers as they are written elsewhere
         cells = [int(cell) if cell.is_integer() else cell for cell in cells]
-    array[:-1] = cells
-    return Labels(codes, array)
+    return Labels(codes, np.array([*cells, None], dtype=object))
 
 
 def sets(column: pa.ChunkedArray, name: str) -> Labels:
@@ -314,10 +312,9 @@ def feature(
     return labels(column, name)
 
 
-def as_kind(
-    kind: Kind, column: pa.ChunkedArray, name: str, *, from_text: bool, decimal: str
-) -> Column:
-    """A column as what its role needs."""
+def as_kind(kind: Kind, column: pa.ChunkedArray, name: str, source: Source) -> Column:
+    """A column of a source as what its role needs."""
+    from_text, decimal = source.from_text, source.decimal
     match kind:
         case "number":
             return numbers(column, name, decimal=decimal)
@@ -516,9 +513,7 @@ def _label_array(found: list[Any], name: str, *, from_text: bool) -> AnyArray:
         return np.asarray(found, dtype=np.int64 if whole else np.float64)
     if not any(isinstance(item, str) for item in found) and found:
         return np.asarray(found)
-    array = np.empty(len(found), dtype=object)
-    array[:] = found
-    return array
+    return np.array(found, dtype=object)
 
 
 def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
