@@ -288,11 +288,8 @@ class Roles:
         told = role.told or role.name
         if role.name == "point" and self.long:
             return "prediction, a part in each row"
-        if role.name in ("lower", "upper"):
+        if role.name in ("lower", "upper", "label_set"):
             share = self.coverages[place]
-            return told if share is None else f"{told} at {100 * share:g} %"
-        if role.name == "label_set":
-            (share,) = self.coverages
             return told if share is None else f"{told} at {100 * share:g} %"
         if role.name == "softmax":
             return f"{told} {self.labels[place]}"

@@ -45,6 +45,7 @@ class Piece(ABC):
     # what changes when the file does, and differs for every piece; empty where nothing tells
     identity: str = ""
     decimal: str = "."  # the decimal mark of numbers in text
+    columns: tuple[str, ...] = ()  # all its columns, where they are known without opening it
 
     @property
     def file(self) -> str:
@@ -56,9 +57,9 @@ class Piece(ABC):
         """Whether its cells are text."""
         return False
 
-    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """All its columns."""
+        return self.columns
 
     def notes(self) -> tuple[str, ...]:
         """How it is read, where that is not what the ending says."""
@@ -164,10 +165,6 @@ class FragmentPiece(Piece):
     fragment: Any
     schema: pa.Schema
 
-    def names(self) -> tuple[str, ...]:
-        """All columns of the dataset."""
-        return tuple(self.schema.names)
-
     def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows, with what the dataset's partitions say of them."""
         check_flat(self.schema, kinds, self.title)
@@ -185,13 +182,9 @@ class FramePiece(Piece):
 
     frame: Any
 
-    def names(self) -> tuple[str, ...]:
-        """All columns."""
-        return tuple(map(str, self.frame.columns))
-
     def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows."""
-        check_names(self.names(), kinds, self.title)
+        check_names(self.columns, kinds, self.title)
         with refusals(self.title):
             chosen = [name for name in self.frame.columns if str(name) in kinds]
             frame = self.frame[chosen].compute()
@@ -204,14 +197,9 @@ class FramePiece(Piece):
 class StreamPiece(Piece):
     """All of what yields its rows, perhaps once."""
 
-    columns: tuple[str, ...]
     first: Callable[[int], pa.Table]  # the first rows, all columns of them; they come again
     # all rows, at least the named columns of them, about so many at a time
     read: Callable[[list[str], int], Iterable[pa.Table]]
-
-    def names(self) -> tuple[str, ...]:
-        """All columns."""
-        return self.columns
 
     def head(self, rows: int) -> pa.Table:
         """The first rows, every column of them; `tables` yields them again."""

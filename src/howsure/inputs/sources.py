@@ -136,8 +136,13 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
         source = source.scanner().to_reader()
     if is_dask(source):
         count = source.npartitions
+        columns = tuple(map(str, source.columns))
         frames = (
-            FramePiece(title=f"partition {number} of the table", frame=source.partitions[number])
+            FramePiece(
+                title=f"partition {number} of the table",
+                columns=columns,
+                frame=source.partitions[number],
+            )
             for number in range(count)
         )
         return TablePieces(f"the table ({count:,} partitions)", "", tuple(frames))
@@ -281,6 +286,7 @@ def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
         if rows != 0:
             piece = FragmentPiece(
                 title=fragment.path,
+                columns=tuple(dataset.schema.names),
                 fragment=fragment,
                 schema=dataset.schema,
                 rows=rows,

@@ -401,7 +401,9 @@ class Utf8Reader:
         self._bytes = 0
         self._lines = 0
         self._line = 0  # bytes of the line that is not at its end
-        start = self._fill(4)
+        start = b""
+        while len(start) < 4 and (more := stream.read(4 - len(start))):
+            start += more
         if not start:
             raise InputError(f"{title}: the file is empty")
         self.encoding, mark = _encoding(start, encoding, title)
@@ -437,15 +439,6 @@ class Utf8Reader:
             return b""
         out, self._ready = self._ready[:size], self._ready[size:]
         return out
-
-    def _fill(self, size: int) -> bytes:
-        block = b""
-        while len(block) < size:
-            more = self._stream.read(size - len(block))
-            if not more:
-                break
-            block += more
-        return block
 
     def _checked(self, block: bytes) -> bytes:
         pending = len(self._decoder.getstate()[0])
