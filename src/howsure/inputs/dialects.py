@@ -175,7 +175,12 @@ def _of_tidybayes(source: Source) -> Source:
             f"{source.title}: intervals beside {quoted(of_mean[0])} are of the mean of y, not of "
             f"y: {_OF_Y}"
         )
-    ends = {name: _numbers(source, name) for name in (lower, upper, width)}
+    table = source.read(dict.fromkeys((lower, upper, width), "number"))
+    with within(source.title):
+        ends = {
+            name: values.numbers(table[name], name, decimal=source.decimal)
+            for name in (lower, upper, width)
+        }
     widths = np.unique(ends[width])
     if not ((widths > 0) & (widths < 1)).all():
         raise InputError(
@@ -220,12 +225,6 @@ def _cases(source: Source, without: set[str]) -> IntArray:
     )
     codes = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
     return values.in_order_of_rows(codes)[0]
-
-
-def _numbers(source: Source, name: str) -> FloatArray:
-    column = source.read({name: "number"})[name]
-    with within(source.title):
-        return values.numbers(column, name, decimal=source.decimal)
 
 
 def _unpacked(source: Source) -> Source:

@@ -242,24 +242,23 @@ def _cut_file(
 
 
 def _arrow_counts(place: Place) -> list[int] | None:
-    """The rows of each batch of an Arrow file; None of a stream, and of a file far away."""
+    """The rows of each batch of an Arrow file, from its narrowest column.
+
+    None of a stream, and of a file far away.
+    """
     with refusing(place.path), place.open() as handle:
-        return None if place.remote else arrow_counts(handle)
+        reader = None if place.remote else arrow_reader(handle)
+        if not hasattr(reader, "num_record_batches"):
+            return None
 
+        def width(column: int) -> int:
+            kind = reader.schema.field(column).type
+            return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
 
-def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
-    """The rows of each batch of an Arrow file, from its narrowest column; None of a stream."""
-    reader = arrow_reader(handle)
-    if not hasattr(reader, "num_record_batches"):
-        return None
-
-    def width(place: int) -> int:
-        kind = reader.schema.field(place).type
-        return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
-
-    if len(reader.schema):
-        reader = arrow_reader(handle, [min(range(len(reader.schema)), key=width)])
-    return [reader.get_batch(place).num_rows for place in range(reader.num_record_batches)]
+        if len(reader.schema):
+            narrowest = min(range(len(reader.schema)), key=width)
+            reader = arrow_reader(handle, [narrowest])
+        return [reader.get_batch(k).num_rows for k in range(reader.num_record_batches)]
 
 
 def _is_dataset(source: object) -> bool:
@@ -302,10 +301,10 @@ def _rows_of(place: Place) -> int | None:
         return None
     if place.form == "parquet":
         return int(_footer(place).num_rows)
+    if place.form == "arrow":
+        counts = _arrow_counts(place)
+        return None if counts is None else sum(counts)
     with refusing(place.path), place.open() as handle:
-        if place.form == "arrow":
-            counts = arrow_counts(handle)
-            return None if counts is None else sum(counts)
         packed = name_parts(Path(place.path))[2]
         if not packed:
             start = handle.read(_START)

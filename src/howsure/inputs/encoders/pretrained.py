@@ -146,7 +146,15 @@ def as_items(items: Any, kind: str | None) -> Items:
         return ImageArray(_stacked(_not_text(values, kind)))
     if wanted is Path:
         return ImageFiles(_not_text(values, kind))
-    return ImageFiles(values) if _string_kind(values, kind) == "image" else Texts(values)
+    if kind is None:
+        files = are_image_files(values)
+        if 0 < files < len(values):
+            raise InputError(
+                f"kind must be given where {files} of {len(values)} strings end like image files, "
+                "got None: pass 'text' or 'image'"
+            )
+        kind = "image" if files else "text"
+    return ImageFiles(values) if kind == "image" else Texts(values)
 
 
 def as_list(items: Any) -> list[Any]:
@@ -208,18 +216,6 @@ def _not_text(value: Any, kind: str | None) -> Any:
     if kind == "text":
         raise InputError("kind 'text' needs strings, got images")
     return value
-
-
-def _string_kind(values: list[str], kind: str | None) -> str:
-    if kind is not None:
-        return kind
-    files = are_image_files(values)
-    if 0 < files < len(values):
-        raise InputError(
-            f"kind must be given where {files} of {len(values)} strings end like image files, "
-            "got None: pass 'text' or 'image'"
-        )
-    return "image" if files else "text"
 
 
 def _stacked(values: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
