@@ -219,7 +219,7 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
     }
     sets = columns["sets", set_name].labels.tolist() if set_name else []
     outcomes = columns["label", y_name] if y_name else None
-    seen = [label_text(label) for label in outcomes.labels.tolist()] if y_name else []
+    seen = [] if outcomes is None else list(map(label_text, outcomes.labels.tolist()))
     within = [label for labels_of_set in sets for label in labels_of_set]
     if stated:
         table = np.column_stack(list(stated.values()))

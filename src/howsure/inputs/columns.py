@@ -449,7 +449,7 @@ class _Assignment:
         if not pairs or any(self._said.get(name) for name in _PREDICTION):
             return False
         silent: Any = {name: "" for name in _PREDICTION if name in self._said}
-        corrected = _renamed(pairs, {**silent, "coverage": self._said.get("coverage")})
+        corrected = _renamed(pairs, silent | {"coverage": self._said.get("coverage")})
         if not corrected._claimed:
             return False
         plain = _Assignment([n for n in free if not n.startswith(RECALIBRATED)], silent)

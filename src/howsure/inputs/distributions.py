@@ -377,8 +377,8 @@ def _of_darts(value: Any) -> PredictionInput:
     names = [str(name) for name in value.components]
     parts = [_DARTS_QUANTILE.fullmatch(name) for name in names]
     if all(parts) and table.shape[2] == 1:
-        names, levels = zip(*(part.groups() for part in parts if part), strict=True)
-        _one_variable(names)
+        variables, levels = zip(*(part.groups() for part in parts if part), strict=True)
+        _one_variable(variables)
         return PredictionInput.of(Quantiles(list(map(float, levels)), table[:, :, 0]))
     if len(names) > 1:
         raise InputError(

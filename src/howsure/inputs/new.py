@@ -208,7 +208,7 @@ def _roles(
     if vectors:
         settled["embedding"] = list(vectors)
     for role_name, needed in (("groups", by), ("features", features)):
-        asked = said.get(role_name)
+        asked: Any = said.get(role_name)
         names = asked.split(",") if isinstance(asked, str) else list(asked or ())
         settled[role_name] = [
             *dict.fromkeys([*needed, *(name for name in names if name in table.names)])

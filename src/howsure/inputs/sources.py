@@ -247,7 +247,7 @@ def _arrow_counts(place: Place) -> list[int] | None:
     None of a stream, and of a file far away.
     """
     with refusing(place.path), place.open() as handle:
-        reader = None if place.remote else arrow_reader(handle)
+        reader: Any = None if place.remote else arrow_reader(handle)
         if not hasattr(reader, "num_record_batches"):
             return None
 

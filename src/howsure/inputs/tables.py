@@ -387,7 +387,7 @@ def read_decided(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
     if roles.long and not is_long(cells):
         plain = without_long(said)
         other = assign_roles(table.names, plain)
-        taken = (name for role in LONG for name in roles[role])
+        taken = tuple(name for role in LONG for name in roles[role])
         notes = dict.fromkeys(taken, "its cells are not those of a long table")
         cells = read_cells(table, replace(other, notes=notes | dict(other.notes)))
     return cells
