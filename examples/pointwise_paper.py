@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.pointwise import PointwiseResult, pointwise

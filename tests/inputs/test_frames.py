@@ -16,7 +16,7 @@ from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.inputs import load
 from howsure.inputs.new import load_new
-from howsure.inputs.pieces import cut
+from howsure.inputs.tables import cut
 
 pd = needs("pandas")
 pl = needs("polars")

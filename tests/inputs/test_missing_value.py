@@ -15,7 +15,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs import load
 from howsure.inputs.batches import ReadPlan
-from howsure.inputs.pieces import cut
+from howsure.inputs.tables import cut
 
 N = 50
 RNG = child(0, "missing value")

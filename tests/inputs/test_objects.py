@@ -13,7 +13,7 @@ from scipy import stats
 from extras import needs
 from howsure import Distribution, Intervals, Quantiles, Samples, assess, load
 from howsure.core.errors import InputError
-from howsure.inputs.forecasts import read_foreign
+from howsure.inputs.distributions import read_foreign
 from howsure.inputs.given import PredictionInput, read_given
 from howsure.predictions import MixtureLaw
 

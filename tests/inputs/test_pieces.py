@@ -23,9 +23,9 @@ from extras import absent, needs
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.inputs import load, write_table
-from howsure.inputs.batches import with_numbers
-from howsure.inputs.pieces import Batch, Scan, cut
+from howsure.inputs.batches import Batch, with_numbers
 from howsure.inputs.sources import extent, is_huge
+from howsure.inputs.tables import Scan, cut
 from howsure.predictions import EvalSet
 from pace import slowness, spent
 

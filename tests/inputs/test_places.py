@@ -14,8 +14,8 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.inputs.parts import FilePiece
-from howsure.inputs.pieces import cut
 from howsure.inputs.places import Listing, places
+from howsure.inputs.tables import cut
 from howsure.streaming import Resources, load_parts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs links and FIFOs")
@@ -229,7 +229,7 @@ def test_one_file_that_grows_meanwhile_is_refused(
 
     path = tmp_path / f"t{ending}"
     write_table(rows(0), path)
-    known = tables.read_told
+    known = tables.read_decided
 
     def growing(*asked: object) -> object:
         with path.open("ab") as file:
@@ -237,7 +237,7 @@ def test_one_file_that_grows_meanwhile_is_refused(
         return known(*asked)  # type: ignore[arg-type]
 
     assert tables.load(path).evalsets[0].n == 100
-    monkeypatch.setattr(tables, "read_told", growing)
+    monkeypatch.setattr(tables, "read_decided", growing)
     with pytest.raises(InputError, match=r"(has changed since|cannot be read)"):
         tables.load(path)
 

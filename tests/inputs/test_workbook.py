@@ -199,7 +199,7 @@ def test_european_dates_beside_times_of_day_and_in_parts(tmp_path: Path) -> None
     table = dated("%d.%m.%Y") | {"time": ["12:00"] * N}
     (held,) = load(table).evalsets
     assert held.time[0] == np.datetime64("2025-01-01T12:00")
-    from howsure.inputs.pieces import cut
+    from howsure.inputs.tables import cut
 
     path = tmp_path / "t.csv"
     columns = [map(str, held) for held in dated("%d.%m.%Y").values()]

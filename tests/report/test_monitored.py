@@ -19,7 +19,7 @@ from howsure.figures.figure import Figure
 from howsure.figures.mpl import draw
 from howsure.figures.palette import LIGHT
 from howsure.inputs import load, load_unlabelled
-from howsure.inputs.unlabelled import load_bare
+from howsure.inputs.new import load_bare
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
 from howsure.report.monitor import Monitored, fit_monitor, monitored

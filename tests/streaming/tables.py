@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.inputs import Loaded
-from howsure.inputs.pieces import Scan, cut
+from howsure.inputs.tables import Scan, cut
 from howsure.report.assess import assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.streaming import State, loaded_state, scan_table

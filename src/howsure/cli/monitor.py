@@ -22,8 +22,8 @@ from howsure.core.progress import part_of, report_progress, subscribe
 from howsure.core.records import Table
 from howsure.inputs import Loaded, Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
+from howsure.inputs.new import load_bare
 from howsure.inputs.tables import SAMPLE
-from howsure.inputs.unlabelled import load_bare
 from howsure.report.coercion import columns_of
 from howsure.report.grids import table_grid
 from howsure.report.monitor import Monitor, Monitored, fit_monitor, monitored

@@ -311,8 +311,8 @@ class ReadOptions:
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone; of parts, from the first rows."""
         from howsure.inputs import explain
-        from howsure.inputs.pieces import cut
         from howsure.inputs.sources import is_huge
+        from howsure.inputs.tables import cut
 
         self._check_words(source)
         if isinstance(source, Path) and is_huge(address(source), sys.maxsize):

@@ -13,24 +13,23 @@ if TYPE_CHECKING:
     from howsure.inputs.names import Roles as Roles
     from howsure.inputs.names import parse_law as parse_law
     from howsure.inputs.new import NewRows as NewRows
+    from howsure.inputs.new import Unlabelled as Unlabelled
     from howsure.inputs.new import load_new as load_new
+    from howsure.inputs.new import load_unlabelled as load_unlabelled
     from howsure.inputs.source import Source as Source
     from howsure.inputs.sources import open_table as open_table
     from howsure.inputs.tables import Loaded as Loaded
     from howsure.inputs.tables import explain as explain
     from howsure.inputs.tables import load as load
-    from howsure.inputs.unlabelled import Unlabelled as Unlabelled
-    from howsure.inputs.unlabelled import load_unlabelled as load_unlabelled
     from howsure.inputs.write import write_table as write_table
 
 _HOMES = {
     "names": "ColumnUse LawColumns Roles parse_law",
     "columns": "assign_roles",
-    "new": "NewRows load_new",
+    "new": "NewRows Unlabelled load_new load_unlabelled",
     "source": "Source",
     "sources": "open_table",
     "tables": "Loaded explain load",
-    "unlabelled": "Unlabelled load_unlabelled",
     "write": "write_table",
 }
 

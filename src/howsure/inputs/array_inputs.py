@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -56,49 +56,52 @@ class PredictionInput:
 
     __repr__ = brief_repr
 
+    @classmethod
+    def of(cls, prediction: Prediction, *notes: str) -> Self:
+        """One prediction with uncertainty."""
+        return cls(predictions=(prediction,), notes=notes)
+
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """How bare arrays beside n rows of y are read, by the coverages and levels that are said.
-
-    In every method `name` is what a message calls the value.
-    """
+    """How bare arrays beside n rows of y are read, by the coverages and levels that are stated."""
 
     n: int
     coverages: tuple[float, ...]
     levels: FloatArray | None
     y: FloatArray | None = None
     crossing: Literal["error", "sort"] = "error"
+    name: str = "prediction"  # what a message calls the value
 
-    def read(self, value: Any, name: str) -> PredictionInput:
+    def read_array(self, value: Any) -> PredictionInput:
         """An array, or a list or tuple of arrays."""
         if isinstance(value, list | tuple):
-            if (pair := self._pair(value, name)) is not None:
-                return self._two(*pair, name)
+            if (pair := self._pair(value)) is not None:
+                return self._two(*pair)
             if (
                 len(value) == 2
-                and dimensions(value[0], name) == 1
-                and dimensions(value[1], name) == 0
+                and dimensions(value[0], self.name) == 1
+                and dimensions(value[1], self.name) == 0
             ):
                 raise InputError(
-                    f"{name}[1] must have {self.n} rows as y has, got one number; for one sd of "
-                    f"all rows give howsure.Distribution.normal(mean, {value[1]})"
+                    f"{self.name}[1] must have {self.n} rows as y has, got one number; for one sd "
+                    f"of all rows give howsure.Distribution.normal(mean, {value[1]})"
                 )
             if isinstance(value, tuple) and self.levels is None and _holds_arrays(value):
                 raise InputError(
-                    f"{name} of {len(value)} arrays may be quantiles or samples: pass levels=[…] "
-                    f"with {len(value)} levels, or give howsure.Samples(np.column_stack({name}))"
-                    f"{self._point_beside(len(value))}"
+                    f"{self.name} of {len(value)} arrays may be quantiles or samples: pass "
+                    f"levels=[…] with {len(value)} levels, or give "
+                    f"howsure.Samples(np.column_stack({self.name})){self._point_beside(len(value))}"
                 )
-        return self.one(numbers(value, name), name)
+        return self.one(numbers(value, self.name))
 
-    def _pair(self, value: Sequence[Any], name: str) -> tuple[FloatArray, FloatArray] | None:
+    def _pair(self, value: Sequence[Any]) -> tuple[FloatArray, FloatArray] | None:
         """The two arrays of a pair; None of a sequence that is one array."""
-        if len(value) != 2 or any(dimensions(part, name) == 0 for part in value):
+        if len(value) != 2 or any(dimensions(part, self.name) == 0 for part in value):
             return None
         if isinstance(value, list) and not _holds_arrays(value) and self.n == 2:
             return None
-        parts = [numbers(part, f"{name}[{place}]") for place, part in enumerate(value)]
+        parts = [numbers(part, f"{self.name}[{place}]") for place, part in enumerate(value)]
         if isinstance(value, list) and len(parts[0]) != self.n:
             return None
         first, second = (part[:, 0] if part.shape[1:] == (1,) else part for part in parts)
@@ -107,63 +110,65 @@ class Arrays:
         for place, part in enumerate((first, second)):
             if len(part) != self.n:
                 raise InputError(
-                    f"{name}[{place}] must have {self.n} rows as y has, got shape {part.shape}"
+                    f"{self.name}[{place}] must have {self.n} rows as y has, got shape {part.shape}"
                 )
         return first, second
 
-    def _two(self, first: FloatArray, second: FloatArray, name: str) -> PredictionInput:
+    def _two(self, first: FloatArray, second: FloatArray) -> PredictionInput:
         """A pair of arrays of n rows each."""
         if first.ndim == 1 and second.ndim == 1:
-            return self._ends_or_moments(first, second, name)
+            return self._ends_or_moments(first, second)
         if first.ndim == 1:
-            given = self.one(second, f"{name}[1]")
-            point = as_vector(first, f"{name}[0]")
-            note = f"{name}[0] of shape {first.shape} read as the point forecast"
-            return replace(given, point=point, notes=(note, *given.notes))
+            second_part = replace(self, name=f"{self.name}[1]").one(second)
+            point = as_vector(first, f"{self.name}[0]")
+            note = f"{self.name}[0] of shape {first.shape} read as the point forecast"
+            return replace(second_part, point=point, notes=(note, *second_part.notes))
         if first.ndim == 2 and first.shape == second.shape:
             if len(self.coverages) != first.shape[1] or self.levels is not None:
-                told = f"{name} of two arrays of shape {first.shape}"
+                told = f"{self.name} of two arrays of shape {first.shape}"
                 raise self._coverages_needed(told, first.shape[1])
-            return self._intervals(first, second, name)
+            return self._intervals(first, second)
         raise InputError(
-            f"{name} of two arrays must be (lower, upper), (mean, sd) or (point, intervals), got "
-            f"shapes {first.shape} and {second.shape}"
+            f"{self.name} of two arrays must be (lower, upper), (mean, sd) or (point, intervals), "
+            f"got shapes {first.shape} and {second.shape}"
         )
 
-    def _ends_or_moments(self, first: FloatArray, second: FloatArray, name: str) -> PredictionInput:
+    def _ends_or_moments(self, first: FloatArray, second: FloatArray) -> PredictionInput:
         """Two arrays of shape (n,): ends of intervals, two quantiles, or means and sds."""
         if self.levels is not None:
-            return self.one(np.column_stack([first, second]), name)
+            return self.one(np.column_stack([first, second]))
         if self.coverages:
-            return self._one_interval(first, second, name)
+            return self._one_interval(first, second)
         for place, part in enumerate((first, second)):
             if np.isnan(part).any():
-                as_vector(part, f"{name}[{place}]", finite=False)  # which says where
+                as_vector(part, f"{self.name}[{place}]", finite=False)  # which says where
         crossed = float((first > second).mean())
         positive = bool((second > 0).all())
         both = f"pass coverage=0.9 for (lower, upper), or give {_NORMAL}"
         if crossed >= _FEW and positive:
-            self._check_no_ends(first, second, name)
-            mean, sd = as_vector(first, f"{name}[0]"), as_vector(second, f"{name}[1]")
+            self._check_no_ends(first, second)
+            mean, sd = as_vector(first, f"{self.name}[0]"), as_vector(second, f"{self.name}[1]")
             note = (
-                f"{name} of two arrays read as (mean, sd) of normal distributions, as the first "
-                f"exceeds the second in {int((first > second).sum())} rows"
+                f"{self.name} of two arrays read as (mean, sd) of normal distributions, as the "
+                f"first exceeds the second in {int((first > second).sum())} rows"
             )
-            return PredictionInput(predictions=(Distribution.normal(mean, sd),), notes=(note,))
+            return PredictionInput.of(Distribution.normal(mean, sd), note)
         if not crossed and not positive:
             raise InputError(
-                f"{name} of two arrays can only be (lower, upper), as the second is not above 0: "
-                "pass their coverage, such as coverage=0.9"
+                f"{self.name} of two arrays can only be (lower, upper), as the second is not above "
+                "0: pass their coverage, such as coverage=0.9"
             )
         if not crossed:
-            raise InputError(f"{name} of two arrays may be (lower, upper) or (mean, sd): {both}")
+            raise InputError(
+                f"{self.name} of two arrays may be (lower, upper) or (mean, sd): {both}"
+            )
         row = int(np.argmax(first > second))
         raise InputError(
-            f"{name} of two arrays must be (lower, upper) or (mean, sd), got a first that exceeds "
-            f"the second in {int((first > second).sum())} rows (first at row {row}): {both}"
+            f"{self.name} of two arrays must be (lower, upper) or (mean, sd), got a first that "
+            f"exceeds the second in {int((first > second).sum())} rows (first at row {row}): {both}"
         )
 
-    def _check_no_ends(self, first: FloatArray, second: FloatArray, name: str) -> None:
+    def _check_no_ends(self, first: FloatArray, second: FloatArray) -> None:
         """Refuse what may be ends, swapped or crossed: y lies between mean and sd less often."""
         if self.y is None:
             return
@@ -171,119 +176,119 @@ class Arrays:
         between = int(((low <= self.y) & (self.y <= high)).sum())
         if between > _BETWEEN * self.n:
             raise InputError(
-                f"{name} of two arrays may be (mean, sd) or (upper, lower), as y lies between them "
-                f"in {between} of {self.n} rows: give {_NORMAL}, or the lower ends first and pass "
-                "coverage=0.9"
+                f"{self.name} of two arrays may be (mean, sd) or (upper, lower), as y lies between "
+                f"them in {between} of {self.n} rows: give {_NORMAL}, or the lower ends first and "
+                "pass coverage=0.9"
             )
 
-    def one(self, array: FloatArray, name: str) -> PredictionInput:
+    def one(self, array: FloatArray) -> PredictionInput:
         """One array, by its shape and what is said of it."""
         n, shape = self.n, array.shape
         if array.ndim == 3 and shape[:2] == (n, 2) and (self.levels is None or shape[2] > 1):
             if len(self.coverages) != shape[2] or self.levels is not None:
-                raise self._coverages_needed(f"{name} of shape {shape}", shape[2])
-            return self._intervals(array[:, 0, :], array[:, 1, :], name)
+                raise self._coverages_needed(f"{self.name} of shape {shape}", shape[2])
+            return self._intervals(array[:, 0, :], array[:, 1, :])
         if array.ndim == 3 and 1 in shape[1:]:
             array = array.squeeze(axis=1 if shape[1] == 1 else 2)
         if array.ndim == 3 and shape[2] == n and n not in shape[:2] and self.levels is None:
-            return self._draws(array, name)
+            return self._draws(array)
         if array.ndim == 2 and array.shape == (n, 1):
             array = array[:, 0]
         if array.ndim == 1 and len(array) == n:
-            return self._column(array, shape, name)
+            return self._column(array, shape)
         if array.ndim != 2 or n not in array.shape:
-            raise self._misfit(shape, name)
+            raise self._misfit(shape)
         if self.levels is not None:
-            return self._table_of_quantiles(array, self.levels, shape, name)
+            return self._table_of_quantiles(array, self.levels, shape)
         upright = array if len(array) == n else array.T
         turned = "" if upright is array else ".T"
         if upright.shape[1] == 2:
             if n == 2 and self.coverages and _rises(array) and _rises(array.T):
                 raise InputError(
-                    f"{name} of shape (2, 2) may hold ends by row or by column: give the tuple "
-                    "(lower, upper)"
+                    f"{self.name} of shape (2, 2) may hold ends by row or by column: give the "
+                    "tuple (lower, upper)"
                 )
             if not self.coverages:
                 raise InputError(
-                    f"{name} of shape {shape} may be intervals, two quantiles or two samples: pass "
-                    f"coverage=0.9, levels=[0.05, 0.95], or give howsure.Samples({name}{turned}). "
-                    f"Means and sds go in as {_NORMAL}"
+                    f"{self.name} of shape {shape} may be intervals, two quantiles or two samples: "
+                    f"pass coverage=0.9, levels=[0.05, 0.95], or give "
+                    f"howsure.Samples({self.name}{turned}). Means and sds go in as {_NORMAL}"
                 )
             if n == 2 and not _rises(upright) and _rises(upright.T):
                 upright = upright.T
-            return self._one_interval(upright[:, 0], upright[:, 1], name)
+            return self._one_interval(upright[:, 0], upright[:, 1])
         if upright.shape[1] == 1:
-            raise self._misfit(shape, name)
+            raise self._misfit(shape)
         if array.shape == (n, n):
             raise InputError(
-                f"{name} of shape {shape} may hold samples by row or by column: give "
-                f"howsure.Samples({name}) with a row for each y, or howsure.Samples({name}.T)"
+                f"{self.name} of shape {shape} may hold samples by row or by column: give howsure."
+                f"Samples({self.name}) with a row for each y, or howsure.Samples({self.name}.T)"
             )
-        table = as_matrix(upright, name)
+        table = as_matrix(upright, self.name)
         ordered, few = _are_in_order(table), table.shape[1] < _FEWEST_SAMPLES
         if ordered or few:
             why = "may be samples, quantiles, or a mean and its variances"
             if ordered:
                 why = "has its columns in one order in nearly every row, as quantiles have"
             raise InputError(
-                f"{name} of shape {shape} {why}: pass levels=[…] with {table.shape[1]} levels, or "
-                f"give howsure.Samples({name}{turned}){f', or {_NORMAL}' * few}"
+                f"{self.name} of shape {shape} {why}: pass levels=[…] with {table.shape[1]} "
+                f"levels, or give howsure.Samples({self.name}{turned}){f', or {_NORMAL}' * few}"
                 f"{self._point_beside(table.shape[1])}"
             )
-        note = f"{name} of shape {shape} read as {table.shape[1]} samples a row"
-        return PredictionInput(predictions=(Samples(table),), notes=(note,))
+        note = f"{self.name} of shape {shape} read as {table.shape[1]} samples a row"
+        return PredictionInput.of(Samples(table), note)
 
-    def _draws(self, array: FloatArray, name: str) -> PredictionInput:
+    def _draws(self, array: FloatArray) -> PredictionInput:
         """Draws of chains, shape (chains, draws, n)."""
         chains, draws, n = array.shape
-        table = as_matrix(array.reshape(chains * draws, n).T, name)
+        table = as_matrix(array.reshape(chains * draws, n).T, self.name)
         note = (
-            f"{name} of shape {array.shape} read as {chains} chains of {draws:,} draws: "
-            f"{name}.reshape(-1, {n}).T, {chains * draws:,} samples a row"
+            f"{self.name} of shape {array.shape} read as {chains} chains of {draws:,} draws: "
+            f"{self.name}.reshape(-1, {n}).T, {chains * draws:,} samples a row"
         )
-        return PredictionInput(predictions=(Samples(table),), notes=(note,))
+        return PredictionInput.of(Samples(table), note)
 
-    def _column(self, array: FloatArray, shape: tuple[int, ...], name: str) -> PredictionInput:
+    def _column(self, array: FloatArray, shape: tuple[int, ...]) -> PredictionInput:
         """One number a row: the point forecast, or one quantile."""
-        values = as_vector(array, name)
+        values = as_vector(array, self.name)
         if self.levels is None:
-            note = f"{name} of shape {shape} read as the point forecast"
+            note = f"{self.name} of shape {shape} read as the point forecast"
             return PredictionInput(point=values, notes=(note,))
-        return self._table_of_quantiles(values[:, None], self.levels, shape, name)
+        return self._table_of_quantiles(values[:, None], self.levels, shape)
 
     def _table_of_quantiles(
-        self, table: FloatArray, levels: FloatArray, shape: tuple[int, ...], name: str
+        self, table: FloatArray, levels: FloatArray, shape: tuple[int, ...]
     ) -> PredictionInput:
         """A column a level, or a row a level."""
         k = len(levels)
         if table.shape not in ((self.n, k), (k, self.n)):
             raise InputError(
-                f"{name} must have shape ({self.n}, {k}) or ({k}, {self.n}), a column or a row a "
-                f"level, got {shape}"
+                f"{self.name} must have shape ({self.n}, {k}) or ({k}, {self.n}), a column or a "
+                f"row a level, got {shape}"
             )
-        return self.quantiles(levels, table if table.shape == (self.n, k) else table.T, name)
+        return self.quantiles(levels, table if table.shape == (self.n, k) else table.T)
 
-    def quantiles(self, levels: FloatArray, table: FloatArray, name: str) -> PredictionInput:
-        table = as_matrix(table, name)
-        with within(name):
-            return PredictionInput(predictions=(Quantiles(levels, table, self.crossing),))
+    def quantiles(self, levels: FloatArray, table: FloatArray) -> PredictionInput:
+        table = as_matrix(table, self.name)
+        with within(self.name):
+            return PredictionInput.of(Quantiles(levels, table, self.crossing))
 
-    def _one_interval(self, lower: FloatArray, upper: FloatArray, name: str) -> PredictionInput:
+    def _one_interval(self, lower: FloatArray, upper: FloatArray) -> PredictionInput:
         """Ends of intervals at the one coverage that is said."""
         if len(self.coverages) != 1:
             raise InputError(
-                f"coverage must be one number for one pair of ends in {name}, got "
+                f"coverage must be one number for one pair of ends in {self.name}, got "
                 f"{list(self.coverages)}"
             )
         try:
-            given = self._intervals(lower, upper, name)
+            given = self._intervals(lower, upper)
         except InputError as error:
             if (lower > upper).any():
                 raise InputError(f"{error}. For (mean, sd) give {_NORMAL}") from error
             raise
-        return replace(given, notes=self._ends_not_moments(lower, upper, name))
+        return replace(given, notes=self._ends_not_moments(lower, upper))
 
-    def _ends_not_moments(self, lower: FloatArray, upper: FloatArray, name: str) -> tuple[str, ...]:
+    def _ends_not_moments(self, lower: FloatArray, upper: FloatArray) -> tuple[str, ...]:
         """A note that ends might be means and sds too; refuse them where y fits these better.
 
         Half of the rows exceed a mean, so that y lies between it and an sd above it in at most half
@@ -307,19 +312,18 @@ class Arrays:
         covered = f"y lies between them in {between} of {self.n} rows"
         if likely and between < min(self.n, self.n / 2 + math.sqrt(self.n)):
             raise InputError(
-                f"{name} may be (lower, upper) or (mean, sd), as {covered} and the first is "
+                f"{self.name} may be (lower, upper) or (mean, sd), as {covered} and the first is "
                 f"nowhere above the second: give howsure.Intervals(lower, upper, "
                 f"{self.coverages[0]:g}), or {_NORMAL}"
             )
-        return (f"{name} read as (lower, upper), not (mean, sd), as {covered}",)
+        return (f"{self.name} read as (lower, upper), not (mean, sd), as {covered}",)
 
-    def _intervals(self, lower: FloatArray, upper: FloatArray, name: str) -> PredictionInput:
+    def _intervals(self, lower: FloatArray, upper: FloatArray) -> PredictionInput:
         """Intervals at the coverages that are said, in their order."""
         if np.isnan(lower).any() or np.isnan(upper).any():
-            as_matrix(np.column_stack([lower, upper]), name, finite=False)  # which says where
-        with within(name):
-            made = Intervals(lower, upper, self.coverages, self.crossing)
-            return PredictionInput(predictions=(made,))
+            as_matrix(np.column_stack([lower, upper]), self.name, finite=False)  # which says where
+        with within(self.name):
+            return PredictionInput.of(Intervals(lower, upper, self.coverages, self.crossing))
 
     def _coverages_needed(self, told: str, count: int) -> InputError:
         """The error for ends at several coverages."""
@@ -338,15 +342,15 @@ class Arrays:
             return ""
         return ". For ends and a point forecast give (lower, upper) with point=point"
 
-    def _misfit(self, shape: tuple[int, ...], name: str) -> InputError:
+    def _misfit(self, shape: tuple[int, ...]) -> InputError:
         n = self.n
         if not shape:
             return InputError(
-                f"{name} must have {n} rows as y has: an array, a mapping, a table or a "
+                f"{self.name} must have {n} rows as y has: an array, a mapping, a table or a "
                 "prediction such as howsure.Quantiles, got one number"
             )
         return InputError(
-            f"{name} of shape {shape} fits none of the readings for {n} rows of y. "
+            f"{self.name} of shape {shape} fits none of the readings for {n} rows of y. "
             f"A point forecast has shape ({n},); intervals ({n}, 2), with coverage=0.9. "
             f"Quantiles have shape ({n}, k), with levels=[…] of k numbers; samples ({n}, m). "
             f"Intervals at k coverages have shape ({n}, 2, k), draws of chains (chains, draws, {n})"

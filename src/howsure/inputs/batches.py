@@ -8,22 +8,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import values
-from howsure.inputs.building import Crossing, build, without_y
-from howsure.inputs.cells import ParsedColumns, asked_of, kinds_of, read_cells
+from howsure.inputs.cells import (
+    Crossing,
+    ParsedColumns,
+    asked_of,
+    build,
+    kinds_of,
+    read_cells,
+    without_y,
+)
 from howsure.inputs.classes import moved
 from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of, lacking_y
 from howsure.inputs.names import LawColumns, Roles
-from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, Kind
+from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, CellKey, Kind, Kinds
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
-from howsure.inputs.values import Labels
+from howsure.inputs.values import AnyArray, Column, Labels
 from howsure.predictions import EvalSet
 
 _PLAIN: Final = ("named", "crossing", "decimal")
@@ -54,7 +60,7 @@ class ColumnForm:
     width: int = 1
 
     @classmethod
-    def of(cls, column: npt.NDArray[Any] | Labels) -> Self:
+    def of(cls, column: Column) -> Self:
         """The form of a column."""
         if isinstance(column, Labels):
             return cls(True, column.labels.dtype.kind)
@@ -75,7 +81,7 @@ class ReadPlan:
     models: tuple[Roles, ...]  # the roles of each model
     names: tuple[str, ...]  # the name of each model
     # what each column held in the first rows
-    forms: Mapping[tuple[Kind, str], ColumnForm] = field(default_factory=dict)
+    forms: Mapping[CellKey, ColumnForm] = field(default_factory=dict)
     classes: tuple[str, ...] = ()  # the classes, where y is one
     named: str = ""  # what the column of the model's name holds, where there is one
     # as in `howsure.inputs.load`
@@ -191,7 +197,7 @@ class ReadPlan:
             for key, column in cells.columns.items()
         }
         if cells.labels != self.classes:
-            key: tuple[Kind, str] = ("number", roles["y"][0])
+            key: CellKey = ("number", roles["y"][0])
             strange = [label for label in cells.labels if label not in self.classes]
             if strange:
                 raise InputError(
@@ -200,27 +206,22 @@ class ReadPlan:
                     f"{listed(strange, 3)} later; columns of class probabilities name them all"
                 )
             columns[key] = moved(cells.columns[key], cells.labels, self.classes)
-        self._check_model(cells)
+        models = cells.one("model")
+        if models is not None:
+            others = [str(label) for label in models.labels.tolist() if str(label) != self.named]
+            if others:
+                raise InputError(several_models(cells.title, cells.roles, (self.named, *others)))
         return replace(cells, columns=columns, labels=self.classes)
 
-    def _check_model(self, cells: ParsedColumns) -> None:
-        held = cells.one("model")
-        if held is None:
-            return
-        others = [str(label) for label in held.labels.tolist() if str(label) != self.named]
-        if others:
-            raise InputError(several_models(cells.title, cells.roles, (self.named, *others)))
-
     def _built(self, parts: Sequence[ParsedColumns], places: IntArray) -> tuple[EvalSet, ...]:
-        alone = np.arange(len(places))
         named = [
-            replace(part, model=name, places=alone)
+            replace(part, model=name, places=np.arange(len(places)))
             for part, name in zip(parts, self.names, strict=True)
         ]
-        made = build(named, crossing=self.crossing)
+        evalsets = build(named, crossing=self.crossing)
         if parts[0].roles["rows"]:
-            return made
-        return tuple(replace(held, rows=places[held.row_names()]) for held in made)
+            return evalsets
+        return tuple(replace(each, rows=places[each.row_names()]) for each in evalsets)
 
 
 _KEPT_ROLES = {role.name for role in ROLES} - NAMES_OUTSIDE
@@ -269,7 +270,7 @@ class ReadRows(Source):
         self.decimal = decimal
         self._table = table
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         check_flat(self._table.schema, kinds, self.title)
         return self._table.select(list(kinds))
@@ -289,7 +290,7 @@ def several_models(title: str, roles: Roles, names: Sequence[str]) -> str:
     )
 
 
-def forms_of(parts: Sequence[ParsedColumns]) -> dict[tuple[Kind, str], ColumnForm]:
+def forms_of(parts: Sequence[ParsedColumns]) -> dict[CellKey, ColumnForm]:
     """What the columns hold that tell anything of it; names of rows may be of any form."""
     return {
         key: ColumnForm.of(column)
@@ -299,9 +300,7 @@ def forms_of(parts: Sequence[ParsedColumns]) -> dict[tuple[Kind, str], ColumnFor
     }
 
 
-def as_first(
-    column: npt.NDArray[Any] | Labels, form: ColumnForm, name: str, source: ReadRows
-) -> npt.NDArray[Any] | Labels:
+def as_first(column: Column, form: ColumnForm, name: str, source: ReadRows) -> Column:
     """A column in the form that it had in the rows that were read first."""
     found = ColumnForm.of(column)
     if found == form:
@@ -332,15 +331,13 @@ def as_first(
     )
 
 
-def _labels_as(labels: npt.NDArray[Any], kind: str, *, from_text: bool) -> npt.NDArray[Any] | None:
+def _labels_as(labels: AnyArray, kind: str, *, from_text: bool) -> AnyArray | None:
     """Labels as those of another kind, if they are the same."""
     found = labels.dtype.kind
     if found == kind:
         return labels
     if kind == "O" and found == "i" and from_text:  # text that was whole numbers alone
-        made = np.empty(len(labels), dtype=object)
-        made[:] = [str(label) for label in labels.tolist()]
-        return made
+        return np.array([str(label) for label in labels.tolist()], dtype=object)
     if kind == "f" and found in "iu":
         return labels.astype(np.float64)
     if kind in "iu" and found in "iu":
@@ -348,7 +345,7 @@ def _labels_as(labels: npt.NDArray[Any], kind: str, *, from_text: bool) -> npt.N
     return None
 
 
-def _first_unlike(column: npt.NDArray[Any] | Labels, form: ColumnForm) -> str:
+def _first_unlike(column: Column, form: ColumnForm) -> str:
     """Where the first label lies that is not of a form."""
     if not isinstance(column, Labels):
         return ""
@@ -359,7 +356,7 @@ def _first_unlike(column: npt.NDArray[Any] | Labels, form: ColumnForm) -> str:
     ]
     rows = np.isin(column.codes, wrong) if wrong else column.codes >= 0
     row = int(np.argmax(rows))
-    return f" ({quoted(str(column.labels[column.codes[row]]))} at row {row})"
+    return f" ({quoted(str(column.at(row)))} at row {row})"
 
 
 def _is_number(label: object) -> bool:
@@ -370,12 +367,12 @@ def _is_number(label: object) -> bool:
     return True
 
 
-def _is_void(column: npt.NDArray[Any] | Labels) -> bool:
+def _is_void(column: Column) -> bool:
     """Whether a column misses every cell, so that it tells nothing of what it holds."""
     return bool(values.absent(column).all())
 
 
-def _void(form: ColumnForm, n: int) -> npt.NDArray[Any] | Labels:
+def _void(form: ColumnForm, n: int) -> Column:
     """A column of a form that misses every cell."""
     if form.labels:
         return Labels(np.full(n, -1), np.empty(0, dtype=object))
@@ -384,7 +381,7 @@ def _void(form: ColumnForm, n: int) -> npt.NDArray[Any] | Labels:
     return np.full((n, form.width) if form.width > 1 else n, np.nan)
 
 
-def with_numbers(table: pa.Table, kinds: Mapping[str, Kind], decimal: str) -> pa.Table:
+def with_numbers(table: pa.Table, kinds: Kinds, decimal: str) -> pa.Table:
     """The table with numbers where text holds some, so that all parts are of one type.
 
     What is no number stays text: whoever reads it tells in which row.
@@ -416,13 +413,6 @@ def regrouped(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
                 held, count = [], 0
     if held:
         yield pa.concat_tables(held)
-
-
-def projected(table: pa.Table, names: Iterable[str], title: str) -> pa.Table:
-    """The named columns, in any order; an error where the table lacks one."""
-    wanted = list(names)
-    check_names(table.column_names, wanted, title)
-    return table.select(wanted)
 
 
 def check_names(held: Sequence[str], wanted: Iterable[str], title: str) -> None:

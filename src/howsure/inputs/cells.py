@@ -1,25 +1,35 @@
-"""The columns that roles ask for, as arrays, what is missing still in its place."""
+"""The columns that roles ask for, as arrays, and the evaluation sets that they become."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.errors import InputError
+from howsure.core.errors import HowsureError, InputError
+from howsure.core.formats import CountedNote
 from howsure.inputs import values
-from howsure.inputs.classes import MisfitError, read_classes
+from howsure.inputs.classes import MisfitError, label_sets, read_classes
 from howsure.inputs.columns import two_readings
 from howsure.inputs.names import FEWEST_SERIES, KEYS, NAMELESS, Roles, normal_form
-from howsure.inputs.roles import BY_NAME, Kind
-from howsure.inputs.source import MISSING_WORDS, Source, quoted
-from howsure.inputs.values import Labels
+from howsure.inputs.roles import BY_NAME, CellKey, Kind
+from howsure.inputs.source import MISSING_WORDS, Source, counted, quoted
+from howsure.inputs.values import AnyArray, Labels
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    Prediction,
+    Quantiles,
+    Samples,
+)
 
 _LAST_WINS: Final[tuple[Kind, ...]] = (
     *("key", "any", "number", "vector"),
@@ -41,7 +51,7 @@ class ParsedColumns:
     model: str  # the model's name; empty where nothing tells it
     roles: Roles  # the columns' roles
     # by what it was read as, and its name; what is missing is NaN, NaT, None or no label
-    columns: Mapping[tuple[Kind, str], Any]
+    columns: Mapping[CellKey, Any]
     places: IntArray  # shape (n,): where each row stands in the table
     notes: tuple[str, ...] = ()  # what the reader of a result should know
     names: tuple[str, ...] = ()  # all columns of the table
@@ -63,7 +73,7 @@ class ParsedColumns:
         """The one column of a role; None where there is none."""
         return next(iter(self.of(role).values()), None)
 
-    def take(self, rows: npt.NDArray[Any]) -> ParsedColumns:
+    def take(self, rows: AnyArray) -> ParsedColumns:
         """The same of some rows, by an index or a mask."""
         columns = {
             key: column.take(rows) if isinstance(column, Labels) else column[rows]
@@ -73,12 +83,17 @@ class ParsedColumns:
 
     def missing(self) -> dict[str, BoolArray]:
         """For each column with missing cells, which rows miss them."""
-        found: dict[str, BoolArray] = {}
+        missing: dict[str, BoolArray] = {}
         for (_, name), column in self.columns.items():
             gone = values.absent(column)
             if gone.any():
-                found[name] = found[name] | gone if name in found else gone
-        return found
+                missing[name] = missing.get(name, False) | gone
+        return missing
+
+    def complete(self) -> BoolArray:
+        """Which rows miss no cell."""
+        gone = [np.zeros(self.n, dtype=np.bool_), *self.missing().values()]
+        return np.asarray(~np.logical_or.reduce(gone))
 
     def check_finite(self) -> None:
         """Raise `InputError` where a number is infinite that is no end of an interval."""
@@ -103,7 +118,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         keys = _in_order((*keys, *(("key", name) for name in source.names)))
     kinds = kinds_of(keys)
     table = source.read(kinds)
-    columns: dict[tuple[Kind, str], Any] = {}
+    columns: dict[CellKey, Any] = {}
     timed: tuple[str, ...] = ()
     if len(roles["time"]) == 2:
         roles, moments = _one_time(source, roles, table)
@@ -113,11 +128,10 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         if (kind, name) in columns:
             continue
         try:
-            column = values.as_kind(
-                kind, table[name], name, from_text=source.from_text, decimal=source.decimal
-            )
+            column = values.as_kind(kind, table[name], name, source)
             if kind == "time" and is_index(roles, name):
-                _check_index(np.asarray(column), name)
+                if not _is_index_of_times(column, name):
+                    raise InputError("")
                 timed = (f"column {quoted(name)} is read as time, as the index of a frame",)
             columns[kind, name] = column
         except InputError as error:
@@ -134,11 +148,9 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
     labels: tuple[str, ...] = ()
     if classes:
         try:
-            labels, y = _classes(roles, columns)
+            labels = read_classes(roles, columns)
         except InputError as error:
             raise type(error)(f"{source.title}: {error}") from error
-        if y is not None:
-            columns["number", roles["y"][0]] = y
     cluster = roles.one("cluster") or ""
     if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
@@ -174,31 +186,26 @@ def is_index(roles: Roles, name: str) -> bool:
     return "time" in roles.guessed and name in roles["time"] and not named
 
 
-def _check_index(moments: npt.NDArray[Any], name: str) -> None:
-    """Refuse numbers of rows; and of a column with a name, times that do not rise."""
-    rising = NAMELESS.fullmatch(name) or (
-        len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
-    )
-    if moments.dtype.kind != "M" or not rising:
-        raise InputError("")
+def _is_index_of_times(moments: Any, name: str) -> bool:
+    """Whether a column holds dates and, if it has a name, such as rise."""
+    rising = len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
+    return moments.dtype.kind == "M" and (rising or NAMELESS.fullmatch(name) is not None)
 
 
-def _marked(
-    columns: dict[tuple[Kind, str], Any], missing_values: Sequence[float]
-) -> dict[str, int]:
+def _marked(columns: dict[CellKey, Any], missing_values: Sequence[float]) -> dict[str, int]:
     """Make cells NaN that hold a number that stands for a missing value; how many in each column.
 
     A number that came in single precision is known by its rounding.
     """
-    counts: dict[str, int] = {}
-    known = marks_of(missing_values)
-    for key, column in columns.items() if missing_values else ():
-        if isinstance(column, Labels) or column.dtype.kind != "f" or key[0] == "time":
+    counts = Counter[str]()
+    marks = marks_of(missing_values)
+    for (kind, name), column in columns.items() if missing_values else ():
+        if isinstance(column, Labels) or column.dtype.kind != "f" or kind == "time":
             continue
-        here = np.isin(column, known)
+        here = np.isin(column, marks)
         if here.any():
-            columns[key] = np.where(here, np.nan, column)
-            counts[key[1]] = max(counts.get(key[1], 0), int(here.sum()))
+            columns[kind, name] = np.where(here, np.nan, column)
+            counts[name] = max(counts[name], int(here.sum()))
     return counts
 
 
@@ -218,28 +225,28 @@ def told_of_marks(tables: Iterable[ParsedColumns]) -> tuple[str, ...]:
         return ()
     stand = " and ".join(f"{value:.10g}".replace("e+", "e") for value in stated)
     stand += " stands for" if len(stated) == 1 else " stand for"
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for (_, name), count in marked.items():
-        counts[name] = counts.get(name, 0) + count
+        counts[name] += count
+    total = counts.total()
     where = ", ".join(f"{quoted(name)} {count:,}" for name, count in counts.items())
-    total = sum(counts.values())
-    held = f"{total:,} cell{'s' * (total > 1)} ({where})" if total else "in no cell that is read"
-    return (f"{stand} a missing value: {held}",)
+    cells_told = (
+        f"{total:,} cell{'s' * (total > 1)} ({where})" if total else "in no cell that is read"
+    )
+    return (f"{stand} a missing value: {cells_told}",)
 
 
-def _one_time(
-    source: Source, roles: Roles, table: pa.Table
-) -> tuple[Roles, dict[tuple[Kind, str], Any]]:
+def _one_time(source: Source, roles: Roles, table: pa.Table) -> tuple[Roles, dict[CellKey, Any]]:
     """Two columns of times as one, that of dates first; an error where they are not its parts."""
     for dates, clock in (roles["time"], roles["time"][::-1]):
-        found = values.moments_of(table[dates], table[clock], dates)
-        if found is not None:
+        moments = values.moments_of(table[dates], table[clock], dates)
+        if moments is not None:
             roles = replace(roles, columns={**roles.columns, "time": (dates, clock)})
-            return roles, {("time", dates): found[0], ("time", clock): found[1]}
+            return roles, {("time", dates): moments[0], ("time", clock): moments[1]}
     raise InputError(f"{source.title}: {two_readings('time', roles['time'])}")
 
 
-def asked_of(roles: Roles) -> list[tuple[Kind, str]]:
+def asked_of(roles: Roles) -> list[CellKey]:
     """The columns that roles ask for, each with what it is read as."""
     return _in_order(
         ("label" if roles.classes and role.name == "y" else role.kind, name)
@@ -248,42 +255,233 @@ def asked_of(roles: Roles) -> list[tuple[Kind, str]]:
     )
 
 
-def kinds_of(keys: Sequence[tuple[Kind, str]]) -> dict[str, Kind]:
+def kinds_of(keys: Sequence[CellKey]) -> dict[str, Kind]:
     """As what each column leaves its source."""
     return {name: kind for wanted in _LAST_WINS for kind, name in keys if kind == wanted}
 
 
-def _in_order(keys: Iterable[tuple[Kind, str]]) -> list[tuple[Kind, str]]:
+def _in_order(keys: Iterable[CellKey]) -> list[CellKey]:
     return sorted(dict.fromkeys(keys), key=lambda key: get_args(Kind).index(key[0]))
-
-
-def _classes(
-    roles: Roles, columns: Mapping[tuple[Kind, str], Any]
-) -> tuple[tuple[str, ...], FloatArray | None]:
-    """The classes that columns tell of, and the place of the one that came."""
-    column, truth = roles.one("label_set"), roles.one("y")
-    held = None if truth is None else columns["label", truth]
-    found = read_classes(
-        {
-            label: columns["number", name]
-            for label, name in zip(roles.labels, roles["softmax"], strict=True)
-        },
-        () if column is None else columns["sets", column].labels.tolist(),
-        None if held is None else (held.codes, held.labels.tolist()),
-        y_name=truth or "",
-        set_name=column or "",
-        guessed="softmax" in roles.guessed or "label_set" in roles.guessed,
-    )
-    return found.labels, found.y
 
 
 def _few_series(roles: Roles, column: str, count: int) -> Roles:
     """Series told by nixtla's name for them: a few are groups, as a few clusters prove nothing."""
     if count >= FEWEST_SERIES:
         return roles
-    held = {**roles.columns, "cluster": ()}
+    columns = {**roles.columns, "cluster": ()}
     note = "one series alone, which divides nothing"
     if count > 1:
-        held["groups"] = (*roles["groups"], column)
+        columns["groups"] = (*roles["groups"], column)
         note = f"{count} series, which are groups; {FEWEST_SERIES} or more are clusters"
-    return replace(roles, columns=held, notes={**roles.notes, column: note})
+    return replace(roles, columns=columns, notes={**roles.notes, column: note})
+
+
+# ---- arrays of columns become beliefs, and beliefs beside y become evaluation sets ---------------
+
+Crossing = Literal["error", "sort"]
+
+
+def build(
+    parts: Sequence[ParsedColumns], *, crossing: Crossing, embedding: FloatArray | None = None
+) -> tuple[EvalSet, ...]:
+    """One evaluation set for each model; what is known of rows besides comes from the first."""
+    first = parts[0]
+    ease = first.one("ease")
+    if isinstance(ease, Labels) and "ease" not in first.roles.guessed:
+        raise InputError(
+            f"{first.title}: ease must be a column of numbers, and "
+            f"{quoted(str(first.roles.one('ease')))} holds text"
+        )
+    moved = first.places[-1] + 1 != first.n
+    names, cluster, series = first.one("rows"), first.one("cluster"), first.one("series")
+    vectors = list(first.of("embedding").values())
+    made = []
+    for part in parts:
+        try:
+            with counted(places=part.places):
+                made.append(
+                    EvalSet.checked(
+                        first.one("y"),
+                        beliefs_of(part, crossing),
+                        point=part.one("point"),
+                        uncertainty=part.one("uncertainty"),
+                        features={
+                            name: column.categories().values()
+                            if isinstance(column, Labels)
+                            else column
+                            for name, column in (first.of("features") | first.of("ease")).items()
+                        },
+                        ease=first.roles.one("ease") or "ease",
+                        embedding=np.hstack(vectors) if vectors else embedding,
+                        groups={n: held.categories() for n, held in first.of("groups").items()},
+                        weights=first.one("weights"),
+                        weights_kind=first.roles.weights_kind,
+                        cluster=None if cluster is None else cluster.categories(),
+                        time=first.one("time"),
+                        cutoff=first.one("cutoff"),
+                        horizon=first.one("horizon"),
+                        series=None if series is None else series.categories(),
+                        rows=first.places if names is None and moved else names,
+                        model=part.model,
+                    )
+                )
+        except InputError as error:
+            where = f"; rows of the model {quoted(part.model)}" if len(parts) > 1 else ""
+            raise InputError(f"{part.title}: {error}{where}") from error
+    return tuple(made)
+
+
+def without_y(
+    parts: Sequence[ParsedColumns], lacking: BoolArray, known: int
+) -> tuple[EvalSet | None, ...]:
+    """What each model predicted of the rows that lack y; None where there are none.
+
+    They are read as if they had the y of a row where it is `known`. Predictions that are impossible
+    are those of no row.
+    """
+    if not lacking.any():
+        return (None,) * len(parts)
+    filled = []
+    for part in parts:
+        rows, columns = part.take(lacking), {}
+        for (kind, name), column in part.columns.items():
+            if name in part.roles["y"]:
+                columns[kind, name] = column.take(np.full(rows.n, known))
+        filled.append(replace(rows, columns={**rows.columns, **columns}))
+    try:
+        made = build(filled, crossing="sort")
+    except InputError:
+        return (None,) * len(parts)
+    return tuple(replace(each, y=np.full(each.n, np.nan)) for each in made)
+
+
+def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:
+    """The predictions with uncertainty that the columns of one model hold."""
+    roles = cells.roles
+    beliefs: list[Prediction] = []
+
+    def table(role: str) -> FloatArray:
+        return np.column_stack([cells.columns["number", name] for name in roles[role]])
+
+    if roles.classes:
+        column = cells.one("label_set")
+        beliefs.append(
+            label_sets(
+                cells.labels,
+                dict(zip(roles.labels, cells.of("softmax").values(), strict=True)),
+                None if column is None else (column.codes, column.labels.tolist()),
+                roles.coverages[0],
+            )
+        )
+    if roles["lower"]:
+        shares = [share for share in roles.coverages if share is not None]
+        beliefs.append(Intervals(table("lower"), table("upper"), shares or None, crossing))
+    if roles["sd"] or roles["variance"]:
+        beliefs.append(Distribution.normal(cells.one("mean"), _spread(cells)))
+    if roles.law is not None:
+        parameters = {
+            name: cells.columns["number", value] if isinstance(value, str) else value
+            for name, value in roles.law.parameters.items()
+        }
+        beliefs.append(Distribution(roles.law.name, parameters, n=cells.n))
+    if roles["quantiles"]:
+        beliefs.append(Quantiles(roles.levels, table("quantiles"), crossing))
+    if roles["samples"]:
+        beliefs.append(Samples.owning(table("samples")))
+    return tuple(beliefs)
+
+
+def _spread(cells: ParsedColumns) -> FloatArray:
+    """The stated standard deviations, or the roots of the stated variances."""
+    if cells.roles["sd"]:
+        return np.asarray(cells.one("sd"))
+    variance = np.asarray(cells.one("variance"))
+    if (variance < 0).any():
+        row = int(np.argmax(variance < 0))
+        name = quoted(cells.roles["variance"][0])
+        raise InputError(
+            f"column {name} must hold variances of at least 0, got {variance[row]:g} (first at "
+            f"row {row})"
+        )
+    return np.asarray(np.sqrt(variance))
+
+
+def crossing_notes(made: Sequence[EvalSet]) -> tuple[str, ...]:
+    """What to say of quantiles and of ends of intervals that crossed."""
+    return tuple(
+        CountedNote.of(
+            belief.crossed_rows,
+            "row",
+            f" of the model {quoted(evalset.model)} had {_CROSSING[belief.kind]} that crossed; "
+            "each was sorted",
+        )
+        for evalset in made
+        for belief in evalset.beliefs
+        if isinstance(belief, Quantiles | Intervals) and belief.crossed_rows
+    )
+
+
+_CROSSING: Final = {Quantiles.kind: "quantiles", Intervals.kind: "ends of intervals"}
+
+
+# ---- columns of texts and of paths of images: where the files lie, and what the columns become ---
+
+Texts = AnyArray
+
+
+def read_embedding(
+    cells: ParsedColumns,
+) -> tuple[dict[str, Texts], FloatArray | None, Texts | None]:
+    """The texts of a table, the vectors of those to encode, and the files of its images."""
+    texts = {**cells.of("encode"), **cells.of("image")}
+    return texts, *embedded(texts, cells.roles, folder=cells.folder, title=cells.title)
+
+
+def embedded(
+    texts: Mapping[str, Texts],
+    roles: Roles,
+    *,
+    folder: Path | None,
+    title: str,
+) -> tuple[FloatArray | None, Texts | None]:
+    """The vectors of the encoded column, and the files of the column of images.
+
+    Paths are in the column so named, or in the encoded one if all its cells end as image files do.
+    """
+    column, image, encoder = roles.one("encode"), roles.one("image"), roles.encoder
+    if column is None or encoder is None:
+        return None, None if image is None else located(texts[image], folder)
+    # slow to load
+    from howsure.inputs.encoders.encode import Transformer, encode, encoder_named
+    from howsure.inputs.encoders.pretrained import are_image_files
+
+    items = texts[column]
+    if image is None:
+        files = are_image_files(items)
+        if 0 < files < len(items):
+            raise InputError(
+                f"{title}: column {quoted(column)} must hold texts or paths of images, got {files} "
+                f"of {len(items)} cells that end as image files do: if all are paths, pass "
+                "image=COLUMN (--image COLUMN) as well"
+            )
+        image = column if files else None
+    images = None if image is None else located(texts[image], folder)
+    kind: str | None = "text"
+    if image == column and images is not None:
+        kind, items = "image", images
+    try:
+        meant = encoder_named(encoder)
+        if not isinstance(meant, str) and (kind == "text" or isinstance(meant, Transformer)):
+            kind = None
+        vectors = encode(list(items), encoder, kind=kind)
+    except InputError as error:
+        raise InputError(f"{title}: column {quoted(column)}: {error}") from error
+    except HowsureError as error:
+        raise type(error)(f"column {quoted(column)}: {error}") from error
+    return vectors.astype(np.float64), images
+
+
+def located(paths: Sequence[Any] | Texts, folder: Path | None) -> Texts:
+    """Paths as they stand in a table, made absolute: they start from the table's folder."""
+    root = Path.cwd() if folder is None else folder.absolute()
+    return np.array([os.path.join(root, str(path)) for path in paths], dtype=object)

@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any, Final
@@ -15,6 +14,8 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
+from howsure.inputs.names import Roles
+from howsure.inputs.roles import CellKey
 from howsure.inputs.source import MISSING_WORDS, listed, quoted
 from howsure.predictions import LabelSets
 from howsure.predictions.labelsets import check_probabilities
@@ -203,34 +204,31 @@ def ordered(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(every))
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
-    """What a table says of classes, over labels in one order."""
+def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
+    """The classes that columns tell of, in one order; y becomes the number of the one that came.
 
-    labels: tuple[str, ...]  # the classes
-    y: FloatArray | None  # shape (n,): the place of the class that came; NaN where it is missing
-
-
-def read_classes(
-    stated: Mapping[str, FloatArray],
-    sets: Sequence[tuple[str, ...]],
-    y: tuple[IntArray, Sequence[Any]] | None,
-    *,
-    y_name: str,
-    set_name: str,
-    guessed: bool,
-) -> Classes:
-    """The classes that columns tell of, checked.
-
-    `stated` holds probabilities by label, `sets` the different sets, `y` codes of labels (−1 where
-    missing) and the labels. What names alone took for classes raises `MisfitError` where rows of
-    probabilities do not sum to 1, or no y is among the labels.
+    What names alone took for classes raises `MisfitError` where rows of probabilities do not sum
+    to 1, or no y is among the labels.
     """
+    guessed = not roles.guessed.isdisjoint(("softmax", "label_set"))
     refused = MisfitError if guessed else InputError
-    seen: list[str] = [] if y is None else [label_text(label) for label in y[1]]
-    within = [label for held in sets for label in held]
+    set_name, y_name = roles.one("label_set") or "", roles.one("y") or ""
+    stated = {
+        label: columns["number", name]
+        for label, name in zip(roles.labels, roles["softmax"], strict=True)
+    }
+    sets = columns["sets", set_name].labels.tolist() if set_name else []
+    outcomes = columns["label", y_name] if y_name else None
+    seen = [] if outcomes is None else list(map(label_text, outcomes.labels.tolist()))
+    within = [label for labels_of_set in sets for label in labels_of_set]
     if stated:
-        _check_stated(stated, refused)
+        table = np.column_stack(list(stated.values()))
+        try:
+            check_probabilities(
+                table[~np.isnan(table).any(axis=1)], f"class probabilities ({listed(stated, 4)})"
+            )
+        except InputError as error:
+            raise refused(str(error)) from error
         labels = ordered(stated)
         strange = [label for label in dict.fromkeys(within) if label not in stated]
         if strange:
@@ -245,36 +243,28 @@ def read_classes(
                 f"label sets need at least two classes, got {listed(labels) or 'none'} in "
                 f"{quoted(set_name)} and y"
             )
-    if y is None:
-        return Classes(labels, None)
-    known = set(stated or within)
-    outside = [label for label in seen if label not in known]
+    if outcomes is None:
+        return labels
+    classes = set(stated or within)
+    outside = [label for label in seen if label not in classes]
     if seen and len(outside) == len(seen):
         raise refused(
-            f"y ({quoted(y_name)}) must hold labels of the classes ({listed(ordered(known), 6)}), "
-            f"and none of its {len(seen)} labels is one (first {listed(outside, 3)})"
+            f"y ({quoted(y_name)}) must hold labels of the classes ({listed(ordered(classes), 6)}),"
+            f" and none of its {len(seen)} labels is one (first {listed(outside, 3)})"
         )
     if stated and outside:
-        wrong = np.isin(y[0], [code for code, label in enumerate(seen) if label not in known])
+        strange_codes = [code for code, label in enumerate(seen) if label not in classes]
+        wrong = np.isin(outcomes.codes, strange_codes)
         raise InputError(
             f"y ({quoted(y_name)}) must hold labels of the classes ({listed(labels, 6)}), got "
             f"{listed(outside, 3)} in {int(wrong.sum())} rows (first at row "
             f"{int(np.argmax(wrong))}, counting from 0); softmax='' (--softmax \"\") leaves the "
             "columns of class probabilities out"
         )
-    place = {label: float(code) for code, label in enumerate(labels)}
-    numbers = np.array([*(place[label] for label in seen), math.nan])
-    return Classes(labels, numbers[y[0]])
-
-
-def _check_stated(stated: Mapping[str, FloatArray], refused: type[InputError]) -> None:
-    table = np.column_stack(list(stated.values()))
-    whole = ~np.isnan(table).any(axis=1)
-    shown = table[whole]
-    try:
-        check_probabilities(shown, f"class probabilities ({listed(stated, 4)})")
-    except InputError as error:
-        raise refused(str(error)) from error
+    number = {label: float(code) for code, label in enumerate(labels)}
+    numbers = np.array([*(number[label] for label in seen), math.nan])
+    columns["number", y_name] = numbers[outcomes.codes]
+    return labels
 
 
 def moved(y: FloatArray, labels: Sequence[str], onto: Sequence[str]) -> FloatArray:

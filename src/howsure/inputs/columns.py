@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 from howsure.core.arrays import check_fraction
@@ -26,7 +26,6 @@ from howsure.inputs.names import (
     FEWEST_SERIES,
     NAMELESS,
     UNNAMED,
-    IntervalEnd,
     LawColumns,
     Roles,
     alike,
@@ -101,13 +100,13 @@ def assign_roles(
     an sd is a point forecast. Where the caller names no prediction, columns whose names begin with
     ``recalibrated_`` go before those that are called the same without.
     """
-    found = assign_models(names, said, outcome=outcome)
-    if len(found) > 1:
+    models = assign_models(names, said, outcome=outcome)
+    if len(models) > 1:
         raise InputError(
-            f"one model is needed, and names of columns suggest {len(found)}: "
-            f"{listed(roles.model for roles in found)}; drop the columns of the others"
+            f"one model is needed, and names of columns suggest {len(models)}: "
+            f"{listed(roles.model for roles in models)}; drop the columns of the others"
         )
-    return found[0]
+    return models[0]
 
 
 def assign_models(
@@ -122,7 +121,7 @@ class _Assignment:
 
     def __init__(self, names: Sequence[str], said: Columns) -> None:
         self._names = tuple(names)
-        self._known = frozenset(names)
+        self._table = frozenset(names)  # which is fast to ask
         self._plain = frozenset(map(normal_form, names))
         self._said: dict[str, Any] = {}
         for name, value in said.items():
@@ -138,21 +137,18 @@ class _Assignment:
         self._levels: tuple[float, ...] = ()
         self._law: LawColumns | None = None
         self._labels: tuple[str, ...] = ()
-        self._model = ""
         for role in ROLES:
             if role.many or role.kind is None or role.name in ("encode", "law"):
                 continue
             if role.name in self._said:
-                self._columns[role.name] = self._named(role.name, self._said[role.name])
-        self._features = self._split("features")
-        self._points = self._split("points")
-        for many, given in (("features", self._features), ("points", self._points)):
-            for name in given:
+                self._columns[role.name] = self._named(role.name)
+        for many in ("features", "points"):
+            for name in self._split(many):
                 if not self._is_pattern(name):
                     self._column(name, many)
         for many in ("samples", "softmax", "embedding", "groups"):
             if many in self._said:
-                self._columns[many] = self._expanded(self._split(many), many, self._names)
+                self._columns[many] = self._expanded(many, self._names)
         self._encoder = self._named_encode()
         self._named_law()
         if "lower" in self._said or "upper" in self._said:
@@ -160,7 +156,7 @@ class _Assignment:
             uppers = [self._column(name, "upper") for name in self._split("upper")]
             self._set_pairs(flagged_pairs(self._said.get("coverage"), lowers, uppers))
         if "quantiles" in self._said:
-            self._set_levels(flagged_levels(self._said["quantiles"], self._column))
+            self._set_levels(self._named_levels())
 
     def models(self, *, outcome: bool) -> tuple[Roles, ...]:
         """Let the names decide what is still open."""
@@ -176,17 +172,16 @@ class _Assignment:
             )
         self._guess("groups")
         self._guess_index()
-        if self._points:
-            points = self._expanded_points()
-        models: dict[str, tuple[_Assignment, dict[str, str]]] = {}
-        if not self._points and not any(
+        points = self._expanded_points()
+        families: dict[str, _Assignment] = {}
+        if not points and not any(
             (self._classes(), self._guess_long(), self._guess_recalibrated())
         ):
             self._guess_prediction()
-            models = self._guess_families()
+            families = self._guess_families()
         self._guess("embedding")
         if "features" in self._said:
-            self._columns["features"] = self._expanded(self._features, "features", self._free())
+            self._columns["features"] = self._expanded("features", self._free())
         self._guess("ease")
         self._guess("features")
         for name, why in idle_columns(self._names).items():
@@ -194,63 +189,68 @@ class _Assignment:
                 self._notes.setdefault(name, why)
         for name in stated_spreads(self._free()):
             self._notes.setdefault(name, "may state uncertainty: --sd or --variance would read it")
-        if self._points:
-            return tuple(self._of_point(column) for column in points)
-        return tuple(self._of_family(name, *model).made() for name, model in models.items()) or (
-            self.made(),
-        )
+        if points:
+            return tuple(self._roles(name.strip(), point=(name,)) for name in points)
+        if families:
+            return tuple(self._roles(model, part) for model, part in families.items())
+        return (self._roles(),)
 
-    def made(self) -> Roles:
-        """What was decided."""
-        weighed = normal_form("".join(self._columns.get("weights", ())))
-        made = Roles(
-            model=self._model,
-            columns={name: column for name, column in self._columns.items() if column},
-            coverages=self._coverages,
-            levels=self._levels,
+    def _roles(
+        self, model: str = "", part: _Assignment | None = None, point: tuple[str, ...] = ()
+    ) -> Roles:
+        """What was decided: of one model, its own prediction or point forecast."""
+        part = part or self
+        columns = {
+            **self._columns,
+            **{role: names for role, names in part._columns.items() if role in _PREDICTION},
+        }
+        columns["point"] = point or columns.get("point", ())
+        weights = normal_form("".join(columns.get("weights", ())))
+        roles = Roles(
+            model=model,
+            columns={role: names for role, names in columns.items() if names},
+            coverages=part._coverages,
+            levels=part._levels,
             law=self._law,
             labels=self._labels,
             encoder=self._encoder,
             weights_kind=self._said.get("weights_kind")
-            or ("importance" if weighed.startswith("importance") else "frequency"),
+            or ("importance" if weights.startswith("importance") else "frequency"),
             missing_values=stated_missing(self._said.get("missing_value")),
-            guessed=frozenset(self._guessed),
-            notes=self._notes,
+            guessed=frozenset(self._guessed | part._guessed),
+            notes={**self._notes, **part._notes},
         )
-        self._check(made)
-        return made
+        self._check(roles)
+        return roles
 
     def _classes(self) -> bool:
         """The columns of class probabilities and of label sets; whether there are any.
 
         Names say so only where none says that a column is another prediction than a point forecast.
         """
-        said = [role for role in _CLASSES if self._columns.get(role)]
-        others = [role for role in _PREDICTION if role not in _CLASSES and self._said.get(role)]
-        if said and others:
+        flagged = [role for role in _CLASSES if self._columns.get(role)]
+        numeric = [role for role in _PREDICTION if role not in _CLASSES and self._said.get(role)]
+        if flagged and numeric:
             raise InputError(
-                f"{said[0]} makes y a class, and {others[0]} is a prediction of a number: give one "
-                "of them"
+                f"{flagged[0]} makes y a class, and {numeric[0]} is a prediction of a number: give "
+                "one of them"
             )
-        if others:
+        if numeric:
             return False
         free = self._free()
         stated = {} if "softmax" in self._said else classes.family(free)
-        sets = {
-            name: set_coverage[1]
-            for name in free
-            if "label_set" not in self._said
-            if (set_coverage := classes.set_coverage(normal_form(name)))[0]
-        }
-        if not said and not (stated or sets):
-            return False
-        if not said and (guessed_law(free) or self._reads_wide(self._without(stated, sets))):
-            return False
+        sets = [] if "label_set" in self._said else list(filter(_names_a_set, free))
+        if not flagged:
+            if not (stated or sets) or guessed_law(free):
+                return False
+            taken = {*stated, *sets}
+            if self._reads_wide([name for name in free if name not in taken]):
+                return False
         if stated:
             self._claim("softmax", stated, guessed=True)
             self._notes |= dict.fromkeys(stated, "if rows sum to 1")
         if len(sets) > 1:
-            raise two_readings("label_set", list(sets))
+            raise two_readings("label_set", sets)
         self._claim("label_set", self._columns.get("label_set") or sets, guessed=bool(sets))
         softmax = self._columns.get("softmax", ())
         if len(softmax) == 1:
@@ -258,85 +258,83 @@ class _Assignment:
                 f"softmax must name the columns of at least 2 classes, got {listed(softmax)}"
             )
         self._labels = classes.labels_of(softmax, self._split("softmax"))
-        twice = [label for label in self._labels if self._labels.count(label) > 1]
-        if twice:
-            raise InputError(f"softmax must name each class once, got {quoted(twice[0])} twice")
+        for label in self._labels:
+            if self._labels.count(label) > 1:
+                raise InputError(f"softmax must name each class once, got {quoted(label)} twice")
         self._coverages = (self._set_coverage(),)
         for name in self._free():
             if BY_NAME["point"].matches(normal_form(name)):
                 self._notes[name] = "a predicted class is not read beside its probability or a set"
         return True
 
-    def _without(self, *taken: Iterable[str]) -> list[str]:
-        """The free columns but for some."""
-        gone = {name for names in taken for name in names}
-        return [name for name in self._free() if name not in gone]
-
     def _set_coverage(self) -> float | None:
         """The nominal coverage of label sets, by the flag or by the column's name."""
-        told = flagged_coverages(self._said.get("coverage"))
-        if len(told) > 1:
-            raise InputError(f"coverage must be one number for label sets, got {told}")
+        flagged = flagged_coverages(self._said.get("coverage"))
+        if len(flagged) > 1:
+            raise InputError(f"coverage must be one number for label sets, got {flagged}")
         name = next(iter(self._columns.get("label_set", ())), "")
-        own = classes.set_coverage(normal_form(name))[1] if name else None
+        implied = classes.set_coverage(normal_form(name))[1] if name else None
+        if not flagged:
+            return implied
         guessed = "label_set" not in self._said
-        if guessed and told and own is not None and not math.isclose(own, told[0]):
+        if guessed and implied is not None and not math.isclose(implied, flagged[0]):
             raise InputError(
-                f"the name {quoted(name)} implies a coverage of {own:g}, and coverage is "
-                f"{told[0]:g}: pass label_set as well where the name is wrong"
+                f"the name {quoted(name)} implies a coverage of {implied:g}, and coverage is "
+                f"{flagged[0]:g}: pass label_set as well where the name is wrong"
             )
-        return told[0] if told else own
+        return flagged[0]
 
     def _guess_long(self) -> bool:
         """The columns of a long table; whether it is one, as far as names tell."""
-        said = [role for role in LONG if self._columns.get(role)]
+        flagged = [role for role in LONG if self._columns.get(role)]
         wide = [role for role in _PREDICTION if role != "point" and self._said.get(role)]
-        if said and wide:
+        if flagged and wide:
             raise InputError(
-                f"{said[0]} makes the table a long one, whose prediction is one column: pass it as "
-                f"point=COLUMN (--point COLUMN), and leave out {wide[0]}"
+                f"{flagged[0]} makes the table a long one, whose prediction is one column: pass it "
+                f"as point=COLUMN (--point COLUMN), and leave out {wide[0]}"
             )
         if wide:
             return False
-        found = {role: self._matching(role) for role in LONG if role not in self._said}
-        if found.get("boundary") and found.get("quantile_level") == []:
+        matching = {role: self._matching(role) for role in LONG if role not in self._said}
+        if matching.get("boundary") and matching.get("quantile_level") == []:
             ranges = [name for name in self._free() if normal_form(name) in _RANGES]
-            found["quantile_level"] = ranges
-            found["boundary"] = found["boundary"] if ranges else []
+            matching["quantile_level"] = ranges
+            matching["boundary"] = matching["boundary"] if ranges else []
         elif self._columns.get("boundary"):
-            if not (self._columns.get("quantile_level") or found.get("quantile_level")):
+            if not (self._columns.get("quantile_level") or matching.get("quantile_level")):
                 raise InputError(
                     "boundary says which end of an interval a row holds: pass the column of "
                     "coverages as quantile_level=COLUMN (--quantile-level COLUMN) too"
                 )
         elif "quantile_level" not in self._said:
-            found["boundary"] = []
-        claimed = [name for names in found.values() for name in names]
-        if not said and not claimed:
+            matching["boundary"] = []
+        matched = [name for names in matching.values() for name in names]
+        if not flagged and not matched:
             return False
-        free = [name for name in self._free() if name not in claimed]
+        free = [name for name in self._free() if name not in matched]
         values = list(self._columns.get("point", ()))
         if "point" not in self._said:
             values = [name for name in free if BY_NAME["point"].matches(normal_form(name))]
             values = values or [name for name in free if normal_form(name) in _LONG_VALUES]
-        if found.get("sample_id") or self._columns.get("sample_id"):
+        if matching.get("sample_id") or self._columns.get("sample_id"):
             refuse_draws_of_mean(values or free)
-        if not values or (not said and self._reads_wide([n for n in free if n not in values])):
-            if said and not values:
-                raise InputError(
-                    f"a long table needs a column of predictions, and no column's name says that "
-                    f"it is one: pass point=COLUMN (--point COLUMN); the columns are "
-                    f"{listed(self._names)}"
-                )
+        if flagged and not values:
+            raise InputError(
+                f"a long table needs a column of predictions, and no column's name says that "
+                f"it is one: pass point=COLUMN (--point COLUMN); the columns are "
+                f"{listed(self._names)}"
+            )
+        if not values:
+            return False
+        if not flagged and self._reads_wide([name for name in free if name not in values]):
             return False
         if len(values) > 1:
             raise two_readings("point", values)
-        for role, names in found.items():
+        for role, names in matching.items():
             if len(names) > 1:
                 raise two_readings(role, names)
             self._claim(role, names, guessed=True)
-            for name in names:
-                self._notes[name] = "if its cells are those of a long table"
+            self._notes |= dict.fromkeys(names, "if its cells are those of a long table")
         if "point" not in self._columns:
             self._claim("point", values, guessed=True)
         return True
@@ -348,8 +346,8 @@ class _Assignment:
             plain._guess_prediction()
         except InputError:
             return True  # which is told when it is read
-        held = [role for role in _PREDICTION if role not in ("point", "mean")]
-        return any(plain._columns.get(role) for role in held)
+        wide = (role for role in _PREDICTION if role not in ("point", "mean"))
+        return any(plain._columns.get(role) for role in wide)
 
     def _matching(self, role: str) -> list[str]:
         """The free columns whose names say that they play a role."""
@@ -365,18 +363,18 @@ class _Assignment:
 
     def _guess_nixtla(self) -> None:
         """The columns that say which series and when, as nixtla and Prophet call them."""
-        whole = self._plain.issuperset(("unique_id", "ds"))
-        if not whole and not is_prophet(self._plain):
+        nixtla_keys = self._plain.issuperset(("unique_id", "ds"))
+        if not nixtla_keys and not is_prophet(self._plain):
             return
         named = (("time", "ds"), ("cutoff", "cutoff"), ("cluster", "unique_id"))
-        for role, plain in named if whole else named[:2]:
+        for role, plain in named if nixtla_keys else named[:2]:
             if role not in self._columns and not self._matching(role):
-                found = [name for name in self._free() if normal_form(name) == plain]
-                self._claim(role, found[:1], guessed=True)
+                names = [name for name in self._free() if normal_form(name) == plain][:1]
+                self._claim(role, names, guessed=True)
                 if role == "cluster":
-                    self._notes[found[0]] = f"groups, where series are fewer than {FEWEST_SERIES}"
+                    self._notes[names[0]] = f"groups, where series are fewer than {FEWEST_SERIES}"
                     if "series" not in self._columns:
-                        self._claim("series", found[:1], guessed=True)
+                        self._claim("series", names, guessed=True)
 
     def _guess_hub(self) -> None:
         """The location of a forecast hub names the series, where lead time and target date stand.
@@ -386,77 +384,58 @@ class _Assignment:
         ends = self._plain & {"target_end_date", "target_date"}
         if "series" in self._said or "horizon" not in self._plain or not ends:
             return
-        known = [*self._free(), *self._columns.get("groups", ())]
-        found = [name for name in known if normal_form(name) == "location"]
-        if found and not self._matching("series"):
-            self._claim("series", found[:1], guessed=True)
+        names = [*self._free(), *self._columns.get("groups", ())]
+        locations = [name for name in names if normal_form(name) == "location"]
+        if locations and not self._matching("series"):
+            self._claim("series", locations[:1], guessed=True)
 
-    def _guess_families(self) -> dict[str, tuple[_Assignment, dict[str, str]]]:
+    def _guess_families(self) -> dict[str, _Assignment]:
         """The predictions of several models that columns are named after, by model.
 
-        Each with the columns that its names stand for; where there is any other prediction, none.
+        None where there is any other prediction.
         """
-        silent = not any(self._said.get(role) for role in _PREDICTION)
-        if not silent or self._law or any(self._columns.get(role) for role in _PREDICTION):
+        if any(self._said.get(role) or self._columns.get(role) for role in _PREDICTION):
             return {}
-        found = nixtla(self._free()) or alike(self._free())
-        made: dict[str, tuple[_Assignment, dict[str, str]]] = {}
-        for model, held in found.items():
-            own = {plain: name for name, plain in held.items()}
-            with within(f"the columns of the model {quoted(model)} ({listed(held)})"):
-                one = _Assignment(list(held.values()), {"coverage": self._said.get("coverage")})
-                one._guess_prediction()
-            made[model] = one, own
-        for held in found.values():
-            self._claimed.update(held)
-        return made
+        families = nixtla(self._free()) or alike(self._free())
+        parts: dict[str, _Assignment] = {}
+        for model, plain_names in families.items():
+            with within(f"the columns of the model {quoted(model)} ({listed(plain_names)})"):
+                parts[model] = _renamed(
+                    [(plain, name) for name, plain in plain_names.items()],
+                    {"coverage": self._said.get("coverage")},
+                )
+            self._claimed.update(plain_names)
+        return parts
 
     def _expanded_points(self) -> tuple[str, ...]:
         """The columns that are each a model's point forecast."""
         others = [name for name in _PREDICTION if name != "points" and self._said.get(name)]
-        if others:
+        if others and self._split("points"):
             raise InputError(
                 f"points names a model for each column, and {others[0]} a prediction of one: give "
                 "one of them"
             )
-        return self._expanded(self._points, "points", self._free())
-
-    def _of_point(self, column: str) -> Roles:
-        """The same with one column as the forecast of the model that is called so."""
-        one = copy(self)
-        one._model = column.strip()
-        one._columns = {**self._columns, "point": (column,)}
-        return one.made()
-
-    def _of_family(self, model: str, made: _Assignment, own: Mapping[str, str]) -> _Assignment:
-        """The same with the prediction of one model."""
-        one = copy(self)
-        one._model = model
-        one._guessed = self._guessed | made._guessed
-        one._notes = {**self._notes, **{own[name]: note for name, note in made._notes.items()}}
-        one._columns = {
-            **self._columns,
-            **{
-                role: tuple(own[name] for name in column)
-                for role, column in made._columns.items()
-                if role in _PREDICTION
-            },
-        }
-        one._coverages, one._levels = made._coverages, made._levels
-        return one
+        return self._expanded("points", self._free())
 
     def _guess_prediction(self) -> None:
         """The free columns whose names say that they are a prediction."""
         if "lower" not in self._columns:
             pairs = guessed_pairs(self._free(), self._said.get("coverage"))
-            self._set_pairs(pairs, guessed=bool(pairs))
-        self._guess_law()
+            if pairs and pairs[0].coverage is None:
+                usual, why = usual_coverage(self._names)
+                if why:
+                    self._notes[pairs[0].lower] = f"coverage={usual} (--coverage {usual}), {why}"
+            self._set_pairs(pairs, guessed=True)
+        if "law" not in self._said and not self._columns.get("sd"):
+            law = guessed_law(self._free())
+            if law is not None:
+                self._set_law(law, guessed=True)
         for role in ("mean", "sd", "point"):
             self._guess(role)
         if "quantiles" not in self._columns:
             levels, notes = guessed_levels(self._free())
             self._notes.update(notes)
-            self._set_levels(levels, guessed=bool(levels))
+            self._set_levels(levels, guessed=True)
         self._guess("samples")
         self._normal_law()
 
@@ -466,31 +445,26 @@ class _Assignment:
         A point forecast serves on where no recalibrated mean stands in its place.
         """
         free = self._free()
-        own = {n.removeprefix(RECALIBRATED): n for n in free if n.startswith(RECALIBRATED)}
-        if not own or any(self._said.get(name) for name in _PREDICTION):
+        pairs = [(n.removeprefix(RECALIBRATED), n) for n in free if n.startswith(RECALIBRATED)]
+        if not pairs or any(self._said.get(name) for name in _PREDICTION):
             return False
         silent: Any = {name: "" for name in _PREDICTION if name in self._said}
-        said: Any = {**silent, "coverage": self._said.get("coverage")}
-        made = _Assignment(tuple(own), said)
-        made._guess_prediction()
-        if not made._claimed:
+        corrected = _renamed(pairs, silent | {"coverage": self._said.get("coverage")})
+        if not corrected._claimed:
             return False
-        plain = _Assignment([name for name in free if name not in own.values()], silent)
+        plain = _Assignment([n for n in free if not n.startswith(RECALIBRATED)], silent)
         with suppress(InputError):  # names of what is not read may be unclear
             plain._guess_prediction()
         for role in _PREDICTION:
-            found = made._columns.get(role, ())
-            self._claim(role, (own[name] for name in found), guessed=True)
-        if not (made._columns["mean"] or made._columns["point"] or made._law):
+            self._claim(role, corrected._columns.get(role, ()), guessed=True)
+        self._coverages, self._levels = corrected._coverages, corrected._levels
+        self._law = corrected._law
+        if not (self._columns["mean"] or self._columns["point"] or self._law):
             self._claim("point", plain._columns.get("point", ()), guessed=True)
-        self._coverages, self._levels = made._coverages, made._levels
-        if made._law is not None:
-            columns = {key: own[str(value)] for key, value in made._law.parameters.items()}
-            self._law = LawColumns(made._law.name, columns)
-        self._notes |= {own[name]: note for name, note in made._notes.items()}
-        for name in plain._claimed - self._claimed:
-            self._claimed.add(name)
-            self._notes[name] = "the recalibrated columns are read in its place"
+        replaced = plain._claimed - self._claimed
+        self._claimed |= replaced
+        self._notes |= corrected._notes
+        self._notes |= dict.fromkeys(replaced, "the recalibrated columns are read in its place")
         return True
 
     def _free(self) -> list[str]:
@@ -504,10 +478,6 @@ class _Assignment:
             self._guessed.add(role)
 
     def _set_pairs(self, pairs: Sequence[IntervalColumns], *, guessed: bool = False) -> None:
-        if guessed and pairs[0].coverage is None:
-            usual, why = usual_coverage(self._names)
-            if why:
-                self._notes[pairs[0].lower] = f"coverage={usual} (--coverage {usual}), {why}"
         self._claim("lower", (pair.lower for pair in pairs), guessed=guessed)
         self._claim("upper", (pair.upper for pair in pairs), guessed=guessed)
         self._coverages = tuple(pair.coverage for pair in pairs)
@@ -518,60 +488,82 @@ class _Assignment:
 
     def _column(self, name: str, flag: str) -> str:
         """The column that a flag names, spaces at its ends aside."""
-        trimmed = (
-            [name]
-            if name in self._known
-            else [column for column in self._names if column.strip() == name.strip()]
-        )
-        if not trimmed and UNNAMED.fullmatch(name.strip()):  # as pandas calls what has no name
-            trimmed = [column for column in self._names if not column.strip()]
-        if len(trimmed) == 1:
-            self._claimed.add(trimmed[0])
-            return trimmed[0]
+        if name in self._table:
+            matches = [name]
+        else:
+            matches = [column for column in self._names if column.strip() == name.strip()]
+        if not matches and UNNAMED.fullmatch(name.strip()):  # as pandas calls what has no name
+            matches = [column for column in self._names if not column.strip()]
+        if len(matches) == 1:
+            self._claimed.add(matches[0])
+            return matches[0]
         raise InputError(no_column(name, self._names, flag))
 
-    def _named(self, role: str, name: Any) -> tuple[str, ...]:
+    def _named(self, role: str) -> tuple[str, ...]:
+        name = self._said[role]
         if not isinstance(name, str):
             raise InputError(f"{role} must be the name of a column, got {name!r}")
         return (self._column(name, role),) if name else ()
 
     def _split(self, role: str) -> list[str]:
-        given: Names = self._said.get(role)
-        if given is None:
+        names: Names = self._said.get(role)
+        if names is None:
             return []
-        if isinstance(given, str):
-            given = [given] if given in self._known else given.split(",")
-        if not isinstance(given, Sequence) or not all(isinstance(item, str) for item in given):
-            raise InputError(f"{role} must hold names of columns, got {given!r}")
-        return [item for item in given if item]
+        if isinstance(names, str):
+            names = [names] if names in self._table else names.split(",")
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise InputError(f"{role} must hold names of columns, got {names!r}")
+        return [name for name in names if name]
 
     def _is_pattern(self, name: str) -> bool:
-        return name not in self._known and any(mark in name for mark in "*?[")
+        return name not in self._table and any(mark in name for mark in "*?[")
 
-    def _expanded(self, given: Sequence[str], role: str, pool: Sequence[str]) -> tuple[str, ...]:
-        """The columns that names stand for, and patterns among the columns of the pool."""
-        found: dict[str, None] = {}
-        for item in given:
-            matches = [self._column(item, role)] if not self._is_pattern(item) else []
-            matches = matches or [name for name in pool if name and fnmatchcase(name, item)]
+    def _expanded(self, role: str, pool: Sequence[str]) -> tuple[str, ...]:
+        """The columns that a flag's names stand for, and its patterns among those of the pool."""
+        columns: dict[str, None] = {}
+        for name in self._split(role):
+            if self._is_pattern(name):
+                matches = [column for column in pool if column and fnmatchcase(column, name)]
+            else:
+                matches = [self._column(name, role)]
             if not matches:
                 raise InputError(
-                    f"{role} must match a column, got the pattern {quoted(item)}; the columns "
+                    f"{role} must match a column, got the pattern {quoted(name)}; the columns "
                     f"are {listed(self._names)}"
                 )
-            found.update(dict.fromkeys(matches))
-        self._claimed.update(found)
-        return tuple(found)
+            columns.update(dict.fromkeys(matches))
+        self._claimed.update(columns)
+        return tuple(columns)
 
     def _named_encode(self) -> Any:
         """The encoder, whose column leaves no other embedding."""
-        found = parse_encode(self._said.get("encode"))
-        if found is None:
+        pair = parse_encode(self._said.get("encode"))
+        if pair is None:
             return None
         if self._columns.get("embedding"):
             raise InputError("encode and embedding both give an embedding: give one of them")
-        self._columns |= {"embedding": (), "encode": (self._column(found[0], "encode"),)}
-        return found[1]
+        self._columns |= {"embedding": (), "encode": (self._column(pair[0], "encode"),)}
+        return pair[1]
+
+    def _named_levels(self) -> dict[float, str]:
+        """Columns of quantiles that a flag names, by level."""
+        stated: Mapping[float, str] | str | Sequence[str] = self._said["quantiles"]
+        if isinstance(stated, Mapping):
+            pairs = [(float(level), str(name)) for level, name in stated.items()]
+        elif isinstance(stated, Sequence):
+            texts = [stated] if isinstance(stated, str) else stated
+            pairs = [_level_and_column(str(text)) for text in texts if text != ""]
+        else:
+            raise InputError(f"quantiles must be LEVEL=COLUMN texts or a mapping, got {stated!r}")
+        levels: dict[float, str] = {}
+        for level, name in pairs:
+            if level not in (0.0, 1.0):  # which bound y
+                check_fraction(level, "the level of a quantile")
+            column = self._column(name, "quantiles")
+            if levels.setdefault(level, column) != column:
+                columns = [levels[level], column]
+                raise two_readings(f"quantile {level:g}", columns, "each level once")
+        return levels
 
     def _named_law(self) -> None:
         text = self._said.get("law")
@@ -582,7 +574,7 @@ class _Assignment:
         law = parse_law(text)
         parameters: dict[str, str | float] = {}
         for parameter, value in law.parameters.items():
-            number = None if value in self._known else as_number(str(value))
+            number = None if value in self._table else as_number(str(value))
             what = f"distribution parameter {parameter}"
             parameters[parameter] = self._column(str(value), what) if number is None else number
         self._set_law(LawColumns(law.name, parameters))
@@ -595,32 +587,25 @@ class _Assignment:
         """The free columns whose names say that they play a role of which no flag speaks."""
         if role in self._columns:
             return
-        found = self._matching(role)
-        if role == "time" and len(found) == 2:  # content decides whether they are one
+        names = self._matching(role)
+        if role == "time" and len(names) == 2:  # content decides whether they are one
             note = "read as one time, if one holds dates and the other times of day"
-            self._notes |= dict.fromkeys(found, note)
-        elif len(found) > 1 and not BY_NAME[role].many:
-            raise two_readings(role, found)
-        self._claim(role, found, guessed=True)
+            self._notes |= dict.fromkeys(names, note)
+        elif len(names) > 1 and not BY_NAME[role].many:
+            raise two_readings(role, names)
+        self._claim(role, names, guessed=True)
 
     def _guess_index(self) -> None:
         """The index that pandas, R and Excel write as a column: times, if its cells say so."""
         if self._columns.get("time") or "time" in self._said or "ds" in self._plain:
             return
-        found = [name for name in self._free() if NAMELESS.fullmatch(name)] or [
-            name for name in self._names[:1] if name in self._free()
+        free = self._free()
+        names = [name for name in free if NAMELESS.fullmatch(name)] or [
+            name for name in self._names[:1] if name in free
         ]
-        if len(found) == 1:
-            self._columns["time"] = tuple(found)  # others may claim it too
+        if len(names) == 1:
+            self._columns["time"] = tuple(names)  # others may claim it too
             self._guessed.add("time")
-
-    def _guess_law(self) -> None:
-        """The law that columns name, where neither a law nor an sd is given by a flag."""
-        if "law" in self._said or self._columns.get("sd"):
-            return
-        law = guessed_law(self._free())
-        if law is not None:
-            self._set_law(law, guessed=True)
 
     def _normal_law(self) -> None:
         """Settle mean, sd and point, as they go together."""
@@ -652,9 +637,9 @@ class _Assignment:
 
     def _check(self, roles: Roles) -> None:
         """Raise `InputError` where there is no prediction, or a column contradicts itself."""
-        held = [column for role, column, _ in roles.uses() if role.of == "belief"]
-        if not held and roles.law is None:
-            said = "; ".join(f"{quoted(name)}: {note}" for name, note in self._notes.items())
+        predicted = [column for role, column, _ in roles.uses() if role.of == "belief"]
+        if not predicted and roles.law is None:
+            notes = "; ".join(f"{quoted(name)}: {note}" for name, note in roles.notes.items())
             ends = "lower= and upper="
             if likely := likely_ends(self._names):
                 ends = f"lower={quoted(likely[0])} and upper={quoted(likely[1])}"
@@ -663,20 +648,39 @@ class _Assignment:
                 f"point=COLUMN, {ends}, mean= and sd=, quantiles=, samples=, law=, "
                 "softmax= or label_set= "
                 f"(--point, …); the columns are {listed(self._names)}"
-                + (f" ({said})" if said else "")
+                + (f" ({notes})" if notes else "")
                 + (_MELTED if {"variable", "value"} <= set(self._names) else "")
             )
         stated = any(roles[name] for name in _UNCERTAIN) or roles.law is not None or roles.classes
         if not stated and "lower" not in self._said:
             refuse_mean_intervals(self._names)
         y = roles.one("y")
-        if y in held:
+        if y in predicted:
             raise InputError(f"y must not be part of a prediction, got {quoted(str(y))} for both")
         if roles["mean"] and roles["mean"] == roles["sd"]:
             mean = quoted(roles["mean"][0])
             raise InputError(f"mean and sd must be two columns, got {mean} for both")
         if any(pair[0] == pair[1] for pair in zip(roles["lower"], roles["upper"], strict=True)):
             raise InputError("lower and upper must be two columns, got one for both")
+
+
+def _renamed(pairs: Sequence[tuple[str, str]], said: Columns) -> _Assignment:
+    """The prediction that columns would be by other names, each of which comes with its own."""
+    columns = dict(pairs)
+    part = _Assignment([plain for plain, _ in pairs], said)
+    part._guess_prediction()
+    part._columns = {
+        role: tuple(columns[plain] for plain in names) for role, names in part._columns.items()
+    }
+    part._notes = {columns[plain]: note for plain, note in part._notes.items()}
+    if part._law is not None:
+        parameters = {key: columns[str(plain)] for key, plain in part._law.parameters.items()}
+        part._law = LawColumns(part._law.name, parameters)
+    return part
+
+
+def _names_a_set(name: str) -> bool:
+    return classes.set_coverage(normal_form(name))[0]
 
 
 _MELTED: Final = (
@@ -697,30 +701,27 @@ _PART: Final = re.compile(
 
 def guessed_law(names: Sequence[str]) -> LawColumns | None:
     """The law whose parameters columns hold, if their names say so."""
-    found = [*_families(names), *_mixtures(names)]
-    if len(found) > 1:
-        firsts = [str(next(iter(law.parameters.values()))) for law in found]
+    laws = [*_families(names), *_mixtures(names)]
+    if len(laws) > 1:
+        firsts = [str(next(iter(law.parameters.values()))) for law in laws]
         raise InputError(
-            f"law must be one, and names of columns suggest {len(found)} (from "
+            f"law must be one, and names of columns suggest {len(laws)} (from "
             f"{listed(firsts)} on): pass law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
         )
-    return found[0] if found else None
+    return laws[0] if laws else None
 
 
 def _families(names: Sequence[str]) -> Iterable[LawColumns]:
     """Laws whose family begins the names of all their parameters."""
-    known = set(names)
+    existing = set(names)
     marked = [name.removesuffix(mark) for mark in _MARKS for name in names if name.endswith(mark)]
     for family in dict.fromkeys((*COUNT_FAMILIES, *marked)):
-        try:
-            law = law_named(family)
-        except InputError:
-            continue
-        columns = {name: f"{family}_{name}" for name in law.parameters}
-        if family in COUNT_FAMILIES and columns.get("loc") not in known:
-            columns.pop("loc", None)
-        if known.issuperset(columns.values()):
-            yield LawColumns(family, columns)
+        with suppress(InputError):
+            columns = {name: f"{family}_{name}" for name in law_named(family).parameters}
+            if family in COUNT_FAMILIES and columns.get("loc") not in existing:
+                columns.pop("loc", None)
+            if existing.issuperset(columns.values()):
+                yield LawColumns(family, columns)
 
 
 def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
@@ -730,26 +731,20 @@ def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
         match = _PART.fullmatch(normal_form(name))
         if match is not None:
             columns.setdefault(match["stem"], {})[int(match["number"])] = name
-    for weights in _columns_named_for(columns, "weight"):
-        for means in _columns_named_for(columns, "loc"):
-            for sds in _columns_named_for(columns, "scale"):
-                numbers = sorted(weights)
-                whole = numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
-                if len(numbers) > 1 and whole and weights.keys() == means.keys() == sds.keys():
-                    roles = {"weight": weights, "loc": means, "scale": sds}
-                    parts = {
-                        f"{role}_{place}": held[number]
-                        for place, number in enumerate(numbers, 1)
-                        for role, held in roles.items()
-                    }
-                    yield LawColumns("+".join(["norm"] * len(numbers)), parts)
+    stems = [
+        [columns[stem] for stem in words.split() if stem in columns] for words in _STEMS.values()
+    ]
+    for weights, means, sds in product(*stems):
+        numbers = sorted(weights)
+        counted = numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
+        if len(numbers) > 1 and counted and weights.keys() == means.keys() == sds.keys():
+            parameters: dict[str, str | float] = {}
+            for k, number in enumerate(numbers, 1):
+                for role, numbered in zip(_STEMS, (weights, means, sds), strict=True):
+                    parameters[f"{role}_{k}"] = numbered[number]
+            yield LawColumns("+".join(["norm"] * len(numbers)), parameters)
 
 
-def _columns_named_for(columns: dict[str, dict[int, str]], role: str) -> list[dict[int, str]]:
-    return [columns[stem] for stem in _STEMS[role].split() if stem in columns]
-
-
-Find = Callable[[str, str], str]
 Coverages = float | Sequence[float] | None
 
 
@@ -842,21 +837,6 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
     return _checked(_with_coverage(pairs, flagged_coverages(coverage)))
 
 
-def flagged_levels(
-    given: Mapping[float, str] | str | Sequence[str], column: Find
-) -> dict[float, str]:
-    """Columns of quantiles that a flag names, by level."""
-    levels: dict[float, str] = {}
-    for level, name in _level_items(given):
-        share = float(level)
-        if share not in (0.0, 1.0):  # which bound y
-            check_fraction(share, "the level of a quantile")
-        found = column(name, "quantiles")
-        if levels.setdefault(share, found) != found:
-            raise two_readings(f"quantile {share:g}", [levels[share], found], "each level once")
-    return levels
-
-
 def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, str]]:
     """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     found = quantile_levels(names)
@@ -942,10 +922,8 @@ def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[Inte
 
 
 def _shared_coverage(lower: str, upper: str) -> float | None:
-    ends: tuple[IntervalEnd | None, IntervalEnd | None] = (bound(lower), bound(upper))
-    if ends[0] is None or ends[1] is None or ends[0].coverage != ends[1].coverage:
-        return None
-    return ends[0].coverage
+    shares = [end.coverage if (end := bound(name)) else None for name in (lower, upper)]
+    return shares[0] if shares[0] == shares[1] else None
 
 
 def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
@@ -959,18 +937,9 @@ def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
     return tuple(pairs)
 
 
-def _level_items(given: Mapping[float, str] | str | Sequence[str]) -> list[tuple[float, str]]:
-    if isinstance(given, Mapping):
-        return [(level, str(name)) for level, name in given.items()]
-    if not isinstance(given, Sequence):
-        raise InputError(f"quantiles must be LEVEL=COLUMN texts or a mapping, got {given!r}")
-    items = []
-    for text in [given] if isinstance(given, str) else given:
-        if text == "":
-            continue
-        level, equals, name = str(text).partition("=")
-        number = as_number(level)
-        if not equals or not name or number is None:
-            raise InputError(f"a quantile must be LEVEL=COLUMN, such as 0.05=low, got {text!r}")
-        items.append((number, name))
-    return items
+def _level_and_column(text: str) -> tuple[float, str]:
+    level, equals, name = text.partition("=")
+    number = as_number(level)
+    if not equals or not name or number is None:
+        raise InputError(f"a quantile must be LEVEL=COLUMN, such as 0.05=low, got {text!r}")
+    return number, name

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, within
 from howsure.inputs import values
-from howsure.inputs.arrow import arrow_of, is_text
 from howsure.inputs.names import normal_form
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import MISSING_WORDS, Source, in_lines, listed, quoted
+from howsure.inputs.values import arrow_of, is_text
 
 # ---- names ---------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class DerivedTable(Source):
         """As the table's that it is made of."""
         return self._base.stem
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         own = {name: kind for name, kind in kinds.items() if name not in self._made}
         table = self._take_rows(self._base.read(own)) if own else pa.table({})
@@ -175,7 +175,12 @@ def _of_tidybayes(source: Source) -> Source:
             f"{source.title}: intervals beside {quoted(of_mean[0])} are of the mean of y, not of "
             f"y: {_OF_Y}"
         )
-    ends = {name: _numbers(source, name) for name in (lower, upper, width)}
+    table = source.read(dict.fromkeys((lower, upper, width), "number"))
+    with within(source.title):
+        ends = {
+            name: values.numbers(table[name], name, decimal=source.decimal)
+            for name in (lower, upper, width)
+        }
     widths = np.unique(ends[width])
     if not ((widths > 0) & (widths < 1)).all():
         raise InputError(
@@ -207,30 +212,19 @@ def _of_tidybayes(source: Source) -> Source:
             if cases is not None:
                 held = held[np.argsort(cases[here], kind="stable")]
             made[f"{side}_{value:g}"] = held
-    order = None if rows is None or cases is None else rows
-    return DerivedTable(source, made, without=(lower, upper, width), notes=(note,), rows=order)
+    return DerivedTable(source, made, without=(lower, upper, width), notes=(note,), rows=rows)
 
 
 def _cases(source: Source, without: set[str]) -> IntArray:
     """The number of each row's case, in the order of their first rows: rows alike in the rest."""
     names = [name for name in source.names if name not in without and name]
-    held = source.read(dict.fromkeys(names, "key"))
+    table = source.read(dict.fromkeys(names, "key"))
     codes = np.column_stack(
-        [values.keys(held[name], name).codes for name in names]
-        or [np.arange(held.num_rows, dtype=np.int64)]
+        [values.keys(table[name], name).codes for name in names]
+        or [np.arange(table.num_rows, dtype=np.int64)]
     )
-    _, first, cases = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(place[cases.reshape(-1)], dtype=np.int64)
-
-
-def _numbers(source: Source, name: str) -> FloatArray:
-    column = source.read({name: "number"})[name]
-    try:
-        return values.numbers(column, name, decimal=source.decimal)
-    except InputError as error:
-        raise InputError(f"{source.title}: {error}") from error
+    codes = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+    return values.in_order_of_rows(codes)[0]
 
 
 def _unpacked(source: Source) -> Source:
@@ -297,11 +291,8 @@ def _texts(source: Source) -> dict[str, pa.ChunkedArray]:
 
 def _first(cells: pa.ChunkedArray) -> str:
     """The first cell that is not empty."""
-    for chunk in cells.chunks:
-        for cell in chunk:
-            if (text := cell.as_py()) and text.strip() not in MISSING_WORDS:
-                return str(text).strip()
-    return ""
+    texts = (cell.as_py() for chunk in cells.chunks for cell in chunk)
+    return next((text.strip() for text in texts if text and text.strip() not in MISSING_WORDS), "")
 
 
 _GONE: Final = ("", "nan", "nan", "nan")

@@ -1,19 +1,23 @@
-"""Predictive distributions of other libraries, one a row, on howsure's families."""
+"""What other libraries predict, by small adapters that never import them."""
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, to_host
+from howsure.core.arrays import FloatArray, as_matrix, as_vector, to_host
 from howsure.core.errors import InputError
 from howsure.inputs.array_inputs import PredictionInput
-from howsure.predictions import Distribution, Quantiles, Samples, mixture
+from howsure.inputs.frames import library_classes, read_posterior
+from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples, mixture
+from howsure.predictions.base import tail_levels
 
 LEVELS: Final = tuple(round(0.01 * step, 2) for step in range(1, 100))
 """At which a distribution of an unknown family is read."""
@@ -24,21 +28,34 @@ Family = tuple[str, tuple[str, ...], Callable[..., Mapping[str, npt.ArrayLike]]]
 def _called(family: str, **attributes: str) -> Family:
     """A family of SciPy's whose parameters are attributes by other names."""
     names = tuple(attributes)
-    return family, tuple(attributes.values()), lambda *held: dict(zip(names, held, strict=True))
+    return family, tuple(attributes.values()), lambda *values: dict(zip(names, values, strict=True))
+
+
+_TURNED: Final[dict[str, Callable[..., Mapping[str, npt.ArrayLike]]]] = {
+    "lognorm": lambda mu, sigma: {"s": sigma, "scale": np.exp(mu)},
+    "gamma": lambda shape, rate: {"a": shape, "scale": 1.0 / rate},
+    "expon": lambda rate: {"scale": 1.0 / rate},
+    "uniform": lambda low, high: {"loc": low, "scale": high - low},
+}
+
+
+def _turned(family: str, *attributes: str) -> Family:
+    """A family whose parameters elsewhere are usually others than SciPy's."""
+    return family, attributes, _TURNED[family]
 
 
 _LOCATED = {"loc": "loc", "scale": "scale"}
 _TORCH: Final[dict[str, Family]] = {
     "Normal": _called("norm", **_LOCATED),
-    "LogNormal": ("lognorm", ("loc", "scale"), lambda mu, s: {"s": s, "scale": np.exp(mu)}),
+    "LogNormal": _turned("lognorm", "loc", "scale"),
     "Laplace": _called("laplace", **_LOCATED),
     "Cauchy": _called("cauchy", **_LOCATED),
     "Gumbel": _called("gumbel_r", **_LOCATED),
     "StudentT": _called("t", df="df", **_LOCATED),
-    "Gamma": ("gamma", ("concentration", "rate"), lambda a, rate: {"a": a, "scale": 1.0 / rate}),
+    "Gamma": _turned("gamma", "concentration", "rate"),
     "Beta": _called("beta", a="concentration1", b="concentration0"),
-    "Exponential": ("expon", ("rate",), lambda rate: {"scale": 1.0 / rate}),
-    "Uniform": ("uniform", ("low", "high"), lambda low, high: {"loc": low, "scale": high - low}),
+    "Exponential": _turned("expon", "rate"),
+    "Uniform": _turned("uniform", "low", "high"),
     "Weibull": _called("weibull_min", c="concentration", scale="scale"),
     "HalfNormal": _called("halfnorm", scale="scale"),
     "HalfCauchy": _called("halfcauchy", scale="scale"),
@@ -62,11 +79,11 @@ _SKPRO: Final[dict[str, Family]] = {
     "Logistic": _called("logistic", loc="mu", scale="scale"),
     "Cauchy": _called("cauchy", loc="mu", scale="scale"),
     "TDistribution": _called("t", df="df", loc="mu", scale="sigma"),
-    "LogNormal": ("lognorm", ("mu", "sigma"), lambda mu, s: {"s": s, "scale": np.exp(mu)}),
-    "Gamma": ("gamma", ("alpha", "beta"), lambda a, beta: {"a": a, "scale": 1.0 / beta}),
+    "LogNormal": _turned("lognorm", "mu", "sigma"),
+    "Gamma": _turned("gamma", "alpha", "beta"),
     "Beta": _called("beta", a="alpha", b="beta"),
-    "Exponential": ("expon", ("rate",), lambda rate: {"scale": 1.0 / rate}),
-    "Uniform": ("uniform", ("lower", "upper"), lambda a, b: {"loc": a, "scale": b - a}),
+    "Exponential": _turned("expon", "rate"),
+    "Uniform": _turned("uniform", "lower", "upper"),
     "Weibull": _called("weibull_min", c="k", scale="scale"),
     "HalfNormal": _called("halfnorm", scale="sigma"),
     "Poisson": _called("poisson", mu="mu"),
@@ -79,33 +96,33 @@ _SKPRO: Final[dict[str, Family]] = {
 }
 _SCIPY: Final[dict[str, Family]] = {
     "Normal": _called("norm", loc="mu", scale="sigma"),
-    "Uniform": ("uniform", ("a", "b"), lambda a, b: {"loc": a, "scale": b - a}),
+    "Uniform": _turned("uniform", "a", "b"),
     "Binomial": _called("binom", n="n", p="p"),
 }
-
-
-def library_classes(value: Any, package: str) -> list[str]:
-    """Names of the classes that a package made among those of a value."""
-    made = [c for c in type(value).__mro__ if c.__module__.partition(".")[0] == package]
-    return [c.__name__ for c in made]
 
 
 def read_distribution(value: Any, n: int) -> PredictionInput | None:
     """A library's predictive distribution of n rows; None of anything else."""
     if "Distribution" in library_classes(value, "torch"):
         found = _of_torch(value, n)
-        return _as_input(found) if found is not None else _table_of_torch(value, n)
+        return PredictionInput.of(found) if found is not None else _table_of_torch(value, n)
     if "Distn" in library_classes(value, "ngboost"):
-        return _of_ngboost(value, n)
+        frozen = vars(value).get("dist")
+        if frozen is None or not hasattr(frozen, "kwds"):
+            raise InputError(
+                f"prediction of NGBoost's {type(value).__name__} has no counterpart here: give "
+                "draws, howsure.Samples(prediction.sample(1000).T)"
+            )
+        return PredictionInput.of(Distribution.from_scipy(frozen, n=n))
     if "BaseDistribution" in (names := library_classes(value, "skpro")):
         return _of_skpro(value, names, n)
     if "UnivariateDistribution" in (names := library_classes(value, "scipy")):
-        return _of_scipy(value, names, n)
+        if names[0] in _SCIPY:
+            law = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
+            return PredictionInput.of(law)
+        title = f"SciPy's {str(value).partition('(')[0]}"
+        return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
     return None
-
-
-def _as_input(found: Distribution | Samples) -> PredictionInput:
-    return PredictionInput(predictions=(found,))
 
 
 def _rows(values: Any, n: int) -> FloatArray:
@@ -139,7 +156,7 @@ def _table(name: str, n: int, quantile: Callable[[float], Any], advice: str) -> 
         ) from error
     note = f"{name} has no counterpart here: it is read by its quantiles at levels 0.01 to 0.99"
     table = np.maximum.accumulate(np.column_stack(columns), axis=1)  # of searched quantiles
-    return PredictionInput(predictions=(Quantiles(LEVELS, table),), notes=(note,))
+    return PredictionInput.of(Quantiles(LEVELS, table), note)
 
 
 def _of_torch(value: Any, n: int) -> Distribution | None:
@@ -215,29 +232,10 @@ def _table_of_torch(value: Any, n: int) -> PredictionInput:
     )
 
 
-def _of_ngboost(value: Any, n: int) -> PredictionInput:
-    frozen = vars(value).get("dist")
-    if frozen is None or not hasattr(frozen, "kwds"):
-        raise InputError(
-            f"prediction of NGBoost's {type(value).__name__} has no counterpart here: give draws, "
-            "howsure.Samples(prediction.sample(1000).T)"
-        )
-    return _as_input(Distribution.from_scipy(frozen, n=n))
-
-
-def _of_scipy(value: Any, names: list[str], n: int) -> PredictionInput:
-    """A distribution of SciPy's newer kind."""
-    if names[0] in _SCIPY:
-        distribution = _mapped(_SCIPY, names[0], lambda name: _rows(getattr(value, name), n))
-        return _as_input(distribution)
-    title = f"SciPy's {str(value).partition('(')[0]}"
-    return _table(title, n, value.icdf, "give a frozen distribution, such as stats.gamma(a)")
-
-
 def _of_skpro(value: Any, names: list[str], n: int) -> PredictionInput:
     found = _known_of_skpro(value, names[0], n)
     if found is not None:
-        return _as_input(found)
+        return PredictionInput.of(found)
 
     @cache
     def table() -> dict[float, Any]:  # skpro gives all levels at once
@@ -296,3 +294,250 @@ def _samples_of_skpro(value: Any, n: int) -> Samples | None:
         return None
     table = np.asarray(wide, dtype=np.float64)
     return Samples(table) if np.isfinite(table).all() and len(table) == n else None
+
+
+# ---- forecasts: frames, series and mappings of other libraries -----------------------------------
+
+_TABPFN_LEVELS = tuple(round(0.1 * step, 1) for step in range(1, 10))
+_DARTS_QUANTILE = re.compile(r"(.*)_q(0?\.\d+)")
+
+
+def read_foreign(
+    value: Any, n: int, coverage: npt.ArrayLike | None = None, levels: npt.ArrayLike | None = None
+) -> PredictionInput | None:
+    """A library's predictions of n rows; None of anything else."""
+    found = read_distribution(value, n) or read_posterior(value, n)
+    if found is not None:
+        return found
+    if "DataFrame" in library_classes(value, "pandas") and value.columns.nlevels > 1:
+        return _of_frame(value, list(value.columns))
+    if "TimeSeries" in library_classes(value, "darts"):
+        return _of_darts(value)
+    series = list(value) if isinstance(value, (list, tuple, Iterator)) else [value]
+    if series and all("Forecast" in library_classes(one, "gluonts") for one in series):
+        return _of_gluonts(series, n)
+    if isinstance(value, Mapping):
+        return _of_tabpfn(value, n, levels)
+    if isinstance(value, tuple) and coverage is None:
+        _refuse_variance(value)
+    outcome = getattr(value, "outcome", None)  # of what a fitted method of howsure predicts
+    if isinstance(outcome, Prediction):
+        return PredictionInput.of(outcome)
+    if callable(getattr(value, "predict", None)) and hasattr(value, "fit"):
+        raise InputError(
+            f"prediction must be what a model predicts, got a model, {type(value).__name__}: use "
+            "howsure.assess_model(model, X, y)"
+        )
+    return None
+
+
+def _one_variable(names: Sequence[Any]) -> None:
+    found = list(dict.fromkeys(map(str, names)))
+    if len(found) > 1:
+        raise InputError(
+            f"prediction must be of one variable, got {', '.join(found)}: give one alone, "
+            f"prediction[[{found[0]!r}]]"
+        )
+
+
+def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> PredictionInput | None:
+    """The frame of ``predict_interval`` or ``predict_quantiles``; None of any other."""
+    numbers = [_number(column[1]) for column in columns]
+    if any(number is None for number in numbers):
+        return None
+    table = np.asarray(value, dtype=np.float64)
+    if all(len(column) == 2 for column in columns):
+        _one_variable([column[0] for column in columns])
+        return PredictionInput.of(Quantiles(np.array(numbers, dtype=np.float64), table))
+    sides = [str(column[-1]) for column in columns]
+    if any(len(column) != 3 for column in columns) or not set(sides) <= {"lower", "upper"}:
+        return None
+    _one_variable([column[0] for column in columns])
+    at = {(number, side): j for j, (number, side) in enumerate(zip(numbers, sides, strict=True))}
+    coverages = list(dict.fromkeys(numbers))
+    if len(at) != 2 * len(coverages):
+        raise InputError(
+            "prediction must hold one lower and one upper column a coverage, got "
+            f"{', '.join(map(str, columns))}"
+        )
+    low, high = (table[:, [at[c, side] for c in coverages]] for side in ("lower", "upper"))
+    return PredictionInput.of(Intervals(low, high, np.array(coverages, dtype=np.float64)))
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _of_darts(value: Any) -> PredictionInput:
+    """A TimeSeries of samples, of quantiles as components, or of a point forecast."""
+    table = np.asarray(value.all_values(copy=False), dtype=np.float64)
+    names = [str(name) for name in value.components]
+    parts = [_DARTS_QUANTILE.fullmatch(name) for name in names]
+    if all(parts) and table.shape[2] == 1:
+        variables, levels = zip(*(part.groups() for part in parts if part), strict=True)
+        _one_variable(variables)
+        return PredictionInput.of(Quantiles(list(map(float, levels)), table[:, :, 0]))
+    if len(names) > 1:
+        raise InputError(
+            f"prediction must be of one component, got {', '.join(names)}: give one alone, "
+            f"prediction[{names[0]!r}]"
+        )
+    if table.shape[2] == 1:
+        return PredictionInput(point=as_vector(table[:, 0, 0], "prediction"))
+    return PredictionInput.of(Samples(table[:, 0, :]))
+
+
+def _of_gluonts(series: list[Any], n: int) -> PredictionInput:
+    """One forecast a series, one after the other."""
+    kinds = {library_classes(one, "gluonts")[0] for one in series}
+    if len(kinds) > 1:
+        raise InputError(
+            f"prediction must hold forecasts of one kind, got {', '.join(sorted(kinds))}"
+        )
+    if hasattr(series[0], "samples"):
+        tables = [np.asarray(one.samples, dtype=np.float64) for one in series]
+        if len({(table.ndim, table.shape[0]) for table in tables}) > 1 or tables[0].ndim != 2:
+            shapes = ", ".join(sorted({str(table.shape) for table in tables}))
+            raise InputError(
+                "prediction must hold equally many samples of one number a step, shape "
+                f"(samples, steps), in each forecast, got {shapes}"
+            )
+        return PredictionInput.of(Samples(np.hstack(tables).T))
+    if hasattr(series[0], "forecast_array"):
+        return _of_quantiles(series)
+    return _of_distributions(series, n)
+
+
+def _of_quantiles(series: list[Any]) -> PredictionInput:
+    keys = [str(key) for key in series[0].forecast_keys]
+    for one in series:
+        if [str(key) for key in one.forecast_keys] != keys or np.ndim(one.forecast_array) != 2:
+            raise InputError(
+                "prediction must hold the same quantiles of one number a step in each forecast, "
+                f"got {', '.join(keys)} and {', '.join(map(str, one.forecast_keys))}, shape "
+                f"{np.shape(one.forecast_array)}"
+            )
+    table = np.hstack([np.asarray(one.forecast_array, dtype=np.float64) for one in series]).T
+    levels = {j: number for j, key in enumerate(keys) if (number := _number(key)) is not None}
+    point = table[:, keys.index("mean")] if "mean" in keys else None
+    held = (Quantiles(list(levels.values()), table[:, list(levels)]),) if levels else ()
+    return PredictionInput(predictions=held, point=point)
+
+
+def _of_distributions(series: list[Any], n: int) -> PredictionInput:
+    """Forecasts that each hold a distribution of all steps."""
+    found: list[PredictionInput] = []
+    for one in series:
+        steps = int(getattr(one, "prediction_length", 0)) or n // len(series)
+        given = read_distribution(getattr(one, "distribution", None), steps)
+        if given is None:
+            raise InputError(
+                f"prediction of GluonTS must hold samples, quantiles or a distribution, got "
+                f"{type(one).__name__}: give forecast.to_sample_forecast()"
+            )
+        found.append(given)
+    notes = tuple(dict.fromkeys(note for given in found for note in given.notes))
+    held = [given.predictions[0] for given in found]
+    return PredictionInput.of(_stacked(held), *notes)
+
+
+def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:
+    """Predictions of one kind, one after the other."""
+    if all(isinstance(one, Quantiles) for one in held):
+        return Quantiles(held[0].levels, np.vstack([one.values for one in held]))
+    families = sorted({one.law.name if isinstance(one, Distribution) else one.kind for one in held})
+    if len(families) > 1:
+        raise InputError(
+            f"prediction must hold distributions of one family, got {', '.join(families)}"
+        )
+    parameters: dict[str, npt.ArrayLike] = {
+        name: np.concatenate([one.parameters[name] for one in held]) for name in held[0].parameters
+    }
+    return Distribution(held[0].law, parameters)
+
+
+def _refuse_variance(value: tuple[Any, ...]) -> None:
+    """Refuse a forecast beside a frame of one column, which is what ``predict_var`` gives."""
+    frame = len(value) == 2 and "DataFrame" in library_classes(value[1], "pandas")
+    if frame and value[1].shape[1] == 1:
+        raise InputError(
+            "prediction holds a frame of one column, which may be a variance (of predict_var) or a "
+            "standard deviation: give howsure.Distribution.normal(mean, variance**0.5), or the sd"
+        )
+
+
+def _of_tabpfn(
+    value: Mapping[Any, Any], n: int, levels: npt.ArrayLike | None
+) -> PredictionInput | None:
+    """TabPFN's mapping of mean, median, mode and a list of quantiles; None of any other."""
+    if not {"mean", "median", "quantiles"} <= set(value):
+        return None
+    columns = list(value["quantiles"])
+    if levels is None and len(columns) != len(_TABPFN_LEVELS):
+        raise InputError(
+            f"levels must say what the {len(columns)} quantiles of prediction are, got none"
+        )
+    given = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
+    return PredictionInput(
+        predictions=(Quantiles(given, as_matrix(np.column_stack(columns), "quantiles", length=n)),),
+        point=as_vector(value["mean"], "mean of prediction", length=n),
+    )
+
+
+# ---- what regressors of any library tell: what their predict takes, their parameters, normal laws
+
+_TINY: Final = 1e-90
+
+
+def located(family: str, mean: FloatArray, sd: FloatArray, **shape: npt.ArrayLike) -> Distribution:
+    """Laws of a family at these means and scales; a scale of 0 is a law at a point."""
+    parameters: dict[str, npt.ArrayLike] = dict(shape)
+    return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _TINY)})
+
+
+def told_normals(made: Any, n: int, of: str = "") -> Distribution:
+    """Normal laws by the means and sds that ``predict(x, return_std=True)`` gives."""
+    mean, sd = made
+    spread = as_vector(sd, f"{of}sd", length=n)
+    if (spread < 0).any():
+        raise InputError(f"{of}sd must not be negative, got {spread.min():g}")
+    return located("norm", as_vector(mean, f"{of}mean", length=n), spread)
+
+
+def predict_options(regressor: Any) -> set[str]:
+    """Names of what a regressor's predict takes; a pipeline hands options to its last step."""
+    steps = getattr(regressor, "steps", None)
+    last = steps[-1][1] if steps else regressor
+    predict = getattr(last, "predict", None)
+    return set(inspect.signature(predict).parameters) if callable(predict) else set()
+
+
+def parameters_of(regressor: Any) -> dict[str, Any]:
+    """A regressor's parameters by name, those of its parts too; none where it tells none."""
+    return dict(regressor.get_params()) if hasattr(regressor, "get_params") else {}
+
+
+def quantile_parameter(regressor: Any) -> str | None:
+    """A regressor's or a step's parameter ``quantile``, where its loss allows it; None without."""
+    held = parameters_of(regressor)
+    names = [
+        key
+        for key in held
+        if (key == "quantile" or key.endswith("__quantile"))
+        and loss_beside(held, key) in (None, "quantile")
+    ]
+    return names[0] if len(names) == 1 else None
+
+
+def loss_beside(held: Mapping[str, Any], parameter: str) -> Any:
+    """The loss beside a parameter; None where there is no choice."""
+    prefix = parameter.rpartition("__")[0]
+    return held.get(f"{prefix}__loss" if prefix else "loss")
+
+
+def central_levels(coverages: tuple[float, ...]) -> FloatArray:
+    """The levels that bound the central intervals, in rising order."""
+    return np.array(sorted({level for c in coverages for level in tail_levels(c)}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import (
     COMPRESSION,
     WORKBOOK_ENDINGS,
@@ -20,7 +20,6 @@ from howsure.inputs.source import (
     quoted,
     refusing,
 )
-from howsure.inputs.text import TextFile
 
 TEXT_ENDINGS: Final = (".csv", ".tsv")
 PARQUET_ENDINGS: Final = (".parquet", ".pq")
@@ -69,65 +68,33 @@ def source_form(path: str | os.PathLike[str]) -> tuple[str, str]:
     return (ending, "") if ending in READ_ENDINGS else table_form(path, beside=READ_ENDINGS)
 
 
-def table_of(
-    title: str,
-    file: pa.NativeFile,
-    *,
-    groups: Sequence[int] | None = None,
-    encoding: str | None = None,
-    decimal: str = ".",
-    remote: bool = False,
-) -> Source:
-    """The reader of an open file by the ending of its name: all of it, or some of its groups."""
-    ending, _ = source_form(title)
-    if ending == NETCDF:
-        from howsure.inputs.posterior import posterior_file  # which reads tables of memory
-
-        return posterior_file(title, file, remote=remote)
-    if ending in WORKBOOK_ENDINGS:
-        from howsure.inputs.workbook import sheet_table
-
-        return sheet_table(title, file, decimal=decimal, remote=remote)
-    if ending in TEXT_ENDINGS:
-        return TextFile(title, file, encoding, decimal, remote=remote)
-    kind = ParquetTable if ending in PARQUET_ENDINGS else ArrowTable
-    return kind(title, file, groups, remote=remote)
-
-
 class ParquetTable(Source):
     """An open Parquet file, or some row groups; only the asked columns leave the disk."""
 
     def __init__(
-        self,
-        title: str,
-        file: pa.NativeFile,
-        groups: Sequence[int] | None = None,
-        *,
-        remote: bool = False,
+        self, title: str, file: pa.NativeFile, groups: Sequence[int] | None, *, ahead: bool
     ) -> None:
         self.title = title
-        self.folder = None if remote else Path(title).parent
         self._file = file
         self._groups = groups
-        self._remote = remote
+        self._ahead = ahead  # whether what is asked for is fetched in few large parts
         with refusing(title), pq.ParquetFile(file) as parts:
             self._metadata = parts.metadata
             self._schema = parts.schema_arrow
-            told = self._schema.pandas_metadata or {}
-            index = [name for name in told.get("index_columns", ()) if name in self._schema.names]
-            rest = [name for name in self._schema.names if name not in index]
-            self.names = (*index, *rest)
+            of_pandas = (self._schema.pandas_metadata or {}).get("index_columns", ())
+            index = [name for name in of_pandas if name in self._schema.names]
+            self.names = (*index, *(name for name in self._schema.names if name not in index))
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns; labels that are text come as codes."""
         check_flat(self._schema, kinds, self.title)
-        return self._columns(self._texts(kinds), list(kinds)).select(list(kinds))
+        return self._columns(kinds, list(kinds)).select(list(kinds))
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read`, so many at a time, by one thread."""
         check_flat(self._schema, kinds, self.title)
-        with refusing(self.title), self._opened(self._texts(kinds)) as parts:
+        with refusing(self.title), self._opened(kinds) as parts:
             for batch in parts.iter_batches(
                 rows, row_groups=self._groups, columns=list(kinds), use_threads=False
             ):
@@ -135,46 +102,36 @@ class ParquetTable(Source):
                 yield pa.Table.from_batches([batch])
 
     def read_all(self) -> pa.Table:
-        """Every column."""
-        return self._columns([], None)
+        """Every column, in the order of the file."""
+        return self._columns({}, None)
 
-    def _texts(self, kinds: Mapping[str, Kind]) -> list[str]:
-        return [
-            name
-            for name, kind in kinds.items()
-            if kind == "label" and pa.types.is_string(self._schema.field(name).type)
-        ]
-
-    def _columns(self, texts: list[str], names: list[str] | None) -> pa.Table:
-        with refusing(self.title), self._opened(texts) as parts:
+    def _columns(self, kinds: Kinds, names: list[str] | None) -> pa.Table:
+        with refusing(self.title), self._opened(kinds) as parts:
             groups = range(parts.num_row_groups) if self._groups is None else self._groups
             table = parts.read_row_groups(list(groups), columns=names)
             table.validate(full=True)
         return some_rows(table, self.title)
 
-    def _opened(self, texts: list[str]) -> pq.ParquetFile:
+    def _opened(self, kinds: Kinds) -> pq.ParquetFile:
+        texts = [
+            name
+            for name, kind in kinds.items()
+            if kind == "label" and pa.types.is_string(self._schema.field(name).type)
+        ]
         return pq.ParquetFile(
             self._file,
             metadata=self._metadata,
             read_dictionary=texts,
             page_checksum_verification=True,
-            pre_buffer=self._remote,
+            pre_buffer=self._ahead,
         )
 
 
 class ArrowTable(Source):
     """An open Arrow (Feather version 2) file, some batches of one, or an Arrow stream."""
 
-    def __init__(
-        self,
-        title: str,
-        file: pa.NativeFile,
-        groups: Sequence[int] | None = None,
-        *,
-        remote: bool = False,
-    ) -> None:
+    def __init__(self, title: str, file: pa.NativeFile, groups: Sequence[int] | None) -> None:
         self.title = title
-        self.folder = None if remote else Path(title).parent
         self._file = file
         self._groups = groups
         with refusing(title), arrow_reader(file) as reader:
@@ -182,34 +139,27 @@ class ArrowTable(Source):
             self.names = tuple(self._schema.names)
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
-        return self._table(list(kinds), kinds)
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        """The rows of `read`, batch by batch of the file."""
-        check_flat(self._schema, kinds, self.title)
-        places = [self.names.index(name) for name in kinds]
-        with refusing(self.title), arrow_reader(self._file, places) as reader:
-            for batch in self._batches(reader):
-                batch.validate(full=True)
-                if batch.num_rows:
-                    yield pa.Table.from_batches([batch]).select(list(kinds))
-
-    def read_all(self) -> pa.Table:
-        """Every column."""
-        return self._table(self.names, {})
-
-    def _table(self, names: Sequence[str], kinds: Mapping[str, Kind]) -> pa.Table:
-        check_flat(self._schema, kinds, self.title)
-        places = [self.names.index(name) for name in names]
-        with refusing(self.title), arrow_reader(self._file, places) as reader:
+        with refusing(self.title), self._opened(kinds) as reader:
             if self._groups is None:
                 table = reader.read_all()
             else:
                 table = pa.Table.from_batches(self._batches(reader), reader.schema)
             table.validate(full=True)
-        return some_rows(table.select(list(names)), self.title)
+        return some_rows(table.select(list(kinds)), self.title)
+
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+        """The rows of `read`, batch by batch of the file."""
+        with refusing(self.title), self._opened(kinds) as reader:
+            for batch in self._batches(reader):
+                batch.validate(full=True)
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).select(list(kinds))
+
+    def _opened(self, kinds: Kinds) -> Any:
+        check_flat(self._schema, kinds, self.title)
+        return arrow_reader(self._file, [self.names.index(name) for name in kinds])
 
     def _batches(self, reader: Any) -> Iterator[pa.RecordBatch]:
         if not hasattr(reader, "num_record_batches"):
@@ -227,7 +177,7 @@ def arrow_reader(handle: pa.NativeFile, places: Sequence[int] | None = None) -> 
     return (pa.ipc.open_file if whole else pa.ipc.open_stream)(handle, options=options)
 
 
-def check_flat(schema: pa.Schema, wanted: Mapping[str, Kind], title: str) -> None:
+def check_flat(schema: pa.Schema, wanted: Kinds, title: str) -> None:
     """Raise `InputError` where a column holds lists or records, lists of a vector aside."""
     for name, wish in wanted.items():
         kind = schema.field(name).type

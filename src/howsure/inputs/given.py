@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -21,16 +21,13 @@ from howsure.core.arrays import (
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
-from howsure.inputs.building import Crossing, beliefs_of
-from howsure.inputs.cells import read_cells
+from howsure.inputs.cells import Crossing, beliefs_of, read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
-from howsure.inputs.distributions import library_classes
-from howsure.inputs.forecasts import read_foreign
-from howsure.inputs.frames import MappingTable, is_frame, is_missing
+from howsure.inputs.distributions import read_foreign
+from howsure.inputs.frames import MappingTable, is_frame, is_inference, is_missing, library_classes
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import KEYS, Roles, bound, likely_ends, normal_form, quantile_levels
-from howsure.inputs.posterior import is_inference
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
@@ -66,11 +63,9 @@ def read_given(
     shares = () if coverage is None else np.atleast_1d(np.asarray(coverage)).tolist()
     for share in shares:
         check_fraction(share, "coverage")
-    known = None if levels is None else stated_levels(levels)
+    stated = None if levels is None else stated_levels(levels)
     check_known(crossing, get_args(Crossing), "crossing")
-    return _Reader(Arrays(n, tuple(map(float, shares)), known, y, crossing)).read(
-        value, "prediction"
-    )
+    return _Reader(n, tuple(map(float, shares)), stated, y, crossing).read(value)
 
 
 def check_row_order(y: Any, others: Mapping[str, Any]) -> None:
@@ -242,225 +237,219 @@ def _array(value: Any, n: int) -> npt.NDArray[Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """How what is given beside n rows of y is read, by the coverages and levels that are said."""
+class _Reader(Arrays):
+    """How whatever stands for a prediction of n rows is read, bare arrays among it."""
 
-    arrays: Arrays
-
-    def read(self, value: Any, name: str) -> dict[str, PredictionInput]:
-        """The models that a value holds; `name` is what a message calls it."""
+    def read(self, value: Any) -> dict[str, PredictionInput]:
+        """The models that a value holds."""
         if isinstance(value, PredictionInput):
             return {"": value}
         if not (value is None or isinstance(value, Prediction | np.ndarray)):
-            found = read_foreign(
-                value, self.arrays.n, self.arrays.coverages or None, self.arrays.levels
-            )
+            found = read_foreign(value, self.n, self.coverages or None, self.levels)
             if found is not None:
                 return {"": found}
-        if (kinds := self._explicit(value, name)) is not None:
-            if self.arrays.levels is not None and name == "prediction":
+        if (kinds := self._explicit(value)) is not None:
+            if self.levels is not None and self.name == "prediction":
                 raise InputError(
                     "levels are for bare arrays, and prediction needs none: leave levels out"
                 )
             return {"": PredictionInput(predictions=kinds)}
         if isinstance(value, Mapping):
-            return self._mapping(value, name)
+            return self._mapping(value)
         if is_frame(value):
-            return self._frame(value, name)
-        return {"": self.arrays.read(value, name)}
+            return self._frame(value)
+        return {"": self.read_array(value)}
 
-    def _explicit(self, value: Any, name: str) -> tuple[Prediction, ...] | None:
+    def _explicit(self, value: Any) -> tuple[Prediction, ...] | None:
         """What says itself which kind of prediction it is."""
         if value is None:
             return ()
         if isinstance(value, Prediction):
             return (value,)
         if hasattr(value, "dist") and hasattr(value, "args"):
-            return (Distribution.from_scipy(value, n=self.arrays.n),)
+            return (Distribution.from_scipy(value, n=self.n),)
         if not isinstance(value, list | tuple):
             return None
         if not value:
             return ()
         if not any(isinstance(part, Prediction) for part in value):
-            _refuse_objects(value, name)
+            _refuse_objects(value, self.name)
             return None
         for part in value:
             if not isinstance(part, Prediction):
                 raise InputError(
-                    f"{name} must hold predictions alone where it holds one, got "
+                    f"{self.name} must hold predictions alone where it holds one, got "
                     f"{type(part).__name__} as well; a point forecast goes in as point="
                 )
         return tuple(value)
 
     def _mapping(
-        self, value: Mapping[Any, Any], name: str, *, frame: bool = False
+        self, value: Mapping[Any, Any], *, frame: bool = False
     ) -> dict[str, PredictionInput]:
         """Quantiles by level, columns of one model, or models by name."""
         if not value:
-            raise InputError(f"{name} must hold a prediction, got nothing: it is empty")
+            raise InputError(f"{self.name} must hold a prediction, got nothing: it is empty")
         levels = [key for key in value if _is_level(key)]
         if len(levels) == len(value):
-            return {"": self._by_level(value, name)}
+            return {"": self._by_level(value)}
         if levels:
             other = next(key for key in value if not _is_level(key))
             raise InputError(
-                f"{name} must have numbers alone as keys (levels of quantiles) or text alone "
+                f"{self.name} must have numbers alone as keys (levels of quantiles) or text alone "
                 f"(models, or columns), got {levels[0]!r} and {other!r}"
             )
-        columns = {str(key): one for key, one in value.items()}
+        columns = {str(key): column for key, column in value.items()}
         if all(_is_column(column) for column in columns.values()):
-            found = self._recognised(list(columns), name)
-            if found:
-                return {
-                    roles.model: self._columns(columns, roles, name, frame=frame) for roles in found
-                }
-            self._check_spreads(list(columns), name)
+            models = self._recognised(list(columns))
+            if models:
+                return {m.model: self._columns(columns, m, frame=frame) for m in models}
+            self._check_spreads(list(columns))
             if len(columns) > 2 or not frame:
-                self._check_ends(list(columns), name)
+                self._check_ends(list(columns))
         if frame:
-            return {"": self._unnamed(columns, name)}
-        models: dict[str, PredictionInput] = {}
-        for key, one in columns.items():
-            if one is None:
-                raise InputError(f"{name}[{key!r}] must hold a prediction, got None")
-            if bound(key) is not None and _is_column(one):
+            return {"": self._unnamed(columns)}
+        inputs: dict[str, PredictionInput] = {}
+        for key, column in columns.items():
+            title = f"{self.name}[{key!r}]"
+            if column is None:
+                raise InputError(f"{title} must hold a prediction, got None")
+            if bound(key) is not None and _is_column(column):
                 raise InputError(
-                    f"{name}[{key!r}] is called as an end of intervals, and stands beside models: "
+                    f"{title} is called as an end of intervals, and stands beside models: "
                     "give both ends as one model, {'name': {'lower_90': …, 'upper_90': …}, …}"
                 )
-            for inner, given in self.read(one, f"{name}[{key!r}]").items():
-                models[f"{key}/{inner}" if inner else key] = given
-        return models
+            for inner, prediction in replace(self, name=title).read(column).items():
+                inputs[f"{key}/{inner}" if inner else key] = prediction
+        return inputs
 
-    def _check_spreads(self, names: Sequence[str], name: str) -> None:
+    def _check_spreads(self, names: Sequence[str]) -> None:
         """Refuse a forecast beside what may be its spread: they are no two models, nor two ends."""
         spreads = stated_spreads(names)
         roles = BY_NAME["mean"], BY_NAME["point"]
-        if spreads and any(role.matches(normal_form(one)) for one in names for role in roles):
+        if spreads and any(role.matches(normal_form(name)) for name in names for role in roles):
             raise InputError(
-                f"{name}[{spreads[0]!r}] may state uncertainty: call it 'sd', or give its square "
-                "root as 'sd' where it is a variance, or leave it out; any other score of doubt "
-                "goes in as uncertainty="
+                f"{self.name}[{spreads[0]!r}] may state uncertainty: call it 'sd', or give its "
+                "square root as 'sd' where it is a variance, or leave it out; any other score of "
+                "doubt goes in as uncertainty="
             )
 
-    def _check_ends(self, names: Sequence[str], name: str) -> None:
+    def _check_ends(self, names: Sequence[str]) -> None:
         """Refuse what may be ends of intervals: they are no rival point forecasts."""
         likely = likely_ends(names)
-        if likely is None and (len(names) < 2 or not self.arrays.coverages):
+        if likely is None and (len(names) < 2 or not self.coverages):
             return
         ends, points = "name them 'lower' and 'upper'", "leave coverage out"
         if likely is not None:
-            ends = f"give ({name}[{likely[0]!r}], {name}[{likely[1]!r}]) with coverage=0.9"
+            ends = (
+                f"give ({self.name}[{likely[0]!r}], {self.name}[{likely[1]!r}]) with coverage=0.9"
+            )
             points = "give them other names, and no coverage"
         raise InputError(
-            f"{name} of {listed(names)} may be ends of intervals or point forecasts of models: for "
-            f"ends {ends}, for points {points}"
+            f"{self.name} of {listed(names)} may be ends of intervals or point forecasts of "
+            f"models: for ends {ends}, for points {points}"
         )
 
-    def _by_level(self, value: Mapping[Any, Any], name: str) -> PredictionInput:
+    def _by_level(self, value: Mapping[Any, Any]) -> PredictionInput:
         """Quantiles whose keys are their levels."""
         keys = [float(key) for key in value]
         try:
             levels = stated_levels(keys)
         except InputError as error:
             raise InputError(
-                f"{error}. Numbers as keys of {name} are levels of quantiles; names of models are "
-                "text"
+                f"{error}. Numbers as keys of {self.name} are levels of quantiles; names of models "
+                "are text"
             ) from error
-        if self.arrays.levels is not None and sorted(keys) != sorted(self.arrays.levels.tolist()):
+        if self.levels is not None and sorted(keys) != sorted(self.levels.tolist()):
             raise InputError(
-                f"levels must be left out where the keys of {name} are levels, got "
-                f"{self.arrays.levels.tolist()} beside {keys}"
+                f"levels must be left out where the keys of {self.name} are levels, got "
+                f"{self.levels.tolist()} beside {keys}"
             )
-        for key, one in value.items():
-            if isinstance(one, tuple) and len(one) == 2 and self.arrays.n != 2:
+        for key, column in value.items():
+            if isinstance(column, tuple) and len(column) == 2 and self.n != 2:
                 raise InputError(
-                    f"{name}[{key!r}] must be one array, as numbers for keys are levels of "
+                    f"{self.name}[{key!r}] must be one array, as numbers for keys are levels of "
                     "quantiles, got two. Ends of intervals go in as (lower, upper) with "
                     f"coverage={key!r}"
                 )
         table = [
-            as_vector(one, f"{name}[{key!r}]", length=self.arrays.n) for key, one in value.items()
+            as_vector(column, f"{self.name}[{key!r}]", length=self.n)
+            for key, column in value.items()
         ]
-        return self.arrays.quantiles(levels, np.column_stack(table), name)
+        return self.quantiles(levels, np.column_stack(table))
 
-    def _recognised(self, names: Sequence[str], name: str) -> list[Roles]:
+    def _recognised(self, names: Sequence[str]) -> list[Roles]:
         """The roles of columns of predictions with uncertainty, by model; none if none is."""
-        said: Any = {"coverage": self.arrays.coverages or None}
+        said: Any = {"coverage": self.coverages or None}
         idle = idle_columns(names)
         keys = [*_keys(names), *idle]
-        refuse_mean_intervals(names, name)
+        refuse_mean_intervals(names, self.name)
         outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]
         if outcomes:
             raise InputError(
-                f"{name} holds a column of y, {outcomes[0]!r}: a table with y goes in alone, as "
-                "howsure.assess(table); otherwise leave that column out"
+                f"{self.name} holds a column of y, {outcomes[0]!r}: a table with y goes in alone, "
+                "as howsure.assess(table); otherwise leave that column out"
             )
         try:
-            made = assign_models(names, said, outcome=False)
+            assigned = assign_models(names, said, outcome=False)
         except InputError as error:
-            if any(_tells_uncertainty(column) for column in names):
+            if any(map(_tells_uncertainty, names)):
                 raise InputError(
-                    f"{name}: {error}; these are keywords of "
-                    f"howsure.assess({{'y': y, **{name}}}, …)"
+                    f"{self.name}: {error}; these are keywords of "
+                    f"howsure.assess({{'y': y, **{self.name}}}, …)"
                 ) from error
             return []
-        found = [roles.only(lambda role: role.of in ("belief", "doubt")) for roles in made]
-        for roles in found:
-            told = (
-                any(roles[name] for name in ("lower", "sd", "variance", "samples"))
-                or roles.law
-                or roles.classes
-            )
-            if not told and len(roles.levels) < 2:
+        models = [roles.only(lambda role: role.of in ("belief", "doubt")) for roles in assigned]
+        for roles in models:
+            stated = any(roles[role] for role in ("lower", "sd", "variance", "samples"))
+            if not (stated or roles.law or roles.classes or len(roles.levels) > 1):
                 return []
-        used = [column for roles in found for column in roles.by_column()]
-        rest = [column for column in names if column not in used and column not in keys]
-        if rest and len(found) > 1:
-            models = listed(roles.model for roles in found)
+        used = [column for roles in models for column in roles.by_column()]
+        unused = [column for column in names if column not in used and column not in keys]
+        if unused and len(models) > 1:
+            titles = listed(roles.model for roles in models)
             raise InputError(
-                f"{name} has columns of models ({models}) and others ({listed(rest)}): leave those "
-                "out, or give y as a column too, as howsure.assess(table)"
+                f"{self.name} has columns of models ({titles}) and others ({listed(unused)}): "
+                "leave those out, or give y as a column too, as howsure.assess(table)"
             )
-        if rest:
+        if unused:
             raise InputError(
-                f"{name} has columns of one model ({listed(used)}) and others ({listed(rest)}): "
-                "give only the columns of one model, or several models as "
+                f"{self.name} has columns of one model ({listed(used)}) and others "
+                f"({listed(unused)}): give only the columns of one model, or several models as "
                 f"{{'name': {{{used[0]!r}: …}}, …}}"
             )
-        return found
+        return models
 
-    def _columns(
-        self, columns: Mapping[str, Any], roles: Roles, name: str, *, frame: bool
-    ) -> PredictionInput:
+    def _columns(self, columns: Mapping[str, Any], roles: Roles, *, frame: bool) -> PredictionInput:
         """One model's columns, by the road of tables."""
         if roles["lower"] and None in roles.coverages:
             usual, why = usual_coverage(columns)
             raise InputError(
-                f"{name} has ends of intervals of unknown coverage: pass coverage={usual}"
+                f"{self.name} has ends of intervals of unknown coverage: pass coverage={usual}"
                 + f", {why}" * bool(why)
             )
-        if self.arrays.levels is not None and name == "prediction":
+        if self.levels is not None and self.name == "prediction":
             raise InputError(
-                f"levels are for bare arrays, and the names in {name} give them: "
+                f"levels are for bare arrays, and the names in {self.name} give them: "
                 f"leave levels out, or give howsure.Quantiles(levels, …)"
             )
-        table = {column: to_host(one, f"{name}[{column!r}]") for column, one in columns.items()}
-        cells = read_cells(MappingTable(table, name), roles)
+        table = {
+            column: to_host(array, f"{self.name}[{column!r}]") for column, array in columns.items()
+        }
+        cells = read_cells(MappingTable(table, self.name), roles)
         for column, gone in cells.missing().items():
             raise InputError(
-                f"{name}[{column!r}] must hold no missing values, got {int(gone.sum())} "
+                f"{self.name}[{column!r}] must hold no missing values, got {int(gone.sum())} "
                 f"(first at row {int(np.argmax(gone))})"
             )
         cells.check_finite()
-        if cells.n != self.arrays.n:
-            raise InputError(f"{name} must have {self.arrays.n} rows as y has, got {cells.n}")
-        with within(name):
-            made = beliefs_of(cells, self.arrays.crossing)
-        every = [f"{column} {' and '.join(said)}" for column, said in roles.by_column().items()]
-        rest = len(every) - _MOST_USES
-        uses = ", ".join(every[:_MOST_USES]) + (f" and {rest} more" if rest > 0 else "")
-        notes = [f"{'columns' if frame else 'keys'} of {name} read as: {uses}"]
+        if cells.n != self.n:
+            raise InputError(f"{self.name} must have {self.n} rows as y has, got {cells.n}")
+        with within(self.name):
+            predictions = beliefs_of(cells, self.crossing)
+        every = [f"{column} {' and '.join(words)}" for column, words in roles.by_column().items()]
+        more = len(every) - _MOST_USES
+        uses = ", ".join(every[:_MOST_USES]) + (f" and {more} more" if more > 0 else "")
+        notes = [f"{'columns' if frame else 'keys'} of {self.name} read as: {uses}"]
         if keys := _keys(list(columns)):
             notes.append(
                 f"{', '.join(keys)} play{'s' * (len(keys) == 1)} no role beside a y of its own; as "
@@ -469,38 +458,38 @@ class _Reader:
         whys: dict[str, list[str]] = {}
         for column, why in idle_columns(columns).items():
             whys.setdefault(why, []).append(column)
-        notes += [f"not read: {', '.join(held)} ({why})" for why, held in whys.items()]
+        notes += [f"not read: {', '.join(names)} ({why})" for why, names in whys.items()]
         return PredictionInput(
-            predictions=made,
+            predictions=predictions,
             point=cells.one("point"),
             uncertainty=cells.one("uncertainty"),
             notes=tuple(notes),
         )
 
-    def _frame(self, value: Any, name: str) -> dict[str, PredictionInput]:
+    def _frame(self, value: Any) -> dict[str, PredictionInput]:
         """A data frame: as a mapping of its columns, which are never models."""
         import narwhals as nw
 
-        with refusing(name):
+        with refusing(self.name):
             held = nw.from_native(value)
             frame: nw.DataFrame[Any] = held.collect() if isinstance(held, nw.LazyFrame) else held
             columns = {key: frame.get_column(key).to_numpy() for key in frame.columns}
         bare = ([*range(len(columns))], [f"column_{place}" for place in range(len(columns))])
         if list(columns) in bare:
-            return {"": self.arrays.one(numbers(list(columns.values()), name).T, name)}
-        return self._mapping(columns, name, frame=True)
+            return {"": self.one(numbers(list(columns.values()), self.name).T)}
+        return self._mapping(columns, frame=True)
 
-    def _unnamed(self, columns: Mapping[str, Any], name: str) -> PredictionInput:
+    def _unnamed(self, columns: Mapping[str, Any]) -> PredictionInput:
         """A frame whose columns' names say nothing of uncertainty."""
-        wanted = 2 if self.arrays.levels is None else len(self.arrays.levels)
-        said = self.arrays.levels is not None or len(self.arrays.coverages) == 1
+        wanted = 2 if self.levels is None else len(self.levels)
+        said = self.levels is not None or len(self.coverages) == 1
         if len(columns) == 1 or (said and len(columns) == wanted):
-            return self.arrays.one(numbers(list(columns.values()), name).T, name)
+            return self.one(numbers(list(columns.values()), self.name).T)
         raise InputError(
-            f"{name} has the columns {listed(columns, 6)}, whose names are not recognised. "
+            f"{self.name} has the columns {listed(columns, 6)}, whose names are not recognised. "
             f"Names that do are {_COLUMNS}. Or give one column, or an array with coverage= or "
             "levels=. If each column is a model's forecast, give "
-            f"{{c: {name}[c] for c in {name}.columns}}"
+            f"{{c: {self.name}[c] for c in {self.name}.columns}}"
         )
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.errors import InputError
@@ -20,7 +19,7 @@ from howsure.inputs.columns import assign_roles
 from howsure.inputs.names import NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, LONG
 from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
-from howsure.inputs.values import Labels
+from howsure.inputs.values import AnyArray, Labels, in_order_of_rows
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
@@ -31,11 +30,11 @@ _ROOM: Final = 20  # cells of the wide table for one of the long one
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
-    """The columns that tell which rows are of one case, and those that do not though they vary."""
+class _CaseColumns:
+    """The columns that tell which rows are of one case."""
 
-    columns: tuple[str, ...]
-    said: str
+    names: tuple[str, ...]
+    phrase: str  # how a message says that cases are told apart
 
 
 def is_long(cells: ParsedColumns) -> bool:
@@ -50,30 +49,30 @@ def is_long(cells: ParsedColumns) -> bool:
         return True
     if roles["quantile_level"]:
         levels = _levels(cells)
-        held = levels[np.isfinite(levels)]
+        finite = levels[np.isfinite(levels)]
         sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
-        inside = (held > 0) & (held < 1)
-        bounded = inside | (held == 0) | (held == 1)
+        inside = (finite > 0) & (finite < 1)
+        bounded = inside | (finite == 0) | (finite == 1)
         fair = bool(inside.any()) and bool(bounded.mean() > _MOST)
-        distinct = len(np.unique(held))
         y = cells.one("y")
         alone = y is not None and np.ptp(y) == 0
-        return sure or (fair and (distinct < len(held) or alone))
+        return sure or (fair and (len(np.unique(finite)) < len(finite) or alone))
     draws = cells.one("sample_id").codes
     different = len(np.unique(draws))
     if different < 2:
         return False
-    unit, number = _units(cells, _unit_columns(cells, draws).columns)
+    cases = _case_codes(cells, _case_columns(cells, draws).names)
+    count = int(cases.max(initial=-1)) + 1
     if cells.one("y") is None:
-        pairs = len(np.unique(unit * len(cells.one("sample_id").labels) + draws))
-        return number > 1 and pairs == cells.n == number * different
-    order = np.lexsort((draws, unit))
-    sorted_unit, sorted_draw, y = unit[order], draws[order], _y(cells)[order]
-    same = sorted_unit[1:] == sorted_unit[:-1]
-    broken = same & ((y[1:] != y[:-1]) | (sorted_draw[1:] == sorted_draw[:-1]))
-    whole = np.bincount(unit, minlength=number) > 1
-    whole[sorted_unit[1:][broken]] = False
-    return bool(whole.mean() > 0.5) or _by_place(cells, draws) is not None
+        pairs = len(np.unique(cases * len(cells.one("sample_id").labels) + draws))
+        return count > 1 and pairs == cells.n == count * different
+    order = np.lexsort((draws, cases))
+    cases, sorted_draws, y = cases[order], draws[order], _y(cells)[order]
+    same = cases[1:] == cases[:-1]
+    broken = same & ((y[1:] != y[:-1]) | (sorted_draws[1:] == sorted_draws[:-1]))
+    several = np.bincount(cases, minlength=count) > 1
+    several[cases[1:][broken]] = False
+    return bool(several.mean() > 0.5) or _cases_by_position(cells, draws) is not None
 
 
 def without_long(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +84,7 @@ def widened(
     cells: ParsedColumns, parts: Iterable[ParsedColumns], missing: str
 ) -> list[ParsedColumns]:
     """The parts of a long table, one for each model, with a row for each case."""
-    columns = _unit_columns(cells, _part_codes(cells))
+    columns = _case_columns(cells, _part_codes(cells))
     return [_wide(part, columns, missing) for part in parts]
 
 
@@ -111,26 +110,17 @@ def _row_kinds(cells: ParsedColumns) -> IntArray | None:
     if not roles["output_type"]:
         both = roles["quantile_level"] and roles["sample_id"]
         return None if both else np.full(cells.n, 1 if roles["sample_id"] else 0)
-    held = cells.one("output_type")
-    names = [str(label).strip().lower() for label in held.labels]
-    used = np.unique(held.codes)
-    if not {names[code] for code in used} <= {*_TYPES, *_UNREAD}:
+    types: Labels = cells.one("output_type")
+    names = [str(label).strip().lower() for label in types.labels]
+    if not {names[code] for code in np.unique(types.codes)} <= {*_TYPES, *_UNREAD}:
         return None
-    place = [_TYPES.index(name) if name in _TYPES else -1 for name in names]
-    return np.asarray(np.asarray(place)[held.codes])
+    numbers = [_TYPES.index(name) if name in _TYPES else -1 for name in names]
+    return np.asarray(np.asarray(numbers)[types.codes])
 
 
 def _levels(cells: ParsedColumns) -> FloatArray:
     """The level that each row names; NaN where it names none."""
-    held = cells.one("quantile_level")
-    found = np.full(len(held.labels), math.nan)
-    for code in np.unique(held.codes):
-        text = str(held.labels[code])
-        try:
-            found[code] = float(text if "." in text else text.replace(",", "."))
-        except (ValueError, OverflowError):
-            continue
-    levels = np.asarray(found[held.codes])
+    levels: FloatArray = cells.one("quantile_level").mapped(_level)
     if cells.roles["boundary"]:
         share = levels / 100 if (levels > 1).any() else levels
         sides = _sides(cells)
@@ -138,77 +128,90 @@ def _levels(cells: ParsedColumns) -> FloatArray:
     return levels
 
 
+def _level(text: str) -> float:
+    try:
+        return float(text if "." in text else text.replace(",", "."))
+    except (ValueError, OverflowError):
+        return math.nan
+
+
 def _sides(cells: ParsedColumns) -> FloatArray:
     """−1 for the lower end of an interval, 1 for the upper one, NaN for what is neither."""
-    held: Labels = cells.one("boundary")
+    ends: Labels = cells.one("boundary")
     sides = {"lower": -1.0, "upper": 1.0}
-    found = [sides.get(str(label).strip().lower(), math.nan) for label in held.labels]
-    return np.asarray(np.asarray(found)[held.codes])
+    return ends.mapped(lambda text: sides.get(text.strip().lower(), math.nan))
 
 
 def _part_codes(cells: ParsedColumns) -> IntArray:
     """Codes of what says which part of a prediction each row holds."""
-    return _units(cells, [name for role in LONG for name in cells.roles[role]])[0]
+    return _case_codes(cells, [name for role in LONG for name in cells.roles[role]])
 
 
-def _units(cells: ParsedColumns, names: Iterable[str]) -> tuple[IntArray, int]:
-    """Codes of rows that are equal in some columns, and how many codes there are."""
-    held = [cells.columns["key", name].codes for name in names]
-    codes = codes_of(held) if held else np.zeros(cells.n, dtype=np.int64)
-    return codes, int(codes.max(initial=-1)) + 1
+def _case_codes(cells: ParsedColumns, names: Iterable[str]) -> IntArray:
+    """Codes of rows that are equal in some columns."""
+    columns = [cells.columns["key", name].codes for name in names]
+    return codes_of(columns) if columns else np.zeros(cells.n, dtype=np.int64)
 
 
-def codes_of(columns: Sequence[npt.NDArray[Any]]) -> IntArray:
+def codes_of(columns: Sequence[AnyArray]) -> IntArray:
     """Codes from 0 on of rows that are equal in all columns."""
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
-        coded = column.dtype.kind == "i"
-        own = column - column.min(initial=0) if coded else np.unique(column, return_inverse=True)[1]
-        codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+        if column.dtype.kind == "i":
+            column = column - column.min(initial=0)
+        else:
+            column = np.unique(column, return_inverse=True)[1]
+        codes = np.unique(codes * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]
     return np.asarray(codes)
 
 
-def _unit_columns(cells: ParsedColumns, part: IntArray) -> _Unit:
+def _case_columns(cells: ParsedColumns, part: IntArray) -> _CaseColumns:
     """Which columns tell cases apart.
 
     All that have no other office, but for those that number the rows, or follow the level alone.
     """
     roles = cells.roles
-    own = {name for role in ("y", "point", "model", *LONG) for name in roles[role]}
-    names = [name for kind, name in cells.columns if kind == "key" and name not in own]
+    taken = {name for role in ("y", "point", "model", *LONG) for name in roles[role]}
     parts = len(np.unique(part))
     several = 1 < parts < cells.n
-    kept = []
-    for name in names:
-        held: Labels = cells.columns["key", name]
-        used = len(np.unique(held.codes))
+    names = []
+    for kind, name in cells.columns:
+        if kind != "key" or name in taken:
+            continue
+        labels: Labels = cells.columns["key", name]
+        used = len(np.unique(labels.codes))
         if used < 2 or NAMELESS.fullmatch(name) or (several and used == cells.n):
             continue
-        if several and len(np.unique(part * len(held.labels) + held.codes)) == parts:
+        if several and len(np.unique(part * len(labels.labels) + labels.codes)) == parts:
             continue
-        kept.append(name)
-    named = [name for name in roles["rows"] if name in kept]
-    if named:
-        return _Unit(tuple(named), f"told apart by {quoted(named[0])}")
-    said = f"told apart by {listed(kept)}" if kept else "told apart by their order"
-    return _Unit(tuple(kept), said)
+        names.append(name)
+    row_names = [name for name in roles["rows"] if name in names]
+    if row_names:
+        return _CaseColumns(tuple(row_names), f"told apart by {quoted(row_names[0])}")
+    phrase = f"told apart by {listed(names) if names else 'their order'}"
+    return _CaseColumns(tuple(names), phrase)
 
 
-def _by_place(cells: ParsedColumns, part: IntArray) -> IntArray | None:
+def _cases_by_position(cells: ParsedColumns, part: IntArray) -> IntArray | None:
     """Cases by the place of their rows among those of the same part, where y shows that it is so.
 
     The place says nothing where y hardly varies, or is not the same in every part.
     """
     order = np.argsort(part, kind="stable")
-    found, first, counts = np.unique(part[order], return_index=True, return_counts=True)
-    if len(found) < 2 or len(set(counts.tolist())) > 1:
+    counts = np.unique(part, return_counts=True)[1]
+    if len(counts) < 2 or len(set(counts.tolist())) > 1:
         return None
-    y = _y(cells)[order].reshape(len(found), -1)
+    y = _y(cells)[order].reshape(len(counts), -1)
     if not (y == y[0]).all() or not telling(y[0]):
         return None
-    unit = np.empty(cells.n, dtype=np.int64)
-    unit[order] = np.arange(cells.n) - np.repeat(first, counts)
-    return unit
+    return _positions(order, counts)
+
+
+def _positions(order: IntArray, counts: IntArray) -> IntArray:
+    """The position of each row within its group, of rows that an order sorts by groups."""
+    positions = np.empty(len(order), dtype=np.int64)
+    positions[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return positions
 
 
 def _y(cells: ParsedColumns) -> FloatArray:
@@ -223,10 +226,9 @@ def telling(y: FloatArray) -> bool:
     return distinct >= 5 and 2 * distinct >= len(y)
 
 
-def _wide(cells: ParsedColumns, columns: _Unit, missing: str) -> ParsedColumns:
+def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns:
     """One model's long table as one with a row for each case."""
-    roles, notes = cells.roles, list(cells.notes)
-    title = cells.title
+    roles, notes, title = cells.roles, list(cells.notes), cells.title
     kinds = _checked_kinds(cells)
     if roles["boundary"]:  # both ends of the interval of coverage 0 are the median
         again = (_levels(cells) == 0.5) & (_sides(cells) > 0)
@@ -237,116 +239,111 @@ def _wide(cells: ParsedColumns, columns: _Unit, missing: str) -> ParsedColumns:
         cells, kinds = cells.take(kinds >= 0), kinds[kinds >= 0]
     if cells.n == 0:
         raise InputError(f"{title}: a row of a quantile, a draw or a point is needed, got none")
-    unit, number = _units(cells, columns.columns)
-    if not columns.columns:
-        placed = _by_place(cells, _part_codes(cells))
-        if placed is not None:
-            unit, number = placed, int(placed.max()) + 1
-    _, first = np.unique(unit, return_index=True)
-    rank = np.empty(number, dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(number)
-    unit, first = rank[unit], np.sort(first)
-    case = _Case(cells, columns, unit, first, missing)
-    _check_one_y(case)
-    _check_constant(case)
-    held = {
-        key: column.take(first) if isinstance(column, Labels) else column[first]
-        for key, column in cells.columns.items()
+    codes = _case_codes(cells, by.names)
+    if not by.names and (positions := _cases_by_position(cells, _part_codes(cells))) is not None:
+        codes = positions
+    codes, first = in_order_of_rows(codes)
+    cases = _Cases(cells, by, codes, first, missing)
+    _check_one_y(cases)
+    _check_constant(cases)
+    columns = {
+        key: column
+        for key, column in cells.take(first).columns.items()
         if key[0] != "key" and key[1] not in roles["point"]
     }
-    made = {name: got for name, got in roles.columns.items() if name not in (*LONG, "point")}
+    assigned = {
+        role: names for role, names in roles.columns.items() if role not in (*LONG, "point")
+    }
+
+    def add(role: str, names: Sequence[str], table: FloatArray) -> None:
+        assigned[role] = tuple(names)
+        columns.update({("number", name): table[:, k] for k, name in enumerate(names)})
+
     levels: tuple[float, ...] = ()
     chosen = kinds == 0
     if chosen.any():
-        all_levels = _checked_levels(cells, chosen)
-        each = all_levels[chosen]
+        stated = _checked_levels(cells, chosen)[chosen]
         # 0.1 + 0.2 and 0.3 are one level
-        found, place = np.unique(np.round(each, 12), return_inverse=True)
-        found = np.full(len(found), 1.0)
-        np.minimum.at(found, place, each)
-        levels = tuple(found.tolist())
-        words = [f"level {level:g}" for level in levels]
-        table = _table(case, chosen, place, words)
-        made["quantiles"] = tuple(f"{roles['point'][0]} at {level:g}" for level in levels)
-        held |= {("number", n): table[:, k] for k, n in enumerate(made["quantiles"])}
+        rounded, part = np.unique(np.round(stated, 12), return_inverse=True)
+        least = np.full(len(rounded), 1.0)
+        np.minimum.at(least, part, stated)
+        levels = tuple(least.tolist())
+        table = _table(cases, chosen, part, [f"level {level:g}" for level in levels])
+        add("quantiles", [f"{roles['point'][0]} at {level:g}" for level in levels], table)
     chosen = kinds == 1
     if chosen.any():
-        table = _draws(case, chosen)
-        made["samples"] = tuple(f"draw {k + 1}" for k in range(table.shape[1]))
-        held |= {("number", n): table[:, k] for k, n in enumerate(made["samples"])}
+        table = _draws(cases, chosen)
+        add("samples", [f"draw {k + 1}" for k in range(table.shape[1])], table)
     for kind in (2, 3, 4):
         chosen = kinds == kind
-        if chosen.any() and "point" not in made:
-            place = np.zeros(int(chosen.sum()), dtype=np.int64)
-            table = _table(case, chosen, place, [_TYPES[kind]])
-            made["point"] = (_TYPES[kind],)
-            held["number", _TYPES[kind]] = table[:, 0]
-    if columns.columns and not roles["rows"]:
-        made["rows"] = ("case",)
-        held["name", "case"] = case.names()
-    notes.append(f"{title}: {cells.n:,} rows of a long table are {number:,} cases, {columns.said}")
+        if chosen.any() and "point" not in assigned:
+            part = np.zeros(int(chosen.sum()), dtype=np.int64)
+            add("point", [_TYPES[kind]], _table(cases, chosen, part, [_TYPES[kind]]))
+    if by.names and not roles["rows"]:
+        assigned["rows"] = ("case",)
+        columns["name", "case"] = cases.names()
+    notes.append(f"{title}: {cells.n:,} rows of a long table are {len(first):,} cases, {by.phrase}")
     return replace(
         cells,
-        roles=replace(roles, columns=made, levels=levels),
-        columns=held,
-        places=cells.places[first] if columns.columns else np.arange(number),
+        roles=replace(roles, columns=assigned, levels=levels),
+        columns=columns,
+        places=cells.places[first] if by.names else np.arange(len(first)),
         notes=tuple(notes),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _Cases:
     """Which rows are of one case, with the first of each, and the columns that tell them apart."""
 
     cells: ParsedColumns
-    columns: _Unit
-    unit: IntArray
+    by: _CaseColumns
+    codes: IntArray
     first: IntArray
     missing: str
 
     def __len__(self) -> int:
         return len(self.first)
 
-    def told(self, case: int) -> str:
+    def describe(self, case: int) -> str:
         """One case in words."""
-        columns = self.columns.columns[:5]
-        if not columns:
+        if not self.by.names:
             return f"case {case}, counting from 0"
         row = self.first[case]
-        held = [(name, self.cells.columns["key", name]) for name in columns]
-        return ", ".join(f"{name} {quoted(str(col.labels[col.codes[row]]))}" for name, col in held)
+        labels = {name: self.cells.columns["key", name].at(row) for name in self.by.names[:5]}
+        return ", ".join(f"{name} {quoted(str(label))}" for name, label in labels.items())
 
     def names(self) -> Any:
         """All of them, by the cells of those columns."""
-        parts = []
-        for name in self.columns.columns:
-            held: Labels = self.cells.columns["key", name]
-            texts = np.asarray(["" if x is None else str(x) for x in held.labels], dtype=object)
-            parts.append(texts[held.codes[self.first]].tolist())
-        joined = [", ".join(cells) for cells in zip(*parts, strict=True)]
-        if len(set(joined)) < len(joined):
-            joined = [" | ".join(map(repr, cells)) for cells in zip(*parts, strict=True)]
-        array = np.empty(len(joined), dtype=object)
-        array[:] = joined
-        return array
+        columns = []
+        for name in self.by.names:
+            labels: Labels = self.cells.columns["key", name]
+            texts = np.asarray(["" if x is None else str(x) for x in labels.labels], dtype=object)
+            columns.append(texts[labels.codes[self.first]].tolist())
+        rows = list(zip(*columns, strict=True))
+        names = list(map(", ".join, rows))
+        if len(set(names)) < len(names):
+            names = [" | ".join(map(repr, row)) for row in rows]
+        return np.array(names, dtype=object)
 
 
 def _checked_kinds(cells: ParsedColumns) -> IntArray:
     kinds, roles = _row_kinds(cells), cells.roles
     if kinds is not None:
         for kind, role in ((0, "quantile_level"), (1, "sample_id")):
-            found = roles[role] or (roles["quantile_level"] if kind else ())
-            if (kinds == kind).any() and not found:
+            columns = roles[role] or (roles["quantile_level"] if kind else ())
+            if (kinds == kind).any() and not columns:
                 raise InputError(
                     f"{cells.title}: rows of the type {_TYPES[kind]!r} need a column that tells "
                     f"which: pass {role}=COLUMN ({BY_NAME[role].option} COLUMN)"
                 )
         return kinds
     if roles["output_type"]:
-        held = cells.one("output_type")
-        got = [str(held.labels[code]) for code in np.unique(held.codes)]
+        types: Labels = cells.one("output_type")
+        texts = [str(types.labels[code]) for code in np.unique(types.codes)]
         raise InputError(
-            f"{cells.title}: output_type must hold {listed((*_TYPES, *_UNREAD))}, got {listed(got)}"
+            f"{cells.title}: output_type must hold {listed((*_TYPES, *_UNREAD))}, got "
+            f"{listed(texts)}"
         )
     raise InputError(
         f"{cells.title}: quantile_level ({quoted(roles['quantile_level'][0])}) and sample_id "
@@ -361,8 +358,7 @@ def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
     if wrong.any():
         (name,) = cells.roles["quantile_level"]
         row = int(np.argmax(wrong))
-        held: Labels = cells.columns["key", name]
-        label = held.labels[held.codes[row]]
+        label = cells.columns["key", name].at(row)
         got = "" if label is None else str(label)
         percent = in_percent(float(got)) if got.isdigit() else ""
         percent += " Divide the column by 100; " if percent else "; "
@@ -377,98 +373,88 @@ def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
     return levels
 
 
-def _check_one_y(case: _Case) -> None:
-    cells, unit, first = case.cells, case.unit, case.first
-    y = cells.one("y")
-    ours = y[first][unit]
-    wrong = (y != ours) & ~(np.isnan(y) & np.isnan(ours))
+def _check_one_y(cases: _Cases) -> None:
+    y = cases.cells.one("y")
+    first_y = y[cases.first][cases.codes]
+    wrong = (y != first_y) & ~(np.isnan(y) & np.isnan(first_y))
     if wrong.any():
         row = int(np.argmax(wrong))
-        count = len(np.unique(unit[wrong]))
+        count = len(np.unique(cases.codes[wrong]))
         raise InputError(
-            f"{cells.title}: y must be one number for each case of a long table, got several in "
-            f"{count:,} of {len(first):,} cases {case.columns.said} (first: {ours[row]:g} and "
+            f"{cases.cells.title}: y must be one number for each case of a long table, got several "
+            f"in {count:,} of {len(cases):,} cases {cases.by.phrase} (first: {first_y[row]:g} and "
             f"{y[row]:g}); perhaps a column that tells cases apart is missing"
         )
 
 
-def _check_constant(case: _Case) -> None:
+def _check_constant(cases: _Cases) -> None:
     """Raise where what is known of rows differs within a case."""
-    cells, columns = case.cells, case.columns
+    cells = cases.cells
     for role, name, _ in cells.roles.uses():
         if role.kind in (None, "key") or role.name in ("y", "point", "model"):
             continue
-        if name in columns.columns or ("key", name) not in cells.columns:
+        if name in cases.by.names or ("key", name) not in cells.columns:
             continue
         codes = cells.columns["key", name].codes
-        if (codes != codes[case.first][case.unit]).any():
+        if (codes != codes[cases.first][cases.codes]).any():
             raise InputError(
                 f"{cells.title}: {role.name} must be the same in all rows of a case, and "
-                f"{quoted(name)} differs within cases {columns.said}; pass {role.name}='' "
+                f"{quoted(name)} differs within cases {cases.by.phrase}; pass {role.name}='' "
                 f'({role.option} "") to leave it out'
             )
 
 
-def _table(case: _Case, chosen: BoolArray, place: IntArray, words: list[str]) -> FloatArray:
+def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -> FloatArray:
     """A row for each case and a column for each part, of the rows that are chosen."""
-    unit = case.unit[chosen]
+    codes = cases.codes[chosen]
     width = len(words)
-    pair = unit * width + place
-    counts = np.bincount(unit, minlength=len(case))
+    pair = codes * width + part
     ordered = np.sort(pair)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    title, said = case.cells.title, case.columns.said
+    title, phrase = cases.cells.title, cases.by.phrase
     if len(twice):
-        which, part = divmod(int(twice[0]), width)
+        case, column = divmod(int(twice[0]), width)
         raise InputError(
-            f"{title}: a case must have each level once, got {words[part]} twice of "
-            f"{case.told(which)}; cases are {said}: perhaps a column that tells them apart is "
-            "missing; rows=COLUMN (--row-id COLUMN) names one"
+            f"{title}: a case must have each level once, got {words[column]} twice of "
+            f"{cases.describe(case)}; cases are {phrase}: perhaps a column that tells them apart "
+            "is missing; rows=COLUMN (--row-id COLUMN) names one"
         )
-    short = np.flatnonzero(counts < width)
+    short = np.flatnonzero(np.bincount(codes, minlength=len(cases)) < width)
     if len(short) and (
-        case.missing == "error" or len(case) * width > _ROOM * len(unit) + 1_000_000
+        cases.missing == "error" or len(cases) * width > _ROOM * len(codes) + 1_000_000
     ):
-        held = np.zeros(width, dtype=np.bool_)
-        held[place[unit == short[0]]] = True
-        lacking = words[int(np.argmin(held))]
+        present = np.bincount(part[codes == short[0]], minlength=width)
+        lacking = words[int(np.argmin(present > 0))]
+        every = f"its {words[0]}" if width == 1 else f"all {width} {words[0].split()[0]}s"
         raise InputError(
-            f"{title}: every case must have {_all(words)}, got {len(short):,} of {len(case):,} "
-            f"cases without some (first: {lacking} of {case.told(int(short[0]))}); cases are "
-            f"{said}. howsure.load(…, missing='drop') (--missing drop) leaves such cases out"
+            f"{title}: every case must have {every}, got {len(short):,} of {len(cases):,} "
+            f"cases without some (first: {lacking} of {cases.describe(int(short[0]))}); cases are "
+            f"{phrase}. howsure.load(…, missing='drop') (--missing drop) leaves such cases out"
         )
-    table = np.full((len(case), width), math.nan)
-    table.reshape(-1)[pair] = case.cells.one("point")[chosen]
+    table = np.full((len(cases), width), math.nan)
+    table.reshape(-1)[pair] = cases.cells.one("point")[chosen]
     return table
 
 
-def _all(words: list[str]) -> str:
-    return f"its {words[0]}" if len(words) == 1 else f"all {len(words)} {words[0].split()[0]}s"
-
-
-def _draws(case: _Case, chosen: BoolArray) -> FloatArray:
+def _draws(cases: _Cases, chosen: BoolArray) -> FloatArray:
     """Draws of each case in the order of their numbers, which need not be those of another."""
-    roles = case.cells.roles
+    roles = cases.cells.roles
     (name,) = roles["sample_id"] or roles["quantile_level"]
-    held: Labels = case.cells.columns["key", name]
-    used = np.unique(held.codes[chosen])
-    rank = np.zeros(len(held.labels), dtype=np.int64)
-    rank[sorted(used.tolist(), key=lambda code: _numbered(held.labels[code]))] = np.arange(
-        len(used)
-    )
-    own, draw = case.unit[chosen], rank[held.codes[chosen]]
-    order = np.lexsort((draw, own))
-    same = (own[order][1:] == own[order][:-1]) & (draw[order][1:] == draw[order][:-1])
-    counts = np.bincount(own, minlength=len(case))
+    labels: Labels = cases.cells.columns["key", name]
+    used = np.unique(labels.codes[chosen])
+    in_order = sorted(used.tolist(), key=lambda code: _numbered(labels.labels[code]))
+    rank = np.zeros(len(labels.labels), dtype=np.int64)
+    rank[in_order] = np.arange(len(used))
+    codes, draw = cases.codes[chosen], rank[labels.codes[chosen]]
+    order = np.lexsort((draw, codes))
+    same = (codes[order][1:] == codes[order][:-1]) & (draw[order][1:] == draw[order][:-1])
+    counts = np.bincount(codes, minlength=len(cases))
     width = int(counts.max())
-    starts = np.cumsum(counts) - counts
-    place = np.empty(len(own), dtype=np.int64)
-    place[order] = np.arange(len(own)) - np.repeat(starts, counts)
+    part = _positions(order, counts)
     if same.any():
-        place = draw  # so that the same draw is met twice
+        part = draw  # so that the same draw is met twice
         width = len(used)
-    words = [f"draw {k + 1}" for k in range(width)]
-    return _table(case, chosen, place, words)
+    return _table(cases, chosen, part, [f"draw {k + 1}" for k in range(width)])
 
 
 def _numbered(label: Any) -> tuple[float, str]:
@@ -502,9 +488,9 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
         rows = rows[models.codes[rows] == models.codes[0]]
     cells = cells if len(rows) == cells.n else cells.take(rows)
     roles, y = cells.roles, cells.one("y")
-    said = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
-    kept = said | {name for role, name, _ in roles.uses() if role.name != "groups"}
-    free = [name for name in table.names if name and name not in kept]
+    stated = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
+    taken = stated | {name for role, name, _ in roles.uses() if role.name != "groups"}
+    free = [name for name in table.names if name and name not in taken]
     names = cells.one("rows")
     if not free or len(y) < 10:
         return
@@ -516,58 +502,50 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     elif not _repeats(units):
         return
     inputs = [column for role in ("features", "time") for column in cells.of(role).values()]
-    held = table.read(dict.fromkeys(free, "key"))
-    found = []
+    columns = table.read(dict.fromkeys(free, "key"))
+    stacked = []
     for name in free:
-        labels = values.keys(held[name], name).take(rows)
-        used = len(np.unique(labels.codes))
-        if not 2 <= used <= MOST_MODELS:
+        labels = values.keys(columns[name], name).take(rows)
+        used = np.unique(labels.codes)
+        if not 2 <= len(used) <= MOST_MODELS:
             continue
-        shown = [str(labels.labels[c]) for c in np.unique(labels.codes)]
-        if models is not None and not _are_levels(name, shown):
-            continue
+        shown = [str(labels.labels[code]) for code in used]
+        if models is not None:  # beside which per cent are levels where the name helps
+            percent = BY_NAME["quantile_level"].matches(normal_form(name))
+            if not _lie_within(shown, 100 if percent else 1):
+                continue
         others = [c for c in inputs if not (isinstance(c, Labels) and _same(c.codes, labels.codes))]
         if names is not None:
             sure = _names_again(units, labels.codes)
         else:
-            sure = _rows_again(y, others, labels.codes, used)
+            sure = _rows_again(y, others, labels.codes, len(used))
         if sure:
-            found.append((name, shown))
-    if found and models is not None:
-        name, shown = found[0]
+            stacked.append((name, shown))
+    if not stacked:
+        return
+    name, shown = stacked[0]
+    if models is not None:
         raise InputError(
             f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
             f"rows of one model, as levels of quantiles do: pass {_as_levels(name)}, or "
             f"quantile_level='' ({BY_NAME['quantile_level'].option} \"\") where they are none"
         )
-    if found:
-        name, shown = found[0]
-        more = f" (as do those of {listed(n for n, _ in found[1:])})" * (len(found) > 1)
-        raise InputError(
-            f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
-            f"rows{more}, as models under one another do: pass model={quoted(name)} "
-            f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
-            f'({BY_NAME["model"].option} "") where they are no models'
-            + _levels_said(cells, name, shown)
-        )
-
-
-def _levels_said(cells: ParsedColumns, name: str, labels: Sequence[str]) -> str:
-    """How to say that the labels are levels, where they can be."""
-    shares = not _is_wide(cells) and _lie_within(labels, 100)
-    return f"; levels of quantiles, as shares, are {_as_levels(name)}" if shares else ""
+    more = f" (as do those of {listed(n for n, _ in stacked[1:])})" * (len(stacked) > 1)
+    levels = ""
+    if not _is_wide(cells) and _lie_within(shown, 100):
+        levels = f"; levels of quantiles, as shares, are {_as_levels(name)}"
+    raise InputError(
+        f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
+        f"rows{more}, as models under one another do: pass model={quoted(name)} "
+        f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
+        f'({BY_NAME["model"].option} "") where they are no models{levels}'
+    )
 
 
 def _as_levels(name: str) -> str:
     """How to say that a column holds levels."""
     option = BY_NAME["quantile_level"].option
     return f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
-
-
-def _are_levels(name: str, labels: Sequence[str]) -> bool:
-    """Whether labels beside a model's name are levels: shares, or per cent where the name helps."""
-    known = BY_NAME["quantile_level"].matches(normal_form(name))
-    return _lie_within(labels, 100 if known else 1)
 
 
 def _lie_within(labels: Sequence[str], most: float) -> bool:
@@ -600,9 +578,9 @@ def _repeats(units: IntArray) -> bool:
 def _one_y(units: IntArray, y: FloatArray) -> bool:
     """Whether rows of one name have one y, those of its most frequent value aside, and y varies."""
     first = np.unique(units, return_index=True)[1]
-    found, counts = np.unique(y, return_counts=True)
-    same = (y[first][units] == y)[y != found[np.argmax(counts)]]
-    return len(found) >= 5 and bool(same.mean() >= _NEARLY)
+    distinct, counts = np.unique(y, return_counts=True)
+    same = (y[first][units] == y)[y != distinct[np.argmax(counts)]]
+    return len(distinct) >= 5 and bool(same.mean() >= _NEARLY)
 
 
 def _names_again(units: IntArray, labels: IntArray) -> bool:

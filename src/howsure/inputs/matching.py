@@ -15,7 +15,7 @@ from howsure.core.errors import InputError
 from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.classes import moved, ordered
 from howsure.inputs.long import MOST_MODELS
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import CellKey
 from howsure.inputs.source import listed, quoted
 from howsure.inputs.values import Labels, absent
 
@@ -32,28 +32,31 @@ class NoneKeptError(InputError):
 
 def left_out(dropped: int, gaps: Mapping[str, int]) -> str:
     """A note on rows that were left out, by how many each column or argument misses."""
-    said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
     rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
-    return f"{rows} left out because a value is missing ({said})"
+    return f"{rows} left out because a value is missing ({counts_by_name(gaps)})"
+
+
+def counts_by_name(gaps: Mapping[str, int]) -> str:
+    """How many cells each column misses, for a message."""
+    return ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
 
 
 def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]:
     """Number of missing cells by column; an error where they are one."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for cells in tables:
-        found = cells.missing()
-        if found and missing == "error":
-            said = ", ".join(
-                f"{int(gone.sum())} in {quoted(name)} (first at row {int(np.argmax(gone))})"
-                for name, gone in found.items()
+        rows = {name: int(gone.sum()) for name, gone in cells.missing().items()}
+        if rows and missing == "error":
+            where = ", ".join(
+                f"{rows[name]} in {quoted(name)} (first at row {int(np.argmax(gone))})"
+                for name, gone in cells.missing().items()
             )
             raise InputError(
-                f"{cells.title}: no cell may be missing, got {said}, rows counted from 0. "
+                f"{cells.title}: no cell may be missing, got {where}, rows counted from 0. "
                 "howsure.load(…, missing='drop') (--missing drop) leaves such rows out"
             )
-        for name, gone in found.items():
-            counts[name] = counts.get(name, 0) + int(gone.sum())
-    return counts
+        counts.update(rows)
+    return dict(counts)
 
 
 def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
@@ -71,7 +74,7 @@ def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
     labels = ordered(label for each in every for label in each)
     made = []
     for part in parts:
-        key: tuple[Kind, str] = ("number", part.roles["y"][0])
+        key: CellKey = ("number", part.roles["y"][0])
         y = moved(part.columns[key], part.labels, labels)
         made.append(replace(part, columns={**part.columns, key: y}, labels=labels))
     return made
@@ -105,14 +108,11 @@ def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict
 
 def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
     """The aligned rows that miss nothing in any model."""
-    kept = np.ones(parts[0].n, dtype=np.bool_)
-    for part in parts:
-        for gone in part.missing().values():
-            kept &= ~gone
+    kept = np.logical_and.reduce([part.complete() for part in parts])
     if not kept.any():
         said = ", ".join(f"{count} cells miss in {quoted(name)}" for name, count in gaps.items())
         raise NoneKeptError(f"a row without missing cells is needed, got none: {said}", gaps)
-    return kept
+    return np.asarray(kept)
 
 
 def lacking_y(parts: Sequence[ParsedColumns]) -> BoolArray:

@@ -288,11 +288,8 @@ class Roles:
         told = role.told or role.name
         if role.name == "point" and self.long:
             return "prediction, a part in each row"
-        if role.name in ("lower", "upper"):
+        if role.name in ("lower", "upper", "label_set"):
             share = self.coverages[place]
-            return told if share is None else f"{told} at {100 * share:g} %"
-        if role.name == "label_set":
-            (share,) = self.coverages
             return told if share is None else f"{told} at {100 * share:g} %"
         if role.name == "softmax":
             return f"{told} {self.labels[place]}"
@@ -327,16 +324,12 @@ def explain_models(
         if unit and name.strip() and not note:
             note = "unless it numbers the rows or follows the level"
             return ColumnUse(name, "tells cases apart", note, source)
-        return ColumnUse(name, "ignored", note or _why_ignored(name), source)
+        word = shlex.quote(name)
+        why = f"name not recognised; --groups {word} or --features {word} would use it"
+        why = why if name.strip() else "it has no name"
+        return ColumnUse(name, "ignored", note or why, source)
 
     return tuple(map(use, names))
-
-
-def _why_ignored(name: str) -> str:
-    if not name.strip():
-        return "it has no name"
-    word = shlex.quote(name)
-    return f"name not recognised; --groups {word} or --features {word} would use it"
 
 
 def encoder_name(encoder: Encoder) -> str:

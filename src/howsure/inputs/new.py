@@ -6,8 +6,7 @@ All at once, or some at a time where they come in many files, or in one too larg
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -15,28 +14,36 @@ from typing import Any, Unpack, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError, within
+from howsure.core.labels import Categories
 from howsure.core.weights import Weights
-from howsure.inputs.arrow import missing_of, words_of
+from howsure.inputs import values
 from howsure.inputs.batches import ReadRows, regrouped
-from howsure.inputs.building import Crossing, build, crossing_notes
-from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
+from howsure.inputs.cells import (
+    Crossing,
+    ParsedColumns,
+    build,
+    crossing_notes,
+    read_cells,
+    read_embedding,
+    told_of_marks,
+)
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.long import refuse_long, without_long
-from howsure.inputs.matching import Missing, gaps_of, kept_rows, split_models
+from howsure.inputs.matching import Missing, counts_by_name, gaps_of, kept_rows, split_models
 from howsure.inputs.names import Roles
 from howsure.inputs.parts import FilePiece
 from howsure.inputs.places import Place, is_folder, places
 from howsure.inputs.roles import ROLES, Columns, Kind
-from howsure.inputs.source import MISSING_WORDS, Source, counted, listed, perhaps, quoted
+from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, file_pieces, sources
-from howsure.inputs.values import Labels, labels
+from howsure.inputs.tables import Loaded
+from howsure.inputs.values import AnyArray, Labels
 from howsure.predictions import EvalSet
 
 _Y = "\0y"  # the name of a column that no file holds
@@ -102,10 +109,11 @@ def load_new(
         raise InputError(f"one table of new rows is needed, got {len(source)}")
     table = next(sources(source, encoding, decimal))
     features = dict(like or {})
-    made = [name for name in table.names if name.startswith(RECALIBRATED)]
-    if made:
+    corrected = [name for name in table.names if name.startswith(RECALIBRATED)]
+    if corrected:
         raise InputError(
-            f"{table.title} holds recalibrated columns already: {listed(made)}; drop or rename them"
+            f"{table.title} holds recalibrated columns already: {listed(corrected)}; drop or "
+            "rename them"
         )
     for name in (*by, *features, *vectors):
         if name not in table.names:
@@ -113,27 +121,30 @@ def load_new(
                 f"{table.title} must hold the column {quoted(name)}, which the recalibration "
                 f"needs{perhaps(name, table.names)}"
             )
-    roles = _roles(table, columns, by, tuple(features), vectors)
+
+    def decide(said: Any) -> Roles:
+        return _roles(table, said, by, tuple(features), vectors)
+
+    def read(roles: Roles) -> ParsedColumns:
+        needed = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
+        asked = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
+        return read_cells(table, replace(needed, columns={**needed.columns, **asked}))
+
+    said: Any = columns
+    roles = decide(said)
     if roles.long:
         refuse_long(table, roles)
-        columns = without_long(columns)  # type: ignore[assignment]
-        roles = _roles(table, columns, by, tuple(features), vectors)
-    asked = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
-
-    def needed(roles: Roles) -> Roles:
-        kept = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
-        return replace(kept, columns={**kept.columns, **asked})
-
+        said = without_long(said)
+        roles = decide(said)
     with counted(first_row or 0, lines=table.from_text):
         try:
-            cells = read_cells(table, needed(roles))
+            cells = read(roles)
         except MisfitError as error:
-            plain: Any = without_classes(columns)
             try:
-                roles = _roles(table, plain, by, tuple(features), vectors)
+                roles = decide(without_classes(said))
             except InputError:
                 raise InputError(str(error)) from None
-            cells = read_cells(table, needed(roles))
+            cells = read(roles)
         cells = _check_content(cells, features, table)
         cells.check_finite()
     models = split_models(cells)
@@ -144,22 +155,24 @@ def load_new(
         )
     with counted(first_row or 0, lines=table.from_text):
         gaps = gaps_of([cells], missing)
-    kept = kept_rows([cells], gaps)
-    whole = first_row is None
-    (y, weights), notes = _outcomes(table, roles, kept) if whole else ((None, None), ())
-    beside = None if y is None else _beside(table, roles, kept)
-    cells = replace(cells.take(kept), model=models[0].model or "model")
+    complete = kept_rows([cells], gaps)
+    y = weights = context = None
+    notes: tuple[str, ...] = ()
+    if first_row is None:
+        y, weights, notes = _outcomes(table, roles, complete)
+        context = None if y is None else _context(table, roles, complete)
+        gaps_told = gap_notes(int(complete.sum()), len(complete), gaps)
+        notes = (*told_of_marks([cells]), *notes, *gaps_told)
+    cells = replace(cells.take(complete), model=models[0].model or "model")
     with counted(first_row or 0, cells.places, lines=table.from_text):
-        evalset = _built(cells, y, beside, crossing)
+        evalset = _built(cells, y, context, crossing)
     if weights is not None:
         evalset = replace(evalset, weights=weights)
-    if whole:
-        notes = (*told_of_marks([cells]), *notes, *gap_notes(int(kept.sum()), len(kept), gaps))
     return NewRows(
         evalset=evalset,
         labelled=y is not None,
-        places=np.flatnonzero(kept),
-        n=len(kept),
+        places=np.flatnonzero(complete),
+        n=len(complete),
         table=table.read_all(),
         is_text=table.from_text,
         decimal=table.decimal,
@@ -172,10 +185,9 @@ def gap_notes(served: int, n: int, gaps: Mapping[str, int]) -> tuple[str, ...]:
     """What to say of rows that miss a cell."""
     if served == n:
         return ()
-    said = ", ".join(f"{quoted(name)} {count}" for name, count in gaps.items())
     return (
         f"{n - served:,} of {n:,} rows stay without a recalibrated prediction, as a cell is "
-        f"missing ({said}).",
+        f"missing ({counts_by_name(gaps)}).",
     )
 
 
@@ -187,25 +199,24 @@ def _roles(
     vectors: Sequence[str],
 ) -> Roles:
     """The roles of a table that may lack what is not needed."""
-    given: Any = {name: value for name, value in said.items() if value is not None}
+    settled: Any = {name: value for name, value in said.items() if value is not None}
     for role in ROLES:
-        if role.of == "belief" or role.kind is None or role.name not in given:
+        if role.of == "belief" or role.kind is None or role.name not in settled:
             continue
-        if role.many or role.name == "encode" or given[role.name] not in table.names:
-            given[role.name] = ""
+        if role.many or role.name == "encode" or settled[role.name] not in table.names:
+            settled[role.name] = ""
     if vectors:
-        given["embedding"] = list(vectors)
-    for name, needed in (("groups", by), ("features", features)):
-        asked = _names(said.get(name))
-        given[name] = list(dict.fromkeys([*needed, *(n for n in asked if n in table.names)]))
-        if said.get(name) is None and not needed:
-            del given[name]
+        settled["embedding"] = list(vectors)
+    for role_name, needed in (("groups", by), ("features", features)):
+        asked: Any = said.get(role_name)
+        names = asked.split(",") if isinstance(asked, str) else list(asked or ())
+        settled[role_name] = [
+            *dict.fromkeys([*needed, *(name for name in names if name in table.names)])
+        ]
+        if asked is None and not needed:
+            del settled[role_name]
     with within(table.title):
-        return assign_roles(table.names, given, outcome=False)
-
-
-def _names(given: Any) -> list[str]:
-    return given.split(",") if isinstance(given, str) else list(given or ())
+        return assign_roles(table.names, settled, outcome=False)
 
 
 def _check_content(
@@ -214,53 +225,51 @@ def _check_content(
     """The cells, if each feature holds what is wanted; text that could be numbers may be labels."""
     columns = dict(cells.columns)
     for name, wanted in features.items():
-        held = "label" if isinstance(columns["any", name], Labels) else "number"
-        if held == "number" and wanted == "label" and table.from_text:
-            columns["any", name] = labels(table.read({name: "text"})[name], name)
-        elif held != wanted:
+        kind = "label" if isinstance(columns["any", name], Labels) else "number"
+        if kind == "number" and wanted == "label" and table.from_text:
+            columns["any", name] = values.labels(table.read({name: "text"})[name], name)
+        elif kind != wanted:
             raise InputError(
                 f"{cells.title}: column {quoted(name)} must hold {wanted}s as in the calibration "
-                f"table, got {held}s"
+                f"table, got {kind}s"
             )
     return replace(cells, columns=columns)
 
 
 def _outcomes(
-    table: Source, roles: Roles, kept: Any
-) -> tuple[tuple[FloatArray | None, Weights | None], tuple[str, ...]]:
+    table: Source, roles: Roles, complete: BoolArray
+) -> tuple[FloatArray | None, Weights | None, tuple[str, ...]]:
     """What happened and how much it counts, if that is known of all rows; or why not."""
     if not roles["y"]:
-        return (None, None), ()
+        return None, None, ()
     try:
         wanted = {"y", "weights", *(("softmax", "label_set") if roles.classes else ())}
         cells = read_cells(table, roles.only(lambda role: role.name in wanted))
         cells.check_finite()
     except InputError as error:
-        return (None, None), (f"y was not read: {error}",)
-    cells = cells.take(kept)
-    gone = cells.missing()
-    if gone:
-        name, rows = next(iter(gone.items()))
-        return (None, None), (
-            f"{quoted(name)} is missing in {int(rows.sum())} rows: nothing is judged.",
-        )
-    given = cells.one("weights")
-    weights = None if given is None else Weights.checked(given, roles.weights_kind)
-    return (cells.one("y"), weights), ()
+        return None, None, (f"y was not read: {error}",)
+    cells = cells.take(complete)
+    for name, gone in cells.missing().items():
+        why = f"{quoted(name)} is missing in {int(gone.sum())} rows: nothing is judged."
+        return None, None, (why,)
+    weights = cells.one("weights")
+    if weights is not None:
+        weights = Weights.checked(weights, roles.weights_kind)
+    return cells.one("y"), weights, ()
 
 
-def _beside(table: Source, roles: Roles, kept: Any) -> ParsedColumns | None:
+def _context(table: Source, roles: Roles, complete: BoolArray) -> ParsedColumns | None:
     """What else is known of labelled rows, where nothing of it is missing."""
     wanted = ("groups", "features", "cluster", "time", "cutoff", "horizon", "series", "rows")
     try:
-        cells = read_cells(table, roles.only(lambda role: role.name in wanted)).take(kept)
+        cells = read_cells(table, roles.only(lambda role: role.name in wanted)).take(complete)
         cells.check_finite()
     except InputError:
         return None
     gone = cells.missing()
     columns = {
-        name: tuple(column for column in held if column not in gone)
-        for name, held in cells.roles.columns.items()
+        role: tuple(name for name in names if name not in gone)
+        for role, names in cells.roles.columns.items()
     }
     if len(columns.get("time", ())) < len(cells.roles["time"]):  # a part of it is none
         columns["time"] = ()
@@ -268,77 +277,17 @@ def _beside(table: Source, roles: Roles, kept: Any) -> ParsedColumns | None:
 
 
 def _built(
-    cells: ParsedColumns, y: FloatArray | None, beside: ParsedColumns | None, crossing: Crossing
+    cells: ParsedColumns, y: FloatArray | None, context: ParsedColumns | None, crossing: Crossing
 ) -> EvalSet:
-    held = {**cells.columns, ("number", _Y): np.zeros(cells.n) if y is None else y}
+    columns = {**cells.columns, ("number", _Y): np.zeros(cells.n) if y is None else y}
     roles = {**cells.roles.columns, "y": (_Y,)}
-    if beside is not None:
-        held = {**beside.columns, **held}
-        for name, names in beside.roles.columns.items():
-            roles[name] = tuple(dict.fromkeys([*roles.get(name, ()), *names]))
-    full = replace(cells, columns=held, roles=replace(cells.roles, columns=roles))
-    (made,) = build([full], crossing=crossing)
-    return made
-
-
-def typed(table: pa.Table, decimal: str) -> pa.Table:
-    """A table of text with its columns of plain numbers as numbers; names such as 007 stay."""
-    return as_types(table, number_types([table], decimal), decimal)
-
-
-def number_types(tables: Iterable[pa.Table], decimal: str) -> dict[int, pa.DataType]:
-    """The types of those columns of text, by place, that hold plain numbers in all tables."""
-    mark = re.escape(decimal)
-    plain = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
-    numbers: dict[int, bool] = {}
-    wholes: dict[int, bool] = {}
-    fits: dict[tuple[int, pa.DataType], bool] = {}
-    for table in tables:
-        for place, column in enumerate(table.columns):
-            if not pa.types.is_string(column.type) or not numbers.get(place, True):
-                continue
-            held = _without_words(column)
-            if held.null_count == len(held):
-                continue
-            numbers[place] = _all_match(held, plain)
-            if numbers[place]:
-                wholes[place] = wholes.get(place, True) and _all_match(held, r"^-?[0-9]+$")
-                for kind in (pa.int64(), pa.float64()) if wholes[place] else (pa.float64(),):
-                    known = fits.get((place, kind), True)
-                    fits[place, kind] = known and _casts(held, kind, decimal)
-    found = {
-        place: pa.int64() if wholes[place] else pa.float64()
-        for place, number in numbers.items()
-        if number
-    }
-    return {place: kind for place, kind in found.items() if fits[place, kind]}
-
-
-def as_types(table: pa.Table, types: Mapping[int, pa.DataType], decimal: str) -> pa.Table:
-    """A table of text with the columns at some places as numbers."""
-    for place, kind in types.items():
-        column = table.column(place)
-        if pa.types.is_string(column.type):
-            held = pc.replace_substring(_without_words(column), decimal, ".").cast(kind)
-            table = table.set_column(place, table.column_names[place], held)
-    return table
-
-
-def _without_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    missing = pc.is_in(column, value_set=words_of(MISSING_WORDS, pa.string()))
-    return pc.if_else(missing, missing_of(pa.string()), column)
-
-
-def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
-
-
-def _casts(column: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> bool:
-    try:
-        pc.replace_substring(column, decimal, ".").cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
+    if context is not None:
+        columns = {**context.columns, **columns}
+        for role, names in context.roles.columns.items():
+            roles[role] = tuple(dict.fromkeys([*roles.get(role, ()), *names]))
+    full = replace(cells, columns=columns, roles=replace(cells.roles, columns=roles))
+    (evalset,) = build([full], crossing=crossing)
+    return evalset
 
 
 @final
@@ -365,7 +314,7 @@ class NewFile:
     def told(self) -> tuple[str, ...]:
         """The columns that its folders say and it lacks."""
         piece = self.pieces[0]
-        return piece.told(piece.opened().names) if self.place.partition else ()
+        return piece.folder_columns(piece.opened().names) if self.place.partition else ()
 
     @property
     def rows(self) -> int:
@@ -468,3 +417,199 @@ class NewReading:
     def rows_of(self, batch: NewBatch) -> NewRows:
         """The predictions of a batch. A message on a row counts from the start of the file."""
         return load_new(batch, first_row=batch.start, **self.needs, **self.options, **self.columns)
+
+
+# ---- inputs of rows whose y is not known yet, or not for all of them -----------------------------
+
+_NO_PREDICTION = "\0prediction"
+"""Stands for a column of predictions, where a table needs none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlabelled:
+    """Rows to be scored, and the outcomes of those that have one already.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n,)
+        Names of the rows; their numbers from 0 where the table names none.
+    features : mapping of str to ndarray of shape (n,)
+        The reference's features.
+    embedding : ndarray of float, shape (n, e), optional
+        Where the reference's embedding is held by columns or comes from an encoder.
+    texts : mapping of str to ndarray of str, shape (n,)
+        As in `Loaded`.
+    images : ndarray of str, shape (n,), optional
+        As in `Loaded`.
+    labelled : EvalSet, optional
+        Predictions and outcomes of the rows that have both.
+    places : ndarray of int, shape (k,)
+        Where the rows of `labelled` stand among all.
+    groups : mapping of str to Categories
+        Groups of the rows.
+    time : ndarray, shape (n,), optional
+        When each row came.
+    """
+
+    names: AnyArray
+    features: Mapping[str, AnyArray]
+    embedding: FloatArray | None = None
+    texts: Mapping[str, AnyArray] = field(default_factory=dict)
+    images: AnyArray | None = None
+    labelled: EvalSet | None = None
+    places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    groups: Mapping[str, Categories] = field(default_factory=dict)
+    time: AnyArray | None = None
+
+    __repr__ = brief_repr
+
+
+def load_unlabelled(
+    source: Any,
+    like: Loaded,
+    *,
+    encoding: str | None = None,
+    decimal: str = ".",
+    groups: Sequence[str] = (),
+    time: str | None = None,
+) -> Unlabelled:
+    """Read the rows of a table as those of a labelled reference were read.
+
+    The same columns serve as inputs, and a column of texts or images goes through the same
+    encoder. Where the table holds the reference's y and predictions too, the rows that have them
+    are labelled. `groups` and `time` name columns of the new table.
+    """
+    table = next(sources(source, encoding, decimal))
+    refuse_long(table)
+    (reference,) = like.evalsets
+    roles = _input_roles(table, like.roles, reference)
+    _check_present(table, groups, "groups", "")
+    _check_present(table, () if time is None else (time,), "time", "")
+    timed = {} if time is None else {"time": (time,)}
+    roles = replace(roles, columns={**roles.columns, "groups": tuple(groups), **timed})
+    cells = _complete_cells(table, roles)
+    texts, vectors, images = read_embedding(cells)
+    columns = list(cells.of("embedding").values())
+    names = cells.one("rows")
+    labelled, places = _labelled(table, like.roles)
+    return Unlabelled(
+        names=cells.places if names is None else names,
+        features=_features(table, reference.features),
+        embedding=np.hstack(columns) if columns else vectors,
+        texts=texts,
+        images=images,
+        labelled=labelled,
+        places=places,
+        groups={name: group.categories() for name, group in cells.of("groups").items()},
+        time=cells.one("time"),
+    )
+
+
+def load_bare(
+    source: Any,
+    *,
+    encoding: str | None = None,
+    decimal: str = ".",
+    **columns: Unpack[Columns],
+) -> Loaded | None:
+    """Read a reference that holds inputs alone, without y or without a prediction.
+
+    Its set has zeros for y and a point forecast. None where the table has both, or no inputs.
+    """
+    table = next(sources(source, encoding, decimal))
+    given: Any = {name: value for name, value in columns.items() if value}
+    if any(role.of in ("outcome", "belief", "long") and role.name in given for role in ROLES):
+        return None
+    try:
+        assign_roles(table.names, given)
+        return None
+    except InputError:
+        names = (*table.names, _NO_PREDICTION)
+        given["point"] = _NO_PREDICTION
+        roles = assign_roles(names, given, outcome=False)
+    inputs = roles.only(lambda role: role.of == "inputs")
+    if not inputs.by_column():
+        return None
+    cells = _complete_cells(table, inputs)
+    texts, vectors, images = read_embedding(cells)
+    absent = ("y",)
+    bare = replace(
+        cells,
+        model=cells.model or "reference",
+        columns={**cells.columns, ("number", "y"): np.zeros(cells.n)},
+        roles=replace(inputs, columns={**inputs.columns, "y": absent, "point": absent}),
+    )
+    evalsets = build([bare], crossing="sort", embedding=vectors)
+    return Loaded(evalsets=evalsets, roles=inputs, texts=texts, images=images)
+
+
+def _complete_cells(table: Source, roles: Roles) -> ParsedColumns:
+    """The cells of the columns that have roles, none of which may be missing or infinite."""
+    cells = read_cells(table, roles)
+    for name, gone in cells.missing().items():
+        _check_present_cells(table, name, gone)
+    cells.check_finite()
+    return cells
+
+
+def _check_present_cells(table: Source, name: str, gone: BoolArray) -> None:
+    if gone.any():
+        raise InputError(
+            f"{table.title}: column {quoted(name)} must hold no missing cells, got "
+            f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
+        )
+
+
+def _features(table: Source, like: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """The columns of a reference's features, as numbers where they are so there."""
+    if not like:
+        return {}
+    kinds: dict[str, Kind] = {
+        name: "number" if column.dtype.kind in "biuf" else "label" for name, column in like.items()
+    }
+    cells = table.read(kinds)
+    features: dict[str, AnyArray] = {}
+    for name, kind in kinds.items():
+        with within(table.title):
+            column: Any = values.as_kind(kind, cells[name], name, table)
+        labels = isinstance(column, Labels)
+        _check_present_cells(table, name, column.missing() if labels else ~np.isfinite(column))
+        features[name] = column.labels[column.codes] if labels else column
+    return features
+
+
+def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:
+    """The reference's roles of inputs alone."""
+    features = tuple(reference.features)
+    if not features and not roles["embedding"] and not roles["encode"]:
+        raise InputError("the reference must hold features or an embedding, got neither")
+    _check_present(table, features, "features")
+    _check_present(table, (*roles["embedding"], *roles["encode"]), "embedding")
+    _check_present(table, roles["image"], "images")
+    named = tuple(name for name in roles["rows"] if name in table.names)
+    inputs = roles.only(lambda role: role.of == "inputs")
+    return replace(inputs, columns={**inputs.columns, "features": features, "rows": named})
+
+
+def _check_present(
+    table: Source, names: Sequence[str], what: str, whose: str = "the reference's "
+) -> None:
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        said = ", ".join(quoted(name) for name in absent)
+        raise InputError(f"{table.title} must hold {whose}{what}, got none of {said}")
+
+
+def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
+    """The rows that have y and a prediction, and where they stand; None where none does."""
+    wanted = roles.only(lambda role: role.of in ("outcome", "belief"))
+    nothing = np.zeros(0, dtype=np.int64)
+    if not wanted.by_column() or not set(wanted.by_column()) <= set(table.names):
+        return None, nothing
+    cells = replace(read_cells(table, wanted), model="new rows")
+    cells.check_finite()
+    places = np.flatnonzero(cells.complete())
+    if not len(places):
+        return None, nothing
+    (made,) = build([cells.take(places)], crossing="sort")
+    return made, places

@@ -1,4 +1,4 @@
-"""Pieces of tables: each reads its own rows by record batches, in whatever process it is asked."""
+"""Tables whose rows come some at a time: pieces of files, and what other engines yield."""
 
 from __future__ import annotations
 
@@ -6,54 +6,46 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, final
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
 
-from howsure.inputs.batches import (
-    Batch,
-    ReadPlan,
-    check_names,
-    projected,
-    regrouped,
-    with_numbers,
+from howsure.core.errors import InputError
+from howsure.inputs.batches import Batch, ReadPlan, check_names, regrouped, with_numbers
+from howsure.inputs.files import (
+    NETCDF,
+    PARQUET_ENDINGS,
+    TEXT_ENDINGS,
+    ArrowTable,
+    ParquetTable,
+    check_flat,
+    source_form,
 )
-from howsure.inputs.files import TEXT_ENDINGS, check_flat, table_of
-from howsure.inputs.frames import FrameTable
-from howsure.inputs.manifest import ReadFile
-from howsure.inputs.places import Place, refusals
-from howsure.inputs.roles import Kind
-from howsure.inputs.source import Source, refusing
-from howsure.inputs.streams import Stream
+from howsure.inputs.frames import FrameTable, is_frame, posterior_file
+from howsure.inputs.places import Place, ReadFile, refusals
+from howsure.inputs.roles import Kinds
+from howsure.inputs.source import WORKBOOK_ENDINGS, Source, refusing
+from howsure.inputs.text import TextFile
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Piece(ABC):
-    """Some rows of a table.
+    """Some rows of a table."""
 
-    Attributes
-    ----------
-    title : str
-        What to call it: its file, with the row groups where it is a part of one.
-    file : str
-        What messages call the table that its rows are counted in.
-    rows : int, optional
-        How many they are, where that is known without reading them.
-    first_row : int, optional
-        The number of the first one in its file.
-    identity : str
-        What changes when the file does, and differs for every piece; empty where nothing tells.
-    """
-
-    __slots__ = ()
-
-    title: str
-    rows: int | None
-    first_row: int | None
-    identity: str
+    title: str  # what to call it: its file, with the row groups where it is a part of one
+    rows: int | None = None  # how many they are, where that is known without reading them
+    first_row: int | None = 0  # the number of the first one in its file
+    # what changes when the file does, and differs for every piece; empty where nothing tells
+    identity: str = ""
+    decimal: str = "."  # the decimal mark of numbers in text
+    columns: tuple[str, ...] = ()  # all its columns, where they are known without opening it
 
     @property
     def file(self) -> str:
@@ -65,16 +57,16 @@ class Piece(ABC):
         """Whether its cells are text."""
         return False
 
-    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """All its columns."""
+        return self.columns
 
     def notes(self) -> tuple[str, ...]:
         """How it is read, where that is not what the ending says."""
         return ()
 
     @abstractmethod
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows in order, the named columns of them; about so many at a time."""
 
     def read_file(self, rows: int, key: str) -> ReadFile:
@@ -97,14 +89,9 @@ class Piece(ABC):
 class FilePiece(Piece):
     """A file, or some row groups of one in Parquet, or some batches of one in Arrow."""
 
-    title: str
     place: Place
-    rows: int | None = None
-    first_row: int | None = 0
     groups: tuple[int, ...] | None = None
-    identity: str
     encoding: str | None = None
-    decimal: str = "."
 
     @property
     def from_text(self) -> bool:
@@ -121,49 +108,53 @@ class FilePiece(Piece):
         return ReadFile.of(self.place, rows, key)
 
     def opened(self) -> Source:
-        """Its file, open."""
-        with refusing(self.file):
-            return table_of(
-                self.file,
-                self.place.open(),
-                groups=self.groups,
-                encoding=self.encoding,
-                decimal=self.decimal,
-                remote=self.place.remote,
-            )
+        """Its file, open, by the reader that its ending asks for."""
+        path, remote = self.file, self.place.remote
+        ending, _ = source_form(path)
+        source: Source
+        with refusing(path):
+            handle = self.place.open()
+            if ending == NETCDF:
+                source = posterior_file(path, handle)
+            elif ending in WORKBOOK_ENDINGS:
+                from howsure.inputs.workbook import sheet_table  # which readers of XML make slow
+
+                source = sheet_table(path, handle, decimal=self.decimal)
+            elif ending in TEXT_ENDINGS:
+                source = TextFile(path, handle, self.encoding, self.decimal)
+            elif ending in PARQUET_ENDINGS:
+                source = ParquetTable(path, handle, self.groups, ahead=remote)
+            else:
+                source = ArrowTable(path, handle, self.groups)
+        source.folder = None if remote else Path(path).parent
+        return source
 
     def names(self) -> tuple[str, ...]:
         """All its columns, those that its folders say among them."""
-        return self._named(self.opened().names)
+        columns = self.opened().names
+        return (*columns, *self.folder_columns(columns))
 
     def notes(self) -> tuple[str, ...]:
         """As its file says."""
         return self.opened().notes
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows; an error after the last where the file changed while it was read."""
-        opened = self.opened()
-        check_names(self._named(opened.names), kinds, self.file)
-        own = {name: kind for name, kind in kinds.items() if name in opened.names}
-        with closing(opened.tables(own, rows)) as tables:
+        source = self.opened()
+        added = self.folder_columns(source.names)
+        check_names((*source.names, *added), kinds, self.file)
+        in_file = {name: kind for name, kind in kinds.items() if name in source.names}
+        with closing(source.tables(in_file, rows)) as tables:
             for table in tables:
-                yield self._completed(table, list(kinds))
+                for name, value in self.place.partition:
+                    if name in added and name in kinds:
+                        table = table.append_column(name, _constant(value, table.num_rows))
+                yield table.select(list(kinds))
         self.place.check_unchanged()
 
-    def told(self, own: Sequence[str]) -> tuple[str, ...]:
+    def folder_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
         """The columns that its folders say and the file lacks."""
-        return tuple(key for key, _ in self.place.partition if key not in own)
-
-    def _named(self, own: Sequence[str]) -> tuple[str, ...]:
-        """The columns of the file, and those that its folders say."""
-        return (*own, *self.told(own))
-
-    def _completed(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
-        """The named columns, those that the folders say among them."""
-        for key, value in self.place.partition:
-            if key in names and key not in table.column_names:
-                table = table.append_column(key, _constant(value, table.num_rows))
-        return table.select(list(names))
+        return tuple(key for key, _ in self.place.partition if key not in columns)
 
 
 @final
@@ -171,18 +162,10 @@ class FilePiece(Piece):
 class FragmentPiece(Piece):
     """A fragment of a dataset of pyarrow."""
 
-    title: str
     fragment: Any
     schema: pa.Schema
-    rows: int | None = None
-    first_row: int | None = 0
-    identity: str = ""
 
-    def names(self) -> tuple[str, ...]:
-        """All columns of the dataset."""
-        return tuple(self.schema.names)
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows, with what the dataset's partitions say of them."""
         check_flat(self.schema, kinds, self.title)
         with refusing(self.title):
@@ -197,19 +180,11 @@ class FragmentPiece(Piece):
 class FramePiece(Piece):
     """A partition of a data frame of dask, which is computed when it is read."""
 
-    title: str
     frame: Any
-    rows: int | None = None
-    first_row: int | None = 0
-    identity: str = ""
 
-    def names(self) -> tuple[str, ...]:
-        """All columns."""
-        return tuple(map(str, self.frame.columns))
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows."""
-        check_names(self.names(), kinds, self.title)
+        check_names(self.columns, kinds, self.title)
         with refusals(self.title):
             chosen = [name for name in self.frame.columns if str(name) in kinds]
             frame = self.frame[chosen].compute()
@@ -222,29 +197,30 @@ class FramePiece(Piece):
 class StreamPiece(Piece):
     """All of what yields its rows, perhaps once."""
 
-    title: str
-    stream: Stream
-    rows: int | None = None
-    first_row: int | None = 0
-    identity: str = ""
+    first: Callable[[int], pa.Table]  # the first rows, all columns of them; they come again
+    # all rows, at least the named columns of them, about so many at a time
+    read: Callable[[list[str], int], Iterable[pa.Table]]
 
-    def names(self) -> tuple[str, ...]:
-        """All columns."""
-        return self.stream.names
+    def head(self, rows: int) -> pa.Table:
+        """The first rows, every column of them; `tables` yields them again."""
+        with refusals(self.title):
+            return self.first(rows)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows."""
-        for table in self.stream.tables(list(kinds), rows):
-            found = projected(table, kinds, self.title)
-            check_flat(found.schema, kinds, self.title)
-            yield found
+        with refusals(self.title):
+            for table in self.read(list(kinds), rows):
+                check_names(table.column_names, kinds, self.title)
+                chosen = table.select(list(kinds))
+                check_flat(chosen.schema, kinds, self.title)
+                yield chosen
 
 
 def identity_of(place: Place, groups: tuple[int, ...] | None) -> str:
     """A hash of what a piece of a file reads: path, size, time of the last change, row groups."""
     path = place.path if place.remote else os.path.abspath(place.path)
-    held = [path, place.size, place.stamp, groups, place.partition]
-    return hashlib.sha256(json.dumps(held).encode()).hexdigest()
+    facts = [path, place.size, place.stamp, groups, place.partition]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def _constant(value: str | float | None, n: int) -> pa.Array:
@@ -254,3 +230,157 @@ def _constant(value: str | float | None, n: int) -> pa.Array:
     if isinstance(value, str):
         return pa.DictionaryArray.from_arrays(np.zeros(n, dtype=np.int32), [value])
     return pa.array(np.full(n, value))
+
+
+# ---- tables of other engines: what can leave out columns is asked for the needed ones alone ------
+
+_TITLE: Final = "the table"
+
+
+def is_dask(source: Any) -> bool:
+    """Whether it is a data frame of Dask."""
+    from narwhals.dependencies import is_dask_dataframe  # slow to load
+
+    return is_dask_dataframe(source)
+
+
+def is_lazy(source: Any) -> bool:
+    """Whether something is a table whose rows come when they are asked for."""
+    from narwhals import dependencies as libraries  # slow to load
+
+    if libraries.is_into_dataframe(source) or libraries.is_into_series(source):
+        return False
+    return (
+        isinstance(source, Iterator)
+        or hasattr(source, "__arrow_c_stream__")
+        or libraries.is_polars_lazyframe(source)
+        or is_dask(source)
+        or _is_ray(source)
+    )
+
+
+def stream_of(source: Any) -> StreamPiece:
+    """Whatever yields Arrow batches.
+
+    What has ``__arrow_c_stream__`` (a DuckDB relation, a reader of Arrow's), an iterable of record
+    batches or data frames, a lazy frame of Polars, a Ray dataset.
+    """
+    from narwhals import dependencies as libraries  # slow to load
+
+    with refusals(_TITLE):
+        if libraries.is_polars_lazyframe(source):
+            return _stream_of_polars(source)
+        if libraries.is_duckdb_relation(source):
+            return _stream_of_duckdb(source)
+        if _is_ray(source):
+            return _stream_of_ray(source)
+        streams = hasattr(source, "__arrow_c_stream__")
+        if libraries.is_pandas_dataframe(source) or (is_frame(source) and not streams):
+            return _one_shot([FrameTable(source, _TITLE).read_all()])
+        if streams:
+            return _one_shot(_converted(pa.RecordBatchReader.from_stream(source)))
+        if isinstance(source, Iterable) and not isinstance(source, str | bytes | dict):
+            return _one_shot(_converted(source))
+    raise InputError(
+        f"{_TITLE} must be a file, a folder, a pattern such as 'preds/*.parquet', an address, or "
+        "what yields Arrow batches (an object with __arrow_c_stream__, an iterable of record "
+        f"batches or data frames), got {type(source).__name__}"
+    )
+
+
+def _stream_of_polars(frame: Any) -> StreamPiece:
+    """A lazy frame by Polars' streaming engine; before Polars 1.34, all rows at once."""
+
+    def read(names: list[str], rows: int) -> Iterator[pa.Table]:
+        chosen = frame.select(names)
+        if hasattr(chosen, "collect_batches"):
+            yield from map(pa.table, chosen.collect_batches(chunk_size=rows, lazy=True))
+        else:
+            yield pa.table(chosen.collect())
+
+    return StreamPiece(
+        title=_TITLE,
+        columns=tuple(frame.collect_schema().names()),
+        first=lambda rows: pa.table(frame.head(rows).collect()),
+        read=read,
+    )
+
+
+def _stream_of_duckdb(relation: Any) -> StreamPiece:
+    """A relation of DuckDB: a query that runs when its rows are asked for."""
+
+    def read(names: list[str], rows: int) -> Iterator[pa.Table]:
+        projected = relation.project(", ".join('"' + n.replace('"', '""') + '"' for n in names))
+        reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_arrow_reader
+        yield from (pa.Table.from_batches([batch]) for batch in reader(rows))
+
+    return StreamPiece(
+        title=_TITLE,
+        columns=tuple(relation.columns),
+        first=lambda rows: pa.table(relation.limit(rows)),
+        read=read,
+    )
+
+
+def _stream_of_ray(dataset: Any) -> StreamPiece:
+    """A Ray dataset, run by its cluster."""
+    return StreamPiece(
+        title=_TITLE,
+        columns=tuple(dataset.schema().names),
+        first=lambda rows: dataset.take_batch(rows, batch_format="pyarrow"),
+        read=lambda names, rows: dataset.select_columns(names).iter_batches(
+            batch_size=rows, batch_format="pyarrow"
+        ),
+    )
+
+
+def _one_shot(tables: Iterable[pa.Table]) -> StreamPiece:
+    """What can be gone through once, whose first rows are kept until then."""
+    coming = filter(lambda table: table.num_rows, tables)
+    ahead = deque(islice(coming, 1))
+    if not ahead:
+        raise InputError(f"{_TITLE}: the table holds no rows")
+
+    def first(rows: int) -> pa.Table:
+        while sum(table.num_rows for table in ahead) < rows:
+            more = next(coming, None)
+            if more is None:
+                break
+            ahead.append(more)
+        alike = [table for table in ahead if table.schema.equals(ahead[0].schema)]
+        return pa.concat_tables(alike).slice(0, rows)
+
+    def read(names: list[str], rows: int) -> Iterator[pa.Table]:
+        kept = ahead.copy()
+        ahead.clear()
+        if not kept:
+            raise InputError(
+                f"{_TITLE}: what yields its rows once was read before; write it as Parquet, or "
+                "give it anew"
+            )
+        while kept:  # each is let go of as soon as it was given
+            yield kept.popleft()
+        yield from coming
+
+    names = tuple(ahead[0].column_names)
+    return StreamPiece(title=_TITLE, columns=names, first=first, read=read)
+
+
+def _converted(items: Iterable[Any]) -> Iterator[pa.Table]:
+    for number, item in enumerate(items):
+        what = f"batch {number} of {_TITLE}"
+        if isinstance(item, pa.RecordBatch):
+            yield pa.Table.from_batches([item])
+        elif isinstance(item, pa.Table):
+            yield item
+        elif is_frame(item):
+            if len(item):
+                yield FrameTable(item, what).read_all()
+        else:
+            raise InputError(
+                f"{what} must be a record batch, a table or a data frame, got {type(item).__name__}"
+            )
+
+
+def _is_ray(source: Any) -> bool:
+    return type(source).__module__.startswith("ray.data") and hasattr(source, "iter_batches")

@@ -1,4 +1,4 @@
-"""The files of a table that lies in one, in a folder, or where a pattern or an address says."""
+"""The files of a table: where they lie, and which of them were read."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.core.optional import require
+from howsure.core.records import Table
 from howsure.inputs.columns import as_number
 from howsure.inputs.files import (
     ARROW_ENDINGS,
@@ -86,8 +89,8 @@ class Place:
                 files.invalidate_cache()
                 changed = int(files.info(root)["size"] or 0) != self.size
         else:
-            held = _near(self.path)
-            changed = (held.size, held.stamp) != (self.size, self.stamp)
+            current = _near(self.path)
+            changed = (current.size, current.stamp) != (self.size, self.stamp)
         if changed:
             raise InputError(f"{self.path}: the file has changed since it was first looked at")
 
@@ -123,28 +126,28 @@ def places(source: str) -> Listing:
     folder (markers, and files that are still being written), and a text without the ending of a
     table is none.
     """
-    base, found, skipped = _listed_far(source) if is_address(source) else _listed_near(source)
+    base, files, skipped = _listed_far(source) if is_address(source) else _listed_near(source)
     if base is None:
-        return Listing(source, (replace(found[0], partition=()),))
-    if not found:
-        what = "no file matches" if _WILD.search(source) else "the folder holds no files of a table"
-        beside = f"; skipped: {listed_skipped(skipped)}" if skipped else ""
-        raise InputError(f"{source}: {what}{beside}")
-    found = sorted(found, key=lambda place: place.path)
+        return Listing(source, (replace(files[0], partition=()),))
+    wild = _WILD.search(source)
+    if not files:
+        what = "no file matches" if wild else "the folder holds no files of a table"
+        ignored = f"; skipped: {listed_skipped(skipped)}" if skipped else ""
+        raise InputError(f"{source}: {what}{ignored}")
+    files = sorted(files, key=lambda place: place.path)
     forms: dict[str, str] = {}
-    for place in found:
+    for place in files:
         forms.setdefault(place.form, place.path)
     if len(forms) > 1:
         raise InputError(
             f"{source}: the files of one table must be of one kind, got "
             f"{' and '.join(forms)} (such as {listed(forms.values(), 3)}); a quoted pattern such "
-            f"as '{source.rstrip('/')}/*{Path(found[0].path).suffix}' takes those of one"
+            f"as '{source.rstrip('/')}/*{Path(files[0].path).suffix}' takes those of one"
         )
-    count = f"{len(found):,} file{'s' * (len(found) > 1)}"
-    folder = "/" * (not _WILD.search(source) and not source.endswith("/"))
-    return Listing(
-        f"{source}{folder} ({count})", tuple(_partitioned(found, base)), tuple(sorted(skipped))
-    )
+    count = f"{len(files):,} file{'s' * (len(files) > 1)}"
+    slash = "/" * (not wild and not source.endswith("/"))
+    title = f"{source}{slash} ({count})"
+    return Listing(title, tuple(_partitioned(files, base)), tuple(sorted(skipped)))
 
 
 _SHOWN = 3  # paths of one reason; twice as many reasons
@@ -155,12 +158,12 @@ def listed_skipped(skipped: Sequence[tuple[str, str]]) -> str:
     reasons: dict[str, list[str]] = {}
     for path, why in skipped:
         reasons.setdefault(why, []).append(path)
-    told, left = [], len(skipped)
-    for why, paths in sorted(reasons.items(), key=lambda held: len(held[1]))[: 2 * _SHOWN]:
+    phrases, unnamed = [], len(skipped)
+    for why, paths in sorted(reasons.items(), key=lambda item: len(item[1]))[: 2 * _SHOWN]:
         more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-        told.append(f"{', '.join(map(_short, paths[:_SHOWN]))}{more} ({why})")
-        left -= len(paths)
-    return ", ".join(told) + (f" and {left:,} more" if left else "")
+        phrases.append(f"{', '.join(map(_short, paths[:_SHOWN]))}{more} ({why})")
+        unnamed -= len(paths)
+    return ", ".join(phrases) + (f" and {unnamed:,} more" if unnamed else "")
 
 
 def _short(path: str) -> str:
@@ -169,10 +172,10 @@ def _short(path: str) -> str:
     return name if len(name) <= 60 else f"{name[:57]}..."
 
 
-_Found = tuple[str | None, list[Place], list[tuple[str, str]]]
+_Files = tuple[str | None, list[Place], list[tuple[str, str]]]
 
 
-def _listed_near(source: str) -> _Found:
+def _listed_near(source: str) -> _Files:
     if is_pattern(source):
         base = fixed_folder(source)
         inner = tuple(filter(None, source[len(base) :].split("/")))
@@ -187,18 +190,19 @@ def _listed_near(source: str) -> _Found:
         raise InputError(f"{_brief(source)}: there is no such file") from error
     except OSError as error:
         raise InputError(f"{_brief(source)} cannot be read: {error.strerror}") from error
-    held = _status(split_sheet(source)[0])
-    if stat.S_ISDIR(held.st_mode):
+    status = _status(split_sheet(source)[0])
+    if stat.S_ISDIR(status.st_mode):
         walk = _Walk(_ALL)
         walk.through(source)
         return source, *walk.files()
-    if not stat.S_ISREG(held.st_mode):
-        raise InputError(f"{source}: a regular file is needed, got {_kind(held.st_mode)}")
-    return None, [_near(source, held)], []
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{source}: a regular file is needed, got {_kind(status.st_mode)}")
+    return None, [_near(source, status)], []
 
 
 _ALL: Final = ("**",)
 _Key = tuple[int, int]
+_Patterns = frozenset[tuple[str, ...]]
 
 
 class _Walk:
@@ -209,8 +213,8 @@ class _Walk:
         self._hidden = {".", "_"} - {part[:1] for part in pattern}
         self._found: list[tuple[bool, str, os.stat_result]] = []
         self._skipped: list[tuple[str, str]] = []
-        self._folders: dict[tuple[_Key, frozenset[tuple[str, ...]]], str] = {}
-        self._links: deque[tuple[str, frozenset[tuple[str, ...]], tuple[_Key, ...]]] = deque()
+        self._folders: dict[tuple[_Key, _Patterns], str] = {}
+        self._links: deque[tuple[str, _Patterns, tuple[_Key, ...]]] = deque()
 
     def through(self, folder: str) -> None:
         """Walk through a folder, then through those that links in it lead to."""
@@ -235,7 +239,7 @@ class _Walk:
     def _enter(
         self,
         folder: str,
-        patterns: frozenset[tuple[str, ...]],
+        patterns: _Patterns,
         above: tuple[_Key, ...],
         *,
         linked: bool,
@@ -261,7 +265,7 @@ class _Walk:
         self,
         path: str,
         name: str,
-        patterns: frozenset[tuple[str, ...]],
+        patterns: _Patterns,
         above: tuple[_Key, ...],
         *,
         linked: bool,
@@ -381,7 +385,7 @@ def _far(url: str) -> tuple[Any, str]:
     return files, root
 
 
-def _listed_far(url: str) -> _Found:
+def _listed_far(url: str) -> _Files:
     files, root = _far(url)
     with refusals(url):
         files.invalidate_cache()
@@ -448,30 +452,159 @@ def _inner(path: str, base: str) -> tuple[str, ...]:
     return tuple(part for part in PurePosixPath(within.lstrip("/")).parts if part != "/")
 
 
-def _partitioned(found: Sequence[Place], base: str) -> Iterator[Place]:
+def _partitioned(files: Sequence[Place], base: str) -> Iterator[Place]:
     """The files with what their folders say, as numbers where all values of a key are some."""
-    said = [
-        dict(part.split("=", 1) for part in _inner(place.path, base)[:-1] if "=" in part[1:])
-        for place in found
-    ]
-    plain = [{key: _text(value) for key, value in one.items()} for one in said]
-    keys = dict.fromkeys(key for one in plain for key in one)
-    numeric = {key for key in keys if _all_numbers(one.get(key) for one in plain)}
-    for place, one in zip(found, plain, strict=True):
-        pairs = ((key, _number(text) if key in numeric else text) for key, text in one.items())
-        yield replace(place, partition=tuple(pairs))
+    stated: list[dict[str, str | None]] = []
+    for place in files:
+        pairs = [name.split("=", 1) for name in _inner(place.path, base)[:-1] if "=" in name[1:]]
+        stated.append({key: None if text == _NULL else unquote(text) for key, text in pairs})
+    texts: dict[str, list[str]] = {}
+    for key, text in (pair for values in stated for pair in values.items() if pair[1] is not None):
+        texts.setdefault(key, []).append(str(text))
+    numeric = {key for key, values in texts.items() if all(map(_is_number, values))}
+    for place, values in zip(files, stated, strict=True):
+        facts = ((key, _number(text) if key in numeric else text) for key, text in values.items())
+        yield replace(place, partition=tuple(facts))
 
 
-def _text(value: str) -> str | None:
-    return None if value == _NULL else unquote(value)
-
-
-def _all_numbers(found: Iterable[str | None]) -> bool:
-    held = [text for text in found if text is not None]
-    return bool(held) and all("_" not in text and as_number(text) is not None for text in held)
+def _is_number(text: str) -> bool:
+    return "_" not in text and as_number(text) is not None
 
 
 def _number(text: str | None) -> float | None:
     if text is None:
         return None
     return int(text) if re.fullmatch(r"[+-]?\d+", text.strip()) else float(text)
+
+
+# ---- what was read of a table: its files, and what lies beside them and was not read -------------
+
+_KEY: Final = 2**64
+FEWEST: Final = 10  # rows whose key tells them from others, even where they take few values
+_NOTES: Final = 3  # and what is noted of states that it tells of
+_MOST: Final = 10_000  # files that a report lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFile:
+    """A file that was read, or what yields rows and is no file."""
+
+    found: str  # the path, address or name that it was found under
+    path: str = ""  # the path with all links followed; empty where it is none
+    linked: bool = False  # whether a link leads to it from the table's folder
+    size: int = 0  # its bytes, before and after it was read
+    # when it was last changed, before and after it was read, as far as that is told
+    modified: str = ""
+    rows: int = 0  # rows that were read, dropped ones included
+    # the sum of the hashes of its kept rows: the same for the same rows in any order, whatever file
+    # they lie in; empty where there are none
+    key: str = ""
+
+    @classmethod
+    def of(cls, place: Place, rows: int = 0, key: str = "") -> Self:
+        """Of a file as it was found."""
+        if place.remote:
+            path, modified = place.path, place.stamp
+        else:
+            folder, name = os.path.split(place.path)
+            path = os.path.join(os.path.realpath(folder), name)
+            path = os.path.realpath(path) if place.linked else path
+            seconds = int(place.stamp) / 1e9
+            modified = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+        return cls(
+            found=place.path,
+            path=path,
+            linked=place.linked,
+            size=place.size,
+            modified=modified,
+            rows=rows,
+            key=key,
+        )
+
+    def joined(self, other: Self) -> Self:
+        """With further rows of the same file."""
+        key = (int(self.key or "0", 16) + int(other.key or "0", 16)) % _KEY
+        return replace(self, rows=self.rows + other.rows, key=f"{key:016x}")
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """What tells a file from what is written in its place later; nothing where it is none."""
+        return (self.path, str(self.size), self.modified) if self.path else ()
+
+
+def key_of(hashes: np.ndarray) -> str:
+    """The key of rows with these hashes."""
+    return f"{int(hashes.sum(dtype=np.uint64)):016x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """All that was read of a table."""
+
+    files: tuple[ReadFile, ...] = ()  # in their order; a file once
+    skipped: tuple[tuple[str, str], ...] = ()  # what lies beside them and was not read, and why
+    notes: tuple[str, ...] = ()  # what else the reader of a result should know of them
+
+    def joined(self, *others: Manifest) -> Manifest:
+        """Of all, where they are of one table: what is read of a file in several is one."""
+        files: dict[tuple[str, ...], ReadFile] = {}
+        for held in (self, *others):
+            for file in held.files:
+                place = (file.found, *file.origin)
+                files[place] = files[place].joined(file) if place in files else file
+        return replace(self.beside(*others), files=tuple(files.values()))
+
+    def beside(self, *others: Manifest) -> Manifest:
+        """Of all, where they are of different tables."""
+        parts = (self, *others)
+        return Manifest(
+            files=tuple(file for held in parts for file in held.files),
+            skipped=tuple(dict.fromkeys(each for held in parts for each in held.skipped)),
+            notes=tuple(dict.fromkeys(note for held in parts for note in held.notes)),
+        )
+
+    def fact(self) -> str:
+        """What to state of it in a report; nothing of one file that is all there is."""
+        if len(self.files) < 2 and not self.skipped and not self.notes:
+            return ""
+        rows = sum(file.rows for file in self.files)
+        count = len(self.files)
+        facts = [f"{count:,} file{'s' * (count != 1)}, {rows:,} rows"] if count else []
+        if links := sum(file.linked for file in self.files):
+            facts.append(f"{links:,} of them by links")
+        if self.skipped:
+            facts.append(f"not read: {listed_skipped(self.skipped)}")
+        for first, second in list(self.equals())[:3]:
+            facts.append(f"{first.found} and {second.found} hold the same rows, which count twice")
+        facts += self.notes[:_NOTES]
+        if len(self.notes) > _NOTES:
+            facts.append(f"and {len(self.notes) - _NOTES:,} more such notes")
+        return "; ".join(facts)
+
+    def equals(self) -> Iterator[tuple[ReadFile, ReadFile]]:
+        """Files that hold the same rows as an earlier one."""
+        first: dict[tuple[str, int], ReadFile] = {}
+        for file in self.files:
+            if file.rows >= FEWEST and file.key:
+                other = first.setdefault((file.key, file.rows), file)
+                if other is not file:
+                    yield other, file
+
+    def table(self) -> Table:
+        """The files as a table of a report."""
+        files = self.files[:_MOST]
+        columns: dict[str, Sequence[object]] = {
+            "file": [file.path or file.found for file in files],
+            "found_as": [each.found for each in files],
+            "bytes": [each.size for each in files],
+            "modified": [each.modified for each in files],
+            "rows": [each.rows for each in files],
+            "key": [each.key for each in files],
+        }
+        notes = [f"{note}." for note in self.notes]
+        notes += [f"{path} was not read: {why}." for path, why in self.skipped[:_MOST]]
+        return Table(
+            name="files",
+            columns={name: np.array(values) for name, values in columns.items()},
+            notes=" ".join(notes),
+        )

@@ -17,6 +17,10 @@ Kind = Literal["number", "label", "any", "vector", "text", "time", "name", "key"
 
 A key is anything that is equal or not, what is missing included.
 """
+Kinds = Mapping[str, Kind]
+"""As what each column shall be read, by its name."""
+CellKey = tuple[Kind, str]
+"""What a column is read as, and its name."""
 Names = str | Sequence[str] | None
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ import pyarrow as pa
 from howsure.core.arrays import IntArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import nearest
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 
 COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
 MISSING_WORDS: Final = (
@@ -63,16 +63,16 @@ class Source(ABC):
         return "" if self.folder is None else name_parts(Path(self.title))[0]
 
     @abstractmethod
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The columns that are asked for, each with what it shall be read as."""
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read`, about so many at a time where they come so."""
         yield self.read(kinds)
 
-    @abstractmethod
     def read_all(self) -> pa.Table:
         """Every column with its cells as they are; those of text files are text."""
+        return self.read(dict.fromkeys(self.names, "text" if self.from_text else "key"))
 
     def line(self, row: int) -> int | str:
         """The line of a row in its file of text, as a spreadsheet counts: the header's is 1.

@@ -20,18 +20,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError, within
-from howsure.inputs.arrow import is_text, together, written_out
 from howsure.inputs.batches import regrouped, with_numbers
 from howsure.inputs.dialects import adapted
 from howsure.inputs.files import READ_ENDINGS, TEXT_ENDINGS, arrow_reader, is_list, some_rows
-from howsure.inputs.frames import FrameTable, MappingTable, is_frame
+from howsure.inputs.frames import FrameTable, MappingTable, is_frame, is_inference, posterior_table
 from howsure.inputs.parts import (
     FilePiece,
     FragmentPiece,
     FramePiece,
     Piece,
-    StreamPiece,
     identity_of,
+    is_dask,
+    is_lazy,
+    stream_of,
 )
 from howsure.inputs.places import (
     Listing,
@@ -42,10 +43,9 @@ from howsure.inputs.places import (
     listed_skipped,
     places,
 )
-from howsure.inputs.posterior import is_inference, posterior_table
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import COMPRESSION, Source, name_parts, refusing
-from howsure.inputs.streams import is_dask, is_lazy, stream_of
+from howsure.inputs.values import is_text, together, written_out
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
@@ -87,16 +87,22 @@ class TablePieces:
 
 def extent(source: Any) -> Extent:
     """How large a table is, told cheaply; nothing is refused that `load` would read or refuse."""
-    one = source[0] if isinstance(source, list | tuple) and len(source) == 1 else source
-    if isinstance(one, str | PathLike):
-        path = fspath(one)
-        if is_address(path) or is_pattern(path) or is_folder(path):
-            return Extent(None, parts=True)
-        try:
-            return Extent(_rows_of(places(path).places[0]), parts=False)
-        except InputError:
-            return Extent(None, parts=False)
-    return Extent(None, parts=_is_dataset(one) or is_lazy(one))
+    if isinstance(source, list | tuple) and len(source) == 1:
+        (source,) = source
+    if not isinstance(source, str | PathLike):
+        return Extent(None, parts=_is_dataset(source) or is_lazy(source))
+    path = fspath(source)
+    if _is_in_parts(path):
+        return Extent(None, parts=True)
+    try:
+        return Extent(_rows_of(places(path).places[0]), parts=False)
+    except InputError:
+        return Extent(None, parts=False)
+
+
+def _is_in_parts(path: str) -> bool:
+    """Whether a path may stand for several files."""
+    return is_address(path) or is_pattern(path) or is_folder(path)
 
 
 def is_huge(source: Any, past: int) -> bool:
@@ -107,8 +113,8 @@ def is_huge(source: Any, past: int) -> bool:
         plain = ending in TEXT_ENDINGS and not packed
         if os.path.getsize(source) * (1 if plain else _PACKED) <= past:
             return False
-    found = extent(source)
-    return found.parts or (found.rows or 0) > past
+    size = extent(source)
+    return size.parts or (size.rows or 0) > past
 
 
 def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
@@ -130,60 +136,63 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
         source = source.scanner().to_reader()
     if is_dask(source):
         count = source.npartitions
-        frames = [
-            FramePiece(title=f"partition {place} of the table", frame=source.partitions[place])
-            for place in range(count)
-        ]
+        columns = tuple(map(str, source.columns))
+        frames = (
+            FramePiece(
+                title=f"partition {number} of the table",
+                columns=columns,
+                frame=source.partitions[number],
+            )
+            for number in range(count)
+        )
         return TablePieces(f"the table ({count:,} partitions)", "", tuple(frames))
     stream = stream_of(source)
-    return TablePieces(
-        stream.title, "", (StreamPiece(title=stream.title, stream=stream),), again=False
-    )
+    return TablePieces(stream.title, "", (stream,), again=False)
 
 
 def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
     listing = places(path)
-    title, found = listing.title, listing.places
-    footers = tuple(_footers(found)) if found[0].form == "parquet" else ()
-    pieces = tuple(file_pieces(found, encoding, decimal, piece_rows, footers))
+    files = listing.places
+    footers = tuple(_footers(files)) if files[0].form == "parquet" else ()
+    pieces = tuple(file_pieces(files, encoding, decimal, piece_rows, footers))
     if not pieces:
-        what = "the table holds" if len(found) == 1 else "the files hold"
-        raise InputError(f"{title}: {what} columns but no rows")
-    shared = found[0].path.partition("://")[0] != "memory"  # which no other process sees
-    return TablePieces(title, _model_of(path), pieces, shared, footers, listing)
+        what = "the table holds" if len(files) == 1 else "the files hold"
+        raise InputError(f"{listing.title}: {what} columns but no rows")
+    shared = not files[0].path.startswith("memory://")  # which no other process sees
+    return TablePieces(listing.title, _model_of(path), pieces, shared, footers, listing)
 
 
 def file_pieces(
-    found: Sequence[Place],
+    files: Sequence[Place],
     encoding: str | None = None,
     decimal: str = ".",
     piece_rows: int = PIECE_ROWS,
     footers: Sequence[pq.FileMetaData] = (),
 ) -> Iterator[FilePiece]:
     """Pieces of files of one form, each of about so many rows where a file can be cut."""
-    counts: Sequence[Sequence[int] | None] = [None] * len(found)  # rows of each group of a file
-    if found[0].form == "parquet":
+    counts: Sequence[Sequence[int] | None] = [None] * len(files)  # rows of each group of a file
+    if files[0].form == "parquet":
         counts = [
             [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-            for footer in footers or _footers(found)
+            for footer in footers or _footers(files)
         ]
-    elif found[0].form == "arrow":
-        counts = [_arrow_counts(place) for place in found]
-    for place, groups in zip(found, counts, strict=True):
+    elif files[0].form == "arrow":
+        counts = [_arrow_counts(place) for place in files]
+    for place, groups in zip(files, counts, strict=True):
         yield from _cut_file(place, groups, encoding, decimal, piece_rows)
 
 
 def _model_of(path: str) -> str:
     """What to call the model: the file without endings, or the last folder without wildcards."""
     if is_pattern(path) or is_folder(path):
-        whole = [part for part in Path(path).parts if not is_pattern(part) and "=" not in part]
-        return whole[-1].strip("./\\") if whole else ""
+        names = [name for name in Path(path).parts if not is_pattern(name) and "=" not in name]
+        return names[-1].strip("./\\") if names else ""
     return name_parts(Path(path))[0]
 
 
-def _footers(found: Sequence[Place]) -> list[pq.FileMetaData]:
-    with ThreadPoolExecutor(min(_THREADS, len(found))) as pool:
-        return list(pool.map(_footer, found))
+def _footers(files: Sequence[Place]) -> list[pq.FileMetaData]:
+    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+        return list(pool.map(_footer, files))
 
 
 def _footer(place: Place) -> pq.FileMetaData:
@@ -209,55 +218,53 @@ def _cut_file(
         )
         return
     starts = [0, *accumulate(counts)]
-    taken: list[list[int]] = []
+    cuts: list[list[int]] = []
     size = 0
     for group, count in enumerate(counts):
         if not count:
             continue
-        if not taken or size + count > piece_rows:
-            taken.append([])
+        if not cuts or size + count > piece_rows:
+            cuts.append([])
             size = 0
-        taken[-1].append(group)
+        cuts[-1].append(group)
         size += count
     word = "row groups" if place.form == "parquet" else "batches"
-    for groups in taken:
-        part = f", {word} {groups[0]} to {groups[-1]}" if len(taken) > 1 else ""
-        held = tuple(groups)
+    for groups in map(tuple, cuts):
+        where = f", {word} {groups[0]} to {groups[-1]}" if len(cuts) > 1 else ""
         yield FilePiece(
-            title=f"{place.path}{part}",
+            title=f"{place.path}{where}",
             place=place,
             rows=sum(counts[group] for group in groups),
             first_row=starts[groups[0]],
-            groups=held,
-            identity=identity_of(place, held),
+            groups=groups,
+            identity=identity_of(place, groups),
         )
 
 
 def _arrow_counts(place: Place) -> list[int] | None:
-    """The rows of each batch of an Arrow file; None of a stream, and of a file far away."""
+    """The rows of each batch of an Arrow file, from its narrowest column.
+
+    None of a stream, and of a file far away.
+    """
     with refusing(place.path), place.open() as handle:
-        return None if place.remote else arrow_counts(handle)
+        reader: Any = None if place.remote else arrow_reader(handle)
+        if not hasattr(reader, "num_record_batches"):
+            return None
 
+        def width(column: int) -> int:
+            kind = reader.schema.field(column).type
+            return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
 
-def arrow_counts(handle: pa.NativeFile) -> list[int] | None:
-    """The rows of each batch of an Arrow file, from its narrowest column; None of a stream."""
-    reader = arrow_reader(handle)
-    if not hasattr(reader, "num_record_batches"):
-        return None
-
-    def width(place: int) -> int:
-        kind = reader.schema.field(place).type
-        return kind.bit_width if pa.types.is_primitive(kind) else 1 << 20
-
-    if len(reader.schema):
-        reader = arrow_reader(handle, [min(range(len(reader.schema)), key=width)])
-    return [reader.get_batch(place).num_rows for place in range(reader.num_record_batches)]
+        if len(reader.schema):
+            narrowest = min(range(len(reader.schema)), key=width)
+            reader = arrow_reader(handle, [narrowest])
+        return [reader.get_batch(k).num_rows for k in range(reader.num_record_batches)]
 
 
 def _is_dataset(source: object) -> bool:
     """Whether it is a dataset of pyarrow, which whoever made one has loaded."""
-    known = sys.modules.get("pyarrow.dataset")
-    return known is not None and isinstance(source, known.Dataset)
+    module = sys.modules.get("pyarrow.dataset")
+    return module is not None and isinstance(source, module.Dataset)
 
 
 def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
@@ -267,24 +274,24 @@ def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
     if not isinstance(dataset, ds.FileSystemDataset):
         return ()
     try:
-        found = list(dataset.get_fragments())
+        fragments = list(dataset.get_fragments())
     except ValueError:
         return ()
     pieces: list[Piece] = []
-    for one in found:
-        info = one.filesystem.get_file_info(one.path)
-        place = Place(one.path, info.size or 0, str(info.mtime_ns))
-        rows = one.count_rows() if isinstance(one, ds.ParquetFileFragment) else None
+    for fragment in fragments:
+        info = fragment.filesystem.get_file_info(fragment.path)
+        place = Place(fragment.path, info.size or 0, str(info.mtime_ns))
+        rows = fragment.count_rows() if isinstance(fragment, ds.ParquetFileFragment) else None
         if rows != 0:
-            pieces.append(
-                FragmentPiece(
-                    title=one.path,
-                    fragment=one,
-                    schema=dataset.schema,
-                    rows=rows,
-                    identity=identity_of(place, None),
-                )
+            piece = FragmentPiece(
+                title=fragment.path,
+                columns=tuple(dataset.schema.names),
+                fragment=fragment,
+                schema=dataset.schema,
+                rows=rows,
+                identity=identity_of(place, None),
             )
+            pieces.append(piece)
     return tuple(pieces)
 
 
@@ -294,10 +301,10 @@ def _rows_of(place: Place) -> int | None:
         return None
     if place.form == "parquet":
         return int(_footer(place).num_rows)
+    if place.form == "arrow":
+        counts = _arrow_counts(place)
+        return None if counts is None else sum(counts)
     with refusing(place.path), place.open() as handle:
-        if place.form == "arrow":
-            counts = arrow_counts(handle)
-            return None if counts is None else sum(counts)
         packed = name_parts(Path(place.path))[2]
         if not packed:
             start = handle.read(_START)
@@ -311,8 +318,8 @@ def _rows_of(place: Place) -> int | None:
 
 def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Iterator[Source]:
     """The tables that a caller gives, each opened when it is asked for."""
-    said = {"encoding": encoding is not None, "decimal": decimal != "."}
-    idle = " and ".join(name for name, given in said.items() if given)
+    stated = {"encoding": encoding is not None, "decimal": decimal != "."}
+    idle = " and ".join(name for name in stated if stated[name])
     for table in _opened(source, encoding, decimal):
         if idle and not table.from_text:
             table.notes = (*table.notes, f"{idle}: of files of text alone, so not used here")
@@ -343,7 +350,7 @@ def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
 
 def _files(path: str, encoding: str | None, decimal: str) -> Iterator[Source]:
     """One file as it is; or those that a folder, a pattern or an address stands for, as one."""
-    if is_address(path) or is_pattern(path) or is_folder(path):
+    if _is_in_parts(path):
         yield PiecedTable(planned(path, encoding, decimal, PIECE_ROWS))
         return
     (place,) = places(path).places
@@ -367,7 +374,7 @@ class PiecedTable(Source):
         self.title = pieces.title
         self.names = first.names()
         self.from_text = first.from_text
-        self.decimal = getattr(first, "decimal", ".")
+        self.decimal = first.decimal
         self.notes = first.notes()
         skipped = () if pieces.listing is None else pieces.listing.skipped
         if skipped:
@@ -384,12 +391,12 @@ class PiecedTable(Source):
         """The name of its folder."""
         return self._pieces.model
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns of all pieces."""
         tables = list(self.tables(kinds, BATCH_ROWS))
         return some_rows(_joined(tables, self.title, from_text=self.from_text), self.title)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of all pieces in their order."""
         self._rows = []
         for piece in self._pieces.pieces:
@@ -399,11 +406,6 @@ class PiecedTable(Source):
                     count += table.num_rows
                     yield with_numbers(table, kinds, self.decimal) if self.from_text else table
             self._rows.append(count)
-
-    def read_all(self) -> pa.Table:
-        """Every column."""
-        kind: Kind = "text" if self.from_text else "key"
-        return self.read(dict.fromkeys(self.names, kind))
 
     def line(self, row: int) -> int | str:
         """The line of a row in its own file, and that file."""
@@ -436,7 +438,7 @@ def _as_text(table: pa.Table, names: Collection[str]) -> pa.Table:
     return table
 
 
-def begin(piece: Piece, kinds: Mapping[str, Kind], rows: int) -> pa.Table | None:
+def begin(piece: Piece, kinds: Kinds, rows: int) -> pa.Table | None:
     """The first rows of a piece; None where it holds none."""
     with closing(piece.tables(kinds, rows)) as tables:
         return next(regrouped(tables, rows), None)

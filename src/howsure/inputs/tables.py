@@ -1,28 +1,37 @@
-"""Tables in, evaluation sets out."""
+"""Tables in, evaluation sets out: whole, or cut into pieces that are read by record batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from howsure.core.brief import brief_repr
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, subscribe
-from howsure.inputs.building import Crossing, build, crossing_notes, without_y
-from howsure.inputs.cells import ParsedColumns, read_cells, told_of_marks
+from howsure.inputs import values
+from howsure.inputs.batches import ReadPlan, forms_of, several_models
+from howsure.inputs.cells import (
+    Crossing,
+    ParsedColumns,
+    build,
+    crossing_notes,
+    read_cells,
+    read_embedding,
+    told_of_marks,
+    without_y,
+)
 from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
-from howsure.inputs.encoding import embedded
 from howsure.inputs.long import check_unstacked, is_long, widened, without_long
-from howsure.inputs.manifest import Manifest
-from howsure.inputs.matching import Missing as Missing
 from howsure.inputs.matching import (
+    Missing,
     align,
     check_same_rows,
     gaps_of,
@@ -33,10 +42,21 @@ from howsure.inputs.matching import (
     left_out,
     split_models,
 )
-from howsure.inputs.names import ColumnUse, Roles, encoder_name, explain_models
-from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns
+from howsure.inputs.names import (
+    FEWEST_SERIES,
+    KEYS,
+    ColumnUse,
+    Roles,
+    encoder_name,
+    explain_models,
+    normal_form,
+)
+from howsure.inputs.parts import Piece, StreamPiece
+from howsure.inputs.places import Listing, Manifest, ReadFile
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Kinds
 from howsure.inputs.source import Source, in_lines, listed, quoted
-from howsure.inputs.sources import sources
+from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, TablePieces, begin, planned, sources
+from howsure.inputs.values import AnyArray
 from howsure.predictions import EvalSet
 
 SAMPLE = "Sample"
@@ -82,8 +102,8 @@ class Loaded:
     dropped_by: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     roles: Roles = field(default_factory=lambda: Roles(columns={"y": ("y",)}))
-    texts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    images: npt.NDArray[Any] | None = None
+    texts: Mapping[str, AnyArray] = field(default_factory=dict)
+    images: AnyArray | None = None
     totals: tuple[Any, ...] = ()
     manifest: Manifest = field(default_factory=Manifest)
 
@@ -206,16 +226,19 @@ def load(
     >>> [f"{use.column}: {use.role}" for use in loaded.explanation]
     ['y: y', 'lower_90: lower end at 90 %', 'upper_90: upper end at 90 %']
     """
-    for name, value, known in (
-        ("missing", missing, ("error", "drop")),
-        ("crossing", crossing, ("error", "sort")),
-    ):
-        if value not in known:
-            raise InputError(f"{name} must be {known[0]!r} or {known[1]!r}, got {value!r}")
+    check_choices(missing, crossing)
     with in_lines(sources(source, encoding, decimal)) as tables:
-        made = _loaded(tables, missing, common_rows, crossing, progress, columns, _is_many(source))
+        many = isinstance(source, list | tuple) and len(source) > 1
+        made = _loaded(tables, missing, common_rows, crossing, progress, columns, many)
     pa.default_memory_pool().release_unused()  # half of all memory else, of a large table
     return made
+
+
+def check_choices(missing: str, crossing: str) -> None:
+    """Raise `InputError` for any other way to treat missing cells, or ends that cross."""
+    for name, value, other in (("missing", missing, "drop"), ("crossing", crossing, "sort")):
+        if value not in ("error", other):
+            raise InputError(f"{name} must be 'error' or {other!r}, got {value!r}")
 
 
 def _loaded(
@@ -239,10 +262,9 @@ def _loaded(
     check_same_rows(parts, kept)
     others = without_y(parts, lacking_y(parts), int(np.argmax(kept)))
     parts = parts if kept.all() else [part.take(kept) for part in parts]
-    first, roles = parts[0], tables[0].roles
-    texts = {**first.of("encode"), **first.of("image")}
+    roles = tables[0].roles
     with subscribe(progress):
-        vectors, images = embedded(texts, roles, folder=first.folder, title=first.title)
+        texts, vectors, images = read_embedding(parts[0])
     made = build(parts, crossing=crossing, embedding=vectors)
     made = tuple(replace(held, without_y=rest) for held, rest in zip(made, others, strict=True))
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
@@ -308,10 +330,6 @@ def _explained(
     )
 
 
-def _is_many(source: Any) -> bool:
-    return isinstance(source, list | tuple) and len(source) > 1
-
-
 def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles, Columns]]:
     """Roles of each table, and what is said of it.
 
@@ -331,24 +349,31 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
 
 
 def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[ParsedColumns]:
-    """The cells of each table; what names alone take for a long one must have its content."""
-    for table, roles, told in _with_roles(tables, said):
-        cells = read_told(table, roles, told)
-        if roles.long and not is_long(cells):
-            cells = read_cells(table, as_wide(table, roles, told))
+    """The cells of each table, all of them finite and none of a model that no column names."""
+    for table, roles, columns in _with_roles(tables, said):
+        cells = read_decided(table, roles, columns)
         cells.check_finite()
-        denied = "quantile_level" if cells.roles["model"] else "model"
-        if not cells.roles.long and told.get(denied) is None:
-            check_unstacked(table, cells)
+        if not cells.roles.long:
+            check_one_model(table, cells, columns)
         if many and roles.model:
             cells = replace(cells, model=f"{table.stem}/{roles.model}".lstrip("/"))
         yield cells
 
 
-def read_told(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
-    """The cells; what names alone took for classes is read as if it were not, if it is none."""
+def check_one_model(table: Source, cells: ParsedColumns, said: Columns) -> None:
+    """Raise `InputError` where models lie under one another, unless that is denied."""
+    denied = said.get("quantile_level" if cells.roles["model"] else "model")
+    if denied is None:
+        check_unstacked(table, cells)
+
+
+def read_decided(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
+    """The cells, whose content must be what names alone take for classes or a long table.
+
+    What is none is read as if its names did not say so.
+    """
     try:
-        return read_cells(table, roles)
+        cells = read_cells(table, roles)
     except MisfitError as error:
         plain: Any = without_classes(said)
         try:
@@ -358,16 +383,14 @@ def read_told(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
             raise InputError(str(error)) from None
         taken = (*roles["softmax"], *roles["label_set"])
         notes = dict.fromkeys(taken, f"not read as of classes: {error}") | dict(other.notes)
-        return replace(cells, roles=replace(cells.roles, notes=notes))
-
-
-def as_wide(table: Source, long: Roles, said: Columns) -> Roles:
-    """The roles of a table that names alone took for a long one."""
-    plain: Any = without_long(said)
-    roles = assign_roles(table.names, plain)
-    note = "its cells are not those of a long table"
-    notes = {name: note for role in LONG for name in long[role]}
-    return replace(roles, notes={**notes, **roles.notes})
+        cells = replace(cells, roles=replace(cells.roles, notes=notes))
+    if roles.long and not is_long(cells):
+        plain = without_long(said)
+        other = assign_roles(table.names, plain)
+        taken = tuple(name for role in LONG for name in roles[role])
+        notes = dict.fromkeys(taken, "its cells are not those of a long table")
+        cells = read_cells(table, replace(other, notes=notes | dict(other.notes)))
+    return cells
 
 
 def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[ParsedColumns]:
@@ -405,3 +428,263 @@ def _named_parts(
     if len(parts) == 1:
         return parts, {}
     return in_common(parts) if common else (align(parts), {})
+
+
+# ---- a table of any size, cut into pieces that are read by record batches ------------------------
+
+_LOOKS: Final = 20  # pieces that are looked at to count series
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table of any size, in pieces."""
+
+    title: str  # what to call the whole
+    pieces: tuple[Piece, ...]  # its rows in order; one piece of what yields its rows once
+    again: bool  # whether they may be read again, and by other processes
+    rows: int | None  # how many rows there are, where that is known without reading them
+    reading: ReadPlan  # how to read each
+    explanation: tuple[ColumnUse, ...]  # how each column is read
+    notes: tuple[str, ...] = ()  # what the reader of a result should know
+    # the least and the greatest time, in the unit that evaluation sets hold it in, where the
+    # statistics of Parquet files tell
+    time_range: tuple[float, float] | None = None
+    listing: Listing | None = None  # the files that the pieces are of, where they were listed
+
+    def manifest(self, read: Iterable[ReadFile]) -> Manifest:
+        """What was read, in the order of the files: files without rows and what was skipped too."""
+        whole = Manifest(files=tuple(read)).joined()
+        if self.listing is None:
+            return whole
+        held = {file.found: file for file in whole.files}
+        for place in self.listing.places:
+            place.check_unchanged()
+        files = (held.get(place.path) or ReadFile.of(place) for place in self.listing.places)
+        return Manifest(files=tuple(files), skipped=self.listing.skipped)
+
+
+def cut(
+    source: Any,
+    *,
+    missing: Missing = "error",
+    crossing: Crossing = "error",
+    encoding: str | None = None,
+    decimal: str = ".",
+    batch_rows: int = BATCH_ROWS,
+    piece_rows: int = PIECE_ROWS,
+    **columns: Unpack[Columns],
+) -> Scan:
+    """Cut a table into pieces, and decide how each is read.
+
+    What names of columns tell is decided from the first file, what content tells from its first
+    rows; all others must then hold the same.
+
+    Parameters
+    ----------
+    source : path, address, or what yields Arrow batches
+        A file as `howsure.inputs.load` takes it, a folder of such files (``key=value`` in names of
+        folders becomes a column), a pattern such as ``'preds/*.parquet'``, any of these at an
+        address that fsspec knows; what has ``__arrow_c_stream__``, an iterable of record batches
+        or data frames, a dataset of pyarrow, a lazy frame of Polars, a data frame of dask, a Ray
+        dataset.
+    missing, crossing, encoding, decimal, **columns
+        As `howsure.inputs.load` takes them.
+    batch_rows : int
+        Rows of a batch, at most.
+    piece_rows : int
+        Rows of a piece of a file that can be cut, at most, unless a row group holds more.
+
+    Returns
+    -------
+    Cut
+
+    Examples
+    --------
+    >>> rows = {"y": [1.0, 2.0], "lower_90": [0.0, 1.0], "upper_90": [2.0, 3.0]}
+    >>> held = cut(iter([pa.table(rows)]))
+    >>> [batch.rows for piece in held.pieces for batch in piece.batches(held.reading)]
+    [2]
+    """
+    check_choices(missing, crossing)
+    check_whole(batch_rows, "batch_rows")
+    check_whole(piece_rows, "piece_rows")
+    plan = planned(source, encoding, decimal, piece_rows)
+    head = _head(plan, batch_rows)
+    parts, notes = _read_head(head, columns)
+    parts = [_with_series(part, plan.pieces, batch_rows) for part in parts]
+    roles = [part.roles for part in parts]
+    frozen = tuple(  # with nothing that content may change
+        replace(model.only(lambda role: role.name != "image"), guessed=model.guessed & {"ease"})
+        for model in roles
+    )
+    model = parts[0].one("model")
+    named = "" if model is None else str(model.labels[0])
+    time = frozen[0].one("time")
+    zoned = None if time is None else values.names_zone(head.read({time: "time"})[time])
+    reading = ReadPlan(
+        roles=frozen[0],
+        models=frozen,
+        names=(named,) if named else tuple(m.model or plan.model or "model" for m in frozen),
+        forms=forms_of(parts),
+        classes=parts[0].labels,
+        named=named,
+        missing=missing,
+        crossing=crossing,
+        encoding=encoding,
+        decimal=decimal,
+        batch_rows=batch_rows,
+        zoned=zoned,
+    )
+    counts = [piece.rows for piece in plan.pieces]
+    return Scan(
+        title=plan.title,
+        pieces=plan.pieces,
+        again=plan.again,
+        rows=None if None in counts else sum(count or 0 for count in counts),
+        reading=reading,
+        explanation=explain_models(head.names, roles, plan.title),
+        notes=notes,
+        time_range=_time_range(plan.footers, reading),
+        listing=plan.listing,
+    )
+
+
+class _Head(Source):
+    """The first rows of a table, any columns of which can be read."""
+
+    def __init__(self, piece: Piece, names: tuple[str, ...], first: pa.Table | int) -> None:
+        self.title = piece.file
+        self.names = names
+        self.from_text = piece.from_text
+        self.decimal = piece.decimal
+        self.notes = piece.notes()
+        self._piece = piece
+        self._first = first
+        self.check_names()
+
+    def read(self, kinds: Kinds) -> pa.Table:
+        """The named columns."""
+        if isinstance(self._first, int):
+            return begin(self._piece, kinds, self._first)
+        return self._first.select(list(kinds))
+
+
+def _head(plan: TablePieces, rows: int) -> _Head:
+    """The first rows of the first piece that holds any."""
+    for piece in plan.pieces:
+        names = piece.names()
+        if isinstance(piece, StreamPiece):
+            table = piece.head(rows)
+            if table.num_rows:
+                return _Head(piece, names, table)
+        elif names and begin(piece, {names[0]: "key"}, rows) is not None:
+            return _Head(piece, names, rows)
+    what = "the table holds" if len(plan.pieces) == 1 else "the parts hold"
+    raise InputError(f"{plan.title}: {what} columns but no rows")
+
+
+def _read_head(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
+    """The first rows of each model, with the roles that names and content give the columns."""
+    with within(head.title):
+        models = assign_models(head.names, said)
+    parts = []
+    for roles in models:
+        if roles.encoder is not None:
+            raise InputError(
+                f"{head.title}: a column cannot be encoded in a table that is read in parts: "
+                "encode it first, and give the columns of the embedding (embedding=, --embedding)"
+            )
+        cells = read_decided(head, roles, said)
+        if cells.roles.long:
+            role = next(role for role in LONG if roles[role])
+            raise InputError(
+                f"{head.title}: a table that is read in parts must hold a row for each case, and "
+                f"{quoted(roles[role][0])} makes this a long table, with a row for each level or "
+                f"draw: make it wide first, or pass {role}='' ({BY_NAME[role].option} \"\") where "
+                "it is none"
+            )
+        names = cells.one("model")
+        if names is not None and len(names.labels) != 1:
+            raise InputError(several_models(head.title, cells.roles, names.labels.tolist()))
+        check_one_model(head, cells, said)
+        parts.append(cells)
+    notes = dict.fromkeys(note for cells in parts for note in cells.notes)
+    if marks := parts[0].roles.missing_values:
+        stand = ", ".join(f"{value:.10g}" for value in marks)
+        notes[f"{head.title}: read as a missing value: {stand}"] = None
+    if parts[0].roles["image"]:
+        notes[f"{head.title}: images are not shown of a table that is read in parts"] = None
+    return parts, tuple(notes)
+
+
+def _with_series(cells: ParsedColumns, pieces: Sequence[Piece], rows: int) -> ParsedColumns:
+    """The first rows, with the series as clusters if those of some other pieces are many enough.
+
+    Where series lie one after another, the first rows hold a few of all alone.
+    """
+    name = next((name for name in cells.roles.notes if normal_form(name) == KEYS[0]), None)
+    if name is None or name in cells.roles["cluster"] or isinstance(pieces[0], StreamPiece):
+        return cells
+    step = max(len(pieces) // _LOOKS, 1)
+    found: set[Any] = set()
+    for piece in pieces[::step]:
+        table = begin(piece, {name: "label"}, rows)
+        if table is not None:
+            labels = values.labels(table[name], name, from_text=piece.from_text)
+            found.update(map(str, labels.labels.tolist()))
+        if len(found) >= FEWEST_SERIES:
+            roles = cells.roles
+            groups = tuple(group for group in roles["groups"] if group != name)
+            held = {**roles.columns, "groups": groups, "cluster": (name,)}
+            notes = {key: note for key, note in roles.notes.items() if key != name}
+            return replace(cells, roles=replace(roles, columns=held, notes=notes))
+    return cells
+
+
+def _time_range(
+    footers: Sequence[pq.FileMetaData], reading: ReadPlan
+) -> tuple[float, float] | None:
+    """The least and the greatest time that statistics of all row groups tell."""
+    if len(reading.roles["time"]) != 1:  # of dates and times of day, these tell the days alone
+        return None
+    (name,) = reading.roles["time"]
+    ends: list[float] = []
+    for footer in footers:
+        names = [footer.schema.column(place).path for place in range(footer.num_columns)]
+        if name not in names:
+            return None
+        place = names.index(name)
+        scale = _scale(footer.schema.column(place), reading.moments)
+        for group in range(footer.num_row_groups):
+            column = footer.row_group(group).column(place)
+            held = column.statistics
+            if footer.row_group(group).num_rows == 0:
+                continue
+            if scale is None or held is None or not held.has_min_max:
+                return None
+            ends += [float(held.min_raw) * scale, float(held.max_raw) * scale]
+    return (min(ends), max(ends)) if ends else None
+
+
+_SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def _scale(column: Any, moments: str | None) -> float | None:
+    """What the raw numbers of a column are times, in the unit of moments; None if unknown."""
+    kind = column.logical_type.type
+    if column.physical_type not in ("INT32", "INT64", "FLOAT", "DOUBLE"):
+        return None
+    if moments is None:
+        return 1.0 if kind in ("NONE", "INT") else None
+    if moments not in _SECONDS:
+        return None
+    if kind == "DATE":
+        return 86_400 / _SECONDS[moments]
+    if kind != "TIMESTAMP":
+        return None
+    unit = str(column.logical_type)
+    found = next((short for word, short in _UNITS.items() if word in unit), None)
+    return None if found is None else _SECONDS[found] / _SECONDS[moments]
+
+
+_UNITS: Final = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}

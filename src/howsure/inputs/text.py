@@ -13,7 +13,7 @@ import io
 import queue
 import re
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from howsure.core.errors import InputError
-from howsure.inputs.roles import Kind
+from howsure.inputs.roles import Kinds
 from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
 
 BLOCK: Final = 1 << 20
@@ -55,19 +55,10 @@ class TextFile(Source):
 
     from_text = True
 
-    def __init__(
-        self,
-        title: str,
-        file: pa.NativeFile,
-        encoding: str | None = None,
-        decimal: str = ".",
-        *,
-        remote: bool = False,
-    ) -> None:
+    def __init__(self, title: str, file: pa.NativeFile, encoding: str | None, decimal: str) -> None:
         if decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {decimal!r}")
         self.title = title
-        self.folder = None if remote else Path(title).parent
         self.decimal = decimal
         self._file = file
         _, ending, self._packed = name_parts(Path(title))
@@ -94,7 +85,7 @@ class TextFile(Source):
                 self.names = self._read_names(LARGE_BLOCK)
         self.check_names()
 
-    def read(self, kinds: Mapping[str, Kind]) -> pa.Table:
+    def read(self, kinds: Kinds) -> pa.Table:
         """The named columns, each read as its kind says.
 
         Columns of numbers come as text where a cell is not plainly a number: the caller looks at
@@ -107,7 +98,7 @@ class TextFile(Source):
             except pa.ArrowInvalid:
                 return self._read(kinds, pa.string(), LARGE_BLOCK)
 
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
+    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read` block by block, so that a file of any size takes little room.
 
         A column that may hold numbers or labels comes as text: its first block binds none later.
@@ -135,11 +126,7 @@ class TextFile(Source):
             return next(islice(filled, row + 1, None), row + 2)
         return row + 2
 
-    def read_all(self) -> pa.Table:
-        """Every column as text, an empty cell as an empty one."""
-        return self.read(dict.fromkeys(self.names, "text"))
-
-    def _read(self, kinds: Mapping[str, Kind], number: pa.DataType, block: int) -> pa.Table:
+    def _read(self, kinds: Kinds, number: pa.DataType, block: int) -> pa.Table:
         broken: list[bool] = []
         table = self._parsed(
             pacsv.read_csv,
@@ -216,9 +203,7 @@ class TextFile(Source):
             raise loan.door.trouble
         return result
 
-    def _blocks(
-        self, kinds: Mapping[str, Kind], number: pa.DataType, block: int
-    ) -> Generator[pa.RecordBatch]:
+    def _blocks(self, kinds: Kinds, number: pa.DataType, block: int) -> Generator[pa.RecordBatch]:
         """Rows in order; a block is given once the next one is found to be whole."""
         broken: list[Any] = []
         loan = _Loan(self._door(self._last_row()), broken.append)
@@ -280,7 +265,7 @@ class TextFile(Source):
         )
 
     def _converting(
-        self, kinds: Mapping[str, Kind], number: pa.DataType, unknown: pa.DataType | None
+        self, kinds: Kinds, number: pa.DataType, unknown: pa.DataType | None
     ) -> pacsv.ConvertOptions:
         """As what Arrow reads the columns; Arrow looks at the cells of those of an unknown type."""
         types = {
@@ -416,7 +401,9 @@ class Utf8Reader:
         self._bytes = 0
         self._lines = 0
         self._line = 0  # bytes of the line that is not at its end
-        start = self._fill(4)
+        start = b""
+        while len(start) < 4 and (more := stream.read(4 - len(start))):
+            start += more
         if not start:
             raise InputError(f"{title}: the file is empty")
         self.encoding, mark = _encoding(start, encoding, title)
@@ -452,15 +439,6 @@ class Utf8Reader:
             return b""
         out, self._ready = self._ready[:size], self._ready[size:]
         return out
-
-    def _fill(self, size: int) -> bytes:
-        block = b""
-        while len(block) < size:
-            more = self._stream.read(size - len(block))
-            if not more:
-                break
-            block += more
-        return block
 
     def _checked(self, block: bytes) -> bytes:
         pending = len(self._decoder.getstate()[0])

@@ -1,4 +1,4 @@
-"""Columns of an Arrow table as the arrays that the rest of howsure works on.
+"""Columns of an Arrow table as the arrays that the rest of howsure works on, and back.
 
 What is missing stays in its place: NaN among numbers, NaT among dates, code −1 among labels, None
 among names.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,12 +21,12 @@ import pyarrow.compute as pc
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
-from howsure.inputs.arrow import arrow_of, missing_of, numpy_of, words_of
 from howsure.inputs.classes import parse_sets
 from howsure.inputs.files import is_list
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import MISSING_WORDS, quoted
+from howsure.inputs.source import MISSING_WORDS, Source, quoted
 
+AnyArray = npt.NDArray[Any]
 MOST_FLOAT_LABELS: Final = 100
 _NO_TIME: Final = np.iinfo(np.int64).min  # NaT, as a number
 _TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
@@ -40,26 +41,37 @@ class Labels:
     """Labels of rows, some of which may be missing."""
 
     codes: IntArray  # shape (n,): place of each row's label; −1 where it is missing
-    labels: npt.NDArray[Any]  # shape (g,): distinct labels
+    labels: AnyArray  # shape (g,): distinct labels
 
     def missing(self) -> BoolArray:
         """Whether each row's label is missing."""
         return self.codes < 0
 
-    def take(self, rows: npt.NDArray[Any]) -> Labels:
+    def take(self, rows: AnyArray) -> Labels:
         """The labels of some rows."""
         return Labels(self.codes[rows], self.labels)
+
+    def at(self, row: int) -> Any:
+        """The label of a row."""
+        return self.labels[self.codes[row]]
+
+    def mapped(self, function: Callable[[str], float]) -> AnyArray:
+        """What a function makes of the text of each row's label, none of which is missing."""
+        return np.asarray([function(str(label)) for label in self.labels])[self.codes]
 
     def categories(self) -> Categories:
         """The same, once nothing is missing."""
         return Categories.from_codes(self.codes, self.labels)
 
 
+Column = AnyArray | Labels
+
+
 def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
     """A column as numbers; missing ones are NaN."""
     plain = _plain(column)
     kind = plain.type
-    if _is_text(kind):
+    if is_text(kind):
         return _parsed(plain, name, decimal)
     if pa.types.is_boolean(kind):
         plain = plain.cast(pa.uint8())
@@ -76,7 +88,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatArray:
     """A column of numbers or of lists of numbers as a matrix; what is missing is NaN."""
     plain = _plain(column)
-    if _is_text(plain.type):
+    if is_text(plain.type):
         plain = _as_lists(plain, name)
     if not is_list(plain.type):
         return numbers(plain, name, decimal=decimal)[:, None]
@@ -105,9 +117,7 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
         raise InputError(f"column {quoted(name)} must hold labels, got type {column.type}")
     if pa.types.is_null(column.type):
         column = column.cast(pa.string())
-    if not pa.types.is_dictionary(column.type):
-        column = _plain(column).dictionary_encode()
-    coded = column.unify_dictionaries().combine_chunks()
+    coded = _coded(column)
     codes = _codes(coded, -1)
     used = np.flatnonzero(np.bincount(codes + 1, minlength=len(coded.dictionary) + 1)[1:])
     every = coded.dictionary
@@ -122,53 +132,56 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
     return Labels(moved[codes], _label_array(list(place), name, from_text=from_text))
 
 
+def in_order_of_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Codes renumbered as they come first, and the row where each does."""
+    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[codes], np.sort(first)
+
+
 def keys(column: pa.ChunkedArray, name: str) -> Labels:
     """A column as codes of what is equal; a missing cell is None, as is every nested one."""
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         return Labels(np.zeros(len(column), dtype=np.int64), np.array([None], dtype=object))
-    if not pa.types.is_dictionary(column.type):
-        column = _plain(column).dictionary_encode()
-    coded = column.unify_dictionaries().combine_chunks()
+    coded = _coded(column)
     found = coded.dictionary
     if pa.types.is_float32(found.type) or pa.types.is_float16(found.type):
         found = found.cast(pa.float32()).cast(pa.string()).cast(pa.float64())  # 0.05 stays 0.05
     codes = _codes(coded, len(found))
-    array = np.empty(len(found) + 1, dtype=object)
     cells = found.to_pylist()
     if pa.types.is_floating(found.type):  # whole numbers as they are written elsewhere
         cells = [int(cell) if cell.is_integer() else cell for cell in cells]
-    array[:-1] = cells
-    return Labels(codes, array)
+    return Labels(codes, np.array([*cells, None], dtype=object))
 
 
 def sets(column: pa.ChunkedArray, name: str) -> Labels:
     """A column as sets of labels, each a tuple of text."""
     if is_list(column.type):
-        cells = column.to_pylist()
-        different = {None if cell is None else tuple(cell): cell for cell in cells}
-        place = {key: code for code, key in enumerate(different)}
-        codes = np.array([place[None if cell is None else tuple(cell)] for cell in cells])
-        held: list[Any] = list(different.values())
+        cells = [None if cell is None else tuple(cell) for cell in column.to_pylist()]
+        numbers_of = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+        codes = np.array([numbers_of[cell] for cell in cells])
+        distinct: list[Any] = [None if cell is None else list(cell) for cell in numbers_of]
     else:
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
-        coded = _plain(column).dictionary_encode().unify_dictionaries().combine_chunks()
-        held = [*coded.dictionary.to_pylist(), None]
-        codes = _codes(coded, len(held) - 1)
-    found = parse_sets(held, name)
-    present = [one for one in found if one is not None]
-    moved = np.full(len(found), -1)
-    moved[[one is not None for one in found]] = np.arange(len(present))
+        coded = _coded(_plain(column))
+        distinct = [*coded.dictionary.to_pylist(), None]
+        codes = _codes(coded, len(distinct) - 1)
+    parsed = parse_sets(distinct, name)
+    present = [labels for labels in parsed if labels is not None]
+    moved = np.full(len(parsed), -1)
+    moved[[labels is not None for labels in parsed]] = np.arange(len(present))
     array = np.empty(len(present), dtype=object)
     array[:] = present
     return Labels(moved[codes], array)
 
 
-def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+def times(column: pa.ChunkedArray, name: str) -> AnyArray:
     """A column as moments: dates (UTC) or numbers."""
     plain = _plain(column)
-    if _is_text(plain.type):
-        plain = _as_moments(_without_words(plain), name)
+    if is_text(plain.type):
+        plain = _as_moments(_trimmed(plain), name)
     if pa.types.is_date(plain.type):
         plain = plain.cast(pa.timestamp("s" if pa.types.is_date32(plain.type) else "ms"))
     if pa.types.is_timestamp(plain.type):
@@ -180,9 +193,9 @@ def times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 def times_of_day(column: pa.ChunkedArray) -> npt.NDArray[np.timedelta64] | None:
     """A column as times since midnight; None where it holds anything else."""
     plain = _plain(column)
-    if _is_text(plain.type):
-        text = _without_words(plain)
-        if not pc.all(pc.match_substring_regex(text, _TIME_OF_DAY)).as_py():
+    if is_text(plain.type):
+        text = _trimmed(plain)
+        if not _all_match(text, _TIME_OF_DAY):
             return None
         parts = [pa.scalar(part, text.type) for part in ("1970-01-01T", "")]
         padded = pc.replace_substring_regex(text, r"^(\d):", r"0\1:")
@@ -223,21 +236,23 @@ def names_zone(column: pa.ChunkedArray) -> bool | None:
     plain = _plain(column)
     if pa.types.is_timestamp(plain.type):
         return plain.type.tz is not None
-    if not _is_text(plain.type):
+    if not is_text(plain.type):
         return None
-    first = _without_words(plain).drop_null().slice(0, 1)
-    if len(first) == 0 or _casts(first, pa.float64()) or _is_day_first(first):
-        return None if len(first) == 0 or not _is_day_first(first) else False
+    first = _trimmed(plain).drop_null().slice(0, 1)
+    if _is_day_first(first):
+        return False
+    if len(first) == 0 or _casts(first, pa.float64()):
+        return None
     return not (_casts(first, pa.timestamp("us")) or _casts(first, pa.timestamp("ns")))
 
 
-def clock_times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any] | None:
+def clock_times(column: pa.ChunkedArray, name: str) -> AnyArray | None:
     """Moments as clocks of their time zone showed them; None where none is named."""
     if not names_zone(column):
         return None
     plain = _plain(column)
-    if _is_text(plain.type):
-        bare = pc.replace_substring_regex(_without_words(plain), r"\s*(Z|[+-]\d{2}(:?\d{2})?)$", "")
+    if is_text(plain.type):
+        bare = pc.replace_substring_regex(_trimmed(plain), r"\s*(Z|[+-]\d{2}(:?\d{2})?)$", "")
         return times(bare, name)
     try:
         return np.asarray(pc.local_timestamp(plain).to_numpy())
@@ -245,7 +260,7 @@ def clock_times(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any] | None:
         raise InputError(f"column {quoted(name)} must name a known time zone: {error}") from error
 
 
-def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+def names(column: pa.ChunkedArray, name: str) -> AnyArray:
     """A column as names of rows: whole numbers where nothing else comes, or text."""
     plain = _plain(column)
     if pa.types.is_integer(plain.type) and plain.null_count == 0:
@@ -261,15 +276,15 @@ def names(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
     )
 
 
-def texts(column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+def texts(column: pa.ChunkedArray, name: str) -> AnyArray:
     """A column as texts, None where there is none."""
     plain = _plain(column)
-    if not (_is_text(plain.type) or pa.types.is_null(plain.type)):
+    if not (is_text(plain.type) or pa.types.is_null(plain.type)):
         raise InputError(f"column {quoted(name)} must hold texts, got type {plain.type}")
     return names(plain.cast(pa.large_string()), name)
 
 
-def absent(column: npt.NDArray[Any] | Labels) -> BoolArray:
+def absent(column: Column) -> BoolArray:
     """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row."""
     if isinstance(column, Labels):
         return column.missing()
@@ -287,7 +302,7 @@ def feature(
 ) -> FloatArray | Labels:
     """A column as numbers if it holds numbers, otherwise as labels."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if from_text and _is_text(kind):
+    if from_text and is_text(kind):
         try:
             return numbers(column, name, decimal=decimal)
         except InputError:
@@ -297,10 +312,9 @@ def feature(
     return labels(column, name)
 
 
-def as_kind(
-    kind: Kind, column: pa.ChunkedArray, name: str, *, from_text: bool, decimal: str
-) -> npt.NDArray[Any] | Labels:
-    """A column as what its role needs."""
+def as_kind(kind: Kind, column: pa.ChunkedArray, name: str, source: Source) -> Column:
+    """A column of a source as what its role needs."""
+    from_text, decimal = source.from_text, source.decimal
     match kind:
         case "number":
             return numbers(column, name, decimal=decimal)
@@ -320,6 +334,13 @@ def as_kind(
             return keys(column, name)
         case "sets":
             return sets(column, name)
+
+
+def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column as codes in one dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        column = _plain(column).dictionary_encode()
+    return column.unify_dictionaries().combine_chunks()
 
 
 def _codes(coded: pa.DictionaryArray, missing: int) -> IntArray:
@@ -343,19 +364,19 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
 def _without_words(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Trimmed text, the words for a missing value made null."""
-    trimmed = pc.utf8_trim_whitespace(text)
-    gone = pc.is_in(trimmed, value_set=words_of(MISSING_WORDS, trimmed.type))
-    return pc.if_else(gone, missing_of(trimmed.type), trimmed)
+    """Text, the words for a missing value made null."""
+    gone = pc.is_in(text, value_set=words_of(MISSING_WORDS, text.type))
+    return pc.if_else(gone, missing_of(text.type), text)
+
+
+def _trimmed(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same without spaces around the cells."""
+    return _without_words(pc.utf8_trim_whitespace(text))
 
 
 def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
-    trimmed = _without_words(text)
+    trimmed = _trimmed(text)
     if decimal == ".":
         try:
             return numpy_of(trimmed.cast(pa.float64()))
@@ -400,9 +421,9 @@ def _number(cell: str, decimal: str) -> float:
 def told_of_days(column: pa.ChunkedArray) -> str:
     """What to say of dates that were read day first; nothing of others."""
     plain = _plain(column)
-    if not _is_text(plain.type):
+    if not is_text(plain.type):
         return ""
-    filled = _without_words(plain).drop_null()
+    filled = _trimmed(plain).drop_null()
     if not _is_day_first(filled):
         return ""
     mark = "." if "." in str(filled[0].as_py())[:3] else "/"
@@ -419,7 +440,7 @@ _DAY_FIRST: Final = r"^\d{1,2}([./])\d{1,2}[./]\d{4}([ T]\d{1,2}:\d{2}(:\d{2}(\.
 def _is_day_first(filled: pa.ChunkedArray) -> bool:
     """Whether text that misses nothing begins with a date such as 31.12.2025 or 31/12/2025."""
     first = filled.slice(0, 1)
-    return bool(len(first) and pc.all(pc.match_substring_regex(first, _DAY_FIRST)).as_py())
+    return bool(len(first)) and _all_match(first, _DAY_FIRST)
 
 
 def _with_year_first(text: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -479,7 +500,7 @@ def _label(value: Any, name: str) -> Any:
     return str(value)
 
 
-def _label_array(found: list[Any], name: str, *, from_text: bool) -> npt.NDArray[Any]:
+def _label_array(found: list[Any], name: str, *, from_text: bool) -> AnyArray:
     if from_text and found and all(_is_whole(item) for item in found):
         return np.asarray([int(item) for item in found])
     if all(isinstance(item, float) for item in found) and found:
@@ -492,14 +513,12 @@ def _label_array(found: list[Any], name: str, *, from_text: bool) -> npt.NDArray
         return np.asarray(found, dtype=np.int64 if whole else np.float64)
     if not any(isinstance(item, str) for item in found) and found:
         return np.asarray(found)
-    array = np.empty(len(found), dtype=object)
-    array[:] = found
-    return array
+    return np.array(found, dtype=object)
 
 
 def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Text that holds a list in JSON in each cell as lists; other text as it came."""
-    trimmed = _without_words(text)
+    trimmed = _trimmed(text)
     filled = trimmed.drop_null()
     if len(filled) == 0 or not str(filled[0].as_py()).startswith("["):
         return text
@@ -509,7 +528,8 @@ def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
             values = None if cell is None else json.loads(cell)
         except (ValueError, RecursionError):
             values = cell
-        if values is not None and not _is_list_of_numbers(values):
+        plain = isinstance(values, list) and all(type(item) in (int, float) for item in values)
+        if values is not None and not plain:
             raise InputError(
                 f"column {quoted(name)} must hold lists of numbers such as [0.5, -1], got "
                 f"{quoted(str(cell))} at row {row}, counting from 0"
@@ -518,12 +538,129 @@ def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(found, type=pa.large_list(pa.float64()))])
 
 
-def _is_list_of_numbers(value: object) -> bool:
-    return isinstance(value, list) and all(type(item) in (int, float) for item in value)
-
-
 def _is_whole(text: str) -> bool:
     """Whether text is a whole number written in the one plain way."""
     digits = text.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and len(digits) < 16
     return plain and (digits == "0" or not digits.startswith("0")) and text != "-0"
+
+
+# ---- columns between NumPy and Arrow by ways that do not load pandas, which is slow --------------
+
+
+def numpy_of(column: pa.ChunkedArray) -> AnyArray:
+    """A column as an array: as `to_numpy` makes it, where missing numbers are NaN.
+
+    >>> numpy_of(pa.chunked_array([[1.5, None], [2.5]]))
+    array([1.5, nan, 2.5])
+    """
+    plain = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if pa.types.is_floating(plain.type):
+        if plain.null_count:
+            plain = pc.coalesce(plain, arrow_of(np.array([np.nan])).cast(plain.type)[0])
+        return np.from_dlpack(plain)
+    if pa.types.is_integer(plain.type) and not plain.null_count:
+        return np.from_dlpack(plain)
+    return np.asarray(column.to_numpy())
+
+
+def arrow_of(numbers: AnyArray) -> pa.Array:
+    """Numbers as a column that misses nothing; NaN stays NaN.
+
+    >>> arrow_of(np.array([1.5, 2.5])).to_pylist()
+    [1.5, 2.5]
+    """
+    held = np.ascontiguousarray(numbers)
+    kind = pa.from_numpy_dtype(held.dtype)
+    return pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(held)])
+
+
+def words_of(texts: Sequence[str], kind: pa.DataType | None = None) -> pa.Array:
+    """Texts as a column of some type of text.
+
+    >>> words_of(["a", "", "bc"]).to_pylist()
+    ['a', '', 'bc']
+    """
+    parts = [text.encode() for text in texts]
+    starts = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(b"".join(parts))]
+    made = pa.Array.from_buffers(pa.large_string(), len(parts), buffers)
+    return made if kind is None else made.cast(kind)
+
+
+def missing_of(kind: pa.DataType) -> pa.Scalar:
+    """What is missing of a type."""
+    return pa.nulls(1, kind)[0]
+
+
+def written_out(table: pa.Table) -> pa.Table:
+    """The table without dictionaries."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            name = table.column_names[place]
+            table = table.set_column(place, name, column.cast(column.type.value_type))
+    return table
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all; an error where a column is of types that do not go together."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(
+            f"all parts must hold columns of types that go together, got {error}"
+        ) from error
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is of text, long or short."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+# ---- columns of text as numbers, where they hold plain ones alone --------------------------------
+
+
+def typed(table: pa.Table, decimal: str) -> pa.Table:
+    """A table of text with its columns of plain numbers as numbers; names such as 007 stay."""
+    return as_types(table, number_types([table], decimal), decimal)
+
+
+def number_types(tables: Iterable[pa.Table], decimal: str) -> dict[int, pa.DataType]:
+    """The types of those columns of text, by position, that hold plain numbers in all tables."""
+    mark = re.escape(decimal)
+    plain = rf"^-?(0|[1-9][0-9]*)({mark}[0-9]+)?([eE][+-]?[0-9]+)?$"
+    types: dict[int, pa.DataType] = {}  # of columns that hold plain numbers so far, or null
+    fits: dict[tuple[int, pa.DataType], bool] = {}
+    for table in tables:
+        for position, column in enumerate(table.columns):
+            wanted = types.get(position, pa.int64())
+            if not pa.types.is_string(column.type) or wanted == pa.null():
+                continue
+            cells = _without_words(column)
+            if cells.null_count == len(cells):
+                continue
+            if not _all_match(cells, plain):
+                types[position] = pa.null()
+                continue
+            whole = wanted == pa.int64() and _all_match(cells, r"^-?[0-9]+$")
+            types[position] = pa.int64() if whole else pa.float64()
+            for kind in (pa.int64(), pa.float64()) if whole else (pa.float64(),):
+                fits[position, kind] = fits.get((position, kind), True) and _casts(
+                    pc.replace_substring(cells, decimal, "."), kind
+                )
+    return {position: kind for position, kind in types.items() if fits.get((position, kind))}
+
+
+def as_types(table: pa.Table, types: Mapping[int, pa.DataType], decimal: str) -> pa.Table:
+    """A table of text with some of its columns, by position, as numbers."""
+    for position, kind in types.items():
+        column = table.column(position)
+        if pa.types.is_string(column.type):
+            plain = pc.replace_substring(_without_words(column), decimal, ".")
+            name = table.column_names[position]
+            table = table.set_column(position, name, plain.cast(kind))
+    return table
+
+
+def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())

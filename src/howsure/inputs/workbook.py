@@ -9,7 +9,6 @@ import re
 import zipfile
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
@@ -54,9 +53,7 @@ class SheetTable(MappingTable):
         return self._lines[row] if row < len(self._lines) else row + 2
 
 
-def sheet_table(
-    title: str, file: pa.NativeFile, *, decimal: str = ".", remote: bool = False
-) -> SheetTable:
+def sheet_table(title: str, file: pa.NativeFile, *, decimal: str) -> SheetTable:
     """The table on a sheet: the one that the title says, or the only one that holds cells."""
     calamine = require("python_calamine", extra="excel")
     path, wanted = split_sheet(title)
@@ -96,7 +93,6 @@ def sheet_table(
     lines = [top + place for place, row in enumerate(rows) if place and _is_filled(row)]
     table = SheetTable(columns, title, lines)
     table.decimal = decimal
-    table.folder = None if remote else Path(path).parent
     beside = [other for other in book.sheet_names if other != name]
     if beside and not wanted:
         table.notes = (f"sheet {quoted(name)} is read, of {listed(book.sheet_names, 6)}",)
@@ -211,28 +207,30 @@ def _is_filled(cells: Sequence[Any]) -> bool:
 
 def _column(cells: Sequence[Any], decimal: str) -> pa.Array:
     """One column: numbers, dates or times of day where all cells are such, else text."""
-    held = [None if cell == "" or cell in MISSING_WORDS else cell for cell in cells]
-    filled = [cell for cell in held if cell is not None]
-    if all(isinstance(cell, bool) for cell in filled) and filled:
-        return pa.array(held, type=pa.bool_())
-    if all(isinstance(cell, int | float) for cell in filled):
+    values = [None if cell == "" or cell in MISSING_WORDS else cell for cell in cells]
+    filled = [cell for cell in values if cell is not None]
+
+    def hold(*types: type) -> bool:
+        return all(isinstance(cell, types) for cell in filled)
+
+    if filled and hold(bool):
+        return pa.array(values, type=pa.bool_())
+    if hold(int, float):
         whole = all(float(cell).is_integer() and abs(cell) < _WHOLE for cell in filled)
-        if whole and filled:
-            return pa.array([None if c is None else int(c) for c in held], type=pa.int64())
-        return pa.array([None if c is None else float(c) for c in held], type=pa.float64())
-    if all(isinstance(cell, datetime.date) for cell in filled):
+        number, kind = (int, pa.int64()) if whole and filled else (float, pa.float64())
+        return pa.array([None if cell is None else number(cell) for cell in values], type=kind)
+    if hold(datetime.date):
         moments = [
             cell
             if cell is None or isinstance(cell, datetime.datetime)
             else datetime.datetime.combine(cell, datetime.time())
-            for cell in held
+            for cell in values
         ]
         return pa.array(moments, type=pa.timestamp("us"))
-    if all(isinstance(cell, datetime.time) for cell in filled):
-        return pa.array(held, type=pa.time64("us"))
-    return pa.array(
-        [None if cell is None else _text(cell, decimal) for cell in held], type=pa.large_string()
-    )
+    if hold(datetime.time):
+        return pa.array(values, type=pa.time64("us"))
+    texts = [None if cell is None else _text(cell, decimal) for cell in values]
+    return pa.array(texts, type=pa.large_string())
 
 
 def _text(cell: Any, decimal: str) -> str:

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
 from howsure.core.files import replacing
-from howsure.inputs.arrow import written_out
 from howsure.inputs.files import ARROW_ENDINGS, PARQUET_ENDINGS, table_form
 from howsure.inputs.frames import MappingTable
 from howsure.inputs.source import COMPRESSION
+from howsure.inputs.values import written_out
 
 
 def unformulaic(text: str) -> str:

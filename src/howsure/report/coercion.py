@@ -16,15 +16,14 @@ from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.registry import check_known
 from howsure.inputs import Loaded, load
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing, embedded
 from howsure.inputs.classes import label_text
-from howsure.inputs.encoding import embedded
 from howsure.inputs.frames import is_frame
 from howsure.inputs.given import PredictionInput, check_row_order, complete_rows, read_given
 from howsure.inputs.matching import Missing, left_out
 from howsure.inputs.names import Roles, likely_ends, parse_encode
+from howsure.inputs.parts import is_lazy
 from howsure.inputs.source import listed
-from howsure.inputs.streams import is_lazy
 from howsure.predictions import EvalSet, LabelSets
 from howsure.streaming import Resources, load_parts
 

@@ -9,7 +9,7 @@ from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
 from howsure.inputs.sources import BATCH_ROWS
 from howsure.report.recalibrate import Recalibration, given_fit, served

@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.formats import listed, percent
 from howsure.engine.finding import Finding
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
 from howsure.inputs.roles import Columns
 from howsure.recalibration import FittedRecalibration

@@ -13,9 +13,8 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened, to_host
 from howsure.core.errors import InputError, error_line
 from howsure.core.labels import as_labels
-from howsure.inputs.distributions import LEVELS, library_classes
-from howsure.inputs.given import PredictionInput, check_row_order, read_given
-from howsure.inputs.models import (
+from howsure.inputs.distributions import (
+    LEVELS,
     central_levels,
     located,
     parameters_of,
@@ -23,6 +22,8 @@ from howsure.inputs.models import (
     quantile_parameter,
     told_normals,
 )
+from howsure.inputs.frames import library_classes
+from howsure.inputs.given import PredictionInput, check_row_order, read_given
 from howsure.predictions import Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
 from howsure.report.assess import assess

@@ -19,15 +19,16 @@ from howsure.core.records import Table
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs import Loaded
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing
 from howsure.inputs.classes import set_coverage
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import normal_form
-from howsure.inputs.new import NewRows, load_new, typed
+from howsure.inputs.new import NewRows, load_new
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, no_column, quoted
 from howsure.inputs.sources import BATCH_ROWS, HUGE, is_huge, sources
+from howsure.inputs.values import typed
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
 from howsure.recalibration import (

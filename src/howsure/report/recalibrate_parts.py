@@ -26,10 +26,8 @@ from howsure.inputs.new import (
     NewFile,
     NewReading,
     NewRows,
-    as_types,
     gap_notes,
     new_files,
-    number_types,
     skipped_of,
     targets,
 )
@@ -38,6 +36,7 @@ from howsure.inputs.places import listed_skipped
 from howsure.inputs.roles import Columns
 from howsure.inputs.source import listed
 from howsure.inputs.sources import BATCH_ROWS
+from howsure.inputs.values import as_types, number_types
 from howsure.inputs.write import appending
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.base import kinds_of

@@ -25,15 +25,15 @@ from howsure.core.sizes import as_bytes
 from howsure.core.weights import Weights
 from howsure.engine.view import choose_coverages
 from howsure.inputs import Loaded, load
-from howsure.inputs.arrow import together, written_out
 from howsure.inputs.batches import Batch, ReadPlan
-from howsure.inputs.building import Crossing
-from howsure.inputs.manifest import Manifest, ReadFile, key_of
+from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
 from howsure.inputs.parts import Piece
-from howsure.inputs.pieces import Scan, cut
+from howsure.inputs.places import Manifest, ReadFile, key_of
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.sources import HUGE, PIECE_ROWS, extent, is_huge
+from howsure.inputs.tables import Scan, cut
+from howsure.inputs.values import together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.engine import Kept, done_in_order
 from howsure.streaming.sample import ROWS, Sample, Sketch, content_hashes, first_bound
@@ -279,32 +279,38 @@ def _rows_of(scan: Scan) -> float:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Again(Piece):
     """A piece whose first rows were read, and come again."""
 
-    def __init__(self, piece: Piece, first: deque[pa.Table], rest: Iterator[pa.Table]) -> None:
-        self.title, self.identity = piece.title, ""
-        self.rows, self.first_row = None, piece.first_row
-        self._piece, self._first, self._rest = piece, first, rest
+    piece: Piece
+    first: deque[pa.Table]
+    coming: Iterator[pa.Table]
 
     @property
     def file(self) -> str:
-        return self._piece.file
+        return self.piece.file
 
     @property
     def from_text(self) -> bool:
-        return self._piece.from_text
+        return self.piece.from_text
 
     def names(self) -> tuple[str, ...]:
-        return self._piece.names()
+        return self.piece.names()
 
     def read_file(self, rows: int, key: str) -> ReadFile:
-        return self._piece.read_file(rows, key)
+        return self.piece.read_file(rows, key)
 
     def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        while self._first:
-            yield self._first.popleft()
-        yield from self._rest
+        while self.first:
+            yield self.first.popleft()
+        yield from self.coming
+
+
+def _again(piece: Piece, first: deque[pa.Table], coming: Iterator[pa.Table]) -> _Again:
+    return _Again(
+        title=piece.title, first_row=piece.first_row, piece=piece, first=first, coming=coming
+    )
 
 
 def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
@@ -318,9 +324,9 @@ def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Sca
             tables_read.append(table)
             n += table.num_rows
             if n > most:
-                pieces = scan.pieces if scan.again else (_Again(piece, tables_read, tables),)
-                return None, replace(scan, pieces=pieces)
-        again = _Again(piece, tables_read, iter(()))
+                again = _again(piece, tables_read, tables)
+                return None, replace(scan, pieces=scan.pieces if scan.again else (again,))
+        again = _again(piece, tables_read, iter(()))
         batches += ((piece, batch) for batch in again.batches(scan.reading))
     return batches, scan
 

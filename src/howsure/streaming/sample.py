@@ -24,8 +24,8 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
-from howsure.inputs.arrow import together, written_out
-from howsure.inputs.manifest import FEWEST, ReadFile
+from howsure.inputs.places import FEWEST, ReadFile
+from howsure.inputs.values import together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
 

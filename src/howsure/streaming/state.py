@@ -29,7 +29,7 @@ from howsure.core.convert import packed, unpacked
 from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
-from howsure.inputs.manifest import Manifest
+from howsure.inputs.places import Manifest
 from howsure.streaming.engine import stream_table
 from howsure.streaming.sample import Contents, Sample, Sketch, shared_rows
 from howsure.streaming.totals import SufficientStatistics

@@ -11,7 +11,7 @@ from howsure.core.arrays import IntArray
 from howsure.core.convert import Bound, Natural, NonNegative, check_fields, checked
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds

@@ -22,12 +22,11 @@ from howsure.core.formats import CountedNote
 from howsure.core.rng import row_hashes
 from howsure.engine.view import View
 from howsure.inputs import Loaded, explain, load, values
-from howsure.inputs.building import Crossing
+from howsure.inputs.cells import Crossing
 from howsure.inputs.cells import marks_of as marks_of_missing
 from howsure.inputs.frames import FrameTable
 from howsure.inputs.matching import Missing
 from howsure.inputs.names import Roles
-from howsure.inputs.new import typed
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.source import Source, in_lines, listed, no_column, quoted, refusing
 from howsure.inputs.sources import (
@@ -38,6 +37,7 @@ from howsure.inputs.sources import (
     planned,
     sources,
 )
+from howsure.inputs.values import typed
 from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE

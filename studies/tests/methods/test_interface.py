@@ -18,7 +18,7 @@ from howsure.conformal import Mondrian, UniformBins
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods import linear
 from howsure_studies.methods.bootstrap import NaiveBootstrap
 from howsure_studies.methods.catalogue import method_named

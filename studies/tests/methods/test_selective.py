@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import ARDRegression, LinearRegression
 
 from howsure.core.errors import InputError
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.conformal.inductive import SplitConformal
 from howsure_studies.methods.interface import Beliefs, Fitted, Method

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import Beliefs
 from howsure_studies.methods.selective import (
     EnsembleVarianceScore,

@@ -19,7 +19,7 @@ from sklearn.linear_model import LinearRegression
 from extras import absent, needs
 from howsure.core.errors import InputError
 from howsure.figures import Mark
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure.report.document import Document
 from howsure.report.page import render
 from howsure_studies.engine import published, study_of, study_shipped

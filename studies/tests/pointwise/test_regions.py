@@ -13,7 +13,7 @@ from scipy import stats
 
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.pointwise import PointwiseResult, pointwise

@@ -17,7 +17,7 @@ from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure.report.document import Document
 from howsure_studies.engine import (
     Combined,

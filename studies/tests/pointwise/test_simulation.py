@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure.predictions import Intervals, Prediction
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT

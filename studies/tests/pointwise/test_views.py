@@ -14,7 +14,7 @@ from extras import needs
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion, Record
 from howsure.figures import figures_of, plot
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.regressors import SplitConformal

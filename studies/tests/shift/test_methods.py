@@ -17,7 +17,7 @@ from sklearn.linear_model import ARDRegression, LinearRegression
 
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.engine import published
 from howsure_studies.methods.conformal.inductive import SplitConformal
 from howsure_studies.methods.interface import Beliefs, Fitted, Method

@@ -11,24 +11,21 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import IntArray, plain_array, shortened
+from howsure.core.arrays import plain_array, shortened
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import reported
 from howsure.core.registry import imported
-from howsure.inputs.encoders.hugging import open_hugging
-from howsure.inputs.encoders.items import (
+from howsure.inputs.encoders.pretrained import (
     KINDS,
-    Anything,
     Embedder,
-    Function,
     Items,
     Kind,
-    Texts,
     as_items,
     as_list,
+    open_clip_model,
+    open_hugging,
     working,
 )
-from howsure.inputs.encoders.openclip import open_clip_model
 from howsure.stats.gram import tiles
 
 Embedding = npt.NDArray[np.float32]
@@ -140,22 +137,29 @@ def encode(
     meant = encoder_named(encoder)
     if isinstance(meant, Transformer) and not isinstance(meant, str):
         return _transformed(items, meant, kind)
-    held = as_items(items, kind) if isinstance(meant, str) or kind else Anything(as_list(items))
-    embedder = opened(encoder, held.kind, device)
+    checked = as_items(items, kind) if isinstance(meant, str) or kind else Items(as_list(items))
+    embedder = opened(encoder, checked.kind, device)
     out: Embedding | None = None
-    order = _order(held, embedder)
-    parts = tiles(len(held), batch_size)
-    for part in reported(parts, f"embeddings of {held.kind or 'item'}s"):
-        rows = order[part]
-        batch = held.take(rows)
+    order = np.arange(len(checked))
+    if embedder.sorts:  # long texts first, which saves padding
+        order = np.argsort([-len(text) for text in checked.values], kind="stable")
+    batches = tiles(len(checked), batch_size)
+    for tile in reported(batches, f"embeddings of {checked.kind or 'item'}s"):
+        rows = order[tile]
+        batch = checked.take(rows)
         with working(embedder.name) if embedder.name else nullcontext():
             vectors = _checked(embedder.embed(batch), len(rows))
-        out = _room(out, len(held), vectors.shape[1])
+        width = vectors.shape[1]
+        out = np.empty((len(checked), width), dtype=np.float32) if out is None else out
+        if width != out.shape[1]:
+            raise InputError(
+                f"encoder must give vectors of one width, got {out.shape[1]} and {width} numbers"
+            )
         out[rows] = vectors
     assert out is not None  # there is an item
     if embedder.cut:
         warnings.warn(
-            f"{embedder.cut} of {len(held)} texts are longer than the {embedder.limit} tokens "
+            f"{embedder.cut} of {len(checked)} texts are longer than the {embedder.limit} tokens "
             "that the encoder reads: their ends do not count",
             HowsureWarning,
             stacklevel=2,
@@ -173,20 +177,20 @@ def encoder_named(encoder: Any, argument: str = "encoder") -> Encoder:
     >>> encoder_named("builtins:len")
     <built-in function len>
     """
-    found = encoder
+    target = encoder
     if isinstance(encoder, str):
         scheme, _, name = encoder.partition(":")
         if scheme in _OPENERS and name:
             return encoder
         try:
-            found = imported(encoder, argument) if scheme and name else None
+            target = imported(encoder, argument) if scheme and name else None
         except InputError as error:
             raise InputError(f"{error}; {argument} must be {_FORMS}") from error
-    usable = callable(found) or isinstance(found, Transformer | Embedder)
-    if not usable or inspect.isclass(found):
+    usable = callable(target) or isinstance(target, Transformer | Embedder)
+    if not usable or inspect.isclass(target):
         raise InputError(f"{argument} must be {_FORMS}, got {shortened(encoder)}")
-    made: Encoder = found
-    return made
+    named: Encoder = target
+    return named
 
 
 def opened(encoder: Encoder, kind: Kind | None, device: str | None = None) -> Embedder:
@@ -196,30 +200,12 @@ def opened(encoder: Encoder, kind: Kind | None, device: str | None = None) -> Em
         return meant
     if isinstance(meant, str):
         scheme, _, name = meant.partition(":")
-        made = _OPENERS[scheme](name, kind, device)
+        embedder = _OPENERS[scheme](name, kind, device)
     else:
         assert callable(meant)
-        made = Function(meant)
-    made.name = encoder if isinstance(encoder, str) else ""
-    return made
-
-
-def _order(items: Items, embedder: Embedder) -> IntArray:
-    """Rows in the order in which they are encoded: long texts first where that saves padding."""
-    if embedder.sorts and isinstance(items, Texts):
-        return np.argsort([-len(text) for text in items.values], kind="stable")
-    return np.arange(len(items))
-
-
-def _room(out: Embedding | None, count: int, width: int) -> Embedding:
-    """An array for all vectors, which must be of one width."""
-    if out is None:
-        return np.empty((count, width), dtype=np.float32)
-    if width != out.shape[1]:
-        raise InputError(
-            f"encoder must give vectors of one width, got {out.shape[1]} and {width} numbers"
-        )
-    return out
+        embedder = Embedder(meant)
+    embedder.name = encoder if isinstance(encoder, str) else ""
+    return embedder
 
 
 def _transformed(items: Any, encoder: Transformer, kind: str | None) -> Embedding:
@@ -229,8 +215,8 @@ def _transformed(items: Any, encoder: Transformer, kind: str | None) -> Embeddin
             "give images as rows of numbers, or a callable"
         )
     if kind == "text":
-        held = as_items(items, kind)
-        items = held.take(np.arange(len(held)))
+        texts = as_items(items, kind)
+        items = texts.take(np.arange(len(texts)))
     count = _count(items)
     from sklearn.exceptions import NotFittedError
 

@@ -20,8 +20,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.core.optional import installs, require
 from howsure.inputs.encoders.encode import Transformer, encode, encoder_named, opened
-from howsure.inputs.encoders.hugging import open_hugging
-from howsure.inputs.encoders.items import Embedder, Kind
+from howsure.inputs.encoders.pretrained import Embedder, Kind, open_hugging
 from howsure_studies.engine import numbers_hash
 from howsure_studies.tasks.task import Embedding
 

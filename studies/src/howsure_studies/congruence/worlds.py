@@ -23,7 +23,7 @@ from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
 from howsure.inputs.encoders.encode import Transformer, encoder_named
-from howsure.inputs.encoders.items import Kind
+from howsure.inputs.encoders.pretrained import Kind
 from howsure.predictions import Distribution
 from howsure.predictions.counts.dispersed import Dispersed, Family, checked_parameters
 from howsure.predictions.laws import Law, Parameters

@@ -217,7 +217,7 @@ def table_column(files: Mapping[str, Any], name: str, kind: Literal["label", "ti
     source = open_table(files["table"], encoding=files.get("encoding"), decimal=mark)
     check_known(name, source.names, f"column of {files['table']}")
     cells = source.read({name: kind})[name]
-    column = values.as_kind(kind, cells, name, from_text=source.from_text, decimal=mark)
+    column = values.as_kind(kind, cells, name, source)
     rows = _part(files).ids.astype(np.int64)
     gaps = int(values.absent(column)[rows].sum())
     if gaps:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_fields
 from howsure.core.errors import InputError
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import (
     Beliefs,
     Fitted,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
 from howsure.core.convert import Bound, Checked, Count, Coverages
-from howsure.inputs.models import central_levels
+from howsure.inputs.distributions import central_levels
 from howsure.predictions import Quantiles
 from howsure_studies.methods.interface import (
     COVERAGES,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.convert import Coverages, check_fields
 from howsure.core.errors import InputError
-from howsure.inputs.models import central_levels, loss_beside, parameters_of, predict_options
+from howsure.inputs.distributions import central_levels, loss_beside, parameters_of, predict_options
 from howsure.predictions import Quantiles
 from howsure_studies.methods.interface import (
     COVERAGES,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.convert import Count, checked_coverages
 from howsure.core.errors import InputError, within
-from howsure.inputs.models import located, predict_options, quantile_parameter, told_normals
+from howsure.inputs.distributions import located, predict_options, quantile_parameter, told_normals
 from howsure.predictions import Intervals, Prediction
 from howsure_studies.methods.conformal.inductive import SplitConformal
 from howsure_studies.methods.interface import (

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.convert import Checked, Count, Coverages
 from howsure.core.errors import InputError, MissingDependencyError
-from howsure.inputs.models import central_levels
+from howsure.inputs.distributions import central_levels
 from howsure.predictions import Quantiles
 from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method, checked_rows
 

@@ -12,7 +12,7 @@ from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive
 from howsure.core.optional import require
 from howsure.core.rng import row_keys, row_normals
-from howsure.inputs.models import central_levels, located
+from howsure.inputs.distributions import central_levels, located
 from howsure.predictions import Quantiles, Samples
 from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method, checked_rows
 

@@ -13,7 +13,7 @@ from howsure.conformal.scores import Band, Scaled, Score
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound
 from howsure.core.errors import InputError
-from howsure.inputs.models import quantile_parameter
+from howsure.inputs.distributions import quantile_parameter
 from howsure.predictions.base import tail_levels
 from howsure_studies.methods.conformal.inductive import Bands, InductiveConformal, model_name
 from howsure_studies.methods.interface import point_of, trained

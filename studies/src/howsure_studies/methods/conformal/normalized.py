@@ -13,7 +13,7 @@ from howsure.conformal.scores import Band, Scaled, Score
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.convert import Checked, Count, Positive
 from howsure.core.errors import InputError
-from howsure.inputs.models import predict_options
+from howsure.inputs.distributions import predict_options
 from howsure_studies.methods.conformal.inductive import (
     Bands,
     Forecaster,

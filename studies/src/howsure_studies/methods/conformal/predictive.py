@@ -13,7 +13,7 @@ from howsure.conformal.ranks import rows_needed
 from howsure.conformal.scores import Band, Score
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
-from howsure.inputs.models import central_levels
+from howsure.inputs.distributions import central_levels
 from howsure.predictions import Intervals, Quantiles
 from howsure_studies.methods.conformal.inductive import (
     Bands,

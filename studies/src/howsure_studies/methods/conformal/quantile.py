@@ -14,7 +14,7 @@ from howsure.conformal.scores import Band, Offset, Range, Scaled, Score
 from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import FloatArray, as_vector, check_interval
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.inputs.models import quantile_parameter
+from howsure.inputs.distributions import quantile_parameter
 from howsure_studies.methods.conformal.inductive import (
     EVERYWHERE,
     Bands,

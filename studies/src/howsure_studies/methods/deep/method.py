@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, as_matrix, shortened
 from howsure.core.convert import Checked, Count, NonNegative, Positive
 from howsure.core.errors import InputError
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure.predictions import Distribution, Prediction, Quantiles, mixture
 from howsure_studies.methods.deep.batch import Member, Network, outputs, train
 from howsure_studies.methods.deep.heads import Gaussian, Head, PairHead, QuantileHead

@@ -314,7 +314,7 @@ class VarianceScore(BeliefScore):
 
     Examples
     --------
-    >>> from howsure.inputs.models import located
+    >>> from howsure.inputs.distributions import located
     >>> VarianceScore().of(Beliefs(located("norm", np.zeros(2), np.array([1.0, 2.0]))))
     array([1., 2.])
     """
@@ -333,7 +333,7 @@ class EnsembleVarianceScore(BeliefScore):
 
     Examples
     --------
-    >>> from howsure.inputs.models import located
+    >>> from howsure.inputs.distributions import located
     >>> law = located("norm", np.zeros(1), np.array([2.0]))
     >>> EnsembleVarianceScore().of(Beliefs(law, located("norm", np.zeros(1), np.array([0.5]))))
     array([0.5])

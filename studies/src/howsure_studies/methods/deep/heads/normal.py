@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Bound, Checked, NonNegative
-from howsure.inputs.models import located
+from howsure.inputs.distributions import located
 from howsure.predictions import Distribution, mixture
 from howsure_studies.methods.deep.heads.base import Head, Start, Tensor, inverse_softplus, softplus
 
