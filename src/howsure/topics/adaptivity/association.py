@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.stats.bootstrap import resampled_counts
 from howsure.stats.cells import (
     RAPS_STRATA,
     ROUNDING,
@@ -23,17 +25,16 @@ from howsure.stats.cells import (
 )
 from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import Resampling
-from howsure.topics.adaptivity.results import (
+from howsure.topics.adaptivity.coverage import (
+    DEFAULT,
     AdaptivityMeasure,
     CellTable,
-    bootstrapped,
     canonical_rows,
+    counts_copies,
     few_rows,
-    shuffled_column,
-    simulated_means,
 )
 
-_DEFAULT = Resampling()
+_PERMUTED = 20_000
 
 
 def t_ss(
@@ -43,7 +44,7 @@ def t_ss(
     *,
     bins: int = 50,
     weights: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Signed R² of mean size on mean difficulty over cells by ease (T-SS); higher is better.
 
@@ -98,7 +99,7 @@ def rank_ss(
     *,
     strata: Strata | None = RAPS_STRATA,
     weights: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Signed R² of mean size on mean rank over strata of the true label's rank.
 
@@ -138,7 +139,7 @@ def satisfaction_rate(
     *,
     subset: int = 100,
     pairs: int = 1000,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """How often the harder of two random subsets has the larger sets (Property 1).
 
@@ -296,3 +297,69 @@ def _three(
     return np.column_stack(
         (first, as_vector(size, "size", length=n), as_vector(difficulty, "difficulty", length=n))
     )
+
+
+def bootstrapped(
+    statistic: Callable[[FloatArray], float], counts: FloatArray, resampling: Resampling, name: str
+) -> FloatArray:
+    """A statistic of multiplicities on resamples of the rows, shape (replicates,)."""
+    rng = child(resampling.seed, "adaptivity", name, "bootstrap")
+    whole = counts_copies(counts)
+    copies = counts if whole else np.ones(len(counts))
+    drawn = (
+        row if whole else row * counts
+        for table in resampled_counts(rng, copies, resampling.replicates)
+        for row in table
+    )
+    return np.array([statistic(row) for row in drawn])
+
+
+def simulated_means(
+    cells: Cells, columns: FloatArray, counts: FloatArray, resampling: Resampling, name: str
+) -> FloatArray:
+    """Means of two columns in cells that are drawn anew, shape (replicates, B, 2).
+
+    Means seen are wider apart than true ones by their noise. So they are moved towards those of all
+    cells, jointly, until their covariance is that of the means seen less the mean covariance of
+    their noise (T. A. Louis 1984), and each cell then draws normal noise. Columns come in units of
+    the spread of their means.
+    """
+    rng = child(resampling.seed, "adaptivity", name, "cells")
+    middle = columns - np.average(columns, axis=0, weights=counts)
+    products = np.column_stack([middle, middle**2, middle[:, :1] * middle[:, 1:]])
+    mass, found = cells.means(products, counts)
+    unit = found[:, :2].std(axis=0, ddof=1)
+    off = (found[:, :2] - found[:, :2].mean(axis=0)) / unit
+    rest = np.maximum(mass - 1.0, 1.0)
+    own = np.maximum(found[:, 2:4] - found[:, :2] ** 2, 0.0) / unit**2 / rest[:, None]
+    joint = (found[:, 4] - found[:, 0] * found[:, 1]) / unit.prod() / rest
+    seen = off.T @ off / (len(off) - 1.0)
+    noise = np.array([[own[:, 0].mean(), joint.mean()], [joint.mean(), own[:, 1].mean()]])
+    size, axes = np.linalg.eigh(seen)
+    root = axes * np.sqrt(np.maximum(size, 1e-12))
+    back = (axes / np.sqrt(np.maximum(size, 1e-12))).T
+    kept, turn = np.linalg.eigh(back @ (seen - noise) @ back.T)
+    shrunken = off @ (root @ (turn * np.sqrt(np.clip(kept, 0.0, 1.0))) @ turn.T @ back).T
+    first = np.sqrt(own[:, 0])
+    slope = np.divide(joint, first, out=np.zeros_like(first), where=first > 0.0)
+    drawn = rng.standard_normal((resampling.replicates, len(off), 2))
+    second = slope * drawn[..., 0] + np.sqrt(np.maximum(own[:, 1] - slope**2, 0.0)) * drawn[..., 1]
+    return np.asarray(shrunken + np.stack([first * drawn[..., 0], second], axis=-1))
+
+
+def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Mean of the values that the copies of each row get when all copies swap at random.
+
+    Up to 20,000 copies (or two a row) are permuted; more are drawn from the normal limit of it.
+    """
+    if not counts_copies(counts):
+        return rng.permutation(values)
+    total = float(counts.sum())
+    if total <= max(_PERMUTED, 2 * len(values)):
+        sizes = counts.astype(np.int64)
+        moved = rng.permutation(np.repeat(values, sizes))
+        return np.add.reduceat(moved, np.r_[0, np.cumsum(sizes)[:-1]]) / counts
+    mean = float(values @ counts) / total
+    sd = math.sqrt(float(np.square(values - mean) @ counts) / total)
+    noise = rng.standard_normal(len(values)) / np.sqrt(counts)
+    return np.asarray(mean + sd * (noise - float(noise @ counts) / total))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
 from howsure.stats.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
@@ -23,16 +26,58 @@ from howsure.stats.cells import (
 )
 from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import Resampling
-from howsure.topics.adaptivity.results import (
-    AdaptivityMeasure,
-    CellTable,
-    canonical_rows,
-    error_of_largest,
-    few_rows,
-    largest_interval,
-)
 
-_DEFAULT = Resampling()
+_LEAST = 5.0  # rows of a cell: the share or mean of fewer may be anything
+_RATES, _MIXING_STEPS = 61, 100  # true rates that are tried, and steps that weigh them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellTable:
+    """The cells behind a measure, each array of shape (B,).
+
+    Attributes
+    ----------
+    low, high : ndarray of float
+        Range of what the cells are made by: ease, size or rank.
+    n : ndarray of float
+        Rows in each cell.
+    means : dict of str to ndarray of float
+        Mean of each column in the cell; NaN where it is empty.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    n: FloatArray
+    means: dict[str, FloatArray]
+
+    __repr__ = brief_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdaptivityMeasure:
+    """One number on how a prediction adapts, with what is needed to judge it.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        The number. It estimates what such a table shows on average at this n and these cells,
+        noise of the cells included, and its bounds are an interval of that: of a violation of
+        coverage and of T-SS by cells of as many rows drawn anew, else by a bootstrap over rows.
+        There is none where a cell or stratum has fewer than 5 rows, which T-SS alone does not
+        need. More rows would show less violation, and more association. The null is what
+        chance alone gives on average at this n and these cells: for a violation of coverage, a
+        perfect model; for an association, shuffled rows. A value below its upper end says nothing.
+    cells : CellTable
+        The cells.
+    """
+
+    estimate: Estimate
+    cells: CellTable
+
+    __repr__ = brief_repr
+
+
+DEFAULT = Resampling()
 
 
 def t_cv(
@@ -43,7 +88,7 @@ def t_cv(
     bins: int = 50,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over cells of equal mass by ease (T-CV); lower is better.
 
@@ -102,7 +147,7 @@ def sscv(
     strata: Strata | None = TORCHCP_STRATA,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over strata of set size (SSCV); lower is better.
 
@@ -158,7 +203,7 @@ def escv(
     two_sided: bool = True,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over each exact set size of at least 1 (ESCV); lower is better.
 
@@ -211,7 +256,7 @@ def rank_cv(
     strata: Strata | None = RAPS_STRATA,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over strata of the true label's rank; descriptive.
 
@@ -336,6 +381,80 @@ def _table(by: FloatArray, covered: npt.ArrayLike, claimed: npt.ArrayLike | None
     if claimed is not None:
         columns.append(as_vector(claimed, "claimed", length=n))
     return np.column_stack(columns)
+
+
+def canonical_rows(
+    columns: FloatArray, weights: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Rows sorted by content, equal ones made one, and how often each counts."""
+    counts = check_multiplicities(weights, len(columns))
+    if counts is None or counts_copies(counts):
+        return merge_rows(columns, counts)
+    order = np.lexsort(columns.T)
+    return columns[order], counts[order]
+
+
+def counts_copies(counts: FloatArray) -> bool:
+    """Whether counts are of copies, each a row of its own, and not shares of rows."""
+    return bool((counts == np.floor(counts)).all() and counts.sum() <= MOST_COPIES)
+
+
+def few_rows(mass: FloatArray) -> str:
+    """Why cells leave no interval: one of them has fewer rows than tell its share or mean."""
+    return "no interval: a cell has fewer than 5 rows" if mass.min() < _LEAST else ""
+
+
+def error_of_largest(
+    violations: Callable[[FloatArray], FloatArray],
+    shares: FloatArray,
+    mass: FloatArray,
+    resampling: Resampling,
+    name: str,
+) -> float:
+    """Standard error of a largest violation of shares of shape (..., B), by cells drawn anew.
+
+    Resampled rows would add the noise of the shares once more. So true rates are drawn: in three
+    quarters of the replicates each cell's from its law given all cells, mixed by the nonparametric
+    maximum likelihood of binomial rates (N. Laird 1978), which moves what is noise to where most
+    cells are; in the others they are the cells' own, four rows of the mean rate added, so that one
+    cell that is off is not moved away. Two tables of each, with as many rows in each cell, differ
+    by their noise alone. Of fewer than five rows a share may be anything: NaN.
+    """
+    half = resampling.replicates // 2
+    if half < 2 or few_rows(mass):
+        return math.nan
+    rng = child(resampling.seed, "adaptivity", name, "cells")
+    hits = shares * mass
+    rate = (hits.sum() + 2.0) / (mass.sum() + 4.0)  # neither 0 nor 1 (A. Agresti, B. Coull 1998)
+    own = (hits + 4.0 * rate) / (mass + 4.0)
+    ends = np.arcsin(np.sqrt([own.min(), own.max()]))
+    grid = np.clip(np.sin(np.linspace(ends[0], ends[1], _RATES)) ** 2, 1e-6, 1.0 - 1e-6)
+    logs = hits[:, None] * np.log(grid) + (mass - hits)[:, None] * np.log1p(-grid)
+    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+    prior = np.full(_RATES, 1.0 / _RATES)
+    for _ in range(_MIXING_STEPS):
+        joint = likely * prior
+        chance = joint / joint.sum(axis=1, keepdims=True)
+        prior = chance.mean(axis=0)
+    true = np.broadcast_to(own, (half, len(mass))).copy()
+    mixed = 3 * half // 4
+    for cell, upto in enumerate(np.cumsum(chance, axis=1)):
+        place = np.searchsorted(upto, rng.random(mixed))
+        true[:mixed, cell] = grid[np.minimum(place, _RATES - 1)]
+    rows = np.round(mass).astype(np.int64)
+    first, second = violations(rng.binomial(rows, np.broadcast_to(true, (2, *true.shape))) / rows)
+    return float(np.sqrt(np.square(first - second).mean() / 2.0))
+
+
+def largest_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
+    """Interval of the mean of a largest violation: its error grows with it, so on its logarithm."""
+    if math.isnan(error):
+        return math.nan, math.nan
+    reach = float(special.ndtri(0.5 + confidence / 2.0)) * error
+    if value <= 0.0:
+        return 0.0, min(reach, 1.0)
+    factor = math.exp(min(reach / value, 2.0))
+    return value * math.exp(-reach / value), min(value * factor, value + 2.0 * reach, 1.0)
 
 
 # ---- label sets beside the rank of the true label: how many labels short, how many to spare ------

@@ -13,9 +13,25 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, row_blocks
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Direction, Notion
+from howsure.core.formats import number, percent
+from howsure.core.records import Direction, Notion, Record
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights
+from howsure.engine.finding import (
+    SDS,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+    of_ratio,
+    of_value,
+    points,
+    since_change,
+    small,
+    span,
+    student_p,
+)
 from howsure.engine.metric import Laws, Metric, Question, Sums, Topic, itself, stated, statistic
 from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.stats.ecdf import cell_polynomials, legendre
@@ -23,6 +39,7 @@ from howsure.stats.estimate import Z_95, Estimate, weighted_mean
 from howsure.stats.moments import Joint
 from howsure.topics.calibration.components import (
     CELL_STEP,
+    ONE_WIDTH,
     STEP,
     Components,
     Move,
@@ -31,17 +48,13 @@ from howsure.topics.calibration.components import (
     Right,
     by_normal_scores,
     cell_of,
+    exchanged_response,
+    miss_imbalance,
     over_cells,
     over_jumps,
     pit_components,
     pooled_blocks,
     scale_of,
-)
-from howsure.topics.calibration.findings import (
-    FINDINGS,
-    ONE_WIDTH,
-    exchanged_response,
-    miss_imbalance,
     width_rank,
     width_response,
 )
@@ -302,6 +315,221 @@ def _beside_claims(estimate: Estimate, null: float, spread: float, n: float) -> 
     chance = Z_95 * math.sqrt(spread / n)
     return replace(estimate, null=null, null_lower=null - chance, null_upper=null + chance)
 
+
+# ---- what is concluded of the predictive distribution --------------------------------------------
+
+MEAN_ERROR = math.sqrt(2.0 / math.pi)
+"""Mean absolute error of a normal law, in sds."""
+
+
+def _bias(case: Case) -> Draft:
+    try:
+        record = case.get("pit_bias")
+    except UnanswerableError:
+        return _point_bias(case)
+    return Draft(
+        effect=record.value / MEAN_ERROR,
+        lower=record.lower / MEAN_ERROR,
+        upper=record.upper / MEAN_ERROR,
+        p=record.p,
+        n=record.n,
+        within={"skew": 4.0, **since_change(case, "bias")},
+        facts={"record": record},
+    )
+
+
+def _point_bias(case: Case) -> Draft:
+    """The mean error of a point forecast that was given, as a mean."""
+    if case.evalset.point is None:
+        raise UnanswerableError("neither a predictive distribution nor a point forecast was given")
+    bias, error = case.get("bias"), case.get("mae")
+    if not error.value > 0:
+        raise UnanswerableError("every error is 0")
+    return Draft(
+        effect=-bias.value / error.value,
+        lower=-bias.upper / error.value,
+        upper=-bias.lower / error.value,
+        p=student_p(bias.value, bias.standard_error, case.freedom),
+        n=bias.n,
+        facts={"record": bias, "point": True},
+    )
+
+
+def _bias_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    low = draft.effect > 0
+    if draft.facts.get("point"):
+        seen = (
+            f"The point forecast is {'below' if low else 'above'} y by "
+            f"{number(abs(record.value), 3)} on average, "
+            f"{percent(abs(draft.effect), 0)} of its mean error"
+        )
+    else:
+        size = small(abs(record.value), 2, trim=False)
+        far = f"{size} {SDS} {'above' if low else 'below'}"
+        if abs(record.value) < 0.005:
+            far = f"within 0.01 {SDS} of"
+        seen = f"y averages {far} its prediction"
+    way = "low" if low else "high"
+    clause = seen if seen[0] == "y" else f"t{seen[1:]}"
+    return Words(seen, f"predictions are too {way}", "predictions are centred", clause=clause)
+
+
+def _spread(case: Case) -> Draft:
+    record = case.get("pit_spread")
+    within = {"skew": 3.0, "tails": 20.0, **since_change(case, "spread")}
+    return of_ratio(record, within=within, facts={"record": record})
+
+
+def _spread_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    times = small(record.value, 2, trim=False)
+    seen = f"Errors are {times} times their stated size{span(record, places=2)}"
+    way = "small" if draft.effect > 0 else "large"
+    clause = f"errors are {times} times their stated size"
+    return Words(
+        seen, f"the stated spread is too {way}", "the stated spread is right", clause=clause
+    )
+
+
+def _shape(measure: str, case: Case) -> Draft:
+    record = case.get(measure)
+    within = {"width": 0.1, "groups": 0.15, "region": 0.15, "drift": 0.2}
+    return of_value(record, p=record.p, within=within, facts={"record": record})
+
+
+def _skew_words(draft: Draft, finding: Finding) -> Words:
+    if finding.state == "good":
+        return Words(f"Skew is right, to within {_bound(draft)}")
+    seen = f"Skew moves stated probabilities by up to {points(draft.effect)}"
+    way = "upper" if draft.effect > 0 else "lower"
+    fault = f"the {way} tail is longer than stated"
+    return Words(seen, fault, more=_outside(draft, finding))
+
+
+def _tails_words(draft: Draft, finding: Finding) -> Words:
+    if finding.state == "good":
+        return Words(f"Tails are right, to within {_bound(draft)}")
+    seen = f"Tails move stated probabilities by up to {points(draft.effect)}"
+    way = "heavier" if draft.effect > 0 else "lighter"
+    fault = f"tails are {way} than stated"
+    return Words(seen, fault, more=_outside(draft, finding))
+
+
+def _bound(draft: Draft) -> str:
+    """The end of the interval that is farther from 0."""
+    return points(max(abs(draft.lower), abs(draft.upper)))
+
+
+def _outside(draft: Draft, finding: Finding) -> str:
+    """What is seen beyond a level at which the fault shows, of a fault alone."""
+    options = draft.facts["record"].options
+    if finding.state != "bad" or "seen_below" not in options:
+        return ""
+    low, high = float(options["stated_below"]), 1.0 - float(options["stated_above"])
+    below, above = (percent(float(options[f"seen_{side}"])) for side in ("below", "above"))
+    return (
+        f"Of y, {below} lie below the stated {percent(low)} quantile "
+        f"and {above} above the {percent(high)} quantile."
+    )
+
+
+def _width(case: Case) -> Draft:
+    equal = "width_response" in case.records and ONE_WIDTH in case.records["width_response"].options
+    try:
+        record = case.get("noise_given_inputs" if equal else "width_response")
+    except UnanswerableError as why:
+        reason = f"every row has the same width, and {why}" if equal else str(why)
+        raise UnanswerableError(reason) from None
+    where = str(record.options.get("where", ""))
+    return of_ratio(record, where=where, facts={"record": record, "equal": equal})
+
+
+def _width_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    if draft.facts["equal"]:
+        fault = "the noise varies with the inputs"
+        if not draft.where:
+            seen = "Every row has the same width"
+            return Words(seen, fault, "the inputs do not predict the size of errors")
+        seen = (
+            "Every row has the same width. "
+            f"Where {draft.where}, errors are {record.value:.2f} times those elsewhere"
+        )
+        return Words(seen, fault, "constant noise, as stated")
+    wide, narrow = (
+        small(float(record.options[name]), 2, trim=False) for name in ("widest", "narrowest")
+    )
+    seen = (
+        f"Errors are {wide} times their stated size where widths are large, "
+        f"{narrow} times where small"
+    )
+    way = "overreact" if draft.effect < 0 else "react too little"
+    clause = f"widths {way} to the size of errors"
+    return Words(seen, f"widths {way}", "widths follow the errors", clause=clause)
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="bias",
+        asked="Are the predictions centred?",
+        label="Bias",
+        unit="mean error",
+        draft=_bias,
+        words=_bias_words,
+        tolerance=0.02,
+        margin=0.1,
+        measures=("pit_bias", "bias", "mae"),
+    ),
+    FindingQuestion(
+        id="spread",
+        asked="Is the stated spread right?",
+        label="Spread",
+        unit="ratio − 1",
+        draft=_spread,
+        words=_spread_words,
+        tolerance=0.02,
+        margin=0.1,
+        measures=("pit_spread",),
+    ),
+    FindingQuestion(
+        id="skew",
+        asked="Is the stated skew right?",
+        label="Skew",
+        draft=partial(_shape, "pit_skew"),
+        words=_skew_words,
+        measures=("pit_skew",),
+        cause="the skew",
+    ),
+    FindingQuestion(
+        id="tails",
+        asked="Are the stated tails right?",
+        label="Tails",
+        draft=partial(_shape, "pit_tails"),
+        words=_tails_words,
+        measures=("pit_tails",),
+        cause="the tails",
+    ),
+    FindingQuestion(
+        id="width",
+        asked="Do widths follow the size of the errors?",
+        label="Widths",
+        unit="ratio − 1",
+        draft=_width,
+        words=_width_words,
+        tolerance=0.02,
+        margin=0.1,
+        measures=("width_response", "noise_given_inputs"),
+        section="Widths",
+        name="widths",
+        cause="how errors depend on widths",
+        needs="For widths: inputs that tell easy rows from hard ones.",
+        healed="aimed",
+    ),
+)
+
+
+# ---- what is measured ----------------------------------------------------------------------------
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
 

@@ -16,17 +16,6 @@ from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve
 from howsure.core.weights import WeightsKind
-from howsure.topics.characteristic.area import (
-    Area,
-    AreaRequest,
-    Convention,
-    Gain,
-    Path,
-    Reading,
-    area_of,
-    gain_of,
-    path_of,
-)
 from howsure.topics.characteristic.bands import (
     Bands,
     Move,
@@ -43,7 +32,22 @@ from howsure.topics.characteristic.operating import (
     operating_point,
     toolkit_curve,
 )
-from howsure.topics.characteristic.trace import AXES, Trace, axes_needed, find_kinks, trace
+from howsure.topics.characteristic.trace import (
+    AXES,
+    Area,
+    AreaRequest,
+    Convention,
+    Gain,
+    Path,
+    Reading,
+    Trace,
+    area_of,
+    axes_needed,
+    find_kinks,
+    gain_of,
+    path_of,
+    trace,
+)
 
 Range = tuple[float, float]
 

@@ -12,9 +12,8 @@ from scipy.special import betaincinv
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
-from howsure.topics.characteristic.area import AreaRequest
 from howsure.topics.characteristic.bands import Bands, Move, XAxis, YAxis
-from howsure.topics.characteristic.trace import Trace, find_kinks, trace
+from howsure.topics.characteristic.trace import AreaRequest, Trace, find_kinks, trace
 
 _ROUNDING = 1e-9
 

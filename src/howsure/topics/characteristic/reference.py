@@ -1,22 +1,37 @@
-"""The gain that a perfectly specified model of the same widths would show."""
+"""What a gain is read beside: that of a perfectly specified model, and those of other models."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError
-from howsure.core.rng import child
-from howsure.topics.characteristic.area import AreaRequest, area_of, path_of
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.rng import child, row_keys
+from howsure.engine.metric import MISS_RANGE
+from howsure.stats.bootstrap import subsample
 from howsure.topics.characteristic.bands import Bands, XAxis, YAxis
 from howsure.topics.characteristic.curve import CharacteristicCurve
-from howsure.topics.characteristic.trace import axes_needed, find_kinks, trace
+from howsure.topics.characteristic.resampling import gain_differences, permutation_tests
+from howsure.topics.characteristic.trace import (
+    AreaRequest,
+    area_of,
+    axes_needed,
+    find_kinks,
+    path_of,
+    resampling_request,
+    trace,
+)
+
+if TYPE_CHECKING:
+    from howsure.engine.measure import Evaluation
 
 Draws = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
 TAIL = 0.05
@@ -149,14 +164,6 @@ def gain_of_perfect_model(
     )
 
 
-def resampling_request(request: AreaRequest | None, y_axis: YAxis) -> AreaRequest:
-    """Check a request whose area is computed many times."""
-    request = (request or AreaRequest()).checked(y_axis)
-    if request.convention == "uq360":
-        raise InputError("convention must be 'exact' or 'paper' here, got 'uq360'")
-    return request
-
-
 def _gain(bands: Bands, x_axis: XAxis, y_axis: YAxis, request: AreaRequest) -> float:
     axes = axes_needed(x_axis, y_axis)
     areas = []
@@ -231,3 +238,67 @@ def _permuted_errors(
             row = rng.choice(len(table), size=len(table), p=chance)
         scale = table[row].ravel()
         yield scale * np.where(scale >= 0, bands.above, bands.below)
+
+
+# ---- whether models differ in their gain over a constant band ------------------------------------
+
+_ROWS = 20_000
+"""The most rows of which curves are compared."""
+
+
+def compared(
+    evaluations: Sequence[Evaluation],
+    pairs: Sequence[tuple[int, int]],
+    confidence: float,
+    seed: int,
+) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    """Gain over a constant band: paired bootstrap of the difference, permutation of the areas."""
+    curves: dict[int, CharacteristicCurve] = {}
+    for place, evaluation in enumerate(evaluations):
+        with contextlib.suppress(UnanswerableError):
+            if not len(evaluation.view.get("recentred_rows")):
+                curves[place] = evaluation.view.get("characteristic")
+    asked = [(a, b) for a, b in pairs if a in curves and b in curves]
+    if not asked:
+        return
+    held, note = evaluations[0].evalset, ""
+    cluster = None if held.cluster is None else held.cluster.codes
+    if held.n > _ROWS:
+        keys = row_keys(held.y, *(curve.bands.error for curve in curves.values()))
+        rows = subsample(keys, _ROWS, seed=seed, name="compare curves")
+        curves = {place: curve.take(rows) for place, curve in curves.items()}
+        cluster = None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1]
+        note = f"on {_ROWS:,} rows"
+    column = {place: index for index, place in enumerate(curves)}
+    columns = [(column[a], column[b]) for a, b in asked]
+    every = list(curves.values())
+    requests = {"characteristic_gain": AreaRequest()}
+    part = evaluations[0].view.miss_range
+    if part != MISS_RANGE:  # each partial area needs a curve for every swap: only where asked for
+        requests |= {
+            "characteristic_partial_gain": AreaRequest(y_range=part),
+            "characteristic_left_gain": AreaRequest(y_range=part, reading="left"),
+        }
+    for metric, request in requests.items():
+        swaps = 2_000 if request.y_range is None else 500
+        common: dict[str, Any] = {"cluster": cluster, "seed": seed}
+        gains = gain_differences(
+            every, columns, request, confidence=confidence, replicates=500, **common
+        )
+        tests = permutation_tests(every, columns, request, permutations=swaps, **common)
+        values = {place: curve.gain_by(request).value for place, curve in curves.items()}
+        for pair, drawn, tested in zip(asked, gains, tests, strict=True):
+            yield (
+                pair,
+                {
+                    "metric": metric,
+                    "coverage": math.nan,
+                    "value_a": values[pair[0]],
+                    "value_b": values[pair[1]],
+                    "difference": drawn.value,
+                    "lower": drawn.lower,
+                    "upper": drawn.upper,
+                    "p_value": tested.p_value,
+                    "note": "; ".join(p for p in (note, drawn.reason, tested.reason) if p),
+                },
+            )

@@ -18,11 +18,20 @@ from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.records import Curve
 from howsure.core.rng import child
-from howsure.topics.characteristic.area import Area, AreaRequest, Path, area_of, path_of
 from howsure.topics.characteristic.bands import Bands, XAxis, YAxis
 from howsure.topics.characteristic.curve import CharacteristicCurve
-from howsure.topics.characteristic.reference import resampling_request
-from howsure.topics.characteristic.trace import Kinks, axes_needed, find_kinks, trace
+from howsure.topics.characteristic.trace import (
+    Area,
+    AreaRequest,
+    Kinks,
+    Path,
+    area_of,
+    axes_needed,
+    find_kinks,
+    path_of,
+    resampling_request,
+    trace,
+)
 
 _ENTRIES = 1 << 22
 

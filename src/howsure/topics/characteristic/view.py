@@ -31,13 +31,19 @@ from howsure.engine.metric import (
 from howsure.predictions import Intervals
 from howsure.stats.estimate import Z_95, Estimate, mean_statistic, quantile_statistic
 from howsure.topics.characteristic import CharacteristicCurve, OperatingPoint
-from howsure.topics.characteristic.area import AreaRequest, Reading, gain_of
-from howsure.topics.characteristic.bands import Bands, YAxis, checked_bands
-from howsure.topics.characteristic.comparison import compared
+from howsure.topics.characteristic.bands import (
+    SUMS,
+    Bands,
+    YAxis,
+    checked_bands,
+    of_bands,
+    whole_area,
+    whole_gain,
+)
 from howsure.topics.characteristic.curve import curve_of
 from howsure.topics.characteristic.operating import Cost
-from howsure.topics.characteristic.sums import SUMS, of_bands, whole_area, whole_gain
-from howsure.topics.characteristic.trace import axes_needed
+from howsure.topics.characteristic.reference import compared
+from howsure.topics.characteristic.trace import AreaRequest, Reading, axes_needed, gain_of
 
 if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation

@@ -23,8 +23,13 @@ from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import RBF
 from howsure.stats.solvers import landmark_factor
-from howsure.topics.conditional.forests import Region, region_of
-from howsure.topics.conditional.rows import as_claimed, as_covered, content_order
+from howsure.topics.conditional.forests import (
+    Region,
+    as_claimed,
+    as_covered,
+    content_order,
+    region_of,
+)
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -27,8 +27,12 @@ from howsure.stats.estimate import Estimate
 from howsure.topics.conditional.forests import (
     DRAWS,
     FEWEST_PER_FOLD,
+    Problem,
     Region,
     Smoother,
+    as_claimed,
+    as_covered,
+    as_problem,
     chance_elsewhere,
     check_model,
     folds_of,
@@ -36,7 +40,6 @@ from howsure.topics.conditional.forests import (
     tree_inputs,
     tree_parts,
 )
-from howsure.topics.conditional.rows import Problem, as_claimed, as_covered, as_problem
 
 Loss = Literal["squared", "absolute", "log"]
 

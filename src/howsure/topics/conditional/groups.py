@@ -20,8 +20,7 @@ from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm, worst_part
 from howsure.stats.estimate import Estimate
-from howsure.topics.conditional.forests import Region
-from howsure.topics.conditional.rows import as_claimed, as_covered
+from howsure.topics.conditional.forests import Region, as_claimed, as_covered
 
 _CLOSE = 1e-12
 _CHUNK = 2_000_000

@@ -25,14 +25,15 @@ from howsure.topics.conditional.forests import (
     FEWEST_PER_FOLD,
     Region,
     Smoother,
+    as_names,
     check_model,
+    content_order,
     folds_of,
     region_of,
     shares_elsewhere,
     tree_inputs,
     tree_parts,
 )
-from howsure.topics.conditional.rows import as_names, content_order
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Levels that are judged by default."""

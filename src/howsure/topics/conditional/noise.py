@@ -18,8 +18,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.engine.metric import Metric, Question, Topic, itself, statistic
 from howsure.stats.estimate import Estimate
-from howsure.topics.conditional.forests import tree_inputs, tree_nodes
-from howsure.topics.conditional.rows import content_order
+from howsure.topics.conditional.forests import content_order, tree_inputs, tree_nodes
 
 if TYPE_CHECKING:
     from howsure.engine.view import View

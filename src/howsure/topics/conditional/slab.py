@@ -23,8 +23,17 @@ from howsure.core.rng import child
 from howsure.stats.binomial import Alternative, clopper_pearson, shift_shares
 from howsure.stats.ecdf import check_pit
 from howsure.stats.estimate import Estimate
-from howsure.topics.conditional.forests import Region, between, region_of, tree_inputs, tree_nodes
-from howsure.topics.conditional.rows import Problem, as_claimed, as_covered, as_problem
+from howsure.topics.conditional.forests import (
+    Problem,
+    Region,
+    as_claimed,
+    as_covered,
+    as_problem,
+    between,
+    region_of,
+    tree_inputs,
+    tree_nodes,
+)
 
 CUTS = 2_000
 """Slabs end at every row of the search, or at about so many evenly spaced ones where there are

@@ -28,7 +28,7 @@ from howsure.topics.congruence.beliefs import Belief, Empirical, Mode, Sampled
 from howsure.topics.congruence.choices import as_outputs
 from howsure.topics.congruence.outputs import fit_outputs
 from howsure.topics.congruence.reference import CongruenceReference, checked_belief
-from howsure.topics.congruence.smoothing import largest_kernel, lengths
+from howsure.topics.congruence.results import largest_kernel, lengths
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike | Literal["exchange"]
 

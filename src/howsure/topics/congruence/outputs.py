@@ -22,8 +22,13 @@ from howsure.core.rng import child
 from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
 from howsure.stats.solvers import SolverOptions, coordinates, dense_factor, pivoted_cholesky
-from howsure.topics.congruence.beliefs import Belief, Empirical
-from howsure.topics.congruence.embedding import Atoms, expected_diagonal, expected_gram
+from howsure.topics.congruence.beliefs import (
+    Atoms,
+    Belief,
+    Empirical,
+    expected_diagonal,
+    expected_gram,
+)
 
 _CANDIDATES = 60_000  # atoms among which landmarks are sought at once
 _ATOMS = 65_536  # atoms whose features are held at once

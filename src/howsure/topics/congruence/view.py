@@ -60,8 +60,8 @@ from howsure.topics.congruence.laws import (
     law_of,
 )
 from howsure.topics.congruence.null import Outcomes
+from howsure.topics.congruence.results import lengths
 from howsure.topics.congruence.skce import skce_of_part
-from howsure.topics.congruence.smoothing import lengths
 
 if TYPE_CHECKING:
     from howsure.engine.view import View
