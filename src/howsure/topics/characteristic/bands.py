@@ -1,4 +1,4 @@
-"""Bands about a point prediction, checked at the door, and the areas that follow from their sums."""
+"""Bands about a point prediction, checked at the door, and areas that follow from their sums."""
 
 from __future__ import annotations
 

@@ -7,15 +7,16 @@ reverse is not true: constant widths are independent of everything.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
+from howsure.core.arrays import BoolArray, FloatArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -29,6 +30,7 @@ from howsure.topics.conditional.forests import (
     as_covered,
     content_order,
     region_of,
+    share_as_large,
 )
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -128,44 +130,7 @@ def hsic(
     >>> found.estimate.p, found.region.where
     (0.001, '1.247 ≤ width < 1.453')
     """
-    hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
-    if reason:
-        return DependenceTest(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
-    scale = median_gap(wide)
-    factor, left_out = landmark_factor(
-        RBF(0.5),
-        wide[:, None] / scale,
-        tolerance=_TOLERANCE * len(hit),
-        max_rank=_MAX_RANK,
-        seed=seed,
-    )
-    centred = factor - factor.mean(axis=0)
-    norm = float(np.linalg.norm(centred.T @ centred))
-    expected = shift_shares(claimed, float(hit.mean()))
-    surplus = hit - expected
-    value = _square(surplus @ centred) / (norm * _square(surplus))
-    drawn = list(_by_chance(centred, hit, expected, permutations, seed))
-    moved = np.array([_square(part) / (norm * spread) for part, spread in drawn])
-    free = bool((expected != expected[0]).any())
-    null = float(np.square(centred).sum()) / ((len(hit) - 1) * norm)
-    null = float(moved.mean()) if free else null
-    rough = float(left_out.sum()) > _TOLERANCE * len(hit)
-    region = _worst_band(hit, wide, claimed, confidence, seed)
-    error = _jackknife(factor, hit, surplus, wide, seed)
-    reach = float(special.ndtri(0.5 + confidence / 2)) * error
-    estimate = Estimate(
-        value,
-        null=null,
-        reason=f"the factor leaves out {left_out.mean():.1g} of the kernel" if rough else "",
-        details={} if region is None else {"where": region.where},
-        error=error,
-        lower=max(value - reach, 0.0),
-        upper=min(value + reach, 1.0),
-        null_upper=float(np.quantile(moved, 0.95)),
-        p=_tail(moved, value),
-        n=len(hit),
-    )
-    return DependenceTest(estimate=estimate, region=region, bandwidth=scale, rank=factor.shape[1])
+    return _dependence(covered, width, coverage, permutations, confidence, seed)
 
 
 def width_correlation(
@@ -204,31 +169,72 @@ def width_correlation(
     >>> width_correlation([0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0], coverage=0.9).estimate.value
     0.775
     """
+    return _dependence(covered, width, coverage, permutations, confidence, seed, straight=True)
+
+
+def _dependence(
+    covered: npt.ArrayLike,
+    width: npt.ArrayLike,
+    coverage: float | npt.ArrayLike,
+    permutations: int,
+    confidence: float,
+    seed: int,
+    *,
+    straight: bool = False,
+) -> DependenceTest:
+    """HSIC, or the correlation, which sees a straight relation alone."""
     hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
     if reason:
         return DependenceTest(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
-    factor: FloatArray = ((wide - wide.mean()) / np.ptp(wide))[:, None]
     expected = shift_shares(claimed, float(hit.mean()))
     surplus = hit - expected
-    norm = float(np.square(factor).sum())
-    value = float(surplus @ factor[:, 0]) / math.sqrt(norm * _square(surplus))
-    drawn = _by_chance(factor, hit, expected, permutations, seed)
-    moved = np.array([abs(float(part[0])) / math.sqrt(norm * spread) for part, spread in drawn])
+    scale, rank = math.nan, 0
+    if straight:
+        centred: FloatArray = ((wide - wide.mean()) / np.ptp(wide))[:, None]
+        norm, null = float(np.square(centred).sum()), 0.0
+        error = _jackknife(hit, wide, seed, partial(_correlation_without, hit, surplus, wide))
+    else:
+        scale = median_gap(wide)
+        factor, left_out = landmark_factor(
+            RBF(0.5),
+            wide[:, None] / scale,
+            tolerance=_TOLERANCE * len(hit),
+            max_rank=_MAX_RANK,
+            seed=seed,
+        )
+        rank, centred = factor.shape[1], factor - factor.mean(axis=0)
+        norm = float(np.linalg.norm(centred.T @ centred))
+        null = float(np.square(centred).sum()) / ((len(hit) - 1) * norm)
+        if float(left_out.sum()) > _TOLERANCE * len(hit):
+            reason = f"the factor leaves out {left_out.mean():.1g} of the kernel"
+        sums = _moments(factor, surplus)
+        error = _jackknife(hit, wide, seed, partial(_hsic_without, factor, surplus, sums))
+
+    def measure(products: FloatArray, spread: float) -> float:
+        if straight:
+            return float(products[0]) / math.sqrt(norm * spread)
+        return _square(products) / (norm * spread)
+
+    value = measure(surplus @ centred, _square(surplus))
+    drawn = _by_chance(centred, hit, expected, permutations, seed)
+    sizes = np.abs([measure(products, spread) for products, spread in drawn])
+    if not straight and (expected != expected[0]).any():
+        null = float(sizes.mean())
     region = _worst_band(hit, wide, claimed, confidence, seed)
-    error = _jackknife_correlation(hit, surplus, wide, seed)
     reach = float(special.ndtri(0.5 + confidence / 2)) * error
     estimate = Estimate(
         value,
-        null=0.0,
+        null=null,
+        reason=reason,
         details={} if region is None else {"where": region.where},
         error=error,
-        lower=max(value - reach, -1.0),
+        lower=max(value - reach, -1.0 if straight else 0.0),
         upper=min(value + reach, 1.0),
-        null_upper=float(np.quantile(moved, 0.95)),
-        p=_tail(moved, abs(value)),
+        null_upper=float(np.quantile(sizes, 0.95)),
+        p=share_as_large(sizes, abs(value) * (1 - _CLOSE)),
         n=len(hit),
     )
-    return DependenceTest(estimate=estimate, region=region)
+    return DependenceTest(estimate=estimate, region=region, bandwidth=scale, rank=rank)
 
 
 def median_gap(values: FloatArray) -> float:
@@ -314,62 +320,46 @@ def _by_chance(
         yield surplus @ centred, _square(surplus)
 
 
-def _tail(moved: FloatArray, value: float) -> float:
-    hits = np.count_nonzero(moved >= value * (1 - _CLOSE))
-    return float((1 + hits) / (1 + len(moved)))
-
-
-def _jackknife_parts(hit: BoolArray, wide: FloatArray, seed: int) -> tuple[IntArray, int]:
-    """Which of fifty parts, or of as many as there are rows, each row is in."""
-    n = len(hit)
-    parts = min(_GROUPS, n)
-    part = np.empty(n, dtype=np.int64)
-    part[content_order(seed, wide, hit.astype(np.float64))] = np.arange(n) % parts
-    return part, parts
-
-
-def _jackknife_correlation(
-    hit: BoolArray, surplus: FloatArray, wide: FloatArray, seed: int
+def _jackknife(
+    hit: BoolArray, wide: FloatArray, seed: int, measure_without: Callable[[BoolArray], float]
 ) -> float:
-    """Standard error of the correlation by leaving out one part at a time.
+    """Standard error by leaving out one of fifty parts of the rows, or each row, at a time."""
+    parts = min(_GROUPS, len(hit))
+    part = np.empty(len(hit), dtype=np.int64)
+    part[content_order(seed, wide, hit.astype(np.float64))] = np.arange(len(hit)) % parts
+    values = [measure_without(part == number) for number in range(parts)]
+    return math.sqrt((parts - 1) * float(np.var(values)))
 
-    Each is computed afresh: sums less a part's sums would lose all digits of the other widths
+
+def _correlation_without(
+    hit: BoolArray, surplus: FloatArray, wide: FloatArray, rows: BoolArray
+) -> float:
+    """The correlation of the other rows, or NaN.
+
+    It is computed afresh: sums less a part's sums would lose all digits of the other widths
     wherever one width is huge beside them.
     """
-    part, parts = _jackknife_parts(hit, wide, seed)
-    values = []
-    for number in range(parts):
-        width, inside = wide[part != number], hit[part != number]
-        if inside.all() or not inside.any() or width[-1] - width[0] <= _FLAT * width[-1]:
-            return math.nan
-        centred = (width - width.mean()) / (width[-1] - width[0])
-        left = surplus[part != number]
-        left = left - left.mean()
-        values.append(float(centred @ left) / math.sqrt(_square(centred) * _square(left)))
-    return math.sqrt((parts - 1) * float(np.var(values)))
+    width, inside, moved = wide[~rows], hit[~rows], surplus[~rows]
+    if inside.all() or not inside.any() or width[-1] - width[0] <= _FLAT * width[-1]:
+        return math.nan
+    centred = (width - width.mean()) / (width[-1] - width[0])
+    moved = moved - moved.mean()
+    return float(centred @ moved) / math.sqrt(_square(centred) * _square(moved))
 
 
-def _jackknife(
-    factor: Floats, hit: BoolArray, surplus: FloatArray, wide: FloatArray, seed: int
+def _hsic_without(
+    factor: Floats, surplus: FloatArray, sums_of_all: Sequence[FloatArray], rows: BoolArray
 ) -> float:
-    """Standard error of HSIC by leaving out one part of the rows at a time, the bandwidth held."""
-    n = len(hit)
-    part, parts = _jackknife_parts(hit, wide, seed)
-    whole = _moments(factor, surplus)
-    values = []
-    for number in range(parts):
-        rows = part == number
-        less = _moments(factor[rows], surplus[rows])
-        sums, products, covered = (whole[i] - less[i] for i in range(3))
-        count = n - int(rows.sum())
-        left = surplus[~rows] - surplus[~rows].mean()
-        cross = covered - sums * float(surplus[~rows].mean())
-        matrix = products - np.outer(sums, sums) / count
-        norm, spread = float(np.linalg.norm(matrix)), _square(left)
-        if spread <= 0 or norm <= _FLAT * float(np.linalg.norm(whole[1])):
-            return math.nan
-        values.append(_square(cross) / (norm * spread))
-    return math.sqrt((parts - 1) * float(np.var(values)))
+    """HSIC of the other rows, the bandwidth held, or NaN."""
+    removed = _moments(factor[rows], surplus[rows])
+    sums, products, covered = (sums_of_all[i] - removed[i] for i in range(3))
+    mean = surplus[~rows].mean()
+    spread = _square(surplus[~rows] - mean)
+    matrix = products - np.outer(sums, sums) / np.count_nonzero(~rows)
+    norm = float(np.linalg.norm(matrix))
+    if spread <= 0 or norm <= _FLAT * float(np.linalg.norm(sums_of_all[1])):
+        return math.nan
+    return _square(covered - sums * float(mean)) / (norm * spread)
 
 
 def _moments(factor: Floats, surplus: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -395,10 +385,10 @@ def _worst_band(
     worst = int(np.nanargmin(off))
     low = -math.inf if worst == 0 else float(edges[worst - 1])
     high = math.inf if worst == len(edges) else float(edges[worst])
-    told = [f"{low:.4g} ≤ " if math.isfinite(low) else "", "width"]
-    told.append(f" < {high:.4g}" if math.isfinite(high) else "")
+    least = f"{low:.4g} ≤ " if math.isfinite(low) else ""
+    most = f" < {high:.4g}" if math.isfinite(high) else ""
     return region_of(
-        "".join(told),
+        f"{least}width{most}",
         band[judge] == worst,
         hit[judge],
         claimed[judge],

@@ -7,8 +7,8 @@ what they make of chance outcomes costs a matrix product and no fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from howsure.core.formats import minus
 from howsure.core.rng import row_keys
 from howsure.stats.binomial import Alternative, binomial_test, clopper_pearson
 from howsure.stats.bootstrap import subsample
+from howsure.stats.estimate import Estimate
 
 TREES = 50
 """Trees of the default forests; each leaf holds about the root of the number of rows."""
@@ -40,18 +41,13 @@ _CELLS = 2_000_000
 _TOGETHER = 80  # columns whose sums by leaf stay within reach of a cache
 
 
-def default_classifier(n: int) -> Any:
-    """The forest that estimates chances of coverage where no classifier is given."""
-    from sklearn.ensemble import ExtraTreesClassifier
+def _forest(name: str, n: int) -> Any:
+    """The forest of scikit-learn that learns where no model is given."""
+    from sklearn import ensemble
 
-    return ExtraTreesClassifier(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
-
-
-def default_regressor(n: int) -> Any:
-    """The forest that estimates local PIT distributions where no regressor is given."""
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    return ExtraTreesRegressor(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
+    leaf = max(10, math.isqrt(n))
+    kind = getattr(ensemble, name)
+    return kind(TREES, min_samples_leaf=leaf, max_features=1.0, random_state=0)
 
 
 class Smoother:
@@ -134,10 +130,6 @@ class Smoother:
         return max(1, _CELLS // (n * columns))
 
 
-def _leaf(n: int) -> int:
-    return max(10, math.isqrt(n))
-
-
 def check_model(model: Any, method: str, name: str) -> None:
     """Check that a model can be fitted and asked."""
     if not (hasattr(model, "fit") and hasattr(model, method)):
@@ -186,7 +178,7 @@ def chance_elsewhere(
     edge = 0.5 / len(x)
     if covered.all() or not covered.any():
         return np.full(len(elsewhere), 1 - edge if covered.all() else edge)
-    fitted = _copy(default_classifier(len(x)) if model is None else model)
+    fitted = _copy(_forest("ExtraTreesClassifier", len(x)) if model is None else model)
     fitted.fit(x, covered.astype(np.int64))
     column = int(np.flatnonzero(np.asarray(fitted.classes_) == 1)[0])
     chance = np.asarray(fitted.predict_proba(elsewhere), dtype=np.float64)[:, column]
@@ -197,7 +189,7 @@ def shares_elsewhere(
     model: Any, x: FloatArray, below: FloatArray, elsewhere: FloatArray
 ) -> FloatArray:
     """Local shares at or below each level at other inputs, by a fresh copy of a regressor."""
-    fitted = _copy(default_regressor(len(x)) if model is None else model).fit(x, below)
+    fitted = _copy(_forest("ExtraTreesRegressor", len(x)) if model is None else model).fit(x, below)
     found = np.asarray(fitted.predict(elsewhere), dtype=np.float64).reshape(len(elsewhere), -1)
     return np.sort(np.clip(found, 0.0, 1.0), axis=1)
 
@@ -285,6 +277,49 @@ def region_of(
         p_value=float(binomial_test(hits, n, share, alternative)) if n else math.nan,
         expected=share,
         found=found,
+    )
+
+
+def judge_parts(
+    where: Mapping[int, str],
+    part: IntArray,
+    badness: FloatArray,
+    covered: BoolArray,
+    coverage: FloatArray,
+    confidence: float,
+) -> dict[int, Region]:
+    """Parts that the first half of the rows tells apart, the worst first, by the second half."""
+    half = len(covered) // 2
+    rank = {leaf: (-float(badness[part == leaf].mean()), leaf) for leaf in where}
+    regions = {}
+    for leaf in sorted(where, key=lambda leaf: rank[leaf]):
+        searched = covered[:half][part[:half] == leaf]
+        regions[leaf] = region_of(
+            where[leaf],
+            part[half:] == leaf,
+            covered[half:],
+            coverage[half:],
+            found=float(searched.mean()) if len(searched) else math.nan,
+            confidence=confidence,
+        )
+    return regions
+
+
+def share_as_large(drawn: FloatArray, value: float) -> float:
+    """Share of right models at least as far off, the model's own counted in: a p-value."""
+    return float((1 + np.count_nonzero(drawn >= value)) / (1 + len(drawn)))
+
+
+def add_null(estimate: Estimate, drawn: FloatArray | None) -> Estimate:
+    """An estimate beside those of right models, where any were drawn."""
+    if drawn is None:
+        return estimate
+    return replace(
+        estimate,
+        null=float(drawn.mean()),
+        null_lower=float(np.quantile(drawn, 0.025)),
+        null_upper=float(np.quantile(drawn, 0.975)),
+        p=share_as_large(drawn, estimate.value),
     )
 
 

@@ -20,7 +20,7 @@ from howsure.core.labels import Categories
 from howsure.core.rng import child
 from howsure.stats.binomial import binomial_test, clopper_pearson, holm, worst_part
 from howsure.stats.estimate import Estimate
-from howsure.topics.conditional.forests import Region, as_claimed, as_covered
+from howsure.topics.conditional.forests import Region, as_claimed, as_covered, share_as_large
 
 _CLOSE = 1e-12
 _CHUNK = 2_000_000
@@ -123,16 +123,16 @@ def coverage_gap(
     claimed = as_claimed(coverage, len(hit))
     level = check_fraction(confidence, "confidence")
     check_whole(replicates, "replicates")
-    held = Categories.checked(groups, "groups", length=len(hit))
-    sizes = held.counts
-    hits = np.bincount(held.codes, weights=hit, minlength=len(sizes)).astype(np.float64)
+    column = Categories.checked(groups, "groups", length=len(hit))
+    sizes = column.counts
+    hits = np.bincount(column.codes, weights=hit, minlength=len(sizes)).astype(np.float64)
     seen = hits / sizes
     free = bool((claimed != claimed[0]).any())
     nominal = np.full(len(sizes), claimed[0])
     noise = nominal * (1 - nominal) / sizes
     if free:
-        nominal = np.clip(np.bincount(held.codes, weights=claimed) / sizes, 0.0, 1.0)
-        noise = np.bincount(held.codes, weights=claimed * (1 - claimed)) / np.square(sizes)
+        nominal = np.clip(np.bincount(column.codes, weights=claimed) / sizes, 0.0, 1.0)
+        noise = np.bincount(column.codes, weights=claimed * (1 - claimed)) / np.square(sizes)
     adjusted = holm(binomial_test(hits, sizes, nominal))
     if len(sizes) < 2:
         reason = "all rows are in one group, so its coverage is the marginal one"
@@ -140,50 +140,44 @@ def coverage_gap(
         return CoverageGap(
             raw=none,
             debiased=none,
-            labels=held.labels,
+            labels=column.labels,
             sizes=sizes,
             empirical_coverage=seen,
             p_values=adjusted,
         )
     raw, squared = _gaps(seen[None, :], nominal, noise)
-    if free:
-        drawn = _drawn(held, claimed, nominal, noise, replicates, seed)
-    else:
-        drawn = _simulated(sizes, float(claimed[0]), replicates, seed)
+    drawn = _simulated(column, claimed, nominal, noise, replicates, seed)
     variance = seen * (1 - seen) / sizes
     slope = np.where(np.square(seen - nominal) > noise, 2 * (seen - nominal), 0.0)
-    region = _worst(held, hits, adjusted, nominal, name, level)
+    region = _worst(column, hits, adjusted, nominal, name, level)
     reach = float(special.ndtri(0.5 + level / 2))
     errors = [
         math.sqrt(float((variance * factor).sum())) / len(sizes) for factor in (1.0, slope**2)
     ]
     details = {"column": name, "where": region.where}
     by_chance = float(_added_by_chance(seen - nominal, np.sqrt(noise)).mean())
+
+    def estimate(
+        value: float, gaps: FloatArray, null: FloatArray, error: float, *, by_chance: float = 0.0
+    ) -> Estimate:
+        return Estimate(
+            value,
+            null=float(null.mean()),
+            details=details,
+            error=error,
+            lower=max(value - by_chance - reach * error, 0.0),
+            upper=min(value + reach * error, 1.0),
+            null_upper=float(np.quantile(gaps, 0.95)),
+            p=share_as_large(gaps, value - _CLOSE),
+            n=len(hit),
+        )
+
+    null = drawn[0] if free else _mean_deviation(sizes, claimed[0])
     return CoverageGap(
-        raw=Estimate(
-            float(raw[0]),
-            null=float((drawn[0] if free else _mean_deviation(sizes, claimed[0])).mean()),
-            details=details,
-            error=errors[0],
-            lower=max(float(raw[0]) - by_chance - reach * errors[0], 0.0),
-            upper=min(float(raw[0]) + reach * errors[0], 1.0),
-            null_upper=float(np.quantile(drawn[0], 0.95)),
-            p=_tail(drawn[0], float(raw[0])),
-            n=len(hit),
-        ),
-        debiased=Estimate(
-            float(squared[0]),
-            null=float(drawn[1].mean()),
-            details=details,
-            error=errors[1],
-            lower=max(float(squared[0]) - reach * errors[1], 0.0),
-            upper=min(float(squared[0]) + reach * errors[1], 1.0),
-            null_upper=float(np.quantile(drawn[1], 0.95)),
-            p=_tail(drawn[1], float(squared[0])),
-            n=len(hit),
-        ),
+        raw=estimate(float(raw[0]), drawn[0], null, errors[0], by_chance=by_chance),
+        debiased=estimate(float(squared[0]), drawn[1], drawn[1], errors[1]),
         region=region,
-        labels=held.labels,
+        labels=column.labels,
         sizes=sizes,
         empirical_coverage=seen,
         p_values=adjusted,
@@ -199,27 +193,6 @@ def _gaps(
 
 
 def _simulated(
-    sizes: IntArray, coverage: float, replicates: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """Raw and debiased gaps of right models whose rows all claim the same."""
-    rng = child(seed, "coverage gap")
-    sizes = np.sort(sizes)  # so that the names of the groups do not matter
-    claimed = np.full(len(sizes), coverage)
-    noise = claimed * (1 - claimed) / sizes
-    step = max(1, _CHUNK // len(sizes))
-    parts = [
-        _gaps(
-            rng.binomial(sizes, coverage, (min(step, replicates - start), len(sizes))) / sizes,
-            claimed,
-            noise,
-        )
-        for start in range(0, replicates, step)
-    ]
-    raw, squared = zip(*parts, strict=True)
-    return np.concatenate(raw), np.concatenate(squared)
-
-
-def _drawn(
     column: Categories,
     claimed: FloatArray,
     nominal: FloatArray,
@@ -227,25 +200,25 @@ def _drawn(
     replicates: int,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """The same where claims differ: every row is drawn with its own."""
+    """Raw and debiased gaps of right models; where claims differ, rows are drawn one by one."""
     rng = child(seed, "coverage gap")
     rank = np.lexsort((noise, nominal, column.counts))  # so that no name and no place matters
-    place = np.argsort(rank)
-    order = np.lexsort((claimed, place[column.codes]))
+    order = np.lexsort((claimed, np.argsort(rank)[column.codes]))
     chances, sizes = claimed[order], column.counts[rank]
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
-    step = max(1, _CHUNK // len(chances))
+    same = bool((claimed == claimed[0]).all())
+    step = max(1, _CHUNK // len(sizes if same else chances))
     parts = []
     for start in range(0, replicates, step):
-        hits: BoolArray = rng.random((min(step, replicates - start), len(chances))) < chances
-        seen = np.add.reduceat(hits, starts, axis=1, dtype=np.int64) / sizes
-        parts.append(_gaps(seen, nominal[rank], noise[rank]))
+        count = min(step, replicates - start)
+        if same:
+            hits = rng.binomial(sizes, claimed[0], (count, len(sizes)))
+        else:
+            lucky: BoolArray = rng.random((count, len(chances))) < chances
+            hits = np.add.reduceat(lucky, starts, axis=1, dtype=np.int64)
+        parts.append(_gaps(hits / sizes, nominal[rank], noise[rank]))
     raw, squared = zip(*parts, strict=True)
     return np.concatenate(raw), np.concatenate(squared)
-
-
-def _tail(drawn: FloatArray, value: float) -> float:
-    return float((1 + np.count_nonzero(drawn >= value - _CLOSE)) / (1 + len(drawn)))
 
 
 def _added_by_chance(off: FloatArray, error: FloatArray) -> FloatArray:
