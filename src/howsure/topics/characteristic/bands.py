@@ -114,7 +114,12 @@ class Bands:
 
     def mean_band(self) -> float:
         """Bandwidth as predicted: the mean of half the interval's width, in units of y."""
-        return self.mean(0.5 * (self.below + self.above))
+        return self.mean(self.half_width)
+
+    @property
+    def half_width(self) -> FloatArray:
+        """Half the width of each interval."""
+        return np.asarray(0.5 * (self.below + self.above))
 
     def constant(self, *, lopsided: bool = True) -> Bands:
         """The same errors with one band for all: as lopsided as the mean band, or symmetric."""
@@ -136,27 +141,21 @@ class Bands:
         """The bands of the entries chosen by an index or a mask; one output only."""
         if self.outputs != 1:
             raise InputError(f"take needs one output, got {self.outputs}")
-        weights = None if self.weights is None else self.weights[rows]
-        return replace(
-            self,
-            y=self.y[rows],
-            error=self.error[rows],
-            below=self.below[rows],
-            above=self.above[rows],
-            weights=weights,
-        )
+        return self.entries(rows)
 
     def output(self, index: int) -> Bands:
         """The bands of one output."""
-        rows = slice(index, None, self.outputs)
+        return replace(self.entries(slice(index, None, self.outputs)), outputs=1)
+
+    def entries(self, chosen: npt.NDArray[Any] | slice) -> Bands:
+        """The bands of some entries, of however many outputs."""
         return replace(
             self,
-            y=self.y[rows],
-            error=self.error[rows],
-            below=self.below[rows],
-            above=self.above[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            outputs=1,
+            y=self.y[chosen],
+            error=self.error[chosen],
+            below=self.below[chosen],
+            above=self.above[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
         )
 
 
@@ -332,8 +331,12 @@ def of_bands(value: Value, bands: Bands, outside: IntArray) -> Estimate:
 
 def _columns(bands: Bands) -> tuple[FloatArray, ...]:
     """Half widths, critical scales, and errors above and below the point."""
-    half = 0.5 * (bands.below + bands.above)
-    return half, bands.critical(), np.maximum(bands.error, 0.0), np.maximum(-bands.error, 0.0)
+    return (
+        bands.half_width,
+        bands.critical(),
+        np.maximum(bands.error, 0.0),
+        np.maximum(-bands.error, 0.0),
+    )
 
 
 def _recentring_columns(bands: Bands, outside: IntArray) -> tuple[FloatArray, ...]:

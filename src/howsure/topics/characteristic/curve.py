@@ -410,7 +410,7 @@ class CharacteristicCurve:
             if not 0.0 <= cost_weight <= 1.0:
                 raise InputError(f"cost_weight must lie in [0, 1], got {cost_weight!r}")
             x_weight, y_weight = float(cost_weight), 1.0 - float(cost_weight)
-        index, cost = cheapest(self.knob, self.x, self.y, x_weight, y_weight)
+        index, cost = cheapest(self.x, self.y, x_weight, y_weight)
         now = self.at()
         x_now, y_now = getattr(now, self.x_axis), getattr(now, self.y_axis)
         return Cost(

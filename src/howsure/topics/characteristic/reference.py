@@ -17,17 +17,13 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child, row_keys
 from howsure.engine.metric import MISS_RANGE
 from howsure.stats.bootstrap import subsample
-from howsure.topics.characteristic.bands import Bands, XAxis, YAxis
-from howsure.topics.characteristic.curve import CharacteristicCurve
+from howsure.topics.characteristic.bands import Bands
+from howsure.topics.characteristic.curve import CharacteristicCurve, curve_of
 from howsure.topics.characteristic.resampling import gain_differences, permutation_tests
 from howsure.topics.characteristic.trace import (
     AreaRequest,
-    area_of,
     axes_needed,
-    find_kinks,
-    path_of,
     resampling_request,
-    trace,
 )
 
 if TYPE_CHECKING:
@@ -137,12 +133,14 @@ def gain_of_perfect_model(
         else:
             bands, signed = _one_entry_a_row(bands, signed)
         errors = _permuted_errors(bands, signed, replicates, rng)
+    shown = curve.x_axis, curve.y_axis
+    axes = axes_needed(*shown)
     if reason:
         gains = np.full(1, math.nan)
     else:
         gains = np.array(
             [
-                _gain(replace(bands, error=error), curve.x_axis, curve.y_axis, request)
+                curve_of(replace(bands, error=error), *shown, axes).gain_by(request).value
                 for error in errors
             ]
         )
@@ -162,17 +160,6 @@ def gain_of_perfect_model(
         request=request,
         reason=reason,
     )
-
-
-def _gain(bands: Bands, x_axis: XAxis, y_axis: YAxis, request: AreaRequest) -> float:
-    axes = axes_needed(x_axis, y_axis)
-    areas = []
-    for one in (bands, bands.constant(lopsided=request.convention == "exact")):
-        path = path_of(trace(find_kinks(one, axes), one, axes), x_axis, y_axis, request.convention)
-        area, complete = area_of(path, request)
-        areas.append(area if complete else math.nan)
-    model, constant = areas
-    return 100.0 * (constant - model) / constant if constant > 0 else math.nan
 
 
 def _drawn_errors(
@@ -212,14 +199,7 @@ def _one_entry_a_row(bands: Bands, signed: FloatArray) -> tuple[Bands, FloatArra
     copies = bands.weights[:: bands.outputs].astype(np.int64)
     entry = np.repeat(np.arange(len(copies)), copies)[:, None] * bands.outputs
     entry = (entry + np.arange(bands.outputs)).ravel()
-    written = replace(
-        bands,
-        y=bands.y[entry],
-        error=bands.error[entry],
-        below=bands.below[entry],
-        above=bands.above[entry],
-        weights=None,
-    )
+    written = replace(bands.entries(entry), weights=None)
     return written, signed[entry]
 
 

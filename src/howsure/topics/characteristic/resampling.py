@@ -18,7 +18,7 @@ from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.records import Curve
 from howsure.core.rng import child
-from howsure.topics.characteristic.bands import Bands, XAxis, YAxis
+from howsure.topics.characteristic.bands import Bands
 from howsure.topics.characteristic.curve import CharacteristicCurve
 from howsure.topics.characteristic.trace import (
     Area,
@@ -309,9 +309,9 @@ def _product_gains(
     """Gains in percent under resamples, shape (replicates, models); bands of 1 miss by |error|."""
     columns = np.stack(
         [
-            *(0.5 * (band.below + band.above) for band in bands),
-            *(one.critical() for one in bands),
-            *(np.abs(one.error) for one in bands),
+            *(band.half_width for band in bands),
+            *(band.critical() for band in bands),
+            *(np.abs(band.error) for band in bands),
         ],
         axis=1,
     )
@@ -357,46 +357,39 @@ def check_pair(first: CharacteristicCurve, second: CharacteristicCurve) -> None:
 class Sampler:
     """A model and its constant band, their kinks sorted once, ready for any weights."""
 
-    bands: tuple[Bands, Bands]
-    kinks: tuple[Kinks, Kinks]
-    x_axis: XAxis
-    y_axis: YAxis
+    curve: CharacteristicCurve
     request: AreaRequest
+    axes: tuple[str, ...]  # that the area needs
+    constant: tuple[Bands, Kinks]
+    kinks: Kinks
 
     @classmethod
     def of(cls, curve: CharacteristicCurve, request: AreaRequest | None) -> Sampler:
         """Sort the kinks of a curve and of its constant band."""
         request = resampling_request(request, curve.y_axis)
-        bands = (curve.bands, curve.bands.constant(lopsided=request.convention == "exact"))
+        constant = curve.bands.constant(lopsided=request.convention == "exact")
         axes = axes_needed(curve.x_axis, curve.y_axis)
-        kinks = (
-            find_kinks(bands[0], axes, keep_rows=True),
-            find_kinks(bands[1], axes, keep_rows=True),
-        )
-        return cls(bands, kinks, curve.x_axis, curve.y_axis, request)
+        kinks, flat = (find_kinks(bands, axes, keep_rows=True) for bands in (curve.bands, constant))
+        return cls(curve, request, axes, (constant, flat), kinks)
 
     def draw(self, weights: FloatArray) -> tuple[Path, float, float]:
         """The curve, its area and its gain under weights of entries."""
-        areas = []
-        paths = []
-        for bands, kinks in ((self.bands[0], self.kinks[0]), self._constant(weights)):
-            found = trace(kinks, bands, axes_needed(self.x_axis, self.y_axis), weights=weights)
-            path = path_of(found, self.x_axis, self.y_axis, self.request.convention)
-            area, complete = area_of(path, self.request)
-            paths.append(path_of(found, self.x_axis, self.y_axis, "exact"))
-            areas.append((area, complete))
+        shown, areas, paths = (self.curve.x_axis, self.curve.y_axis), [], []
+        for bands, kinks in ((self.curve.bands, self.kinks), self._constant(weights)):
+            drawn = trace(kinks, bands, self.axes, weights=weights)
+            areas.append(area_of(path_of(drawn, *shown, self.request.convention), self.request))
+            paths.append(path_of(drawn, *shown, "exact"))
         (area, complete), (constant, _) = areas
-        known = complete and constant > 0
-        return paths[0], area, 100.0 * (constant - area) / constant if known else math.nan
+        finite = complete and constant > 0
+        return paths[0], area, 100.0 * (constant - area) / constant if finite else math.nan
 
     def _constant(self, weights: FloatArray) -> tuple[Bands, Kinks]:
         """The constant band of a resample; its kinks are sorted anew where it is lopsided."""
-        known = self.bands[1]
-        if self.request.convention != "exact" or np.array_equal(known.below, known.above):
-            return known, self.kinks[1]
-        bands = replace(self.bands[0], weights=weights).constant()
-        axes = axes_needed(self.x_axis, self.y_axis)
-        return bands, find_kinks(bands, axes, keep_rows=True)
+        bands = self.constant[0]
+        if self.request.convention != "exact" or np.array_equal(bands.below, bands.above):
+            return self.constant
+        bands = replace(self.curve.bands, weights=weights).constant()
+        return bands, find_kinks(bands, self.axes, keep_rows=True)
 
 
 def _summary(
@@ -633,8 +626,8 @@ class _Swaps:
         held = list(bands.values())
         columns = np.stack(
             [
-                *(0.5 * (one.below + one.above) for one in held),
-                *(one.critical() for one in held),
+                *(band.half_width for band in held),
+                *(band.critical() for band in held),
             ],
             axis=1,
         )

@@ -68,7 +68,7 @@ class Areas:
         curve, and s·c·K more to its left. A range is the difference of two such areas.
         """
         bands = self._bands[flat]
-        width = (bands.below + bands.above) / 2.0
+        width = bands.half_width
         half = float(np.average(width, weights=bands.weights))
         low, high = (self._up_to(flat, share, reading) for share in part)
         value = high.value - low.value
@@ -148,7 +148,7 @@ def _outside(rows: IntArray) -> str:
     return f"the point lies outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
 
 
-def bands_of(view: View, _: float = math.nan) -> Bands:
+def bands_of(view: View, _: float) -> Bands:
     """The intervals nearest to 90 % as bands about the point forecast."""
     evalset = view.evalset
     lower, upper, _ = _ends(view)
@@ -174,18 +174,18 @@ def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
     return curve_of(view.get("bands"), "bandwidth", "miss_rate")
 
 
-def _areas(view: View, _: float = math.nan) -> Areas:
+def _areas(view: View, _: float) -> Areas:
     return Areas(view.get("bands"))
 
 
-def recentred_rows(view: View, _: float = math.nan) -> IntArray:
+def recentred_rows(view: View, _: float) -> IntArray:
     """Rows whose point lies outside its interval: the curve has the midpoint in its place."""
     lower, upper, _ = _ends(view)
     point = view.get("point")
     return np.flatnonzero((point < lower) | (point > upper))
 
 
-def _miss_range(view: View, _: float = math.nan) -> MissRange:
+def _miss_range(view: View, _: float) -> MissRange:
     return view.miss_range
 
 

@@ -31,6 +31,7 @@ from howsure.topics.conditional.forests import (
     as_problem,
     between,
     region_of,
+    share_as_large,
     tree_inputs,
     tree_nodes,
 )
@@ -212,44 +213,24 @@ def worst_slab(
     columns = np.column_stack([problem.covered[:half], draws])
     values, place, ends = _search(rows, columns, tried[:, varies], delta)
     slab = Slab(tried[place], *ends, centre, scale, problem.names)
-    return _judged(problem.covered, problem.x, half, slab, values, problem.coverage, level)
-
-
-def _unanswered(reason: str, n: int) -> WorstSlab:
-    none = Estimate(math.nan, reason=reason, n=n)
-    return WorstSlab(estimate=none, searched=none)
-
-
-def _judged(
-    covered: BoolArray,
-    x: FloatArray,
-    half: int,
-    slab: Slab,
-    values: FloatArray,
-    coverage: FloatArray,
-    confidence: float,
-) -> WorstSlab:
-    """The slab on the half that did not choose it."""
     region = region_of(
         slab.describe(),
-        slab.contains(x[half:]),
-        covered[half:],
-        coverage[half:],
+        slab.contains(problem.x[half:]),
+        problem.covered[half:],
+        problem.coverage[half:],
         found=float(values[0]),
-        confidence=confidence,
+        confidence=level,
         alternative="less",
     )
-    simulated = values[1:]
-    value, m = region.empirical_coverage, region.n
+    value, m, simulated = region.empirical_coverage, region.n, values[1:]
     reason = "no row of the other half lies in the slab" if m == 0 else ""
-    if covered[:half].all():
+    if problem.covered[:half].all():
         reason = "every searched row is covered: no slab is worse than another"
-    lower_tail = np.count_nonzero(simulated <= values[0] + _CLOSE)
     searched = Estimate(
         float(values[0]),
         null=float(simulated.mean()),
         null_lower=float(np.quantile(simulated, 0.05)),
-        p=float((1 + lower_tail) / (1 + len(simulated))),
+        p=share_as_large(-simulated, -values[0] - _CLOSE),
     )
     details: dict[str, str | float] = {
         "searched": searched.value,
@@ -267,9 +248,14 @@ def _judged(
         upper=region.upper,
         null_lower=_binomial_quantile(0.05, m, region.expected) / m if m else math.nan,
         p=region.p_value,
-        n=len(covered),
+        n=problem.n,
     )
     return WorstSlab(estimate=estimate, searched=searched, region=region, slab=slab)
+
+
+def _unanswered(reason: str, n: int) -> WorstSlab:
+    none = Estimate(math.nan, reason=reason, n=n)
+    return WorstSlab(estimate=none, searched=none)
 
 
 def _binomial_quantile(level: float, n: int, share: float) -> float:
@@ -306,14 +292,17 @@ def _search(
     step = max(1, n // CUTS) if n > 2 * CUTS else 1
     least = math.ceil(share * n - _CLOSE)
     best = columns.mean(axis=0)
-    held = columns.astype(np.uint8)
+    kind = np.int16 if n < 2**15 else np.int32  # sums of small integers are quick
+    counted = columns.astype(np.uint8)
     where, ends = 0, (-math.inf, math.inf)
     for number, direction in enumerate(directions):
         place = rows @ direction
         order = np.argsort(place, kind="stable")
         place = place[order]
         cuts = _cuts(place, step)
-        total = _prefix_sums(held[order], cuts)
+        total = np.zeros((n + 1, columns.shape[1]), dtype=kind)  # over the rows before each cut
+        np.cumsum(counted[order], axis=0, dtype=kind, out=total[1:])
+        total = total if len(cuts) == len(total) else total[cuts]
         last = np.searchsorted(cuts, cuts - least, side="right") - 1
         open_ = last >= 0
         low, high = _improve(total, cuts, last[open_], np.flatnonzero(open_), best)
@@ -332,14 +321,6 @@ def _cuts(place: FloatArray, step: int) -> IntArray:
     return np.unique(legal[np.searchsorted(legal, wanted)]).astype(np.int64)
 
 
-def _prefix_sums(held: npt.NDArray[np.uint8], cuts: IntArray) -> npt.NDArray[np.integer[Any]]:
-    """Sum of each column over the rows before each cut, shape (k, columns)."""
-    kind = np.int16 if len(held) < 2**15 else np.int32  # sums of small integers are quick
-    total = np.zeros((len(held) + 1, held.shape[1]), dtype=kind)
-    np.cumsum(held, axis=0, dtype=kind, out=total[1:])
-    return total if len(cuts) == len(total) else total[cuts]
-
-
 def _improve(
     total: npt.NDArray[np.integer[Any]],
     cuts: IntArray,
@@ -352,8 +333,14 @@ def _improve(
     Dinkelbach (1967): with D_i = S_i − λ N_i, a slab has a mean below λ exactly where
     D_b − max(D_a over legal a) < 0; its mean is the next λ, until none is left.
     """
+    # In 32 bits a gap is wrong by less than this bound.
+    rough = total - cuts.astype(np.float32)[:, None] * best.astype(np.float32)
+    low = rough[ends]
+    _running_max(rough)
+    low -= rough[last]
+    bound = 8 * float(np.finfo(np.float32).eps) * int(cuts[-1])
+    alive = np.flatnonzero(low.min(axis=0) < bound)
     found = (-1, -1)
-    alive = np.flatnonzero(_hopeful(total, cuts, last, ends, best))
     while len(alive):
         tilted = total[:, alive] - cuts[:, None] * best[alive]
         gaps = tilted[ends] - np.maximum.accumulate(tilted, axis=0)[last]
@@ -368,22 +355,6 @@ def _improve(
                 found = (a, b)
         alive = alive[better]
     return found
-
-
-def _hopeful(
-    total: npt.NDArray[np.integer[Any]],
-    cuts: IntArray,
-    last: IntArray,
-    ends: IntArray,
-    best: FloatArray,
-) -> BoolArray:
-    """Columns that may hold a better slab: in 32 bits a gap is wrong by less than this bound."""
-    tilted = total - cuts.astype(np.float32)[:, None] * best.astype(np.float32)
-    low = tilted[ends]
-    _running_max(tilted)
-    low -= tilted[last]
-    bound = 8 * float(np.finfo(np.float32).eps) * int(cuts[-1])
-    return np.asarray(low.min(axis=0) < bound)
 
 
 def _running_max(values: npt.NDArray[np.float32]) -> None:
@@ -514,8 +485,6 @@ def worst_region(
     region = _lowest(problem, tree_inputs(problem.x), problem.coverage, level)
     if region is None:
         return WorstRegion(estimate=Estimate(math.nan, reason=_few(problem.n), n=problem.n))
-    from scipy import stats  # half a second, and rarely asked for
-
     value, m = region.empirical_coverage, region.n
     estimate = Estimate(
         value,
@@ -524,8 +493,8 @@ def worst_region(
         error=math.sqrt(value * (1 - value) / m),
         lower=region.lower,
         upper=region.upper,
-        null_lower=float(stats.binom.ppf(0.025, m, region.expected)) / m,
-        null_upper=float(stats.binom.ppf(0.975, m, region.expected)) / m,
+        null_lower=_binomial_quantile(0.025, m, region.expected) / m,
+        null_upper=_binomial_quantile(0.975, m, region.expected) / m,
         p=min(1.0, 2 * region.p_value),
         n=m,
     )

@@ -117,36 +117,35 @@ def _options(view: View, coverage: float) -> dict[str, Any]:
     }
 
 
-def _slab(view: View, coverage: float) -> WorstSlab:
+def _rows_by_inputs(view: View, coverage: float) -> tuple[BoolArray, FloatArray, dict[str, Any]]:
+    """Which rows are covered, their inputs, and what else every measure of inputs is told."""
     part = _independent_rows(view)
     x, names = input_table(part.evalset)
-    hits, options = _hits(part, coverage), _options(part, coverage)
-    return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
+    return _hits(part, coverage), x, {"names": names, **_options(part, coverage)}
+
+
+def _slab(view: View, coverage: float) -> WorstSlab:
+    hits, x, options = _rows_by_inputs(view, coverage)
+    return worst_slab(hits, x, directions=DIRECTIONS, **options)
 
 
 def _worst(view: View, coverage: float) -> WorstRegion:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
-    return worst_region(_hits(part, coverage), x, names=names, **_options(part, coverage))
+    hits, x, options = _rows_by_inputs(view, coverage)
+    return worst_region(hits, x, **options)
 
 
 def _differ(view: View, coverage: float) -> RegionTest:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
-    hits, options = _hits(part, coverage), _options(part, coverage)
+    hits, x, options = _rows_by_inputs(view, coverage)
     try:
-        pit = part.get("pit")
+        pit = _independent_rows(view).get("pit")
     except UnanswerableError:
         pit = None
-    return regions_differ(hits, x, pit=pit, names=names, **options)
+    return regions_differ(hits, x, pit=pit, **options)
 
 
 def _ert(view: View, coverage: float) -> ERT:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
-    classifier = view.given.get("classifier")
-    options = _options(part, coverage)
-    return ert(_hits(part, coverage), x, names=names, classifier=classifier, **options)
+    hits, x, options = _rows_by_inputs(view, coverage)
+    return ert(hits, x, classifier=view.given.get("classifier"), **options)
 
 
 def _of_width(
@@ -496,6 +495,8 @@ def _region(case: Case) -> Draft:
         if record.p < _VAGUE:
             reach = abs(effect) * Z_95 / -float(special.ndtri(record.p / 2.0))
         lower, upper = effect - reach, effect + reach
+    ease = f" {case.evalset.ease} "
+    by_ease_alone = all(ease in f" {condition} " for condition in where.split(" and "))
     return Draft(
         effect=effect,
         lower=lower,
@@ -503,15 +504,9 @@ def _region(case: Case) -> Draft:
         p=record.p,
         where=where,
         n=float(told["rows"]),
-        within={"ease": math.inf} if _is_ease(case, where) else {},
+        within={"ease": math.inf} if by_ease_alone else {},
         facts={"told": told, "worst": case.records.get("worst_region")},
     )
-
-
-def _is_ease(case: Case, where: str) -> bool:
-    """Whether a region is a part of the rows by ease alone."""
-    conditions = where.split(" and ")
-    return all(f" {case.evalset.ease} " in f" {condition} " for condition in conditions)
 
 
 def _region_words(draft: Draft, finding: Finding) -> Words:
