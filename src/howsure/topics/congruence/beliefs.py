@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -46,17 +46,18 @@ class Belief(ABC):
     def __len__(self) -> int: ...
 
     @property
-    @abstractmethod
     def outputs(self) -> int:
         """Number of outputs p."""
+        return int(self.atoms().mean.shape[1])
 
     @abstractmethod
     def atoms(self) -> Atoms:
         """All atoms, those of a row side by side."""
 
-    @abstractmethod
     def masses(self) -> FloatArray:
         """Share of all rows' probability on each atom, shape (a,); they sum to one."""
+        atoms = len(self.atoms())
+        return np.full(atoms, 1.0 / (atoms // len(self)) / len(self))
 
     @abstractmethod
     def average(self, values: FloatArray) -> FloatArray:
@@ -106,22 +107,15 @@ class Normals(Belief):
     def __init__(self, mean: npt.ArrayLike, sd: npt.ArrayLike) -> None:
         centre = as_matrix(mean, "mean")
         spread = as_matrix(sd, "sd", length=len(centre), columns=centre.shape[1])
-        _check_spread(spread, "sd")
+        _refuse_negative(spread, "sd")
         object.__setattr__(self, "mean", centre)
         object.__setattr__(self, "sd", spread)
 
     def __len__(self) -> int:
         return len(self.mean)
 
-    @property
-    def outputs(self) -> int:
-        return int(self.mean.shape[1])
-
     def atoms(self) -> Atoms:
         return Atoms(self.mean, self.sd)
-
-    def masses(self) -> FloatArray:
-        return np.full(len(self), 1.0 / len(self))
 
     def average(self, values: FloatArray) -> FloatArray:
         return values
@@ -166,7 +160,7 @@ class Mixtures(Belief):
         centres = as_matrix(means, "means")
         rows, parts = centres.shape
         spreads = as_matrix(sds, "sds", length=rows, columns=parts)
-        _check_spread(spreads, "sds")
+        _refuse_negative(spreads, "sds")
         shares = _probabilities(
             as_matrix(weights, "weights", length=rows, columns=parts), "weights"
         )
@@ -176,10 +170,6 @@ class Mixtures(Belief):
 
     def __len__(self) -> int:
         return len(self.means)
-
-    @property
-    def outputs(self) -> int:
-        return 1
 
     def atoms(self) -> Atoms:
         return Atoms(self.means.reshape(-1, 1), self.sds.reshape(-1, 1))
@@ -241,10 +231,6 @@ class Support(Belief):
         return len(self.probabilities)
 
     @property
-    def outputs(self) -> int:
-        return 1
-
-    @property
     def _shared(self) -> bool:
         return len(self.values) == 1
 
@@ -281,23 +267,14 @@ class Sampled(Belief):
     def __init__(self, samples: npt.ArrayLike) -> None:
         object.__setattr__(self, "samples", _cube(samples))
 
-    @abstractmethod
-    def take(self, rows: slice) -> Sampled: ...
+    def take(self, rows: slice) -> Self:
+        return type(self)(self.samples[rows])
 
     def __len__(self) -> int:
         return len(self.samples)
 
-    @property
-    def outputs(self) -> int:
-        return int(self.samples.shape[2])
-
     def atoms(self) -> Atoms:
         return Atoms(self.samples.reshape(-1, self.samples.shape[2]))
-
-    def masses(self) -> FloatArray:
-        return np.full(
-            self.samples.shape[0] * self.samples.shape[1], 1.0 / len(self.samples[0]) / len(self)
-        )
 
     def average(self, values: FloatArray) -> FloatArray:
         rows, size, _ = self.samples.shape
@@ -326,9 +303,6 @@ class Empirical(Sampled):
     >>> belief.average(belief.atoms().mean).tolist()
     [[0.5], [2.5]]
     """
-
-    def take(self, rows: slice) -> Empirical:
-        return Empirical(self.samples[rows])
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         rows, size, _ = self.samples.shape
@@ -366,9 +340,6 @@ class Draws(Sampled):
     def draws(self) -> int:
         return int(self.samples.shape[1])
 
-    def take(self, rows: slice) -> Draws:
-        return Draws(self.samples[rows])
-
     def draw(self, rng: np.random.Generator) -> FloatArray:
         raise InputError(
             "draws must be given for predictions in samples mode, got none: its own draws would "
@@ -391,8 +362,7 @@ def _inverse(shares: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.int
 
 
 def _probabilities(array: FloatArray, name: str) -> FloatArray:
-    if (array < 0.0).any():
-        raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
+    _refuse_negative(array, name)
     total = array.sum(axis=1, keepdims=True)
     wrong = np.abs(total[:, 0] - 1.0) > 1e-6
     if wrong.any():
@@ -404,7 +374,7 @@ def _probabilities(array: FloatArray, name: str) -> FloatArray:
     return shares
 
 
-def _check_spread(array: FloatArray, name: str) -> None:
+def _refuse_negative(array: FloatArray, name: str) -> None:
     if (array < 0.0).any():
         raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
 

@@ -126,12 +126,10 @@ def choose_kernel(kernel: KernelChoice, bandwidth: Bandwidth, rows: Array, name:
         return CustomKernel(kernel, getattr(kernel, "__name__", "custom"))
     if kernel not in _NAMES:
         raise InputError(f"kernel must be one of {', '.join(_NAMES)}, got {kernel!r}")
+    gamma = _gamma(kernel, bandwidth, rows, name)
     if kernel == "polynomial":
-        return Polynomial(gamma=_polynomial_gamma(bandwidth, rows.shape[1]))
-    if kernel == "laplacian":
-        return Laplacian(_gamma(bandwidth, rows, name, absolute=True))
-    gamma = _gamma(bandwidth, rows, name, absolute=False)
-    return RBF(gamma) if kernel == "rbf" else Laplacian(gamma, squared=True)
+        return Polynomial(gamma=gamma)
+    return RBF(gamma) if kernel == "rbf" else Laplacian(gamma, squared=kernel != "laplacian")
 
 
 def at_least_two(rows: Array, name: str) -> Array:
@@ -169,9 +167,19 @@ def check_size(rows: Array, name: str) -> Array:
     return rows
 
 
-def _gamma(bandwidth: Bandwidth, rows: Array, name: str, *, absolute: bool) -> float:
+def _gamma(kernel: str, bandwidth: Bandwidth, rows: Array, name: str) -> float:
     if isinstance(bandwidth, (int, float)) and not isinstance(bandwidth, bool):
         return float(bandwidth)
+    if kernel == "polynomial":
+        if bandwidth is None:
+            return 1.0
+        if bandwidth == "inverse-width":
+            return 1.0 / float(rows.shape[1])
+        raise InputError(
+            "bandwidth of a polynomial kernel must be a positive number or inverse-width, "
+            f"got {bandwidth!r}"
+        )
+    absolute = kernel == "laplacian"
     if bandwidth is None or bandwidth == "variance":
         inverse = 1.0 / (2.0 * total_variance(rows, name))
         return math.sqrt(inverse) if absolute else inverse
@@ -183,17 +191,4 @@ def _gamma(bandwidth: Bandwidth, rows: Array, name: str, *, absolute: bool) -> f
         return total_variance(rows, name) / 2.0
     raise InputError(
         f"bandwidth must be a positive number, variance, median or half-variance, got {bandwidth!r}"
-    )
-
-
-def _polynomial_gamma(bandwidth: Bandwidth, width: int) -> float:
-    if bandwidth is None:
-        return 1.0
-    if isinstance(bandwidth, (int, float)) and not isinstance(bandwidth, bool):
-        return float(bandwidth)
-    if bandwidth == "inverse-width":
-        return 1.0 / width
-    raise InputError(
-        "bandwidth of a polynomial kernel must be a positive number or inverse-width, "
-        f"got {bandwidth!r}"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -77,32 +78,20 @@ def map_table(
     else:
         plane = _principal(rows)
         titles = ("first principal coordinate", "second principal coordinate")
-    return Table(
-        name="cce_map",
-        columns={
-            "row": names[chosen],
-            "first": plane[:, 0],
-            "second": plane[:, 1],
-            "cce": values[chosen],
-            **(
-                {}
-                if null is None
-                else {
-                    "perfect": null.point_expected[chosen],
-                    "p_value": null.point_p_value[chosen],
-                }
-            ),
-            **({} if outside is None else {"outside": outside[chosen]}),
-        },
-        labels={
-            "first": titles[0],
-            "second": titles[1],
-            "cce": "CCE",
-            "perfect": "CCE of a perfect model",
-        },
-        model=model,
-        notes=notes,
-    )
+    columns = {
+        "row": names[chosen],
+        "first": plane[:, 0],
+        "second": plane[:, 1],
+        "cce": values[chosen],
+    }
+    if null is not None:
+        columns["perfect"] = null.point_expected[chosen]
+        columns["p_value"] = null.point_p_value[chosen]
+    if outside is not None:
+        columns["outside"] = outside[chosen]
+    labels = {"first": titles[0], "second": titles[1]}
+    labels |= {"cce": "CCE", "perfect": "CCE of a perfect model"}
+    return Table(name="cce_map", columns=columns, labels=labels, model=model, notes=notes)
 
 
 def _telling(
@@ -208,13 +197,35 @@ def tree_table(
 def rejection_curves(evalset: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
     """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld."""
     curves: list[Curve] = []
+    surprise = _surprise(evalset)
     for name, losses in losses_of(evalset).items():
         notes = "Rows are rejected by their CCE, which needs no label."
-        infinite = _infinite(evalset) if name == "rejection" else 0
+        infinite = 0
+        if name == "rejection" and surprise is not None:
+            infinite = int((~np.isfinite(surprise)).sum())
         if infinite:
             plural = "rows" if infinite > 1 else "row"
             notes += f" The NLL is infinite at {infinite:,} {plural}, so that it has no curve."
-        curves += _rejection(evalset, name, scores, losses, notes)
+        fall = rejection_curve(scores, losses)
+        last = max(len(fall.rejected) - evalset.fewest, 0)  # where so many rows are kept
+        places = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
+        notes += (
+            f" Mean over all shares: {fall.area:.4g}, in random order "
+            f"{fall.random_area:.4g}, by the losses themselves {fall.oracle_area:.4g}."
+        )
+        draw = partial(
+            Curve,
+            x=fall.rejected[places],
+            model=evalset.model,
+            x_label="Share of rows rejected",
+            y_label=f"Mean {LOSSES[name]} of rows kept",
+        )
+        reference = np.full(len(places), fall.random)
+        by_score, by_loss = fall.error[places], fall.oracle[places]
+        curves += [
+            draw(name=name, y=by_score, reference=reference, area=fall.area, notes=notes),
+            draw(name=f"{name}_oracle", y=by_loss, area=fall.oracle_area),
+        ]
     return tuple(curves)
 
 
@@ -251,46 +262,6 @@ def _surprise(evalset: EvalSet) -> FloatArray | None:
         except UnanswerableError:
             continue
     return None
-
-
-def _infinite(evalset: EvalSet) -> int:
-    surprise = _surprise(evalset)
-    return 0 if surprise is None else int((~np.isfinite(surprise)).sum())
-
-
-def _rejection(
-    evalset: EvalSet, name: str, scores: FloatArray, losses: FloatArray, notes: str
-) -> tuple[Curve, Curve]:
-    words = LOSSES[name]
-    found = rejection_curve(scores, losses)
-    last = max(len(found.rejected) - evalset.fewest, 0)  # where so many rows are kept
-    kept = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
-    x_label, y_label = "Share of rows rejected", f"Mean {words} of rows kept"
-    told = (
-        f"{notes} Mean over all shares: {found.area:.4g}, in random order "
-        f"{found.random_area:.4g}, by the losses themselves {found.oracle_area:.4g}."
-    )
-    curve = Curve(
-        name=name,
-        x=found.rejected[kept],
-        y=found.error[kept],
-        reference=np.full(len(kept), found.random),
-        model=evalset.model,
-        area=found.area,
-        notes=told,
-        x_label=x_label,
-        y_label=y_label,
-    )
-    oracle = Curve(
-        name=f"{name}_oracle",
-        x=found.rejected[kept],
-        y=found.oracle[kept],
-        model=evalset.model,
-        area=found.oracle_area,
-        x_label=x_label,
-        y_label=y_label,
-    )
-    return curve, oracle
 
 
 def _principal(rows: FloatArray) -> FloatArray:

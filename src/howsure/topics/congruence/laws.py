@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ from howsure.topics.congruence.beliefs import (
     Draws,
     Empirical,
     Mixtures,
+    Mode,
     Normals,
     Support,
 )
 
-Mode = Literal["exact", "samples"]
 Listed = tuple[FloatArray, FloatArray]
 """Counts and their probabilities, shape (n, s) each."""
 

@@ -12,6 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from howsure.core.progress import reported
 from howsure.core.rng import child
 from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
+from howsure.stats.namespace import Array
 from howsure.stats.solvers import SolverOptions, coordinates, dense_factor, pivoted_cholesky
 from howsure.topics.congruence.beliefs import (
     Atoms,
@@ -69,11 +71,6 @@ class OutputFactor(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def dense(self) -> bool:
-        """Whether the whole Gram matrix was factored."""
-
     @abstractmethod
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
         """D for some outcomes."""
@@ -112,10 +109,6 @@ class LandmarkOutputs(OutputFactor):
         self._left = left
         self._known: tuple[FloatArray, FloatArray] | None = None  # of the outcomes last asked for
 
-    @property
-    def dense(self) -> bool:
-        return False
-
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
         seen, left = self._map.features(as_law(y))
         return seen - self._believed, float(2.0 * np.mean(left + self._left))
@@ -136,10 +129,6 @@ class DenseOutputs(OutputFactor):
         self._belief = belief
         self._inner = law_gram(kernel, belief, belief)
         self._known: tuple[FloatArray, FloatArray] | None = None  # of the outcomes last asked for
-
-    @property
-    def dense(self) -> bool:
-        return True
 
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
         cross = self._cross(y)
@@ -188,7 +177,9 @@ def fit_outputs(
             kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, options=options
         )
         residual = float(2.0 * np.mean(left[0] + left[1]))
-        affordable = options.method != "iterative" and _affordable(belief)
+        atoms = float(len(belief.atoms()) + len(belief))
+        affordable = len(belief) <= _DENSE_ROWS and atoms**2 <= _DENSE_PAIRS
+        affordable = affordable and options.method != "iterative"
         if residual <= tolerance or not affordable:
             _warn_if_rough(found, residual, tolerance)
             factor = LandmarkOutputs(found, features[1], left[1])
@@ -244,16 +235,17 @@ def fit_landmarks(
     rng = child(options.seed, "output landmarks")
     chosen = [_candidates(rng, law) for law in laws]
     for _ in range(_ROUNDS):
-        found = _pivots(
-            kernel,
-            [atoms for atoms, _ in chosen],
-            [w for _, w in chosen],
+        atoms = reduce(Atoms.join, (atoms for atoms, _ in chosen))
+        pivoted = pivoted_cholesky(
+            expected_diagonal(kernel, atoms),
+            partial(_gram_row, kernel, atoms),
             tolerance=tolerance * len(laws),
-            limit=limit,
+            max_rank=limit,
+            weights=np.concatenate([masses for _, masses in chosen]),
+            name="output_kernel",
         )
-        projected = [found.features(law) for law in laws]
-        features = [pair[0] for pair in projected]
-        residual = [pair[1] for pair in projected]
+        found = LandmarkMap(kernel, atoms.take(pivoted.pivots), pivoted.triangle.astype(np.float64))
+        features, residual = map(list, zip(*map(found.features, laws), strict=True))
         behind = [left.mean() > tolerance for left in residual]
         searched = [
             len(atoms) == len(law.atoms()) for (atoms, _), law in zip(chosen, laws, strict=True)
@@ -285,21 +277,8 @@ def as_law(y: FloatArray) -> Belief:
     return Empirical(y[:, None, :])
 
 
-def _pivots(
-    kernel: Kernel, groups: list[Atoms], masses: list[FloatArray], *, tolerance: float, limit: int
-) -> LandmarkMap:
-    atoms = groups[0]
-    for group in groups[1:]:
-        atoms = atoms.join(group)
-    found = pivoted_cholesky(
-        expected_diagonal(kernel, atoms),
-        lambda row: expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0],
-        tolerance=tolerance,
-        max_rank=limit,
-        weights=np.concatenate(masses),
-        name="output_kernel",
-    )
-    return LandmarkMap(kernel, atoms.take(found.pivots), found.triangle.astype(np.float64))
+def _gram_row(kernel: Kernel, atoms: Atoms, row: int) -> Array:
+    return expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0]
 
 
 def _candidates(rng: np.random.Generator, law: Belief) -> tuple[Atoms, FloatArray]:
@@ -337,8 +316,3 @@ def _warn_if_rough(found: LandmarkMap, residual: float, tolerance: float) -> Non
 def _rows_of(law: Belief) -> int:
     """Rows whose atoms number about two thousand."""
     return max(1, 2048 * len(law) // max(1, len(law.atoms())))
-
-
-def _affordable(belief: Belief) -> bool:
-    atoms = len(belief.atoms()) + len(belief)
-    return len(belief) <= _DENSE_ROWS and float(atoms) ** 2 <= _DENSE_PAIRS

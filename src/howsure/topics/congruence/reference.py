@@ -32,7 +32,6 @@ from howsure.topics.congruence.results import (
     diagnose,
     largest_kernel,
     lengths,
-    nystrom_error,
 )
 
 
@@ -160,6 +159,7 @@ class CongruenceReference:
     __slots__ = (
         "_left_out",
         "_solution",
+        "_tolerance",
         "belief",
         "inputs",
         "output_kernel",
@@ -195,22 +195,24 @@ class CongruenceReference:
         self.system: KernelSystem = kernel_system(
             self.inputs.kernel, self.inputs.rows, regularization, options
         )
-        found = fit_outputs(
-            self.output_kernel,
-            self.y,
-            belief,
-            tolerance=options.accuracy * regularization / (2.0 * peak),
-            options=options,
-        )
-        self.outputs: OutputFactor = found[0]
-        self.target: FloatArray = found[1]
-        self._left_out = found[2]
+        self._tolerance = options.accuracy * regularization / (2.0 * peak)
+        self.outputs, self.target, self._left_out = self.fit(belief)
         self._solution: Solution | None = None
 
     @property
     def regularization(self) -> float:
         """λ."""
         return self.system.ridge / len(self.y)
+
+    def fit(self, belief: Belief) -> tuple[OutputFactor, FloatArray, float]:
+        """Differences of outcomes and what is believed of them, and how much is left out."""
+        return fit_outputs(
+            self.output_kernel,
+            self.y,
+            belief,
+            tolerance=self._tolerance,
+            options=self.system.options,
+        )
 
     def solution(self) -> Solution:
         """The solved system, made once."""
@@ -262,11 +264,11 @@ class CongruenceReference:
             diagnostics=diagnose(
                 [self.system],
                 [solution],
+                [self.target],
+                rows,
                 values,
-                rank=self.target.shape[1],
                 peak=peak,
                 left_out=left_out,
-                estimate=nystrom_error([self.system], [self.target], rows),
             ),
         )
 
@@ -432,10 +434,10 @@ def mcmd(
         diagnostics=diagnose(
             systems,
             solutions,
+            targets,
+            points,
             values,
-            rank=targets[0].shape[1],
             peak=peak,
             left_out=left_out,
-            estimate=nystrom_error(systems, targets, points),
         ),
     )

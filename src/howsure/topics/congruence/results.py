@@ -240,29 +240,22 @@ def largest_kernel(kernel: Kernel, *groups: Array) -> float:
     return peak
 
 
-def nystrom_error(
-    systems: Sequence[KernelSystem], targets: Sequence[FloatArray], grid: Array
-) -> tuple[float, float]:
-    """Estimated error on a grid, typical and largest, summed over systems that approximate."""
+def diagnose(
+    systems: Sequence[KernelSystem],
+    solutions: Sequence[Solution],
+    targets: Sequence[FloatArray],
+    grid: Array,
+    values: FloatArray,
+    *,
+    peak: float,
+    left_out: float,
+) -> Diagnostics:
+    """Put together how values were computed; errors of several systems that approximate add up."""
     estimates = [
         system.estimate_error(target, grid)
         for system, target in zip(systems, targets, strict=True)
         if isinstance(system, NystromSystem)
     ]
-    return sum(pair[0] for pair in estimates), sum(pair[1] for pair in estimates)
-
-
-def diagnose(
-    systems: Sequence[KernelSystem],
-    solutions: Sequence[Solution],
-    values: FloatArray,
-    *,
-    rank: int,
-    peak: float,
-    left_out: float,
-    estimate: tuple[float, float],
-) -> Diagnostics:
-    """Put together how values were computed."""
     error = np.sqrt(peak) * sum(solution.error for solution in solutions)
     truncated = peak * left_out
     squared = 2.0 * float(values.max()) * error + error**2 + truncated
@@ -271,12 +264,12 @@ def diagnose(
         note = f"squared values may be off by up to {squared:.2g}, from rounding of the system"
     return Diagnostics(
         solver=" and ".join(dict.fromkeys(solution.solver for solution in solutions)),
-        rank=rank,
+        rank=targets[0].shape[1],
         landmarks=max(system.landmarks for system in systems),
         iterations=max(solution.iterations for solution in solutions),
         residual=max(solution.residual for solution in solutions),
         squared_error=float(squared),
-        typical_error=estimate[0],
-        largest_error=estimate[1],
+        typical_error=sum(typical for typical, _ in estimates),
+        largest_error=sum(largest for _, largest in estimates),
         note=note,
     )

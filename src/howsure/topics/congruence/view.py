@@ -156,7 +156,9 @@ def congruence_mode(
     everything: bool = False,
 ) -> Mode:
     """The mode that serves all models: exact where every belief that is used embeds exactly."""
-    exact = all(embeds_exactly(_used(evalset, seed, everything=everything)) for evalset in evalsets)
+    # of a set that has no answer all rows
+    parts = (_take(evalset, _places(evalset, seed, everything)) for evalset in evalsets)
+    exact = all(map(embeds_exactly, parts))
     return "exact" if exact and draws is None else "samples"
 
 
@@ -192,7 +194,7 @@ def _assessed(
     beside: Mapping[str, npt.NDArray[Any]],
 ) -> CongruenceReport:
     rows = reference_places(evalset, seed=seed, everything=everything)
-    part = evalset if len(rows) == evalset.n else evalset.take(rows)
+    part = _take(evalset, rows)
     report_progress("reference", 0, 4)
     reference = fitted_reference(part, mode, seed=seed, options=options)
     reference.solution()
@@ -203,17 +205,21 @@ def _assessed(
     report_progress("bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
-    found = Estimate(
+    details: dict[str, str | float] = {**score.options, "draws": float(score.draws)}
+    details["null_draws"] = float(len(null.replicates))
+    if null.stopped:
+        details["null_stopped"] = "further draws would take more than 2 s"
+    estimate = Estimate(
         null.observed,
         null=null.expected,
-        details={**score.options, "draws": float(score.draws), **_describe_null(null)},
+        details=details,
         error=spread.data_sd,
         null_lower=null.range[0],
         null_upper=null.range[1],
         p=null.p_value,
         n=part.n,
     )
-    record = _record(evalset, found)
+    record = _record(evalset, estimate)
     report_progress(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
     known = {name: value[rows] for name, value in beside.items()}
@@ -248,8 +254,7 @@ def _assessed(
 
 def reference_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
     """The rows that a reference is fitted on: all, or 2,000 chosen by their content."""
-    rows = reference_places(evalset, seed=seed, everything=everything)
-    return evalset if len(rows) == evalset.n else evalset.take(rows)
+    return _take(evalset, reference_places(evalset, seed=seed, everything=everything))
 
 
 def reference_places(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> IntArray:
@@ -259,32 +264,25 @@ def reference_places(evalset: EvalSet, *, seed: int = 0, everything: bool = Fals
     if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("congruence needs independent, unweighted rows")
     law_of(evalset)
-    return _places(evalset, seed, everything=everything)
+    return _places(evalset, seed, everything)
 
 
 def support_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
     """The same of a reference whose predictions need state no distribution."""
     if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("a reference needs independent, unweighted rows")
-    return evalset.take(_places(evalset, seed, everything=everything))
+    return _take(evalset, _places(evalset, seed, everything))
 
 
-def _places(evalset: EvalSet, seed: int, *, everything: bool) -> IntArray:
+def _places(evalset: EvalSet, seed: int, everything: bool) -> IntArray:
     if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
         return np.arange(evalset.n)
-    return _chosen(evalset.y, evalset.embedding, seed)
-
-
-def _chosen(y: FloatArray, embedding: FloatArray, seed: int) -> IntArray:
-    keys = row_keys(y, embedding)
+    keys = row_keys(evalset.y, evalset.embedding)
     return np.sort(subsample(keys, MOST_ROWS, seed=seed, name="congruence"))
 
 
-def _used(evalset: EvalSet, seed: int, *, everything: bool) -> EvalSet:
-    """The rows of `reference_places`; all of a set that has no answer."""
-    if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
-        return evalset
-    return evalset.take(_chosen(evalset.y, evalset.embedding, seed))
+def _take(evalset: EvalSet, rows: IntArray) -> EvalSet:
+    return evalset if len(rows) == evalset.n else evalset.take(rows)
 
 
 def fitted_reference(
@@ -355,13 +353,6 @@ def _drawn(law: Prediction, model: str, seed: int) -> Callable[[np.random.Genera
     return lambda _: next(source)
 
 
-def _describe_null(null: NullReference) -> dict[str, str | float]:
-    told: dict[str, str | float] = {"null_draws": float(len(null.replicates))}
-    if null.stopped:
-        told["null_stopped"] = "further draws would take more than 2 s"
-    return told
-
-
 def _record(evalset: EvalSet, estimate: Estimate) -> Record:
     return record_of(_ENTRIES[0], estimate, evalset, source="embedding")
 
@@ -384,13 +375,10 @@ def _explained(
         return tree_table(evalset, values, seed, proven)
     assert evalset.embedding is not None
     kernel = options.kernel_for(evalset.embedding.shape[1])
-    reference = CongruenceReference(
-        _with_groups(evalset.embedding, [group.values() for group in new.values()], kernel),
-        evalset.y,
-        belief_of(evalset, mode, seed=seed, draws=options.draws or DRAWS),
-        kernel=kernel,
-        regularization=options.regularization,
-    )
+    inputs = _with_groups(evalset.embedding, [group.values() for group in new.values()], kernel)
+    options = replace(options, kernel=kernel, bandwidth=None)
+    wider = replace(evalset, embedding=inputs)
+    reference = fitted_reference(wider, mode, seed=seed, options=options)
     notes = f"CCE given the inputs and {', '.join(new)}."
     with part_of("groups"):
         errors = reference.score().values
