@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -32,6 +32,7 @@ from howsure.topics.adaptivity.coverage import (
     canonical_rows,
     counts_copies,
     few_rows,
+    stack_columns,
 )
 
 _PERMUTED = 20_000
@@ -88,7 +89,7 @@ def t_ss(
     """
     if isinstance(bins, int) and bins < 3:
         raise InputError(f"bins must be at least 3 for a line, got {bins}")
-    columns = _three(ease, "ease", size, difficulty)
+    columns = stack_columns(ease, "ease", size=size, difficulty=difficulty)
     rows, counts = canonical_rows(columns, weights)
     return _line("t_ss", EaseCells(rows[:, 0], bins, counts), rows[:, 1:], counts, resampling)
 
@@ -128,7 +129,7 @@ def rank_ss(
     >>> rank_ss([1, 2, 5], [1, 2, 5]).estimate.value
     1.0
     """
-    columns = _three(rank, "rank", size, rank)
+    columns = stack_columns(rank, "rank", size=size, difficulty=rank)
     rows, counts = canonical_rows(columns, weights)
     return _line("rank_ss", StratumCells(rows[:, 0], strata), rows[:, 1:], counts, resampling)
 
@@ -180,7 +181,7 @@ def satisfaction_rate(
     """
     check_whole(subset, "subset")
     check_whole(pairs, "pairs")
-    rows = _three(size, "size", size, difficulty)[:, 1:]
+    rows = stack_columns(size, "size", difficulty=difficulty)
     rows = rows[np.lexsort(rows.T)]
     n = len(rows)
     rng = child(resampling.seed, "adaptivity", "property")
@@ -213,8 +214,7 @@ def _line(
 ) -> AdaptivityMeasure:
     def slope(multiplicities: FloatArray, columns: FloatArray = rows) -> float:
         mass, means = cells.means(columns, multiplicities)
-        held = means[mass > 0]
-        return signed_r2(held[:, 0], held[:, 1])
+        return signed_r2(*means[mass > 0].T)
 
     mass, means = cells.means(rows, counts)
     table = CellTable(
@@ -232,26 +232,25 @@ def _line(
             why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
         none = Estimate(math.nan, reason=why, n=float(mass.sum()))
         return AdaptivityMeasure(estimate=none, cells=table)
-    few = "" if isinstance(cells, EaseCells) else few_rows(mass[mass > 0])
-    if isinstance(cells, EaseCells):
-        drawn = simulated_means(cells, rows, counts, resampling, name)
-        draws = np.array([signed_r2(*pair.T) for pair in drawn])
-    else:
+    if not isinstance(cells, EaseCells):
+        few = few_rows(mass[mass > 0])
         draws = np.zeros(0) if few else bootstrapped(slope, counts, resampling, name)
+        measure = _measure(value, draws, np.zeros(0), table, resampling)
+        return replace(measure, estimate=replace(measure.estimate, reason=few))
+    drawn = simulated_means(cells, rows, counts, resampling, name)
+    draws = np.array([signed_r2(*pair.T) for pair in drawn])
     rng = child(resampling.seed, "adaptivity", name, "shuffle")
     shuffled = np.array(
         [
             slope(counts, np.column_stack((rows[:, 0], shuffled_column(rows[:, 1], counts, rng))))
-            for _ in range(resampling.permutations if name == "t_ss" else 0)
+            for _ in range(resampling.permutations)
         ]
     )
-    found = _measure(value, draws, shuffled, table, resampling)
-    if not isinstance(cells, EaseCells):
-        return replace(found, estimate=replace(found.estimate, reason=few))
+    measure = _measure(value, draws, shuffled, table, resampling)
     # ρ's inverse hyperbolic tangent spreads alike whatever ρ is (R. A. Fisher 1915)
     ends = np.tanh(resampling.around(float(_turned(value)), _turned(draws)))
     lower, upper = (math.copysign(float(end) ** 2, float(end)) for end in ends)
-    return replace(found, estimate=replace(found.estimate, lower=lower, upper=upper))
+    return replace(measure, estimate=replace(measure.estimate, lower=lower, upper=upper))
 
 
 def _turned(slopes: npt.ArrayLike) -> FloatArray:
@@ -287,16 +286,6 @@ def _measure(
         n=float(table.n.sum()),
     )
     return AdaptivityMeasure(estimate=estimate, cells=table)
-
-
-def _three(
-    by: npt.ArrayLike, name: str, size: npt.ArrayLike, difficulty: npt.ArrayLike
-) -> FloatArray:
-    first = as_vector(by, name)
-    n = len(first)
-    return np.column_stack(
-        (first, as_vector(size, "size", length=n), as_vector(difficulty, "difficulty", length=n))
-    )
 
 
 def bootstrapped(

@@ -133,8 +133,8 @@ def t_cv(
     >>> t_cv([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], coverage=0.9, bins=2).estimate.value
     0.4
     """
-    values = as_vector(ease, "ease")
-    rows, counts = canonical_rows(_table(values, covered, claimed), weights)
+    table = stack_columns(ease, "ease", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
     cells = EaseCells(rows[:, 0], bins, counts)
     return _violation("t_cv", cells, rows[:, 1:], counts, coverage, resampling)
 
@@ -190,7 +190,8 @@ def sscv(
     >>> sscv([1, 1, 0, 1], [1, 1, 2, 3], coverage=0.9).estimate.value
     0.4
     """
-    rows, counts = canonical_rows(_table(as_vector(size, "size"), covered, claimed), weights)
+    table = stack_columns(size, "size", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
     cells = StratumCells(rows[:, 0], strata)
     return _violation("sscv", cells, rows[:, 1:], counts, coverage, resampling)
 
@@ -237,10 +238,10 @@ def escv(
     >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9, two_sided=False).estimate.value
     0.0
     """
-    sizes = as_vector(size, "size")
-    rows, counts = canonical_rows(_table(sizes, covered, claimed), weights)
-    kept = rows[:, 0] >= 1
-    rows, counts = rows[kept], counts[kept]
+    table = stack_columns(size, "size", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
+    filled = rows[:, 0] >= 1
+    rows, counts = rows[filled], counts[filled]
     if not len(rows):
         empty = np.zeros(0)
         return _missing(CellTable(low=empty, high=empty, n=empty, means={}))
@@ -289,7 +290,8 @@ def rank_cv(
     >>> rank_cv([1, 1, 0], [1, 1, 7], coverage=0.9).cells.means["coverage"]
     array([ 1., nan, nan,  0., nan, nan])
     """
-    rows, counts = canonical_rows(_table(as_vector(rank, "rank"), covered, claimed), weights)
+    table = stack_columns(rank, "rank", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
     cells = StratumCells(rows[:, 0], strata)
     return _violation("rank_cv", cells, rows[:, 1:], counts, coverage, resampling)
 
@@ -323,7 +325,7 @@ def _violation(
     error = error_of_largest(violations, means[known, 0], mass[known], resampling, name)
     lower, upper = largest_interval(value, error, resampling.confidence)
     if rows.shape[1] > 1:
-        floor = _drawn_floor(name, cells, rows[:, 1], counts, target, value, resampling)
+        floor = _draw_floor(name, cells, rows[:, 1], counts, target, value, resampling)
     else:
         floor = noise_floor(
             np.maximum(mass, mass > 0), target, observed=value, confidence=resampling.confidence
@@ -347,7 +349,7 @@ def _missing(table: CellTable) -> AdaptivityMeasure:
     return AdaptivityMeasure(estimate=none, cells=table)
 
 
-def _drawn_floor(
+def _draw_floor(
     name: str,
     cells: Cells,
     claimed: FloatArray,
@@ -375,12 +377,15 @@ def _drawn_floor(
     return NoiseFloor(float(found.mean()), float(np.median(found)), upper, level, p)
 
 
-def _table(by: FloatArray, covered: npt.ArrayLike, claimed: npt.ArrayLike | None) -> FloatArray:
-    n = len(by)
-    columns = [by, as_vector(covered, "covered", length=n)]
-    if claimed is not None:
-        columns.append(as_vector(claimed, "claimed", length=n))
-    return np.column_stack(columns)
+def stack_columns(by: npt.ArrayLike, name: str, **columns: npt.ArrayLike | None) -> FloatArray:
+    """What cells are made by, beside those of the columns that are given; all of one length."""
+    first = as_vector(by, name)
+    others = (
+        as_vector(column, key, length=len(first))
+        for key, column in columns.items()
+        if column is not None
+    )
+    return np.column_stack([first, *others])
 
 
 def canonical_rows(

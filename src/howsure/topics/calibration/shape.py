@@ -398,27 +398,15 @@ def _shape(measure: str, case: Case) -> Draft:
     return of_value(record, p=record.p, within=within, facts={"record": record})
 
 
-def _skew_words(draft: Draft, finding: Finding) -> Words:
+def _shape_words(name: str, fault: tuple[str, str], draft: Draft, finding: Finding) -> Words:
+    """Of skew or tails; a fault is told by its sign, above 0 first."""
+    verb = "is" if name == "Skew" else "are"
     if finding.state == "good":
-        return Words(f"Skew is right, to within {_bound(draft)}")
-    seen = f"Skew moves stated probabilities by up to {points(draft.effect)}"
-    way = "upper" if draft.effect > 0 else "lower"
-    fault = f"the {way} tail is longer than stated"
-    return Words(seen, fault, more=_outside(draft, finding))
-
-
-def _tails_words(draft: Draft, finding: Finding) -> Words:
-    if finding.state == "good":
-        return Words(f"Tails are right, to within {_bound(draft)}")
-    seen = f"Tails move stated probabilities by up to {points(draft.effect)}"
-    way = "heavier" if draft.effect > 0 else "lighter"
-    fault = f"tails are {way} than stated"
-    return Words(seen, fault, more=_outside(draft, finding))
-
-
-def _bound(draft: Draft) -> str:
-    """The end of the interval that is farther from 0."""
-    return points(max(abs(draft.lower), abs(draft.upper)))
+        farther_end = max(abs(draft.lower), abs(draft.upper))
+        return Words(f"{name} {verb} right, to within {points(farther_end)}")
+    moves = "moves" if name == "Skew" else "move"
+    seen = f"{name} {moves} stated probabilities by up to {points(draft.effect)}"
+    return Words(seen, fault[0 if draft.effect > 0 else 1], more=_outside(draft, finding))
 
 
 def _outside(draft: Draft, finding: Finding) -> str:
@@ -497,7 +485,11 @@ FINDINGS = (
         asked="Is the stated skew right?",
         label="Skew",
         draft=partial(_shape, "pit_skew"),
-        words=_skew_words,
+        words=partial(
+            _shape_words,
+            "Skew",
+            ("the upper tail is longer than stated", "the lower tail is longer than stated"),
+        ),
         measures=("pit_skew",),
         cause="the skew",
     ),
@@ -506,7 +498,11 @@ FINDINGS = (
         asked="Are the stated tails right?",
         label="Tails",
         draft=partial(_shape, "pit_tails"),
-        words=_tails_words,
+        words=partial(
+            _shape_words,
+            "Tails",
+            ("tails are heavier than stated", "tails are lighter than stated"),
+        ),
         measures=("pit_tails",),
         cause="the tails",
     ),

@@ -78,6 +78,13 @@ class Bands:
         return float(len(self)) if self.weights is None else float(self.weights.sum())
 
     @property
+    def copies(self) -> FloatArray | None:
+        """How often each row stands in the data, by frequency weights; None without any."""
+        if self.weights is None or self.weights_kind == "importance":
+            return None
+        return self.weights[:: self.outputs]
+
+    @property
     def now(self) -> float:
         """The knob's setting that leaves the bands as they are."""
         return 1.0 if self.move == "scale" else 0.0

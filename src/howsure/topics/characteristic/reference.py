@@ -128,7 +128,7 @@ def gain_of_perfect_model(
         method, reason = "permuted scales", ""
         if not np.isfinite(signed).all():
             reason = "rows that no scale captures have no critical scale to permute"
-        elif _copies(bands) > MOST_COPIES:
+        elif bands.copies is not None and bands.copies.sum() > MOST_COPIES:
             reason = f"more than {MOST_COPIES:,} copies of rows, too many to permute"
         else:
             bands, signed = _one_entry_a_row(bands, signed)
@@ -185,19 +185,12 @@ def _error(bands: Bands, drawn: FloatArray) -> FloatArray:
     return error
 
 
-def _copies(bands: Bands) -> float:
-    """How many rows frequency weights stand for; 0 without any."""
-    if bands.weights is None or bands.weights_kind == "importance":
-        return 0.0
-    return float(bands.weights[:: bands.outputs].sum())
-
-
 def _one_entry_a_row(bands: Bands, signed: FloatArray) -> tuple[Bands, FloatArray]:
     """Frequency weights written out, so that copies of a row get scales of their own."""
-    if bands.weights is None or bands.weights_kind == "importance":
+    if bands.copies is None:
         return bands, signed
-    copies = bands.weights[:: bands.outputs].astype(np.int64)
-    entry = np.repeat(np.arange(len(copies)), copies)[:, None] * bands.outputs
+    row = np.repeat(np.arange(len(bands.copies)), bands.copies.astype(np.int64))
+    entry = row[:, None] * bands.outputs
     entry = (entry + np.arange(bands.outputs)).ravel()
     written = replace(bands.entries(entry), weights=None)
     return written, signed[entry]

@@ -106,16 +106,14 @@ class Units:
     def resample(self, rng: np.random.Generator) -> FloatArray:
         """Weights of entries in one resample of as many units as there are, never all 0."""
         while True:
-            weights = self.spread(self._draw(rng))
+            if self.copies is None:
+                drawn = np.bincount(rng.integers(0, self.count, self.count), minlength=self.count)
+            else:
+                total = self.copies.sum()
+                drawn = rng.multinomial(int(total), self.copies / total)
+            weights = self.spread(drawn.astype(np.float64))
             if weights.any():
                 return weights
-
-    def _draw(self, rng: np.random.Generator) -> FloatArray:
-        if self.copies is None:
-            drawn = rng.integers(0, self.count, self.count)
-            return np.bincount(drawn, minlength=self.count).astype(np.float64)
-        total = self.copies.sum()
-        return rng.multinomial(int(total), self.copies / total).astype(np.float64)
 
 
 def units_of(bands: Bands, cluster: npt.ArrayLike | None) -> Units:
@@ -126,9 +124,8 @@ def units_of(bands: Bands, cluster: npt.ArrayLike | None) -> Units:
         names, member = np.unique(labels, return_inverse=True)
         return Units(len(names), np.repeat(member, bands.outputs), None, bands.weights)
     code = None if bands.outputs == 1 else np.repeat(np.arange(rows), bands.outputs)
-    if bands.weights is None or bands.weights_kind == "importance":
-        return Units(rows, code, None, bands.weights)
-    return Units(rows, code, bands.weights[:: bands.outputs], None)
+    copies = bands.copies
+    return Units(rows, code, copies, bands.weights if copies is None else None)
 
 
 def bootstrap_curve(
@@ -640,7 +637,12 @@ class _Swaps:
                 [np.bincount(units.code, column, units.count) for column in columns.T], axis=1
             )
         copies = np.ones(len(by_unit)) if units.copies is None else units.copies
-        by_unit, copies = _merged(by_unit, copies)
+        # Equal rows are one with their copies, in the order in which they came, so that a weight
+        # draws as the row written out, and one model more changes no other pair.
+        _, first_row, place = np.unique(by_unit, axis=0, return_index=True, return_inverse=True)
+        counts = np.bincount(place.ravel(), weights=copies).astype(np.float64)
+        order = np.argsort(first_row)
+        by_unit, copies = by_unit[first_row[order]], counts[order]
         # Each model beside the first: what two models share need not be told apart by rounding.
         first = by_unit.reshape(len(by_unit), 2, -1)[:, :, :1]
         steps = (by_unit.reshape(len(by_unit), 2, -1) - first).reshape(len(by_unit), -1)
@@ -658,17 +660,6 @@ class _Swaps:
         area_1: FloatArray = np.prod(self.whole[:, one] + moved, axis=1)
         area_2: FloatArray = np.prod(self.whole[:, two] - moved, axis=1)
         return area_1 - area_2
-
-
-def _merged(rows: FloatArray, copies: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Equal rows as one with their copies, in the order in which they came.
-
-    So that a weight draws as the row written out, and one model more changes no other pair.
-    """
-    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    counts = np.bincount(place.ravel(), weights=copies).astype(np.float64)
-    order = np.argsort(first)
-    return rows[first[order]], counts[order]
 
 
 def _random_sums(

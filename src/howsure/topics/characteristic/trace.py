@@ -10,9 +10,9 @@ their digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,8 @@ _BLOCK = 1 << 16
 _LOPSIDED = 1e-3  # below this share of the wider band, what rounds away of the narrower matters
 
 
-class Adder(Protocol):
-    """A cumulative sum, which may be written where it is read."""
-
-    def __call__(self, values: FloatArray, *, out: FloatArray | None = None) -> FloatArray: ...
+Adder = Callable[..., FloatArray]
+"""A cumulative sum, which may be written where it is read, as `out`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +130,7 @@ def trace(
     weights: FloatArray | None = None,
 ) -> Trace:
     """Sum the axes at every kink."""
-    add = running_sum if weights is None else _plain_sum
+    add = running_sum if weights is None else np.cumsum
     by_row = bands.weights if weights is None else weights
     total = float(len(bands)) if by_row is None else float(by_row.sum())
     weight = None
@@ -276,10 +274,6 @@ def _mass(bands: Bands, by_row: FloatArray | None) -> float:
     if by_row is not None:
         half_width *= by_row
     return float(half_width.sum())
-
-
-def _plain_sum(values: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
-    return np.cumsum(values, out=out)
 
 
 def _weighted(values: npt.NDArray[Any], weight: FloatArray | None) -> FloatArray:
