@@ -351,4 +351,4 @@ def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Gener
     mean = float(values @ counts) / total
     sd = math.sqrt(float(np.square(values - mean) @ counts) / total)
     noise = rng.standard_normal(len(values)) / np.sqrt(counts)
-    return np.asarray(mean + sd * (noise - float(noise @ counts) / total))
+    return mean + sd * (noise - float(noise @ counts) / total)

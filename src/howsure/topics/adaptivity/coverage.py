@@ -638,4 +638,4 @@ def _log_within(n: float, target: float, grid: FloatArray) -> FloatArray:
         below = np.where(low > 0, special.bdtr(np.maximum(low - 1, 0.0), int(n), target), 0.0)
         outside = 1.0 - (special.bdtr(high, int(n), target) - below)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log1p(-np.where(high >= low, np.minimum(outside, 1.0), 1.0)))
+        return np.log1p(-np.where(high >= low, np.minimum(outside, 1.0), 1.0))

@@ -68,7 +68,7 @@ class Right:
     def covariance(self) -> FloatArray:
         """Covariance of the orders, averaged over rows."""
         products = np.einsum("irk,jrk,rk->rij", self.values, self.values, self.shares)
-        return np.asarray(np.average(products, axis=0, weights=self.weights))
+        return np.average(products, axis=0, weights=self.weights)
 
     def p(self, mean: float, factors: FloatArray, n: float, kind: str) -> float:
         """Two-sided p-value of a mean of factors·φ, drawn where it is not normal; else 0."""
@@ -168,7 +168,7 @@ def pit_components(
 
     def means(shift: float, log_scale: float) -> FloatArray:
         values = polynomials(part(shift, math.exp(log_scale)))
-        return np.asarray(np.average(values, axis=1, weights=fit_share))
+        return np.average(values, axis=1, weights=fit_share)
 
     at = place(0.0, 1.0)
     orders = len(polynomials(at[..., :1]))

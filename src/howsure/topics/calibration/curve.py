@@ -428,7 +428,7 @@ def _moment(
             + above * np.log(grid)
             + (n - above + 1.0) * np.log1p(-grid)
         )
-        return np.asarray(2.0 * np.exp(logs) / n)
+        return 2.0 * np.exp(logs) / n
     half = exponent / 2.0
     absolute = 2.0**half * special.gamma(half + 0.5) / math.sqrt(math.pi)  # E|Z|^a
     return np.asarray(absolute * (variance / total) ** half)

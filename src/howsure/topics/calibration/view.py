@@ -48,8 +48,7 @@ def _uniformity(counted: tuple[FloatArray, int]) -> Estimate:
 
 
 def _pit(view: View, side: str) -> FloatArray:
-    found: FloatArray = view.ask(side, side, view.evalset.y)
-    return found
+    return np.asarray(view.ask(side, side, view.evalset.y))
 
 
 def _cdf_left(view: View, _: float) -> FloatArray:

@@ -126,7 +126,7 @@ class Bands:
     @property
     def half_width(self) -> FloatArray:
         """Half the width of each interval."""
-        return np.asarray(0.5 * (self.below + self.above))
+        return 0.5 * (self.below + self.above)
 
     def constant(self, *, lopsided: bool = True) -> Bands:
         """The same errors with one band for all: as lopsided as the mean band, or symmetric."""

@@ -337,17 +337,17 @@ def excess_risk(
 
 
 def _squared(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
-    return np.asarray(np.square(target - c) - np.square(h - c))
+    return np.square(target - c) - np.square(h - c)
 
 
 def _absolute(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
-    return np.asarray(np.sign(h - target) * (c - target))
+    return np.sign(h - target) * (c - target)
 
 
 def _log(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
     edge = 0.5 / len(c)  # a claim of certainty costs no more than half a row in all
     target = np.clip(target, edge, 1 - edge) if len(c) > 1 else target
-    return np.asarray(np.where(c == 1, np.log(h / target), np.log1p(-h) - np.log1p(-target)))
+    return np.where(c == 1, np.log(h / target), np.log1p(-h) - np.log1p(-target))
 
 
 _LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
@@ -365,7 +365,7 @@ def _mean(scores: FloatArray) -> tuple[float, float]:
 def _gap(c: FloatArray, h: FloatArray, target: FloatArray, tolerance: float = 0.0) -> FloatArray:
     """Distance of chances from the target; 0 within the tolerance, whatever c."""
     off = np.abs(h - target)
-    return np.asarray(np.where(off > tolerance * target, off, 0.0))
+    return np.where(off > tolerance * target, off, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -420,7 +420,7 @@ def _learnt(
 
     def chances(covered: BoolArray) -> FloatArray:
         local = smoother(covered - claimed).astype(np.float64)
-        return np.asarray(np.clip(claimed + local, edge, 1 - edge))
+        return np.clip(claimed + local, edge, 1 - edge)
 
     rng, step = child(seed, "ert null"), smoother.per_pass()
     draws = replicates or DRAWS

@@ -182,7 +182,7 @@ def chance_elsewhere(
     fitted.fit(x, covered.astype(np.int64))
     column = int(np.flatnonzero(np.asarray(fitted.classes_) == 1)[0])
     chance = np.asarray(fitted.predict_proba(elsewhere), dtype=np.float64)[:, column]
-    return np.asarray(np.clip(chance, edge, 1 - edge))
+    return np.clip(chance, edge, 1 - edge)
 
 
 def shares_elsewhere(

@@ -236,7 +236,7 @@ def _mean_deviation(sizes: IntArray, share: float) -> FloatArray:
     m = np.minimum(np.floor(n * share), n - 1)
     log_choose = special.gammaln(n + 1) - special.gammaln(m + 2) - special.gammaln(n - m)
     log_mass = log_choose + special.xlogy(m + 1, share) + special.xlog1py(n - m, -share)
-    return np.asarray(2 * (m + 1) * np.exp(log_mass) / n)
+    return 2 * (m + 1) * np.exp(log_mass) / n
 
 
 def _worst(

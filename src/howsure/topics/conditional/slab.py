@@ -73,7 +73,7 @@ class Slab:
     def contains(self, x: FloatArray) -> BoolArray:
         """Which rows lie inside, shape (n,)."""
         place = ((x - self.centre) / self.scale) @ self.direction
-        return np.asarray((place >= self.lower) & (place <= self.upper))
+        return (place >= self.lower) & (place <= self.upper)
 
     def describe(self) -> str:
         """The slab in words, in the units of its one or two inputs."""

@@ -124,8 +124,7 @@ class Normals(Belief):
         return Normals(self.mean[rows], self.sd[rows])
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        drawn: FloatArray = self.mean + self.sd * rng.standard_normal(self.mean.shape)
-        return drawn
+        return self.mean + self.sd * rng.standard_normal(self.mean.shape)
 
 
 @final
@@ -187,8 +186,7 @@ class Mixtures(Belief):
         chosen = _inverse(self.weights, rng)
         mean = np.take_along_axis(self.means, chosen, axis=1)
         sd = np.take_along_axis(self.sds, chosen, axis=1)
-        drawn: FloatArray = mean + sd * rng.standard_normal(mean.shape)
-        return drawn
+        return mean + sd * rng.standard_normal(mean.shape)
 
 
 @final
@@ -243,8 +241,7 @@ class Support(Belief):
 
     def average(self, values: FloatArray) -> FloatArray:
         if self._shared:
-            averaged: FloatArray = self.probabilities @ values
-            return averaged
+            return self.probabilities @ values
         return _weighted_rows(self.probabilities, values)
 
     def take(self, rows: slice) -> Support:
@@ -254,8 +251,7 @@ class Support(Belief):
     def draw(self, rng: np.random.Generator) -> FloatArray:
         chosen = _inverse(self.probabilities, rng)
         values = np.broadcast_to(self.values, self.probabilities.shape)
-        drawn: FloatArray = np.take_along_axis(values, chosen, axis=1)
-        return drawn
+        return np.take_along_axis(values, chosen, axis=1)
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -278,8 +274,7 @@ class Sampled(Belief):
 
     def average(self, values: FloatArray) -> FloatArray:
         rows, size, _ = self.samples.shape
-        averaged: FloatArray = values.reshape(rows, size, -1).mean(axis=1)
-        return averaged
+        return np.asarray(values.reshape(rows, size, -1).mean(axis=1))
 
 
 @final
@@ -306,8 +301,7 @@ class Empirical(Sampled):
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         rows, size, _ = self.samples.shape
-        drawn: FloatArray = self.samples[np.arange(rows), rng.integers(0, size, rows)]
-        return drawn
+        return np.asarray(self.samples[np.arange(rows), rng.integers(0, size, rows)])
 
 
 @final
@@ -349,16 +343,14 @@ class Draws(Sampled):
 
 def _weighted_rows(weights: FloatArray, values: FloatArray) -> FloatArray:
     rows, parts = weights.shape
-    summed: FloatArray = np.matmul(weights[:, None, :], values.reshape(rows, parts, -1))[:, 0]
-    return summed
+    return np.asarray(np.matmul(weights[:, None, :], values.reshape(rows, parts, -1))[:, 0])
 
 
 def _inverse(shares: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """One column for each row, drawn with that row's probabilities; shape (n, 1)."""
     total = np.cumsum(shares, axis=1)
     level = rng.random((len(shares), 1)) * total[:, -1:]
-    below: npt.NDArray[np.int64] = (total <= level).sum(axis=1, keepdims=True)
-    return below
+    return np.asarray((total <= level).sum(axis=1, keepdims=True))
 
 
 def _probabilities(array: FloatArray, name: str) -> FloatArray:
@@ -370,8 +362,7 @@ def _probabilities(array: FloatArray, name: str) -> FloatArray:
         raise InputError(
             f"{name} must sum to 1 in every row, got {total[first, 0]:.6g} at row {first}"
         )
-    shares: FloatArray = array / total
-    return shares
+    return np.asarray(array / total)
 
 
 def _refuse_negative(array: FloatArray, name: str) -> None:
@@ -383,8 +374,7 @@ def _cube(samples: npt.ArrayLike) -> FloatArray:
     array = np.asarray(samples)
     if array.ndim == 3 and array.size:
         rows = len(array)
-        cube: FloatArray = as_matrix(array.reshape(rows, -1), "samples").reshape(array.shape)
-        return cube
+        return as_matrix(array.reshape(rows, -1), "samples").reshape(array.shape)
     return as_matrix(array, "samples")[:, :, None]
 
 
@@ -465,8 +455,7 @@ def expected_diagonal(kernel: Kernel, atoms: Atoms, name: str = "output_kernel")
     if atoms.sd is None:
         return kernel.diagonal(atoms.mean)
     average = _smoothed(kernel, name)
-    out: FloatArray = np.prod(average(np.zeros(1), 2.0 * np.square(atoms.sd)), axis=1)
-    return out
+    return np.asarray(np.prod(average(np.zeros(1), 2.0 * np.square(atoms.sd)), axis=1))
 
 
 def _smoothed(kernel: Kernel, name: str) -> Callable[[FloatArray, FloatArray], FloatArray]:
@@ -483,8 +472,7 @@ def _smoothed(kernel: Kernel, name: str) -> Callable[[FloatArray, FloatArray], F
 
 def _smooth_rbf(gamma: float, gap: FloatArray, variance: FloatArray) -> FloatArray:
     widened = 1.0 + 2.0 * gamma * variance
-    smooth: FloatArray = np.exp(-gamma * np.square(gap) / widened) / np.sqrt(widened)
-    return smooth
+    return np.exp(-gamma * np.square(gap) / widened) / np.sqrt(widened)
 
 
 def _smooth_laplacian(gamma: float, gap: FloatArray, variance: FloatArray) -> FloatArray:

@@ -469,5 +469,4 @@ def _kept_means(score: FloatArray, loss: FloatArray) -> FloatArray:
     starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
     sizes = np.diff(np.r_[starts, len(ranked)])
     tied = np.add.reduceat(loss[order], starts) / sizes
-    means: FloatArray = np.cumsum(np.repeat(tied, sizes)) / np.arange(1, len(loss) + 1)
-    return means
+    return np.cumsum(np.repeat(tied, sizes)) / np.arange(1, len(loss) + 1)

@@ -167,7 +167,7 @@ def _quadrature(law: Distribution, bandwidth: float) -> Listed | None:
 
 def _masses(law: Distribution, counts: FloatArray) -> FloatArray:
     """Probabilities of counts, shape (n, s)."""
-    return np.asarray(np.exp(law.law.log_density(counts, _columns(law))))
+    return np.exp(law.law.log_density(counts, _columns(law)))
 
 
 def _columns(law: Distribution) -> dict[str, FloatArray]:
@@ -245,4 +245,4 @@ def lattice_nodes(starts: FloatArray, lengths: FloatArray) -> tuple[FloatArray, 
 
 def _power_below(values: FloatArray) -> FloatArray:
     """The largest power of two that is no greater."""
-    return np.asarray(np.ldexp(0.5, np.frexp(values)[1]))
+    return np.ldexp(0.5, np.frexp(values)[1])

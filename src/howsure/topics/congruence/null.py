@@ -285,8 +285,8 @@ def _differences(
             drawn = np.where((place == members)[:, None], y, other)
             yield outputs.exchanged(drawn, y, members)
         else:
-            drawn = outcomes(rng) if callable(outcomes) else belief.draw(rng)
-            yield outputs.difference(check(drawn))[0]
+            fresh = outcomes(rng) if callable(outcomes) else belief.draw(rng)
+            yield outputs.difference(check(fresh))[0]
 
 
 def _columns(rows: int) -> int:

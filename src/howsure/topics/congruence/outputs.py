@@ -22,7 +22,6 @@ from howsure.core.progress import reported
 from howsure.core.rng import child
 from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
-from howsure.stats.namespace import Array
 from howsure.stats.solvers import SolverOptions, coordinates, dense_factor, pivoted_cholesky
 from howsure.topics.congruence.beliefs import (
     Atoms,
@@ -277,8 +276,8 @@ def as_law(y: FloatArray) -> Belief:
     return Empirical(y[:, None, :])
 
 
-def _gram_row(kernel: Kernel, atoms: Atoms, row: int) -> Array:
-    return expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0]
+def _gram_row(kernel: Kernel, atoms: Atoms, row: int) -> FloatArray:
+    return np.asarray(expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0])
 
 
 def _candidates(rng: np.random.Generator, law: Belief) -> tuple[Atoms, FloatArray]:

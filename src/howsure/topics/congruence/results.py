@@ -205,7 +205,7 @@ def difference(first: CCE, second: CCE) -> FloatArray:
             "conditional congruence errors must be at the same points, got "
             f"{len(first.values)} and {len(second.values)}"
         )
-    return np.asarray(first.values - second.values)
+    return first.values - second.values
 
 
 # ---- small steps shared by every measure of congruence: lengths, and what became of accuracy -----
@@ -217,8 +217,7 @@ _ROUNDED = 1e-3  # the same of an error of the solve
 def lengths(vectors: Array) -> FloatArray:
     """Euclidean length of every row, on the host and never NaN."""
     rows = on_host(vectors)
-    found: FloatArray = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    return found
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
 
 
 def largest_kernel(kernel: Kernel, *groups: Array) -> float:

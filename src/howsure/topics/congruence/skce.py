@@ -355,7 +355,7 @@ def _mean_h(differences: FloatArray, counts: FloatArray, blocks: list[_Pairs]) -
         total += np.einsum("iwr,iwr->w", weighted, near.reshape(mine.shape), dtype=np.float64)
         total -= np.einsum("iwr,iwr->w", weighted, mine, dtype=np.float64)
         pairs += float(seen.sum() ** 2 - seen.sum())
-    return np.asarray(total / pairs)
+    return total / pairs
 
 
 def _blocks(places: FloatArray, size: int, scale: float) -> list[_Pairs]:
@@ -389,7 +389,7 @@ def _coordinates(rows: _DifferentRows) -> FloatArray:
     law = rows.prediction
     if isinstance(law, Distribution) and isinstance(law.law, NormalLaw):
         return np.stack([law.parameters["loc"], law.parameters["scale"]], axis=1)
-    return np.asarray(rows.values * np.sqrt(rows.masses))
+    return rows.values * np.sqrt(rows.masses)
 
 
 def _prediction_scale(places: FloatArray, counts: FloatArray) -> float:
@@ -443,7 +443,7 @@ class _Outputs:
         """φ(y) − E φ(Z) of outcomes of shape (n,) or (n, worlds), with a last axis of r."""
         seen = self.landmarks.features(as_law(y.reshape(-1, 1)))[0].reshape(*y.shape, -1)
         centre = self.centre if y.ndim == 1 else self.centre[:, None]
-        return np.asarray(self.stretch * (seen - centre))
+        return self.stretch * (seen - centre)
 
     def coarse(self) -> _Outputs:
         """By the first few landmarks, which do for a test."""
@@ -488,6 +488,6 @@ def _drawer(rows: _DifferentRows, scale: float) -> Callable[[np.random.Generator
 
     def draw(rng: np.random.Generator) -> FloatArray:
         place = np.searchsorted(upto, rng.random(len(n)), side="right")
-        return np.asarray(rows.values[n, np.minimum(place, len(upto) - 1)])
+        return rows.values[n, np.minimum(place, len(upto) - 1)]
 
     return draw

@@ -43,6 +43,7 @@ from howsure.topics.congruence import (
     mean_cce,
     null_reference,
 )
+from howsure.topics.congruence.beliefs import Mode
 from howsure.topics.congruence.choices import choose_kernel
 from howsure.topics.congruence.examples import (
     MapLayout,
@@ -54,7 +55,6 @@ from howsure.topics.congruence.examples import (
 )
 from howsure.topics.congruence.laws import (
     DRAWS,
-    Mode,
     belief_of,
     embeds_exactly,
     law_of,

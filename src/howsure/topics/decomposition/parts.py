@@ -274,7 +274,7 @@ def _recalibrated_quantiles(
 def _between(x: FloatArray, fitted: FloatArray, at: FloatArray) -> FloatArray:
     """A rising function at other places: straight lines between, flat outside."""
     known, first = np.unique(x, return_index=True)
-    return np.asarray(np.interp(at, known, fitted[first]))
+    return np.interp(at, known, fitted[first])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -379,7 +379,7 @@ def _held_out(columns: Sequence[FloatArray], mass: FloatArray, units: Units) -> 
     joint = copy * FOLDS + _drawn(different[copy])
     dealt = np.bincount(joint, minlength=FOLDS * len(different)).reshape(-1, FOLDS)
     copies = dealt + (total - few)[:, None] / FOLDS
-    return np.asarray(copies[row] * (mass / total[row])[:, None])
+    return copies[row] * (mass / total[row])[:, None]
 
 
 def _drawn(state: KeyArray) -> IntArray:
@@ -525,7 +525,7 @@ def _up_to(places: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     """Sums of values at places up to each threshold."""
     order = np.argsort(places, kind="stable")
     sums = np.append(0.0, np.cumsum(values[order]))
-    return np.asarray(sums[np.searchsorted(places[order], at, side="right")])
+    return sums[np.searchsorted(places[order], at, side="right")]
 
 
 # ---- what a forecast knows within each group: its skill against the y of the same group ----------

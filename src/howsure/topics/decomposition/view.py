@@ -168,7 +168,7 @@ def _band(drawn: list[FloatArray]) -> tuple[FloatArray | None, str]:
     if not np.isfinite(values).all():
         return None, f"No band: {OUTSIDE}."
     tails = (0.5 - _BAND / 2.0, 0.5 + _BAND / 2.0)
-    return np.asarray(np.quantile(values, tails, axis=0, method="nearest")), ""
+    return np.quantile(values, tails, axis=0, method="nearest"), ""
 
 
 def _columns(view: View) -> tuple[list[FloatArray], list[str], list[float]]:
