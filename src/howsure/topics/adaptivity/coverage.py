@@ -599,7 +599,8 @@ def noise_floor(
     counts, repeats = np.unique(counts[counts > 0], return_counts=True)
     if not len(counts):
         raise InputError("sizes must have a cell with rows")
-    grid = _deviations(counts, target)
+    # Those that differ by rounding only are one.
+    grid = np.unique(np.round(np.concatenate([_places(n, target) for n in counts]), 12))
     logs = [r * _log_within(n, target, grid) for n, r in zip(counts, repeats, strict=True)]
     cdf = np.exp(np.sum(logs, axis=0))
     mean = float(grid[0] + ((1.0 - cdf[:-1]) * np.diff(grid)).sum())
@@ -609,12 +610,6 @@ def noise_floor(
         tail = 1.0 if place == 0 else float(1.0 - cdf[place - 1])
     median, upper = (float(grid[np.searchsorted(cdf, q - _GRID)]) for q in (0.5, level))
     return NoiseFloor(mean, median, upper, level, tail)
-
-
-def _deviations(counts: FloatArray, target: float) -> FloatArray:
-    """Values that |k/n − target| can take, sorted; those that differ by rounding only are one."""
-    values = [_places(n, target) for n in counts]
-    return np.unique(np.round(np.concatenate(values), 12))
 
 
 def _places(n: float, target: float) -> FloatArray:

@@ -42,7 +42,6 @@ from howsure.stats.dominance import merge_ties
 from howsure.stats.permutation import groups_differ
 from howsure.topics.adaptivity import (
     AdaptivityMeasure,
-    CellTable,
     Resampling,
     escv,
     label_rank,
@@ -326,52 +325,43 @@ def _answers(
 def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     violation, slope = _answers(evaluation)
     model, labels = evaluation.evalset.model, evaluation.view.held(LabelSets) is not None
-    made = []
+    curves = []
     if violation is not None:
-        made.append(_coverage_curve(violation, evaluation.coverages[-1], confidence, model))
+        cells, estimate = violation.cells, violation.estimate
+        share = (np.cumsum(cells.n) - cells.n / 2) / cells.n.sum()
+        nominal = np.full(len(share), evaluation.coverages[-1])
+        floor = f"a perfect model shows {estimate.null:.3g} on average."
+        coverage_by_ease = Curve(
+            name="coverage_by_ease",
+            x=share,
+            y=cells.means["coverage"],
+            lower=np.maximum(nominal - estimate.null_upper, 0.0),
+            upper=np.minimum(nominal + estimate.null_upper, 1.0),
+            reference=nominal,
+            x_label="Share of rows that are harder",
+            y_label="Empirical coverage",
+            band=f"{confidence:.0%} band of a perfect model, all cells at once",
+            model=model,
+            notes=f"T-CV {estimate.value:.3g}; {floor}",
+            hover={"Rows": cells.n, "Ease from": cells.low, "Ease to": cells.high},
+        )
+        curves.append(coverage_by_ease)
     if slope is not None:
-        made.append(_size_curve(slope.cells, "labels" if labels else "y", model))
-    return made
-
-
-def _coverage_curve(
-    measure: AdaptivityMeasure, nominal: float, confidence: float, model: str
-) -> Curve:
-    cells, found = measure.cells, measure.estimate
-    share = (np.cumsum(cells.n) - cells.n / 2) / cells.n.sum()
-    flat = np.full(len(share), nominal)
-    return Curve(
-        name="coverage_by_ease",
-        x=share,
-        y=cells.means["coverage"],
-        lower=np.maximum(flat - found.null_upper, 0.0),
-        upper=np.minimum(flat + found.null_upper, 1.0),
-        reference=flat,
-        x_label="Share of rows that are harder",
-        y_label="Empirical coverage",
-        band=f"{confidence:.0%} band of a perfect model, all cells at once",
-        model=model,
-        notes=f"T-CV {found.value:.3g}; a perfect model shows {found.null:.3g} on average.",
-        hover={"Rows": cells.n, "Ease from": cells.low, "Ease to": cells.high},
-    )
-
-
-def _size_curve(cells: CellTable, units: str, model: str) -> Curve:
-    order = np.argsort(cells.means["difficulty"], kind="stable")
-    labels = units == "labels"
-    return Curve(
-        name="size_by_difficulty",
-        x=cells.means["difficulty"][order],
-        y=cells.means["size"][order],
-        x_label="Mean rank of the true label" if labels else "Mean |y − forecast| (y)",
-        y_label="Mean set size (labels)" if labels else "Mean width (y)",
-        model=model,
-        notes="Each point is a cell of equal mass by ease.",
-        hover={
-            "Rows": cells.n[order],
-            "Cell from the hardest": np.arange(1.0, len(order) + 1)[order],
-        },
-    )
+        cells = slope.cells
+        order = np.argsort(cells.means["difficulty"], kind="stable")
+        numbers = np.arange(1.0, len(order) + 1)
+        size_by_difficulty = Curve(
+            name="size_by_difficulty",
+            x=cells.means["difficulty"][order],
+            y=cells.means["size"][order],
+            x_label="Mean rank of the true label" if labels else "Mean |y − forecast| (y)",
+            y_label="Mean set size (labels)" if labels else "Mean width (y)",
+            model=model,
+            notes="Each point is a cell of equal mass by ease.",
+            hover={"Rows": cells.n[order], "Cell from the hardest": numbers[order]},
+        )
+        curves.append(size_by_difficulty)
+    return curves
 
 
 _STRATA = "It sees coverage that depends on the size of sets, and nothing else."

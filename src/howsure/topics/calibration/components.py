@@ -184,7 +184,7 @@ def pit_components(
     except UnanswerableError as error:
         missing = Estimate(math.nan, reason=str(error))
         size = math.sqrt(covariance[0, 0])
-        n = float(len(plain[0])) if weights is None else weights.effective_n
+        n = count_rows(len(plain[0]), weights)
         reach = shift_of(Z_95 * size / math.sqrt(n))
         reach *= wider_by(plain[0] - guess[0], weights, cluster)
         bias = Estimate(
@@ -220,7 +220,7 @@ def pit_components(
         left = np.average(moves, axis=1, weights=share)
         if np.abs(left).max() < _STILL:
             break
-    n = float(moves.shape[1]) if weights is None else weights.effective_n
+    n = count_rows(moves.shape[1], weights)
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
     chance = Z_95 * np.sqrt(noise / n)
     chance *= [wider_by(move - move.mean(), weights, cluster) for move in moves]
@@ -399,7 +399,7 @@ def mean_test(
     if cluster is not None:
         sd = math.sqrt(weighted_mean(np.square(rows - mean), share))
         return p_of_units(mean, sd, size, spread_of(rows - mean, weights, cluster), cluster)
-    n = float(len(rows)) if weights is None else weights.effective_n
+    n = count_rows(len(rows), weights)
     seen = standard_error(rows - mean, weights)
     floor = size / math.sqrt(n)
     error = floor if math.isnan(seen) or exact else max(floor, seen)
@@ -409,6 +409,11 @@ def mean_test(
     if right is None or factors is None:
         return p
     return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
+
+
+def count_rows(n: int, weights: Weights | None) -> float:
+    """How many rows there are, or as many as their weights count for."""
+    return float(n) if weights is None else weights.effective_n
 
 
 def p_of_units(
@@ -550,7 +555,7 @@ def width_response(
     def ratio(at: float) -> float:
         return math.exp(size(mean + at) - size(mean - at))
 
-    n = float(len(rows)) if weights is None else weights.effective_n
+    n = count_rows(len(rows), weights)
     chance = Z_95 * spread / math.sqrt(n) * wider_by(rows - slope, weights, cluster)
     ends = sorted(ratio(slope + side * Z_95 * error) for side in (-1.0, 1.0))
     null = sorted(ratio(side * chance) for side in (-1.0, 1.0))
@@ -612,7 +617,7 @@ def miss_imbalance(
         p = float(binomial_test(count[0], total, 0.5))
     else:
         p = mean_test(rows, size, weights=weights, cluster=cluster)
-    n = float(len(rows)) if weights is None else weights.effective_n
+    n = count_rows(len(rows), weights)
     chance = Z_95 * size / math.sqrt(n) * wider_by(rows - value, weights, cluster)
     found = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
     return replace(found, details=details)

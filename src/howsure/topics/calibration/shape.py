@@ -48,6 +48,7 @@ from howsure.topics.calibration.components import (
     Right,
     by_normal_scores,
     cell_of,
+    count_rows,
     exchanged_response,
     miss_imbalance,
     over_cells,
@@ -274,7 +275,7 @@ def _imbalance(view: View, coverage: float) -> Estimate:
     estimate = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
     skew, variance = _claimed_sides(view, coverage)
     null, spread = (weighted_mean(each, evalset.multiplicities) for each in (skew, variance))
-    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
+    n = count_rows(evalset.n, evalset.weights)
     return _beside_claims(estimate, null, spread, n)
 
 

@@ -381,12 +381,11 @@ def node_rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) ->
         low, high = limits[node].get(feature, (-math.inf, math.inf))
         limits[left] = {**limits[node], feature: (low, min(high, edge))}
         limits[right] = {**limits[node], feature: (max(low, edge), high)}
-    return {node: _words(limit, names) for node, limit in limits.items()}
-
-
-def _words(limits: dict[int, tuple[float, float]], names: Sequence[str]) -> str:
-    told = [between(names[feature], *ends) for feature, ends in limits.items()]
-    return " and ".join(told) or "all rows"
+    conditions = {
+        node: [between(names[feature], *ends) for feature, ends in limit.items()]
+        for node, limit in limits.items()
+    }
+    return {node: " and ".join(ranges) or "all rows" for node, ranges in conditions.items()}
 
 
 def between(name: str, low: float, high: float) -> str:

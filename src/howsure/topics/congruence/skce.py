@@ -232,6 +232,7 @@ def _estimated(
     confidence: float,
     seed: int,
 ) -> Estimate:
+    """The value with the range of right models, and the share of them with a value as large."""
     total = float(rows.counts.sum())
     if total < 2:
         return Estimate(math.nan, reason="one row makes no pair", n=total)
@@ -252,7 +253,7 @@ def _estimated(
     details: dict[str, str | float] = {"prediction_scale": far, "outcome_scale": wide}
     if len(blocks) > 1:
         details["blocks"] = float(len(blocks))
-    found = Estimate(
+    estimate = Estimate(
         value,
         null=0.0,
         error=error,
@@ -261,7 +262,35 @@ def _estimated(
         n=total,
         details=details,
     )
-    return _beside_null(found, rows, blocks, outputs.coarse(), wide, pairs, replicates, seed)
+    if not replicates:
+        return estimate
+    outputs = outputs.coarse()
+    seen = _mean_h(outputs.difference(rows.y)[:, None], rows.counts, blocks)[0]
+    if total > len(rows.y):  # each time that a row was seen, its y is drawn anew
+        if total <= _UNITS:
+            units = np.repeat(np.arange(len(rows.y)), rows.counts.astype(np.int64))
+        else:
+            middle = (np.arange(_UNITS // 2) + 0.5) * (total / (_UNITS // 2))
+            units = np.searchsorted(np.cumsum(rows.counts), middle)
+        rows, blocks = rows.take(units), _taken(blocks, units)
+        outputs = replace(outputs, centre=outputs.centre[units])
+    draw, step = _drawer(rows, wide), max(1, int(_NUMBERS / outputs.centre.size))
+    parts = []
+    for start in range(0, replicates, step):
+        numbers = range(start, min(start + step, replicates))
+        worlds = np.stack([draw(child(seed, "skce null", number)) for number in numbers], axis=1)
+        parts.append(_mean_h(outputs.difference(worlds), rows.counts, blocks))
+    drawn = np.concatenate(parts)
+    if len(rows.y) < total:  # of a part; chance in all rows shrinks with the root of the pairs
+        drawn *= math.sqrt(sum(len(block.alike) * (len(block.alike) - 1) for block in blocks))
+        drawn /= math.sqrt(pairs)
+    return replace(
+        estimate,
+        null_lower=float(np.quantile(drawn, 0.025)),
+        null_upper=float(np.quantile(drawn, 0.975)),
+        p=float((1 + np.count_nonzero(drawn >= seen)) / (1 + len(drawn))),
+        details={**details, "null_draws": float(len(drawn))},
+    )
 
 
 def _u_statistic(
@@ -289,49 +318,6 @@ def _u_statistic(
     second = max(squares / pairs - value**2, 0.0) / (pairs / 2.0)
     # The sums of a row hold the noise of its pairs too, and each pair is in two of them.
     return value, math.sqrt(max(plain - second, second)), pairs
-
-
-def _beside_null(
-    estimate: Estimate,
-    rows: _DifferentRows,
-    blocks: list[_Pairs],
-    outputs: _Outputs,
-    scale: float,
-    pairs: float,
-    replicates: int,
-    seed: int,
-) -> Estimate:
-    """With the range of right models, and the share of them with a value as large."""
-    if not replicates:
-        return estimate
-    seen = _mean_h(outputs.difference(rows.y)[:, None], rows.counts, blocks)[0]
-    total = float(rows.counts.sum())
-    if total > len(rows.y):  # each time that a row was seen, its y is drawn anew
-        if total <= _UNITS:
-            units = np.repeat(np.arange(len(rows.y)), rows.counts.astype(np.int64))
-        else:
-            middle = (np.arange(_UNITS // 2) + 0.5) * (total / (_UNITS // 2))
-            units = np.searchsorted(np.cumsum(rows.counts), middle)
-        rows, blocks = rows.take(units), _taken(blocks, units)
-        outputs = replace(outputs, centre=outputs.centre[units])
-    draw, n = _drawer(rows, scale), len(rows.y)
-    step = max(1, int(_NUMBERS / outputs.centre.size))
-    parts = []
-    for start in range(0, replicates, step):
-        numbers = range(start, min(start + step, replicates))
-        worlds = np.stack([draw(child(seed, "skce null", number)) for number in numbers], axis=1)
-        parts.append(_mean_h(outputs.difference(worlds), rows.counts, blocks))
-    drawn = np.concatenate(parts)
-    if n < total:  # of a part; what chance does to all rows shrinks with the root of the pairs
-        drawn *= math.sqrt(sum(len(block.alike) * (len(block.alike) - 1) for block in blocks))
-        drawn /= math.sqrt(pairs)
-    return replace(
-        estimate,
-        null_lower=float(np.quantile(drawn, 0.025)),
-        null_upper=float(np.quantile(drawn, 0.975)),
-        p=float((1 + np.count_nonzero(drawn >= seen)) / (1 + len(drawn))),
-        details={**estimate.details, "null_draws": float(len(drawn))},
-    )
 
 
 def _taken(blocks: list[_Pairs], units: IntArray) -> list[_Pairs]:

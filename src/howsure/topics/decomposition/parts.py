@@ -229,7 +229,7 @@ def mean_parts(y: FloatArray, mean: FloatArray, mass: FloatArray, units: Units) 
         rest = mass - share
         known, asked = np.flatnonzero(rest > _NONE * mass), np.flatnonzero(share)
         fitted = isotonic_mean(point[known], truth[known], rest[known])
-        there = _between(point[known], fitted, point[asked])
+        there = interpolate_rising(point[known], fitted, point[asked])
         outside[asked] += share[asked] / mass[asked] * np.square(truth[asked] - there)
     total = float(mass.sum())
     of_all = np.square(truth) * (total / (total - 1.0))
@@ -271,7 +271,7 @@ def _recalibrated_quantiles(
     return inside, outside
 
 
-def _between(x: FloatArray, fitted: FloatArray, at: FloatArray) -> FloatArray:
+def interpolate_rising(x: FloatArray, fitted: FloatArray, at: FloatArray) -> FloatArray:
     """A rising function at other places: straight lines between, flat outside."""
     known, first = np.unique(x, return_index=True)
     return np.interp(at, known, fitted[first])
@@ -357,7 +357,9 @@ def _held_out(columns: Sequence[FloatArray], mass: FloatArray, units: Units) -> 
         upto = np.cumsum(np.bincount(place, weights=mass))
         fold = np.minimum(FOLDS * (upto - 0.5 * upto[0]) / upto[-1], FOLDS - 0.5)
         return _of_folds(fold.astype(np.int64)[place], mass)
-    state = row_hashes(*map(_dense_ranks, columns))
+    # Ranks, which no change of units moves.
+    ranks = (np.unique(column, return_inverse=True)[1] for column in columns)
+    state = row_hashes(*(rank.astype(np.float64) for rank in ranks))
     if units is not None:
         clusters = int(units.max()) + 1
         if clusters < FOLDS:
@@ -391,14 +393,6 @@ def _drawn(state: KeyArray) -> IntArray:
 
 def _of_folds(fold: IntArray, mass: FloatArray) -> FloatArray:
     return np.where(fold[:, None] == np.arange(FOLDS), mass[:, None], 0.0)
-
-
-def _dense_ranks(values: FloatArray) -> FloatArray:
-    """Ranks, which no change of units moves."""
-    order = np.argsort(values, kind="stable")
-    ranks = np.empty(len(values))
-    ranks[order] = np.append(0, np.cumsum(np.diff(values[order]) != 0.0))
-    return ranks
 
 
 # ---- Murphy diagrams: the mean elementary score of a forecast at every threshold -----------------

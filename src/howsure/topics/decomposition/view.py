@@ -27,11 +27,13 @@ from howsure.engine.metric import SLOW_ROWS, Laws, Metric, Question, Topic, stat
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Estimate, quantile_statistic, weighted_mean
 from howsure.stats.isotonic import Rising, fitted_together, isotonic_mean
+from howsure.topics.calibration.components import count_rows
 from howsure.topics.decomposition.parts import (
     Decomposition,
     ScoreParts,
     elementary_means,
     elementary_quantiles,
+    interpolate_rising,
     mean_parts,
     quantile_parts,
     skill_by_group,
@@ -130,26 +132,27 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
         return []
     part: View = evaluation.view.get("part_of_score")
     held = part.evalset
-    columns, names, levels = _columns(part)
+    columns = _columns(part)
     if not columns:
         return []
     steps = np.linspace(0.0, 1.0, _PLACES[True])
-    grids = [np.unique(np.quantile(column, steps, method="nearest")) for column in columns]
+    grids = [np.unique(np.quantile(column, steps, method="nearest")) for _, _, column in columns]
     views, why = [part], ""
     try:
         views += right_outcomes(part, _DRAWS_OF_BAND)
     except UnanswerableError as error:
         why = f"No band: {error}."
     of_rows = "" if held.n == evaluation.evalset.n else f"Drawn of {held.n:,} rows."
-    drawn = _along(grids, views, levels)
+    drawn = _along(grids, views)
     curves = []
-    for name, level, grid, (own, *others) in zip(names, levels, grids, drawn, strict=True):
-        ends, no_band = _band(others) if others else (None, why)
+    for column, grid, (recalibrated, *right) in zip(columns, grids, drawn, strict=True):
+        name, level, _forecasts = column
+        ends, no_band = _band(right) if right else (None, why)
         curves.append(
             Curve(
                 name=name,
                 x=grid,
-                y=own,
+                y=recalibrated,
                 lower=None if ends is None else ends[0],
                 upper=None if ends is None else ends[1],
                 reference=grid,
@@ -171,22 +174,22 @@ def _band(drawn: list[FloatArray]) -> tuple[FloatArray | None, str]:
     return np.quantile(values, tails, axis=0, method="nearest"), ""
 
 
-def _columns(view: View) -> tuple[list[FloatArray], list[str], list[float]]:
-    """Forecasts, the names of their curves, and their levels; that of a mean is NaN."""
-    columns: list[FloatArray] = []
-    names: list[str] = []
-    levels: list[float] = []
+def _columns(view: View) -> list[tuple[str, float, FloatArray]]:
+    """Of each forecast the name of its curve, its level (of a mean NaN), and its values."""
+    columns: list[tuple[str, float, FloatArray]] = []
     try:
-        quantiles, known = view.get("shown")
-        columns, levels = [*quantiles.T], known.tolist()
-        names = [f"reliability_{_nearest(known, level)}" for level in levels]
+        quantiles, levels = view.get("shown")
+        columns = [
+            (f"reliability_{_nearest(levels, level)}", level, column)
+            for level, column in zip(levels.tolist(), quantiles.T, strict=True)
+        ]
     except UnanswerableError:
         pass  # a record of the same question tells the reason
     try:
         mean = view.get("mean_point")
     except UnanswerableError:
-        return columns, names, levels
-    return [*columns, mean], [*names, "reliability_mean"], [*levels, math.nan]
+        return columns
+    return [*columns, ("reliability_mean", math.nan, mean)]
 
 
 def asked(view: View) -> bool:
@@ -201,9 +204,7 @@ def _nearest(levels: FloatArray, level: float) -> str:
 
 
 @np.errstate(invalid="ignore")
-def _along(
-    grids: list[FloatArray], views: list[View], levels: list[float]
-) -> list[list[FloatArray]]:
+def _along(grids: list[FloatArray], views: list[View]) -> list[list[FloatArray]]:
     """Of each forecast, and of each view, recalibrated values along a grid of forecasts."""
     problems: list[Rising] = []
     sorted_by: list[tuple[int, FloatArray, FloatArray]] = []
@@ -212,11 +213,10 @@ def _along(
         y, w = view.evalset.y, view.evalset.multiplicities
         mass = np.ones(len(y)) if w is None else w
         values, rank = np.unique(y, return_inverse=True)
-        for place, (x, level) in enumerate(zip(_columns(view)[0], levels, strict=True)):
+        for place, (_, level, x) in enumerate(_columns(view)):
             if math.isnan(level):
-                known, first = np.unique(x, return_index=True)
-                fitted = isotonic_mean(x, y, w)[first]
-                found[place].append(np.interp(grids[place], known, fitted))
+                fitted = isotonic_mean(x, y, w)
+                found[place].append(interpolate_rising(x, fitted, grids[place]))
                 continue
             order = np.argsort(x, kind="stable")
             problems.append(Rising.of(x[order], rank[order], level, mass[order]))
@@ -323,7 +323,7 @@ def _decomposed(
     else:
         estimates = [_without(estimate, _ASKED) for estimate in estimates]
     if part is not view:
-        n = float(held.n) if held.weights is None else held.weights.effective_n
+        n = count_rows(held.n, held.weights)
         estimates = [replace(each, n=n) for each in estimates]
     return Decomposition(found.score, *estimates)
 
