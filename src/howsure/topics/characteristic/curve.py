@@ -137,14 +137,8 @@ class CharacteristicCurve:
         >>> curve.constant().area().value
         2.0
         """
-        bands = self.bands.constant()
-        return CharacteristicCurve(
-            x_axis=self.x_axis,
-            y_axis=self.y_axis,
-            bands=bands,
-            trace=trace(find_kinks(bands), bands),
-            outputs=tuple(output.constant() for output in self.outputs),
-        )
+        outputs = tuple(output.constant() for output in self.outputs)
+        return replace(curve_of(self.bands.constant(), self.x_axis, self.y_axis), outputs=outputs)
 
     def uq360(self) -> ToolkitCurve:
         """The curve as the UQ360 toolkit computes it, for comparison with published numbers."""

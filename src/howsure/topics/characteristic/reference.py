@@ -242,9 +242,8 @@ def compared(
         curves = {place: curve.take(rows) for place, curve in curves.items()}
         cluster = None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1]
         note = f"on {_ROWS:,} rows"
-    column = {place: index for index, place in enumerate(curves)}
-    columns = [(column[a], column[b]) for a, b in asked]
-    every = list(curves.values())
+    places, every = list(curves), list(curves.values())
+    columns = [(places.index(a), places.index(b)) for a, b in asked]
     requests = {"characteristic_gain": AreaRequest()}
     part = evaluations[0].view.miss_range
     if part != MISS_RANGE:  # each partial area needs a curve for every swap: only where asked for

@@ -180,11 +180,9 @@ def tree_table(
     rows = [(rules[int(n)], *_leaf(values, leaf == n, held_out)) for n in np.unique(leaf)]
     rows.sort(key=lambda row: -row[2])
     headings = ("rows", "cce", "standard_error", "cce_when_grown")
-    columns: dict[str, npt.NDArray[Any]] = {
-        "where": np.array([row[0] for row in rows], dtype=object)
-    }
-    for place, heading in enumerate(headings, start=1):
-        columns[heading] = np.array([row[place] for row in rows])
+    where, *numbers = zip(*rows, strict=True)
+    columns: dict[str, npt.NDArray[Any]] = {"where": np.array(where, dtype=object)}
+    columns |= {head: np.array(values) for head, values in zip(headings, numbers, strict=True)}
     cce, known = columns["cce"], np.isfinite(columns["cce"])
     overall = np.average(cce[known], weights=columns["rows"][known]) if known.any() else math.nan
     columns["worse"] = proven & (cce - 1.96 * columns["standard_error"] > overall)
