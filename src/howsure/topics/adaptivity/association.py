@@ -225,10 +225,10 @@ def _line(
     )
     value = slope(counts)
     if math.isnan(value):
-        held = means[mass > 0]
+        filled = means[mass > 0]
         why = "fewer than three cells have rows"
-        if len(held) >= 3:
-            spread = np.ptp(held, axis=0) <= 2 * ROUNDING * np.abs(held).max(axis=0)
+        if len(filled) >= 3:
+            spread = np.ptp(filled, axis=0) <= 2 * ROUNDING * np.abs(filled).max(axis=0)
             why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
         none = Estimate(math.nan, reason=why, n=float(mass.sum()))
         return AdaptivityMeasure(estimate=none, cells=table)
@@ -270,11 +270,11 @@ def _measure(
     lower, upper = resampling.interval(draws)
     lower, upper = min(lower, value), max(upper, value)
     floor, high, p_value = math.nan, math.nan, math.nan
-    known = shuffled[np.isfinite(shuffled)]
-    if len(known) > 1:
-        floor = float(known.mean())
-        high = float(np.quantile(known, resampling.confidence, method="weibull"))
-        p_value = float((1 + (known >= value - ROUNDING).sum()) / (1 + len(known)))
+    finite = shuffled[np.isfinite(shuffled)]
+    if len(finite) > 1:
+        floor = float(finite.mean())
+        high = float(np.quantile(finite, resampling.confidence, method="weibull"))
+        p_value = float((1 + (finite >= value - ROUNDING).sum()) / (1 + len(finite)))
     estimate = Estimate(
         value,
         null=floor,
@@ -293,10 +293,10 @@ def bootstrapped(
 ) -> FloatArray:
     """A statistic of multiplicities on resamples of the rows, shape (replicates,)."""
     rng = child(resampling.seed, "adaptivity", name, "bootstrap")
-    whole = counts_copies(counts)
-    copies = counts if whole else np.ones(len(counts))
+    counts_rows = counts_copies(counts)
+    copies = counts if counts_rows else np.ones(len(counts))
     drawn = (
-        row if whole else row * counts
+        row if counts_rows else row * counts
         for table in resampled_counts(rng, copies, resampling.replicates)
         for row in table
     )
@@ -316,23 +316,25 @@ def simulated_means(
     rng = child(resampling.seed, "adaptivity", name, "cells")
     middle = columns - np.average(columns, axis=0, weights=counts)
     products = np.column_stack([middle, middle**2, middle[:, :1] * middle[:, 1:]])
-    mass, found = cells.means(products, counts)
-    unit = found[:, :2].std(axis=0, ddof=1)
-    off = (found[:, :2] - found[:, :2].mean(axis=0)) / unit
-    rest = np.maximum(mass - 1.0, 1.0)
-    own = np.maximum(found[:, 2:4] - found[:, :2] ** 2, 0.0) / unit**2 / rest[:, None]
-    joint = (found[:, 4] - found[:, 0] * found[:, 1]) / unit.prod() / rest
-    seen = off.T @ off / (len(off) - 1.0)
-    noise = np.array([[own[:, 0].mean(), joint.mean()], [joint.mean(), own[:, 1].mean()]])
-    size, axes = np.linalg.eigh(seen)
+    mass, moments = cells.means(products, counts)
+    unit = moments[:, :2].std(axis=0, ddof=1)
+    off = (moments[:, :2] - moments[:, :2].mean(axis=0)) / unit
+    degrees = np.maximum(mass - 1.0, 1.0)
+    variance = np.maximum(moments[:, 2:4] - moments[:, :2] ** 2, 0.0) / unit**2 / degrees[:, None]
+    joint = (moments[:, 4] - moments[:, 0] * moments[:, 1]) / unit.prod() / degrees
+    covariance = off.T @ off / (len(off) - 1.0)
+    noise = np.array([[variance[:, 0].mean(), joint.mean()], [joint.mean(), variance[:, 1].mean()]])
+    size, axes = np.linalg.eigh(covariance)
     root = axes * np.sqrt(np.maximum(size, 1e-12))
-    back = (axes / np.sqrt(np.maximum(size, 1e-12))).T
-    kept, turn = np.linalg.eigh(back @ (seen - noise) @ back.T)
-    shrunken = off @ (root @ (turn * np.sqrt(np.clip(kept, 0.0, 1.0))) @ turn.T @ back).T
-    first = np.sqrt(own[:, 0])
+    whitening = (axes / np.sqrt(np.maximum(size, 1e-12))).T
+    shares, turn = np.linalg.eigh(whitening @ (covariance - noise) @ whitening.T)
+    shrunken = off @ (root @ (turn * np.sqrt(np.clip(shares, 0.0, 1.0))) @ turn.T @ whitening).T
+    first = np.sqrt(variance[:, 0])
     slope = np.divide(joint, first, out=np.zeros_like(first), where=first > 0.0)
     drawn = rng.standard_normal((resampling.replicates, len(off), 2))
-    second = slope * drawn[..., 0] + np.sqrt(np.maximum(own[:, 1] - slope**2, 0.0)) * drawn[..., 1]
+    second = (
+        slope * drawn[..., 0] + np.sqrt(np.maximum(variance[:, 1] - slope**2, 0.0)) * drawn[..., 1]
+    )
     return np.asarray(shrunken + np.stack([first * drawn[..., 0], second], axis=-1))
 
 

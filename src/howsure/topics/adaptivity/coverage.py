@@ -316,13 +316,13 @@ def _violation(
     value = largest_violation(cells, covered, counts, target, two_sided=two_sided)
     if math.isnan(value):
         return _missing(table)
-    known = mass > 0.0
+    filled = mass > 0.0
 
     def violations(shares: FloatArray) -> FloatArray:
         gaps = np.abs(target - shares) if two_sided else np.maximum(target - shares, 0.0)
         return np.asarray(gaps.max(axis=-1))
 
-    error = error_of_largest(violations, means[known, 0], mass[known], resampling, name)
+    error = error_of_largest(violations, means[filled, 0], mass[filled], resampling, name)
     lower, upper = largest_interval(value, error, resampling.confidence)
     if rows.shape[1] > 1:
         floor = _draw_floor(name, cells, rows[:, 1], counts, target, value, resampling)
@@ -339,7 +339,7 @@ def _violation(
         null_upper=floor.upper,
         p=floor.p_value,
         n=float(mass.sum()),
-        reason=few_rows(mass[known]),
+        reason=few_rows(mass[filled]),
     )
     return AdaptivityMeasure(estimate=estimate, cells=table)
 
@@ -362,30 +362,30 @@ def _draw_floor(
     if ((claimed < 0) | (claimed > 1)).any():
         raise InputError(f"claimed must lie in [0, 1], got {claimed.min():g} to {claimed.max():g}")
     rng = child(resampling.seed, "adaptivity", name, "claims")
-    whole = bool((counts == np.floor(counts)).all())
-    copies = counts.astype(np.int64) if whole else np.ones(len(counts), dtype=np.int64)
-    found = np.array(
+    counts_rows = bool((counts == np.floor(counts)).all())
+    copies = counts.astype(np.int64) if counts_rows else np.ones(len(counts), dtype=np.int64)
+    largest = np.array(
         [
             largest_violation(cells, rng.binomial(copies, claimed) / copies, counts, target)
             for _ in range(max(resampling.permutations, 1))
         ]
     )
     level = resampling.confidence
-    upper = float(np.quantile(found, level, method="higher"))
-    above = int((found >= observed - 1e-9).sum())
-    p = (1 + above) / (1 + len(found))
-    return NoiseFloor(float(found.mean()), float(np.median(found)), upper, level, p)
+    upper = float(np.quantile(largest, level, method="higher"))
+    above = int((largest >= observed - 1e-9).sum())
+    p = (1 + above) / (1 + len(largest))
+    return NoiseFloor(float(largest.mean()), float(np.median(largest)), upper, level, p)
 
 
 def stack_columns(by: npt.ArrayLike, name: str, **columns: npt.ArrayLike | None) -> FloatArray:
     """What cells are made by, beside those of the columns that are given; all of one length."""
     first = as_vector(by, name)
-    others = (
+    vectors = (
         as_vector(column, key, length=len(first))
         for key, column in columns.items()
         if column is not None
     )
-    return np.column_stack([first, *others])
+    return np.column_stack([first, *vectors])
 
 
 def canonical_rows(
@@ -431,8 +431,8 @@ def error_of_largest(
     rng = child(resampling.seed, "adaptivity", name, "cells")
     hits = shares * mass
     rate = (hits.sum() + 2.0) / (mass.sum() + 4.0)  # neither 0 nor 1 (A. Agresti, B. Coull 1998)
-    own = (hits + 4.0 * rate) / (mass + 4.0)
-    ends = np.arcsin(np.sqrt([own.min(), own.max()]))
+    nearly_seen = (hits + 4.0 * rate) / (mass + 4.0)
+    ends = np.arcsin(np.sqrt([nearly_seen.min(), nearly_seen.max()]))
     grid = np.clip(np.sin(np.linspace(ends[0], ends[1], _RATES)) ** 2, 1e-6, 1.0 - 1e-6)
     logs = hits[:, None] * np.log(grid) + (mass - hits)[:, None] * np.log1p(-grid)
     likely = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -441,11 +441,11 @@ def error_of_largest(
         joint = likely * prior
         chance = joint / joint.sum(axis=1, keepdims=True)
         prior = chance.mean(axis=0)
-    true = np.broadcast_to(own, (half, len(mass))).copy()
+    true = np.broadcast_to(nearly_seen, (half, len(mass))).copy()
     mixed = 3 * half // 4
     for cell, upto in enumerate(np.cumsum(chance, axis=1)):
-        place = np.searchsorted(upto, rng.random(mixed))
-        true[:mixed, cell] = grid[np.minimum(place, _RATES - 1)]
+        component = np.searchsorted(upto, rng.random(mixed))
+        true[:mixed, cell] = grid[np.minimum(component, _RATES - 1)]
     rows = np.round(mass).astype(np.int64)
     first, second = violations(rng.binomial(rows, np.broadcast_to(true, (2, *true.shape))) / rows)
     return float(np.sqrt(np.square(first - second).mean() / 2.0))
@@ -606,8 +606,8 @@ def noise_floor(
     mean = float(grid[0] + ((1.0 - cdf[:-1]) * np.diff(grid)).sum())
     tail = float("nan")
     if observed is not None:
-        place = int(np.searchsorted(grid, observed - 1e-9))
-        tail = 1.0 if place == 0 else float(1.0 - cdf[place - 1])
+        first = int(np.searchsorted(grid, observed - 1e-9))
+        tail = 1.0 if first == 0 else float(1.0 - cdf[first - 1])
     median, upper = (float(grid[np.searchsorted(cdf, q - _GRID)]) for q in (0.5, level))
     return NoiseFloor(mean, median, upper, level, tail)
 

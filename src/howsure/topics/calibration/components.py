@@ -101,8 +101,8 @@ class Right:
         rng, total = child(0, "components", len(order)), np.zeros(draws)
         for row in order:
             cuts = np.cumsum(self.shares[row])
-            place = np.minimum(np.searchsorted(cuts, rng.random(draws)), len(cuts) - 1)
-            total += weights[row] * rows[row][place]
+            outcome = np.minimum(np.searchsorted(cuts, rng.random(draws)), len(cuts) - 1)
+            total += weights[row] * rows[row][outcome]
         return total / float(weights[order].sum())
 
 
@@ -132,7 +132,7 @@ def over_jumps(ends: FloatArray) -> FloatArray:
     ]
     wide = high - low > 1e-9
     gap = np.where(wide, high - low, 1.0)
-    means = np.stack([(each[1] - each[0]) / gap for each in sums])
+    means = np.stack([(integral[1] - integral[0]) / gap for integral in sums])
     return np.where(wide, means, legendre((low + high) / 2.0))
 
 
@@ -161,13 +161,13 @@ def pit_components(
     right: Right | None = None,
 ) -> Components:
     """Components of the PIT, with what explains them taken out of the higher ones."""
-    part = fit_on or place
+    fitted_place = fit_on or place
     share = None if weights is None else weights.values
     fit_share = share if fit_on is None else fit_weights
     step = STEP if cells is None else CELL_STEP
 
     def means(shift: float, log_scale: float) -> FloatArray:
-        values = polynomials(part(shift, math.exp(log_scale)))
+        values = polynomials(fitted_place(shift, math.exp(log_scale)))
         return np.average(values, axis=1, weights=fit_share)
 
     at = place(0.0, 1.0)
@@ -212,29 +212,29 @@ def pit_components(
         (rows,) = _combined(factors[None], polynomials, place(free[0], math.exp(free[1])))
         tests.append(test(rows, size_of(factors), factors=factors))
     solved = np.linalg.inv(slopes[:2])
-    left = np.zeros(2)
+    remaining = np.zeros(2)
     for _ in range(1 if fit_on is None else 3):  # a fit on a part is but a start
-        both = both + left
+        both = both + remaining
         fitted = place(both[0], math.exp(both[1]))
         moves = _combined(-solved @ unit[:2], polynomials, fitted)  # influences on b and log k
-        left = np.average(moves, axis=1, weights=share)
-        if np.abs(left).max() < _STILL:
+        remaining = np.average(moves, axis=1, weights=share)
+        if np.abs(remaining).max() < _STILL:
             break
     n = count_rows(moves.shape[1], weights)
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
     chance = Z_95 * np.sqrt(noise / n)
     chance *= [wider_by(move - move.mean(), weights, cluster) for move in moves]
     bias = Estimate(
-        float(both[0] + left[0]),
-        moves[0] - left[0],
+        float(both[0] + remaining[0]),
+        moves[0] - remaining[0],
         p=tests[0],
         null_lower=-float(chance[0]),
         null_upper=float(chance[0]),
     )
-    scale = math.exp(both[1] + left[1])
+    scale = math.exp(both[1] + remaining[1])
     spread = Estimate(
         scale,
-        scale * (moves[1] - left[1]),
+        scale * (moves[1] - remaining[1]),
         p=tests[1],
         null_lower=math.exp(-chance[1]),
         null_upper=math.exp(chance[1]),
@@ -246,24 +246,30 @@ def pit_components(
             continue
         factors = unit[order].copy()
         factors[:2] = -slopes[order] @ solved
-        (rest,) = _combined(factors[None], polynomials, fitted)
-        size, mean = size_of(factors), weighted_mean(rest, share)
-        p = test(rest, size, factors=factors)
-        told = n / wider_by(rest - mean, weights, cluster) ** 2  # independent rows that say as much
-        value, reach = distortion * mean, distortion * size * Z_95 / math.sqrt(told)
-        found = Estimate(value, distortion * rest - value, p=p, null_lower=-reach, null_upper=reach)
+        (residual,) = _combined(factors[None], polynomials, fitted)
+        size, mean = size_of(factors), weighted_mean(residual, share)
+        p = test(residual, size, factors=factors)
+        # independent rows that say as much
+        independent = n / wider_by(residual - mean, weights, cluster) ** 2
+        value, reach = distortion * mean, distortion * size * Z_95 / math.sqrt(independent)
+        estimate = Estimate(
+            value, distortion * residual - value, p=p, null_lower=-reach, null_upper=reach
+        )
         shapes.append(
-            replace(found, details=_beyond(at, cells, share, value, rows=told, paired=order == 3))
+            replace(
+                estimate,
+                details=_beyond(at, cells, share, value, rows=independent, paired=order == 3),
+            )
         )
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
 
 
 def _combined(factors: FloatArray, polynomials: Polynomials, place: npt.NDArray[Any]) -> FloatArray:
     """Combinations of the polynomials at the rows' places, shape (combinations, n)."""
-    made = np.empty((len(factors), place.shape[-1]))
+    sums = np.empty((len(factors), place.shape[-1]))
     for rows in row_blocks(place.shape[-1], factors.shape[1]):
-        made[:, rows] = factors @ polynomials(place[..., rows])
-    return made
+        sums[:, rows] = factors @ polynomials(place[..., rows])
+    return sums
 
 
 def _fitted(
@@ -365,7 +371,7 @@ def _beyond(
     if cells is not None and at.ndim == 1:
         half = range(1, (len(cells) + 1) // 2)
         sides = [(float(cells[:k].sum()), float(cells[-k:].sum())) for k in half]
-    for place, (low, high) in enumerate(sides, 1):
+    for cells_deep, (low, high) in enumerate(sides, 1):
         if at.ndim > 1:  # the part of each jump that lies there
             gap = np.maximum(at[1] - at[0], 1e-12)
             below = np.clip((low - at[0]) / gap, 0.0, 1.0)
@@ -373,7 +379,7 @@ def _beyond(
         elif cells is None:
             below, above = at < low, at > 1.0 - high
         else:
-            below, above = at < place, at >= len(cells) - place
+            below, above = at < cells_deep, at >= len(cells) - cells_deep
         seen = [weighted_mean(each.astype(np.float64), weights) for each in (below, above)]
         off = (seen[0] - low, seen[1] - high)
         way = off[0] + off[1] if paired else off[1] - off[0]
@@ -400,9 +406,9 @@ def mean_test(
         sd = math.sqrt(weighted_mean(np.square(rows - mean), share))
         return p_of_units(mean, sd, size, spread_of(rows - mean, weights, cluster), cluster)
     n = count_rows(len(rows), weights)
-    seen = standard_error(rows - mean, weights)
+    seen_error = standard_error(rows - mean, weights)
     floor = size / math.sqrt(n)
-    error = floor if math.isnan(seen) or exact else max(floor, seen)
+    error = floor if math.isnan(seen_error) or exact else max(floor, seen_error)
     if abs(mean) < 1e-12:  # rounding alone, and perhaps no variance to divide by
         return 1.0
     p = float(2.0 * special.ndtr(-abs(mean) / error))
@@ -472,8 +478,8 @@ def over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> FloatA
     gap = np.where(wide, high - low, 1.0)
     sums = np.c_[np.zeros(len(table)), np.cumsum(table * cells, axis=1)]
     means = np.stack([(np.interp(high, edges, s) - np.interp(low, edges, s)) / gap for s in sums])
-    place = np.searchsorted(edges[1:-1], low, side="right")
-    return np.where(wide, means, table[:, place])
+    cell = np.searchsorted(edges[1:-1], low, side="right")
+    return np.where(wide, means, table[:, cell])
 
 
 def by_normal_scores(pit: FloatArray) -> Place:
@@ -607,7 +613,9 @@ def miss_imbalance(
     rows = above.astype(np.float64) - below
     share = None if weights is None else weights.values
     value = weighted_mean(rows, share)
-    count = [float(np.sum(each if share is None else each * share)) for each in (below, above)]
+    count = [
+        float(np.sum(missed if share is None else missed * share)) for missed in (below, above)
+    ]
     details = {"below": count[0], "above": count[1]}
     total = sum(count)
     size = math.sqrt(weighted_mean(np.square(rows), share))
@@ -619,5 +627,5 @@ def miss_imbalance(
         p = mean_test(rows, size, weights=weights, cluster=cluster)
     n = count_rows(len(rows), weights)
     chance = Z_95 * size / math.sqrt(n) * wider_by(rows - value, weights, cluster)
-    found = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
-    return replace(found, details=details)
+    estimate = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
+    return replace(estimate, details=details)

@@ -74,18 +74,18 @@ _ROUNDING = 1e-9
 
 
 def _components(view: View, _: float) -> Components:
-    part = view.part(FIT_ROWS)
-    found: Placed = view.get("placed")
+    fitted_rows = view.part(FIT_ROWS)
+    placed: Placed = view.get("placed")
     evalset = view.evalset
     return pit_components(
-        found.place,
-        found.polynomials,
+        placed.place,
+        placed.polynomials,
         weights=evalset.weights,
         cluster=evalset.units,
-        fit_on=None if part is view else _placed(part, found).place,
-        fit_weights=part.evalset.multiplicities,
-        cells=found.cells,
-        right=_right(view, found),
+        fit_on=None if fitted_rows is view else _placed(fitted_rows, placed).place,
+        fit_weights=fitted_rows.evalset.multiplicities,
+        cells=placed.cells,
+        right=_right(view, placed),
     )
 
 
@@ -138,7 +138,7 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
         )
         if by_scores:
             ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
-            place = by_normal_scores(ends / (size + 1.0))
+            position = by_normal_scores(ends / (size + 1.0))
             means = partial(over_cells, table, cells)
 
             def pooled(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
@@ -146,19 +146,21 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
                 second = means(pooled_blocks(values).reshape(2, -1))[1]
                 return values, second.reshape(values.shape)
 
-            return Placed(place, means, cells, table, jumps=True, by_scores=True, exchange=pooled)
+            return Placed(
+                position, means, cells, table, jumps=True, by_scores=True, exchange=pooled
+            )
 
         def together(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
             moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
             return np.column_stack([members[rows], moved]), table[1]
 
         return replace(plain, exchange=together)
-    known = view.held(Quantiles)
-    if known is None:
+    quantile_table = view.held(Quantiles)
+    if quantile_table is None:
         lacking = "the table has no distributions, samples or quantiles"
         raise UnanswerableError(lacking if samples is None else "one sample gives no spread")
-    view.told("components", known.kind)
-    levels, values = known.levels, known.values
+    view.told("components", quantile_table.kind)
+    levels, values = quantile_table.levels, quantile_table.values
     if len(levels) < 2:
         raise UnanswerableError("one quantile gives no spread")
     if whole is None and _tied(values, y):
@@ -169,8 +171,8 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
     table = cell_polynomials(cells)
     centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
     unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
-    place = partial(cell_of, values, y, centre, unit)
-    return Placed(place, lambda at: table[:, at], cells, table)
+    position = partial(cell_of, values, y, centre, unit)
+    return Placed(position, lambda at: table[:, at], cells, table)
 
 
 def _steep(place: Place, polynomials: Polynomials, n: int, step: float) -> bool:
@@ -200,17 +202,17 @@ def _right(view: View, found: Placed) -> Right | None:
         if found.cells is None or found.table is None:
             return None
         return Right(found.table[:, None], found.cells[None])
-    part = view.part(_DRAWN_ROWS)
-    distribution = part.held(Distribution)
+    drawn_rows = view.part(_DRAWN_ROWS)
+    distribution = drawn_rows.held(Distribution)
     if distribution is not None:
         ends, shares = _outcomes(distribution)
     else:
-        members = part.belief(Samples).sorted_samples
-        ends = pooled_blocks(np.sort(np.c_[members, part.evalset.y], axis=1))
+        members = drawn_rows.belief(Samples).sorted_samples
+        ends = pooled_blocks(np.sort(np.c_[members, drawn_rows.evalset.y], axis=1))
         shares = np.full(ends.shape[1:], 1.0 / ends.shape[2])
     values = found.polynomials(ends.reshape(2, -1)).reshape(-1, *shares.shape)
-    weights = part.evalset.weights
-    return Right(values, shares, None if weights is None else weights.values, part is view)
+    weights = drawn_rows.evalset.weights
+    return Right(values, shares, None if weights is None else weights.values, drawn_rows is view)
 
 
 def _outcomes(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
@@ -239,22 +241,22 @@ def _response(view: View, coverage: float) -> Estimate:
         return Estimate(math.nan, reason=str(error), details={ONE_WIDTH: "yes"})
     judge = partial(width_response, weights=evalset.weights, cluster=evalset.units)
     try:
-        found: Placed = view.get("placed")
+        placed: Placed = view.get("placed")
         fitted: Components = view.get("components")
     except UnanswerableError:
         nominal = view.get("coverage", coverage)
         missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
         return judge(missed, rank(uncertainty), partial(_size_by_misses, nominal))
     shift, scale = 0.0, 1.0
-    tied = found.jumps and found.exchange is not None  # such values are exchanged as they are
+    tied = placed.jumps and placed.exchange is not None  # such values are exchanged as they are
     if not math.isnan(fitted.spread.value) and not tied:
         shift, scale = fitted.bias.value, fitted.spread.value
-    signal = found.polynomials(found.place(shift, scale))[1].copy()  # the others are let go
+    signal = placed.polynomials(placed.place(shift, scale))[1].copy()  # the others are let go
     expected: FloatArray | float = 0.0
-    if found.exchange is not None and found.cells is not None:
+    if placed.exchange is not None and placed.cells is not None:
         expected = np.empty(evalset.n)
-        for rows in row_blocks(evalset.n, len(found.cells)):
-            expected[rows] = exchanged_response(*found.exchange(shift, scale, rows), rank)
+        for rows in row_blocks(evalset.n, len(placed.cells)):
+            expected[rows] = exchanged_response(*placed.exchange(shift, scale, rows), rank)
     return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
 
 
@@ -274,7 +276,7 @@ def _imbalance(view: View, coverage: float) -> Estimate:
         units = units.hiding(units.side)
     estimate = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
     skew, variance = _claimed_sides(view, coverage)
-    null, spread = (weighted_mean(each, evalset.multiplicities) for each in (skew, variance))
+    null, spread = (weighted_mean(column, evalset.multiplicities) for column in (skew, variance))
     n = count_rows(evalset.n, evalset.weights)
     return _beside_claims(estimate, null, spread, n)
 

@@ -133,8 +133,8 @@ class Bands:
         below, above = (self.mean(self.below), self.mean(self.above)) if lopsided else (1.0, 1.0)
         if level(below, above):
             below = above = 1.0
-        one = np.ones(len(self))
-        return replace(self, below=below * one, above=above * one, move="scale")
+        ones = np.ones(len(self))
+        return replace(self, below=below * ones, above=above * ones, move="scale")
 
     @property
     def one_width(self) -> bool:

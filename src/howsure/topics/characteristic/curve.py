@@ -329,10 +329,10 @@ class CharacteristicCurve:
             "excess": excess,
             "deficit": deficit,
         }
-        given = {name: value for name, value in wishes.items() if value is not None}
-        if len(given) > 1:
-            raise InputError(f"at most one wish may be given, got {' and '.join(given)}")
-        wanted, value = next(iter(given.items()), ("now", math.nan))
+        wanted_values = {name: value for name, value in wishes.items() if value is not None}
+        if len(wanted_values) > 1:
+            raise InputError(f"at most one wish may be given, got {' and '.join(wanted_values)}")
+        wanted, value = next(iter(wanted_values.items()), ("now", math.nan))
         return operating_point(self.bands, self.trace, wanted, value, confidence)
 
     def cost(
@@ -388,11 +388,11 @@ class CharacteristicCurve:
         >>> curve.on(x="bandwidth", y_axis="deficit").cost(coverage=0.9).cost_now
         12.5
         """
-        given = {"miss_cost": miss_cost, "coverage": coverage, "cost_weight": cost_weight}
-        named = [name for name, value in given.items() if value is not None]
+        prices = {"miss_cost": miss_cost, "coverage": coverage, "cost_weight": cost_weight}
+        named = [name for name, value in prices.items() if value is not None]
         if len(named) != 1:
             came = " and ".join(named) or "none"
-            raise InputError(f"one of {', '.join(given)} must be given, got {came}")
+            raise InputError(f"one of {', '.join(prices)} must be given, got {came}")
         x_weight, y_weight = 2.0, math.nan
         if coverage is not None:
             y_weight = self._own_price(check_fraction(coverage, "coverage"))
@@ -496,15 +496,15 @@ class CharacteristicCurve:
         >>> characteristic_curve([1.0, 2.0], [0.0, 0.0], [-1.0, -1.0], [1.0, 1.0]).drawn().y
         array([1. , 0.5, 0. ])
         """
-        kept = self.vertices_to_draw(points)
-        x = self.x[kept]
+        vertices = self.vertices_to_draw(points)
+        x = self.x[vertices]
         area = self.area()
         moved, knob = ("scaled", "k") if self.bands.move == "scale" else ("shifted", "t")
         against = "; reference: a constant band" if reference else ""
         return Curve(
             name="characteristic_curve",
             x=x,
-            y=self.y[kept],
+            y=self.y[vertices],
             reference=self.constant()._path().value(x) if reference else None,
             x_label=AXIS_TITLES[self.x_axis],
             y_label=AXIS_TITLES[self.y_axis],
@@ -513,7 +513,7 @@ class CharacteristicCurve:
             step=self.y_axis == "miss_rate",
             area=area.value if area.complete else math.nan,
             notes=f"bands {moved}{against}; exact area. {area.reason}".strip(),
-            hover={knob: self.knob[kept]},
+            hover={knob: self.knob[vertices]},
         )
 
     def _path(self) -> Path:
@@ -702,8 +702,8 @@ def auucc(
     >>> auucc([1.0, -2.0, 0.5, 3.0], [0.0] * 4, [-1, -1, -1, -2], [1, 1, 1, 2])
     1.5625
     """
-    found = characteristic_curve(y, point, lower, upper, weights=weights).area()
-    return found.value if found.complete else math.inf
+    area = characteristic_curve(y, point, lower, upper, weights=weights).area()
+    return area.value if area.complete else math.inf
 
 
 def curve_of(

@@ -388,8 +388,8 @@ class ToolkitCurve:
             first, last = sorted(int(np.argmin(np.abs(x - end))) for end in request.x_range)
         elif request.y_range is not None:
             first, last = sorted(int(np.argmin(np.abs(y - end))) for end in request.y_range)
-        part = slice(first, last + 1)
-        return float(np.trapezoid(y[part], x[part]))
+        points = slice(first, last + 1)
+        return float(np.trapezoid(y[points], x[points]))
 
     def cost(self, x_weight: float, y_weight: float) -> Cost:
         """The cheapest critical point, the prices divided by the axes' units."""

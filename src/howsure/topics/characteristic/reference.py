@@ -227,29 +227,31 @@ def compared(
 ) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
     """Gain over a constant band: paired bootstrap of the difference, permutation of the areas."""
     curves: dict[int, CharacteristicCurve] = {}
-    for place, evaluation in enumerate(evaluations):
+    for model, evaluation in enumerate(evaluations):
         with contextlib.suppress(UnanswerableError):
             if not len(evaluation.view.get("recentred_rows")):
-                curves[place] = evaluation.view.get("characteristic")
-    asked = [(a, b) for a, b in pairs if a in curves and b in curves]
-    if not asked:
+                curves[model] = evaluation.view.get("characteristic")
+    answerable = [(a, b) for a, b in pairs if a in curves and b in curves]
+    if not answerable:
         return
-    held, note = evaluations[0].evalset, ""
-    cluster = None if held.cluster is None else held.cluster.codes
-    if held.n > _ROWS:
-        keys = row_keys(held.y, *(curve.bands.error for curve in curves.values()))
+    evalset, note = evaluations[0].evalset, ""
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    if evalset.n > _ROWS:
+        keys = row_keys(evalset.y, *(curve.bands.error for curve in curves.values()))
         rows = subsample(keys, _ROWS, seed=seed, name="compare curves")
-        curves = {place: curve.take(rows) for place, curve in curves.items()}
+        curves = {model: curve.take(rows) for model, curve in curves.items()}
         cluster = None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1]
         note = f"on {_ROWS:,} rows"
     places, every = list(curves), list(curves.values())
-    columns = [(places.index(a), places.index(b)) for a, b in asked]
+    columns = [(places.index(a), places.index(b)) for a, b in answerable]
     requests = {"characteristic_gain": AreaRequest()}
-    part = evaluations[0].view.miss_range
-    if part != MISS_RANGE:  # each partial area needs a curve for every swap: only where asked for
+    miss_range = evaluations[0].view.miss_range
+    if (
+        miss_range != MISS_RANGE
+    ):  # each partial area needs a curve for every swap: only where asked for
         requests |= {
-            "characteristic_partial_gain": AreaRequest(y_range=part),
-            "characteristic_left_gain": AreaRequest(y_range=part, reading="left"),
+            "characteristic_partial_gain": AreaRequest(y_range=miss_range),
+            "characteristic_left_gain": AreaRequest(y_range=miss_range, reading="left"),
         }
     for metric, request in requests.items():
         swaps = 2_000 if request.y_range is None else 500
@@ -258,8 +260,8 @@ def compared(
             every, columns, request, confidence=confidence, replicates=500, **common
         )
         tests = permutation_tests(every, columns, request, permutations=swaps, **common)
-        values = {place: curve.gain_by(request).value for place, curve in curves.items()}
-        for pair, drawn, tested in zip(asked, gains, tests, strict=True):
+        values = {model: curve.gain_by(request).value for model, curve in curves.items()}
+        for pair, drawn, tested in zip(answerable, gains, tests, strict=True):
             yield (
                 pair,
                 {

@@ -272,25 +272,25 @@ def gain_differences(
     alike: dict[bytes, int] = {}  # equal models share a column, so that they differ by exactly 0
     column = [alike.setdefault(_content(curve.bands), p) for p, curve in enumerate(curves)]
     quick = [
-        place
-        for place in alike.values()
-        if is_product(curves[place], request) and np.isfinite(curves[place].bands.critical()).all()
+        model
+        for model in alike.values()
+        if is_product(curves[model], request) and np.isfinite(curves[model].bands.critical()).all()
     ]
     if quick:
-        bands = [curves[place].bands for place in quick]
+        bands = [curves[model].bands for model in quick]
         draws[:, quick] = _product_gains(bands, units, replicates, _generator(seed))
-    for place in set(alike.values()).difference(quick):
-        sampler, rng = Sampler.of(curves[place], request), _generator(seed)
-        draws[:, place] = [sampler.draw(units.resample(rng))[2] for _ in range(replicates)]
+    for model in set(alike.values()).difference(quick):
+        sampler, rng = Sampler.of(curves[model], request), _generator(seed)
+        draws[:, model] = [sampler.draw(units.resample(rng))[2] for _ in range(replicates)]
     return [
         _summary(
-            gains[one].value - gains[two].value,
-            draws[:, column[one]] - draws[:, column[two]],
+            gains[first].value - gains[second].value,
+            draws[:, column[first]] - draws[:, column[second]],
             confidence,
             units,
-            gains[one].reason or gains[two].reason,
+            gains[first].reason or gains[second].reason,
         )
-        for one, two in pairs
+        for first, second in pairs
     ]
 
 
@@ -327,7 +327,7 @@ def _product_gains(
 
 def _content(bands: Bands) -> bytes:
     parts = (bands.error, bands.below, bands.above)
-    return sha256(b"".join(part.tobytes() for part in parts)).digest()
+    return sha256(b"".join(array.tobytes() for array in parts)).digest()
 
 
 def _generator(seed: int) -> np.random.Generator:
@@ -336,17 +336,17 @@ def _generator(seed: int) -> np.random.Generator:
 
 def check_pair(first: CharacteristicCurve, second: CharacteristicCurve) -> None:
     """Refuse two curves that are not of the same rows, on the same axes."""
-    one, two = first.bands, second.bands
-    if (first.x_axis, first.y_axis, one.move) != (second.x_axis, second.y_axis, two.move):
+    bands, other_bands = first.bands, second.bands
+    if (first.x_axis, first.y_axis, bands.move) != (second.x_axis, second.y_axis, other_bands.move):
         raise InputError(
             "first and second must have the same axes and move, got "
-            f"{first.x_axis}/{first.y_axis}/{one.move} and "
-            f"{second.x_axis}/{second.y_axis}/{two.move}"
+            f"{first.x_axis}/{first.y_axis}/{bands.move} and "
+            f"{second.x_axis}/{second.y_axis}/{other_bands.move}"
         )
-    if one.outputs != two.outputs or not np.array_equal(one.y, two.y):
+    if bands.outputs != other_bands.outputs or not np.array_equal(bands.y, other_bands.y):
         raise InputError("first and second must be of the same rows, got other values of y")
-    same_kind = one.weights is None or one.weights_kind == two.weights_kind
-    if not same_kind or not _equal(one.weights, two.weights):
+    same_kind = bands.weights is None or bands.weights_kind == other_bands.weights_kind
+    if not same_kind or not _equal(bands.weights, other_bands.weights):
         raise InputError("first and second must have the same weights")
 
 
@@ -420,10 +420,10 @@ def _check_replicates(replicates: int, confidence: float) -> None:
     check_whole(replicates, "replicates", 2)
 
 
-def _equal(one: FloatArray | None, two: FloatArray | None) -> bool:
-    if one is None or two is None:
-        return one is two
-    return bool(np.array_equal(one, two))
+def _equal(weights: FloatArray | None, other_weights: FloatArray | None) -> bool:
+    if weights is None or other_weights is None:
+        return weights is other_weights
+    return bool(np.array_equal(weights, other_weights))
 
 
 # ---- do two models' areas differ by more than chance? A paired permutation test ------------------
@@ -554,32 +554,32 @@ def permutation_tests(
     units = units_of(curves[0].bands, cluster)
     areas = [curve.area_by(request) for curve in curves]
     bands = {
-        place: _normalised(curve.bands)
-        for place, curve in enumerate(curves)
-        if not areas[place].reason
+        model: _normalised(curve.bands)
+        for model, curve in enumerate(curves)
+        if not areas[model].reason
     }
     swaps = None
     if by_products and bands:
         swaps = _Swaps.drawn(bands, units, permutations, _swap_generator(seed))
     tests = []
-    for one, two in pairs:
-        difference = areas[one].value - areas[two].value
-        reason = areas[one].reason or areas[two].reason
+    for first, second in pairs:
+        difference = areas[first].value - areas[second].value
+        reason = areas[first].reason or areas[second].reason
         p_value = math.nan
         if not reason:
             swapped = (
                 _by_curves(
                     curves[0],
-                    [bands[one], bands[two]],
+                    [bands[first], bands[second]],
                     units,
                     request,
                     permutations,
                     _swap_generator(seed),
                 )
                 if swaps is None
-                else swaps.differences(one, two)
+                else swaps.differences(first, second)
             )
-            least = abs(difference) - _ROUNDING * max(areas[one].value, areas[two].value)
+            least = abs(difference) - _ROUNDING * max(areas[first].value, areas[second].value)
             p_value = (1 + int(np.sum(np.abs(swapped) >= least))) / (1 + permutations)
         tests.append(
             PermutationTest(
@@ -588,8 +588,8 @@ def permutation_tests(
                 permutations=permutations,
                 method="products" if by_products else "curves",
                 units=units.count,
-                first=areas[one],
-                second=areas[two],
+                first=areas[first],
+                second=areas[second],
                 reason=reason,
             )
         )
@@ -620,15 +620,15 @@ class _Swaps:
     def drawn(
         cls, bands: dict[int, Bands], units: Units, permutations: int, rng: np.random.Generator
     ) -> _Swaps:
-        held = list(bands.values())
+        normalised = list(bands.values())
         columns = np.stack(
             [
-                *(band.half_width for band in held),
-                *(band.critical() for band in held),
+                *(band.half_width for band in normalised),
+                *(band.critical() for band in normalised),
             ],
             axis=1,
         )
-        total = held[0].total
+        total = normalised[0].total
         if units.copies is None:
             columns *= units.spread(np.ones(units.count))[:, None]
         by_unit = columns
@@ -655,10 +655,10 @@ class _Swaps:
 
     def differences(self, first: int, second: int) -> FloatArray:
         """Differences of whole areas under swaps: each area is a product of two sums."""
-        one, two = self.places[first], self.places[second]
-        moved = self.swapped[:, :, two] - self.swapped[:, :, one]
-        area_1: FloatArray = np.prod(self.whole[:, one] + moved, axis=1)
-        area_2: FloatArray = np.prod(self.whole[:, two] - moved, axis=1)
+        column, other_column = self.places[first], self.places[second]
+        moved = self.swapped[:, :, other_column] - self.swapped[:, :, column]
+        area_1: FloatArray = np.prod(self.whole[:, column] + moved, axis=1)
+        area_2: FloatArray = np.prod(self.whole[:, other_column] - moved, axis=1)
         return area_1 - area_2
 
 
@@ -675,9 +675,9 @@ def _random_sums(
         sums += swaps.astype(np.float64) @ block
     heavy, counts = values[many], copies[many].astype(np.int64)
     for begin in range(0, len(heavy), _BLOCK):
-        part = slice(begin, begin + _BLOCK)
-        gone = rng.binomial(counts[part], 0.5, (repeats, len(counts[part])))
-        sums += gone.astype(np.float64) @ heavy[part]
+        block_rows = slice(begin, begin + _BLOCK)
+        gone = rng.binomial(counts[block_rows], 0.5, (repeats, len(counts[block_rows])))
+        sums += gone.astype(np.float64) @ heavy[block_rows]
     return sums
 
 
@@ -690,13 +690,13 @@ def _by_curves(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Differences of areas under swaps, by curves over the pooled kinks of both models."""
-    one, two = bands
+    first, second = bands
     pooled = replace(
-        one,
-        y=np.concatenate([one.y, two.y]),
-        error=np.concatenate([one.error, two.error]),
-        below=np.concatenate([one.below, two.below]),
-        above=np.concatenate([one.above, two.above]),
+        first,
+        y=np.concatenate([first.y, second.y]),
+        error=np.concatenate([first.error, second.error]),
+        below=np.concatenate([first.below, second.below]),
+        above=np.concatenate([first.above, second.above]),
         weights=None,
     )
     axes = axes_needed(curve.x_axis, curve.y_axis)
@@ -705,11 +705,11 @@ def _by_curves(
     differences = np.empty(permutations)
     for index in range(permutations):
         gone = rng.binomial(everyone.astype(np.int64), 0.5).astype(np.float64)
-        kept, swapped = units.spread(everyone - gone), units.spread(gone)
+        unswapped, swapped = units.spread(everyone - gone), units.spread(gone)
         areas = []
-        for weights in (np.append(kept, swapped), np.append(swapped, kept)):
-            found = trace(kinks, pooled, axes, weights=weights)
-            path = path_of(found, curve.x_axis, curve.y_axis, request.convention)
+        for weights in (np.append(unswapped, swapped), np.append(swapped, unswapped)):
+            traced = trace(kinks, pooled, axes, weights=weights)
+            path = path_of(traced, curve.x_axis, curve.y_axis, request.convention)
             areas.append(area_of(path, request)[0])
         differences[index] = areas[0] - areas[1]
     return differences

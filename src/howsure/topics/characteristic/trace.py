@@ -76,8 +76,8 @@ def running_sum(values: FloatArray, *, out: FloatArray | None = None) -> FloatAr
         total[0] += carry
         np.cumsum(total, out=total)
         before = np.append(carry, total[:-1])
-        part = total - before
-        lost = (before - (total - part)) + (block - part)
+        added = total - before
+        lost = (before - (total - added)) + (block - added)
         lost[0] += lost_so_far
         np.cumsum(lost, out=lost)
         carry, lost_so_far = float(total[-1]), float(lost[-1])
@@ -432,10 +432,10 @@ class Path:
         """Area under the whole path."""
         return float(np.sum(self._heights() * np.diff(self.x)))
 
-    def between(self, left: float, right: float) -> float:
+    def between(self, start: float, end: float) -> float:
         """Area under the path from one x to another."""
         sums = np.append(0.0, np.cumsum(self._heights() * np.diff(self.x)))
-        return self._up_to(right, sums) - self._up_to(left, sums)
+        return self._up_to(end, sums) - self._up_to(start, sums)
 
     def reach(self, level: float) -> float:
         """Smallest x at which y is at most a level; infinite where it never is."""
@@ -477,8 +477,8 @@ def path_of(trace: Trace, x_axis: XAxis, y_axis: YAxis, convention: Convention) 
     x, y = trace.axes[x_axis], trace.axes[y_axis]
     if convention == "exact":
         return Path(x, y, "step" if y_axis == "miss_rate" else "linear")
-    kept = np.append(True, np.diff(trace.axes["miss_rate"]) < 0)
-    return Path(x[kept], y[kept], "lower")
+    drops = np.append(True, np.diff(trace.axes["miss_rate"]) < 0)
+    return Path(x[drops], y[drops], "lower")
 
 
 def area_of(path: Path, request: AreaRequest) -> tuple[float, bool]:
@@ -492,15 +492,15 @@ def area_of(path: Path, request: AreaRequest) -> tuple[float, bool]:
     if request.y_range is None:
         return path.total(), bool(path.y[-1] == 0.0)
     low, high = request.y_range
-    left, right = path.reach(high), path.reach(low)
-    complete = math.isfinite(right)
+    start, stop = path.reach(high), path.reach(low)
+    complete = math.isfinite(stop)
     end = float(path.x[-1])
-    left, right = min(left, end), min(right, end)
+    start, stop = min(start, end), min(stop, end)
     low = max(low, float(path.y[-1]))
-    under = path.between(left, right)
+    under = path.between(start, stop)
     if request.reading == "under":
         return under, complete
-    return under + max(high, low) * left - low * right, complete
+    return under + max(high, low) * start - low * stop, complete
 
 
 def gain_of(area: Area, constant: Area) -> Gain:

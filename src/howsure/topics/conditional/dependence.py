@@ -327,9 +327,9 @@ def _jackknife(
 ) -> float:
     """Standard error by leaving out one of fifty parts of the rows, or each row, at a time."""
     parts = min(_GROUPS, len(hit))
-    part = np.empty(len(hit), dtype=np.int64)
-    part[content_order(seed, wide, hit.astype(np.float64))] = np.arange(len(hit)) % parts
-    values = [measure_without(part == number) for number in range(parts)]
+    part_of_row = np.empty(len(hit), dtype=np.int64)
+    part_of_row[content_order(seed, wide, hit.astype(np.float64))] = np.arange(len(hit)) % parts
+    values = [measure_without(part_of_row == number) for number in range(parts)]
     return math.sqrt((parts - 1) * float(np.var(values)))
 
 
@@ -382,8 +382,8 @@ def _worst_band(
     rows = np.bincount(band[search], minlength=len(edges) + 1)
     hits = np.bincount(band[search], weights=hit[search], minlength=len(edges) + 1)
     with np.errstate(invalid="ignore"):
-        seen = hits / rows
-        off = seen - np.bincount(band[search], claimed[search], minlength=len(edges) + 1) / rows
+        shares = hits / rows
+        off = shares - np.bincount(band[search], claimed[search], minlength=len(edges) + 1) / rows
     worst = int(np.nanargmin(off))
     low = -math.inf if worst == 0 else float(edges[worst - 1])
     high = math.inf if worst == len(edges) else float(edges[worst])
@@ -394,7 +394,7 @@ def _worst_band(
         band[judge] == worst,
         hit[judge],
         claimed[judge],
-        found=float(seen[worst]),
+        found=float(shares[worst]),
         confidence=confidence,
     )
 
@@ -507,7 +507,7 @@ def coverage_gap(
     column = Categories.checked(groups, "groups", length=len(hit))
     sizes = column.counts
     hits = np.bincount(column.codes, weights=hit, minlength=len(sizes)).astype(np.float64)
-    seen = hits / sizes
+    shares = hits / sizes
     free = bool((claimed != claimed[0]).any())
     nominal = np.full(len(sizes), claimed[0])
     noise = nominal * (1 - nominal) / sizes
@@ -519,24 +519,24 @@ def coverage_gap(
         CoverageGap,
         labels=column.labels,
         sizes=sizes,
-        empirical_coverage=seen,
+        empirical_coverage=shares,
         p_values=adjusted,
     )
     if len(sizes) < 2:
         reason = "all rows are in one group, so its coverage is the marginal one"
         none = Estimate(math.nan, reason=reason, details={"column": name}, n=len(hit))
         return gap(raw=none, debiased=none)
-    raw, squared = _gaps(seen[None, :], nominal, noise)
+    raw, squared = _gaps(shares[None, :], nominal, noise)
     drawn = _simulated(column, claimed, nominal, noise, replicates, seed)
-    variance = seen * (1 - seen) / sizes
-    slope = np.where(np.square(seen - nominal) > noise, 2 * (seen - nominal), 0.0)
+    variance = shares * (1 - shares) / sizes
+    slope = np.where(np.square(shares - nominal) > noise, 2 * (shares - nominal), 0.0)
     region = _worst(column, hits, adjusted, nominal, name, level)
     reach = float(special.ndtri(0.5 + level / 2))
     errors = [
         math.sqrt(float((variance * factor).sum())) / len(sizes) for factor in (1.0, slope**2)
     ]
     details = {"column": name, "where": region.where}
-    by_chance = float(_added_by_chance(seen - nominal, np.sqrt(noise)).mean())
+    by_chance = float(_added_by_chance(shares - nominal, np.sqrt(noise)).mean())
 
     def estimate(
         value: float, gaps: FloatArray, null: FloatArray, error: float, *, by_chance: float = 0.0

@@ -427,9 +427,11 @@ def _learnt(
     parts: dict[str, list[FloatArray]] = {name: [] for name in scores}
     for start in range(0, draws, step):
         lucky = rng.random((problem.n, min(step, draws - start))) < claimed
-        found = chances(lucky)
+        chances_by_luck = chances(lucky)
         for name, score in scores.items():
-            parts[name].append(score(lucky.astype(np.float64), found, claimed).mean(axis=0))
+            parts[name].append(
+                score(lucky.astype(np.float64), chances_by_luck, claimed).mean(axis=0)
+            )
     drawn = {name: np.concatenate(means) for name, means in parts.items()}
     return _Learnt(inputs, chances(problem.covered[:, None])[:, 0], drawn, smoother)
 
@@ -488,6 +490,8 @@ def _parts(
     """Parts of the inputs that one half of the rows tells apart, judged on the other half."""
     half, claimed = problem.n // 2, problem.coverage
     chance = chance_elsewhere(classifier, inputs[:half], problem.covered[:half], inputs)
-    part, words = tree_parts(problem.x, chance, problem.names)
-    regions = judge_parts(words, part, claimed - chance, problem.covered, claimed, confidence)
+    leaf_of_row, words = tree_parts(problem.x, chance, problem.names)
+    regions = judge_parts(
+        words, leaf_of_row, claimed - chance, problem.covered, claimed, confidence
+    )
     return tuple(regions.values())

@@ -87,22 +87,24 @@ class Smoother:
         )
         self._rows = [np.flatnonzero(fold == number) for number in range(int(fold.max()) + 1)]
         self._parts = [member[rows] for rows in self._rows]
-        self._counts: list[FloatArray] = [part.sum(axis=0) for part in self._parts]
+        self._counts: list[FloatArray] = [members.sum(axis=0) for members in self._parts]
 
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Local means of columns of row values, shape (n, k)."""
-        columns, found = np.asarray(values, dtype=np.float32), np.empty(values.shape, np.float32)
+        columns, means = np.asarray(values, dtype=np.float32), np.empty(values.shape, np.float32)
         pairs, count = list(zip(self._parts, self._rows, strict=True)), np.sum(self._counts, axis=0)
-        elsewhere = [np.maximum(count - known, np.float32(1.0))[:, None] for known in self._counts]
+        elsewhere = [
+            np.maximum(count - fold_count, np.float32(1.0))[:, None] for fold_count in self._counts
+        ]
         for start in range(0, columns.shape[1], _TOGETHER):
             together = slice(start, start + _TOGETHER)
             block = np.ascontiguousarray(columns[:, together])
-            sums = [part.T @ block[rows] for part, rows in pairs]
+            sums = [members.T @ block[rows] for members, rows in pairs]
             total = np.sum(sums, axis=0)
-            for (part, rows), here, n in zip(pairs, sums, elsewhere, strict=True):
-                found[rows, together] = part @ ((total - here) / n)
-        found /= TREES
-        return found
+            for (members, rows), here, n in zip(pairs, sums, elsewhere, strict=True):
+                means[rows, together] = members @ ((total - here) / n)
+        means /= TREES
+        return means
 
     def backwards(self, values: FloatArray) -> FloatArray:
         """How much each row's value counts in a sum of local means: Σ_i values_i s_ij, shape (n,).
@@ -113,16 +115,17 @@ class Smoother:
         >>> bool(np.allclose(smoother.backwards(values), values @ weights, atol=1e-5))
         True
         """
-        count, found = np.sum(self._counts, axis=0), np.empty(len(values))
+        count, counts = np.sum(self._counts, axis=0), np.empty(len(values))
         pairs = list(zip(self._parts, self._rows, self._counts, strict=True))
         shared = [
-            (part.T @ values[rows].astype(np.float32)) / np.maximum(count - here, np.float32(1.0))
-            for part, rows, here in pairs
+            (members.T @ values[rows].astype(np.float32))
+            / np.maximum(count - here, np.float32(1.0))
+            for members, rows, here in pairs
         ]
         total = np.sum(shared, axis=0)
-        for (part, rows, _), own in zip(pairs, shared, strict=True):
-            found[rows] = part @ (total - own)
-        return found / TREES
+        for (members, rows, _), of_fold in zip(pairs, shared, strict=True):
+            counts[rows] = members @ (total - of_fold)
+        return counts / TREES
 
     def per_pass(self, columns: int = 1) -> int:
         """How many draws of so many columns fit into memory at once."""
@@ -154,8 +157,8 @@ def tree_inputs(x: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
     for column in range(x.shape[1]):
         distinct, ranks = np.unique(x[:, column], return_inverse=True)
         if np.isfinite(single[:, column]).all():
-            kept = len(np.unique(single[:, column]))
-            if 2 * kept > len(distinct):
+            different = len(np.unique(single[:, column]))
+            if 2 * different > len(distinct):
                 continue
         inputs = inputs.copy() if inputs is x else inputs
         inputs[:, column] = ranks
@@ -190,8 +193,8 @@ def shares_elsewhere(
 ) -> FloatArray:
     """Local shares at or below each level at other inputs, by a fresh copy of a regressor."""
     fitted = _copy(_forest("ExtraTreesRegressor", len(x)) if model is None else model).fit(x, below)
-    found = np.asarray(fitted.predict(elsewhere), dtype=np.float64).reshape(len(elsewhere), -1)
-    return np.sort(np.clip(found, 0.0, 1.0), axis=1)
+    shares = np.asarray(fitted.predict(elsewhere), dtype=np.float64).reshape(len(elsewhere), -1)
+    return np.sort(np.clip(shares, 0.0, 1.0), axis=1)
 
 
 def folds_of(n: int, folds: int) -> IntArray:
@@ -282,7 +285,7 @@ def region_of(
 
 def judge_parts(
     where: Mapping[int, str],
-    part: IntArray,
+    leaf_of_row: IntArray,
     badness: FloatArray,
     covered: BoolArray,
     coverage: FloatArray,
@@ -290,13 +293,13 @@ def judge_parts(
 ) -> dict[int, Region]:
     """Parts that the first half of the rows tells apart, the worst first, by the second half."""
     half = len(covered) // 2
-    rank = {leaf: (-float(badness[part == leaf].mean()), leaf) for leaf in where}
+    rank = {leaf: (-float(badness[leaf_of_row == leaf].mean()), leaf) for leaf in where}
     regions = {}
     for leaf in sorted(where, key=lambda leaf: rank[leaf]):
-        searched = covered[:half][part[:half] == leaf]
+        searched = covered[:half][leaf_of_row[:half] == leaf]
         regions[leaf] = region_of(
             where[leaf],
-            part[half:] == leaf,
+            leaf_of_row[half:] == leaf,
             covered[half:],
             coverage[half:],
             found=float(searched.mean()) if len(searched) else math.nan,
@@ -337,13 +340,13 @@ def tree_parts(
     gain = LEAST_GAIN * float(values.var())
     inputs, levels = tree_inputs(x)
     tree = _tree(len(x), depth, gain).fit(inputs, values)
-    part = np.asarray(tree.apply(inputs), dtype=np.int64)
+    leaf_of_row = np.asarray(tree.apply(inputs), dtype=np.int64)
     every = node_rules(tree.tree_, names, levels)
-    return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
+    return leaf_of_row, {int(leaf): every[int(leaf)] for leaf in np.unique(leaf_of_row)}
 
 
 def tree_nodes(
-    held: tuple[FloatArray, dict[int, FloatArray]],
+    inputs_and_levels: tuple[FloatArray, dict[int, FloatArray]],
     values: FloatArray,
     names: Sequence[str],
     learn: BoolArray,
@@ -351,7 +354,7 @@ def tree_nodes(
     """Which rows of `tree_inputs` lie in each node of a tree that some rows teach, root first, and
     its words.
     """
-    inputs, levels = held
+    inputs, levels = inputs_and_levels
     tree = _tree(int(learn.sum()), DEPTH, 0.0).fit(inputs[learn], values[learn])
     path = tree.decision_path(inputs)
     rules = node_rules(tree.tree_, names, levels)
@@ -373,14 +376,14 @@ def node_rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) ->
     """What leads to each node of a fitted scikit-learn tree, in words."""
     limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}
     for node in range(tree.node_count):
-        left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        if left < 0:
+        below, above = int(tree.children_left[node]), int(tree.children_right[node])
+        if below < 0:
             continue
         feature = int(tree.feature[node])
         edge = edge_of(scale, feature, float(tree.threshold[node]))
         low, high = limits[node].get(feature, (-math.inf, math.inf))
-        limits[left] = {**limits[node], feature: (low, min(high, edge))}
-        limits[right] = {**limits[node], feature: (max(low, edge), high)}
+        limits[below] = {**limits[node], feature: (low, min(high, edge))}
+        limits[above] = {**limits[node], feature: (max(low, edge), high)}
     conditions = {
         node: [between(names[feature], *ends) for feature, ends in limit.items()]
         for node, limit in limits.items()
@@ -432,10 +435,10 @@ def as_problem(
     hit = as_covered(covered)
     inputs = as_matrix(x, "x", length=len(hit))
     claimed = as_claimed(coverage, len(hit))
-    known = as_names(names, inputs.shape[1])
+    checked_names = as_names(names, inputs.shape[1])
     varies = (claimed,) if (claimed != claimed[0]).any() else ()
     order = content_order(seed, hit.astype(np.float64), inputs, *varies)
-    return Problem(hit[order], inputs[order], claimed[order], known, order)
+    return Problem(hit[order], inputs[order], claimed[order], checked_names, order)
 
 
 def as_claimed(coverage: float | npt.ArrayLike, n: int) -> FloatArray:

@@ -152,7 +152,7 @@ def local_pit(
     inputs = as_matrix(x, "x", length=len(ranks))
     grid = check_levels(levels)
     nominal, level = check_fraction(coverage, "coverage"), check_fraction(confidence, "confidence")
-    known = as_names(names, inputs.shape[1])
+    checked_names = as_names(names, inputs.shape[1])
     if regressor is not None:
         check_model(regressor, "predict", "regressor")
     n = len(ranks)
@@ -165,30 +165,32 @@ def local_pit(
     rising = np.argsort(ranks, kind="stable")  # among equal inputs the PIT decides, not the place
     order = rising[content_order(seed, inputs[rising])]
     ranks, inputs = ranks[order], inputs[order]
-    held = inputs if regressor is not None else tree_inputs(inputs)[0]
+    tree_rows = inputs if regressor is not None else tree_inputs(inputs)[0]
     below = (ranks[:, None] <= grid).astype(np.float64)
     local, drawn = np.empty_like(below), None
     if regressor is None:
-        smoother = Smoother(held, fold)
+        smoother = Smoother(tree_rows, fold)
         local = np.clip(grid + smoother(below - grid).astype(np.float64), 0.0, 1.0)
         drawn = _drawn(smoother, n, grid, seed)
     else:
         for number in range(folds):
             here = fold == number
-            local[here] = shares_elsewhere(regressor, held[~here], below[~here], held[here])
+            local[here] = shares_elsewhere(
+                regressor, tree_rows[~here], below[~here], tree_rows[here]
+            )
     scores = (np.square(grid - below) - np.square(local - below)).mean(axis=1)
     value, error = float(scores.mean()), float(scores.std(ddof=1)) / math.sqrt(n)
     reach = float(special.ndtri((1 + level) / 2)) * error
     cdf = np.empty_like(local)
     cdf[order] = local
     half = n // 2
-    learnt = shares_elsewhere(regressor, held[:half], below[:half], held)
+    learnt = shares_elsewhere(regressor, tree_rows[:half], below[:half], tree_rows)
     distance = np.square(learnt - grid).mean(axis=1)
-    part, words = tree_parts(inputs, distance, known)
+    leaf_of_row, words = tree_parts(inputs, distance, checked_names)
     inside = np.abs(2 * ranks - 1) <= nominal
-    regions = judge_parts(words, part, distance, inside, np.full(n, nominal), level)
+    regions = judge_parts(words, leaf_of_row, distance, inside, np.full(n, nominal), level)
     parts = tuple(regions.values())
-    there = ranks[half:][part[half:] == next(iter(regions))]
+    there = ranks[half:][leaf_of_row[half:] == next(iter(regions))]
     fault = _fault(there)
     tested = uniformity_test(there).p_value if len(there) else math.nan
     details: dict[str, str | float] = {

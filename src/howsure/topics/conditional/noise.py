@@ -66,16 +66,16 @@ def noise_given_inputs(
     for learn in (first, ~first):
         nodes, words = tree_nodes(inputs, score, names, learn)
         leaf = nodes.shape[1] - 1 - np.argmax(nodes[:, ::-1], axis=1)  # children come last
-        leaves, place = np.unique(leaf, return_inverse=True)
+        leaves, code_of_leaf = np.unique(leaf, return_inverse=True)
         codes = range(len(leaves))
-        levels = np.array([score[learn & (place == code)].mean() for code in codes])
-        forecast, judged = levels[place[~learn]], score[~learn]
+        levels = np.array([score[learn & (code_of_leaf == code)].mean() for code in codes])
+        forecast, judged = levels[code_of_leaf[~learn]], score[~learn]
         if not np.ptp(forecast) or not np.ptp(judged):
             signals.append(0.0)
             continue
         signals.append(float(np.corrcoef(forecast, judged)[0, 1]) * math.sqrt(len(judged)))
         ranked = np.argsort(levels, kind="stable")
-        sizes = np.cumsum(np.bincount(place[~learn], minlength=len(leaves))[ranked])
+        sizes = np.cumsum(np.bincount(code_of_leaf[~learn], minlength=len(leaves))[ranked])
         cut = int(np.argmin(np.abs(sizes[:-1] - sizes[-1] / 2)))  # as near to halves as leaves are
         edge = levels[ranked[cut : cut + 2]].sum() / 2
         sides = error[~learn][forecast > edge], error[~learn][forecast < edge]
@@ -113,9 +113,9 @@ def _noise(view: View, _: float) -> Estimate:
         raise UnanswerableError("needs independent, unweighted rows")
     if np.ptp(view.get("uncertainty")) > 0:
         raise UnanswerableError("widths differ, so width_response judges them")
-    part = view.part(MOST_ROWS)
-    x, names = input_table(part.evalset)
-    return noise_given_inputs(part.get("absolute_error"), x, names, seed=view.seed)
+    sampled = view.part(MOST_ROWS)
+    x, names = input_table(sampled.evalset)
+    return noise_given_inputs(sampled.get("absolute_error"), x, names, seed=view.seed)
 
 
 TOPIC = Topic(

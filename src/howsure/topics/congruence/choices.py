@@ -149,15 +149,15 @@ def as_outputs(
     >>> as_outputs([1, 2], "y", length=2).tolist()
     [[1.0], [2.0]]
     """
-    found = as_matrix(to_host(value, name), name, length=length, columns=columns)
-    check_size(found, name)
-    return found
+    outputs = as_matrix(to_host(value, name), name, length=length, columns=columns)
+    check_size(outputs, name)
+    return outputs
 
 
 def check_size(rows: Array, name: str) -> Array:
     """Refuse numbers so large that the sum of their squares overflows their number type."""
     xp = namespace(rows)
-    largest = max(float(xp.max(xp.abs(part))) for part in row_parts(rows))
+    largest = max(float(xp.max(xp.abs(block))) for block in row_parts(rows))
     limit = math.sqrt(float(xp.finfo(rows.dtype).max) / (8.0 * rows.shape[0] * rows.shape[1]))
     if largest > limit:
         raise DegenerateError(

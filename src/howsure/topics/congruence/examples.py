@@ -58,10 +58,10 @@ def map_table(
     if null is None:
         notes = "Which rows lie outside the reference."
     chosen = np.arange(len(rows))
-    own = _telling(features or {}, values) if layout == "inputs" else []
-    own.sort(key=lambda axis: first.index(axis[0]) if axis[0] in first else len(first))
-    if own:
-        axes = [*own, second][:2]
+    telling = _telling(features or {}, values) if layout == "inputs" else []
+    telling.sort(key=lambda axis: first.index(axis[0]) if axis[0] in first else len(first))
+    if telling:
+        axes = [*telling, second][:2]
         plane = np.stack([axis for _, axis in axes], axis=1)
         titles = (axes[0][0], axes[1][0])
     elif rows.shape[1] == 1:
@@ -98,22 +98,22 @@ def _telling(
     features: Mapping[str, npt.NDArray[Any]], values: FloatArray
 ) -> list[tuple[str, FloatArray]]:
     """The numeric inputs, those first along which errors differ most: by ranks in bins."""
-    known = np.isfinite(values)
-    order = np.argsort(values[known], kind="stable")
+    finite = np.isfinite(values)
+    order = np.argsort(values[finite], kind="stable")
     ranks = np.argsort(order, kind="stable").astype(np.float64)
-    found = []
+    ranked = []
     for name, column in features.items():
         if column.dtype.kind not in "iuf" or len(np.unique(column)) < 3:
             continue
         number = column.astype(np.float64)
         edges = np.unique(np.quantile(number, np.linspace(0, 1, _BINS + 1)[1:-1]))
-        bins = np.searchsorted(edges, number[known], side="right")
+        bins = np.searchsorted(edges, number[finite], side="right")
         counts = np.bincount(bins)
         means = np.bincount(bins, weights=ranks) / np.maximum(counts, 1)
-        between = float(counts @ np.square(means - ranks.mean())) if known.any() else 0.0
-        found.append((between, name, number))
-    found.sort(key=lambda each: -each[0])
-    return [(name, number) for _, name, number in found]
+        between = float(counts @ np.square(means - ranks.mean())) if finite.any() else 0.0
+        ranked.append((between, name, number))
+    ranked.sort(key=lambda entry: -entry[0])
+    return [(name, number) for _, name, number in ranked]
 
 
 def extremes(values: FloatArray) -> IntArray:
@@ -127,7 +127,7 @@ def extremes_table(
     evalset: EvalSet,
     values: FloatArray,
     places: IntArray,
-    beside: Mapping[str, npt.NDArray[Any]],
+    further: Mapping[str, npt.NDArray[Any]],
 ) -> Table:
     """The rows of the highest and the lowest error, with what is known of them."""
     count = len(places) // 2
@@ -140,7 +140,7 @@ def extremes_table(
     forecast = point_of(evalset)
     if forecast is not None:
         columns["prediction"] = forecast[places]
-    for name, value in beside.items():
+    for name, value in further.items():
         columns.setdefault(name, np.array([_short(value[i]) for i in places], dtype=object))
     for name, value in evalset.features.items():
         columns.setdefault(name, value[places])
@@ -183,12 +183,12 @@ def tree_table(
     where, *numbers = zip(*rows, strict=True)
     columns: dict[str, npt.NDArray[Any]] = {"where": np.array(where, dtype=object)}
     columns |= {head: np.array(values) for head, values in zip(headings, numbers, strict=True)}
-    cce, known = columns["cce"], np.isfinite(columns["cce"])
-    overall = np.average(cce[known], weights=columns["rows"][known]) if known.any() else math.nan
+    cce, finite = columns["cce"], np.isfinite(columns["cce"])
+    overall = np.average(cce[finite], weights=columns["rows"][finite]) if finite.any() else math.nan
     columns["worse"] = proven & (cce - 1.96 * columns["standard_error"] > overall)
-    told = "A shallow tree grown on half of the rows; cce is the mean on the other half."
+    how = "A shallow tree grown on half of the rows; cce is the mean on the other half."
     return Table(
-        name="cce_tree", columns=columns, model=evalset.model, notes=f"{told} {notes}".strip()
+        name="cce_tree", columns=columns, model=evalset.model, notes=f"{how} {notes}".strip()
     )
 
 
@@ -229,14 +229,14 @@ def rejection_curves(evalset: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
 
 def losses_of(evalset: EvalSet) -> dict[str, FloatArray]:
     """What rejection may lower, row by row, under the names of its curves."""
-    found: dict[str, FloatArray] = {}
+    losses: dict[str, FloatArray] = {}
     forecast = point_of(evalset)
     if forecast is not None:
-        found["rejection"] = np.abs(evalset.y - forecast)
+        losses["rejection"] = np.abs(evalset.y - forecast)
     surprise = _surprise(evalset)
     if surprise is not None and np.isfinite(surprise).all():
-        found["rejection_nll"] = surprise
-    return found
+        losses["rejection_nll"] = surprise
+    return losses
 
 
 def point_of(evalset: EvalSet) -> FloatArray | None:
@@ -406,14 +406,14 @@ def rejection_curve(scores: npt.ArrayLike, errors: npt.ArrayLike) -> RejectionCu
     """
     score = as_vector(scores, "scores")
     loss = as_vector(errors, "errors", length=len(score))
-    kept = _kept_means(score, loss)
+    kept_errors = _kept_means(score, loss)
     oracle = _kept_means(loss, loss)
     overall = float(loss.mean())
-    area, best = float(kept.mean()), float(oracle.mean())
+    area, best = float(kept_errors.mean()), float(oracle.mean())
     flat = np.ptp(loss) == 0.0
     return RejectionCurve(
         rejected=np.arange(len(loss)) / len(loss),
-        error=kept[::-1],
+        error=kept_errors[::-1],
         random=overall,
         oracle=oracle[::-1],
         area=area,
@@ -454,10 +454,10 @@ def rejection_at(
     score = as_vector(scores, "scores")
     loss = as_vector(errors, "errors", length=len(score))
     order = np.argsort(score, kind="stable")
-    kept = np.searchsorted(score[order], as_vector(thresholds, "thresholds"), side="right")
+    count = np.searchsorted(score[order], as_vector(thresholds, "thresholds"), side="right")
     total = np.concatenate([[0.0], np.cumsum(loss[order])])
-    error = np.divide(total[kept], kept, out=np.full(len(kept), np.nan), where=kept > 0)
-    return 1.0 - kept / len(score), error
+    error = np.divide(total[count], count, out=np.full(len(count), np.nan), where=count > 0)
+    return 1.0 - count / len(score), error
 
 
 def _kept_means(score: FloatArray, loss: FloatArray) -> FloatArray:

@@ -57,10 +57,10 @@ def belief_of(evalset: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS
     past that there is no exact mode.
     """
     if mode == "exact":
-        found = _exact(evalset)
-        if found is None:
+        exact = _exact(evalset)
+        if exact is None:
             raise UnanswerableError("the distributions have no exact embedding")
-        return found
+        return exact
     law, rng = law_of(evalset), child(seed, "congruence draws", evalset.model)
     if isinstance(law, Samples):  # no member twice, so that y and the draws are exchangeable
         order = np.argsort(rng.random(law.sorted_samples.shape), axis=1)[:, :draws]
@@ -86,17 +86,17 @@ def exact_belief(law: Prediction, bandwidth: float) -> Belief | None:
         return Empirical(law.sorted_samples)
     assert isinstance(law, Distribution)
     if law.discrete:
-        found = _counts(law, bandwidth)
-        return None if found is None else Support(*found)
+        counts = _counts(law, bandwidth)
+        return None if counts is None else Support(*counts)
     parts = _parts(law)
-    if any(part.law.name != "norm" for _, part in parts):
+    if any(component.law.name != "norm" for _, component in parts):
         return None
     if len(parts) == 1:
         return Normals(law.parameters["loc"], law.parameters["scale"])
     return Mixtures(
         np.stack([weight for weight, _ in parts], axis=1),
-        np.stack([part.parameters["loc"] for _, part in parts], axis=1),
-        np.stack([part.parameters["scale"] for _, part in parts], axis=1),
+        np.stack([component.parameters["loc"] for _, component in parts], axis=1),
+        np.stack([component.parameters["scale"] for _, component in parts], axis=1),
     )
 
 
@@ -104,12 +104,15 @@ def _parts(law: Distribution) -> list[tuple[FloatArray, Distribution]]:
     """Weights and laws of what a mixture is made of, mixtures in it too; else the law alone."""
     if not isinstance(law.law, MixtureLaw):
         return [(np.ones(law.n), law)]
-    found: list[tuple[FloatArray, Distribution]] = []
+    components: list[tuple[FloatArray, Distribution]] = []
     for number, family in enumerate(law.law.parts, 1):
-        own = {name: law.parameters[f"{name}_{number}"] for name in family.parameters}
+        parameters = {name: law.parameters[f"{name}_{number}"] for name in family.parameters}
         weight = law.parameters[f"weight_{number}"]
-        found += [(weight * share, part) for share, part in _parts(Distribution(family, own))]
-    return found
+        components += [
+            (weight * share, component)
+            for share, component in _parts(Distribution(family, parameters))
+        ]
+    return components
 
 
 def _counts(law: Distribution, bandwidth: float) -> Listed | None:
@@ -119,12 +122,12 @@ def _counts(law: Distribution, bandwidth: float) -> Listed | None:
     if size <= MOST_LISTED:
         return _listed(law, ends)
     parts = _parts(law)
-    some = [_quadrature(part, bandwidth) for _, part in parts]
-    if all(one is not None for one in some):
+    some = [_quadrature(component, bandwidth) for _, component in parts]
+    if all(nodes is not None for nodes in some):
         together = [
-            (one[0], weight[:, None] * one[1])
-            for one, (weight, _) in zip(some, parts, strict=True)
-            if one is not None
+            (nodes[0], weight[:, None] * nodes[1])
+            for nodes, (weight, _) in zip(some, parts, strict=True)
+            if nodes is not None
         ]
         values, masses = (np.hstack(side) for side in zip(*together, strict=True))
         if values.size <= MOST_SUPPORT:
@@ -236,8 +239,8 @@ def lattice_runs(
 
 def lattice_nodes(starts: FloatArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Places and weights of the runs of `lattice_runs`, shape (n, k, 16) each."""
-    known, which = np.unique(lengths, return_inverse=True)
-    rules = [lattice_rule(max(int(length), 1)) for length in known]
+    different, which = np.unique(lengths, return_inverse=True)
+    rules = [lattice_rule(max(int(length), 1)) for length in different]
     places = np.stack([rule[0] for rule in rules])[which.reshape(lengths.shape)]
     weights = np.stack([rule[1] for rule in rules])[which.reshape(lengths.shape)]
     return starts[:, :, None] + places, np.where(lengths[:, :, None] > 0.0, weights, 0.0)

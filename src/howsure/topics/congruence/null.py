@@ -216,12 +216,12 @@ def null_reference(
         larger = int((means >= mean).sum())
     near_errors = None
     if near is not None:
-        seen, drawn = lengths(near @ reference.target), np.array(around)
+        near_observed, drawn = lengths(near @ reference.target), np.array(around)
         near_errors = NearErrors(
-            observed=float(seen.mean()),
+            observed=float(near_observed.mean()),
             replicates=drawn.mean(axis=1),
-            point_observed=seen,
-            point_p_value=(1 + (drawn >= seen).sum(axis=0)) / (len(drawn) + 1),
+            point_observed=near_observed,
+            point_p_value=(1 + (drawn >= near_observed).sum(axis=0)) / (len(drawn) + 1),
         )
     ends = np.quantile(means, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
     return NullReference(
@@ -248,8 +248,8 @@ def _errors(
     for batch in _batches(differences, len(reference.y)):
         solution = reference.system.solve(np.hstack(batch))
         vectors = reference.vectors(points, solution)
-        edges = np.cumsum([part.shape[1] for part in batch])[:-1]
-        yield from (lengths(part) for part in np.split(vectors, edges, axis=1))
+        edges = np.cumsum([difference.shape[1] for difference in batch])[:-1]
+        yield from (lengths(difference) for difference in np.split(vectors, edges, axis=1))
 
 
 def _differences(
@@ -280,9 +280,9 @@ def _differences(
         rng = child(seed, "congruence null", number)
         if exchanged and samples is not None:
             members = samples.shape[1]
-            place = rng.integers(0, members + 1, len(y))
-            other = samples[np.arange(len(y)), np.minimum(place, members - 1)]
-            drawn = np.where((place == members)[:, None], y, other)
+            member = rng.integers(0, members + 1, len(y))
+            other = samples[np.arange(len(y)), np.minimum(member, members - 1)]
+            drawn = np.where((member == members)[:, None], y, other)
             yield outputs.exchanged(drawn, y, members)
         else:
             fresh = outcomes(rng) if callable(outcomes) else belief.draw(rng)
@@ -298,7 +298,7 @@ def _batches(items: Iterator[FloatArray], rows: int) -> Iterator[list[FloatArray
     limit = _columns(rows)
     batch: list[FloatArray] = []
     for item in items:
-        if batch and sum(part.shape[1] for part in batch) + item.shape[1] > limit:
+        if batch and sum(difference.shape[1] for difference in batch) + item.shape[1] > limit:
             yield batch
             batch = []
         batch.append(item)
@@ -420,7 +420,9 @@ def mean_cce(
     def means(solution: Solution, shares: FloatArray | None) -> FloatArray:
         vectors = reference.vectors(points, solution)
         parts: list[Array] = np.split(vectors, edges, axis=1)
-        return np.array([np.average(lengths(part), weights=shares) for part in parts])
+        return np.array(
+            [np.average(lengths(vectors_of_one), weights=shares) for vectors_of_one in parts]
+        )
 
     plain = means(reference.system.solve(stacked) if repeats else reference.solution(), None)
     resampled = []

@@ -407,10 +407,10 @@ def mcmd(
     accuracy = options.accuracy * min(pair) / (4.0 * peak)
     systems = [kernel_system(inputs.kernel, rows, pair[0], options)]
     if (alike := same_rows(rows, rows2)) and pair[0] == pair[1]:  # W = W': one solve
-        _, difference, left = fit_outputs(
+        _, difference, left_out_mean = fit_outputs(
             shared, first, as_law(second), tolerance=2.0 * accuracy, options=options
         )
-        targets, left_out = [difference], left / pair[0]
+        targets, left_out = [difference], left_out_mean / pair[0]
     else:
         systems.append(
             systems[0].with_regularization(pair[1])
@@ -419,7 +419,7 @@ def mcmd(
         )
         targets, residuals = fit_pair(shared, first, second, tolerance=accuracy, options=options)
         left_out = 2.0 * sum(
-            residual / each for residual, each in zip(residuals, pair, strict=True)
+            residual / ridge for residual, ridge in zip(residuals, pair, strict=True)
         )
     solutions = [system.solve(target) for system, target in zip(systems, targets, strict=True)]
     solved = zip(systems, solutions, strict=True)

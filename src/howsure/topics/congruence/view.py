@@ -191,16 +191,16 @@ def _assessed(
     seed: int,
     everything: bool,
     options: CongruenceOptions,
-    beside: Mapping[str, npt.NDArray[Any]],
+    further: Mapping[str, npt.NDArray[Any]],
 ) -> CongruenceReport:
     rows = reference_places(evalset, seed=seed, everything=everything)
-    part = _take(evalset, rows)
+    sampled = _take(evalset, rows)
     report_progress("reference", 0, 4)
-    reference = fitted_reference(part, mode, seed=seed, options=options)
+    reference = fitted_reference(sampled, mode, seed=seed, options=options)
     reference.solution()
     report_progress("a perfect model's errors", 1, 4)
     null = right_model(
-        reference, part, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
+        reference, sampled, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
     )
     report_progress("bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
@@ -217,38 +217,40 @@ def _assessed(
         null_lower=null.range[0],
         null_upper=null.range[1],
         p=null.p_value,
-        n=part.n,
+        n=sampled.n,
     )
     record = _record(evalset, estimate)
     report_progress(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
-    known = {name: value[rows] for name, value in beside.items()}
+    further_of_part = {name: value[rows] for name, value in further.items()}
     makers: dict[str, Callable[[], Table | None]] = {
         "map": lambda: map_table(
             np.asarray(reference.inputs.rows, dtype=np.float64),
             score.values,
             null,
-            part.row_names(),
-            second=("y", part.y),
-            features=part.features,
+            sampled.row_names(),
+            second=("y", sampled.y),
+            features=sampled.features,
             layout=options.layout,
-            model=part.model,
+            model=sampled.model,
             seed=seed,
         ),
-        "extreme rows": lambda: extremes_table(part, score.values, places, known),
-        "tree": lambda: _explained(part, score.values, mode, seed, options, null.p_value <= 0.05),
+        "extreme rows": lambda: extremes_table(sampled, score.values, places, further_of_part),
+        "tree": lambda: _explained(
+            sampled, score.values, mode, seed, options, null.p_value <= 0.05
+        ),
     }
-    made = [
+    answers = [
         attempt(f"{name} of congruence of {evalset.model}", maker, lambda _: None)
         for name, maker in makers.items()
     ]
     report_progress("done", 4, 4)
     curves: tuple[Curve, ...] = attempt(
         f"rejection by congruence of {evalset.model}",
-        partial(rejection_curves, part, score.values),
+        partial(rejection_curves, sampled, score.values),
         lambda _: (),
     )
-    tables = tuple(table for table in made if table is not None)
+    tables = tuple(table for table in answers if table is not None)
     return CongruenceReport(record, tables, curves, rows[places])
 
 
@@ -321,12 +323,12 @@ def right_model(
     outcomes: Outcomes | None = None
     if mode == "samples":
         outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, evalset.model, seed)
-    found = null_reference(
+    null = null_reference(
         reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed, near=near
     )
-    if found.near is None:
-        return found
-    return replace(found, near=replace(found.near, shifted=_shifted(reference, law, near, seed)))
+    if null.near is None:
+        return null
+    return replace(null, near=replace(null.near, shifted=_shifted(reference, law, near, seed)))
 
 
 def _shifted(reference: CongruenceReference, law: Prediction, near: Any, seed: int) -> FloatArray:
@@ -395,8 +397,8 @@ def _with_groups(
     for values in groups:
         texts = values.astype(str)
         labels, counts = np.unique(texts, return_counts=True)
-        kept = labels[np.argsort(-counts, kind="stable")][:MOST_GROUP_LABELS]
-        marks = (texts[:, None] == kept).astype(np.float64)
+        common = labels[np.argsort(-counts, kind="stable")][:MOST_GROUP_LABELS]
+        marks = (texts[:, None] == common).astype(np.float64)
         if unit:
             parts.append(marks / math.sqrt(len(groups)))
         elif (spread := float(marks.var(axis=0).sum())) > 0:
@@ -405,17 +407,17 @@ def _with_groups(
 
 
 def _skce(view: View, _: float) -> Estimate:
-    held = view.evalset
+    evalset = view.evalset
     try:
-        law = law_of(held)
+        law = law_of(evalset)
     except UnanswerableError:
         raise UnanswerableError("SKCE needs a predictive distribution or samples") from None
-    weights = held.weights
-    if held.units is not None or (weights is not None and weights.kind != "frequency"):
+    weights = evalset.weights
+    if evalset.units is not None or (weights is not None and weights.kind != "frequency"):
         raise UnanswerableError("SKCE needs independent rows without importance weights")
     view.told("skce", law.kind)
     return skce_of_part(
-        held.y,
+        evalset.y,
         law,
         None if weights is None else weights.values,
         everything="skce" in view.slow,
@@ -495,13 +497,13 @@ def _congruence(case: Case) -> Draft:
 
 def _congruence_words(draft: Draft, _: Finding) -> Words:
     record: Record = draft.facts["record"]
-    seen = (
+    sentence = (
         f"Mean CCE is {number(record.value, 3)}; "
         f"a correctly specified model has {number(record.null, 3)}"
     )
     ratio = small(record.value / record.null, 1)
     clause = f"mean CCE is {ratio} times that of a correctly specified model"
-    return Words(seen, "at some inputs the predictive distribution is wrong", clause=clause)
+    return Words(sentence, "at some inputs the predictive distribution is wrong", clause=clause)
 
 
 FINDINGS = (

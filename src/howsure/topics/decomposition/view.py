@@ -59,13 +59,15 @@ _ALONE = "a point forecast alone gives no distribution of y"
 
 def some_rows(view: View, most: int) -> View:
     """At most so many rows by their content: rows of the same y whatever the forecasts are."""
-    held = view.evalset
-    if held.n <= most:
+    evalset = view.evalset
+    if evalset.n <= most:
         return view
-    numbers = (each for belief in held.beliefs for each in belief.numbers().values())
-    order = np.argsort(row_keys(held.y, *numbers))  # in which rows of one y are told apart
-    keys = np.empty(held.n, dtype=np.uint64)
-    keys[order] = row_keys(held.y[order])
+    numbers = (
+        numbers_of_row for belief in evalset.beliefs for numbers_of_row in belief.numbers().values()
+    )
+    order = np.argsort(row_keys(evalset.y, *numbers))  # in which rows of one y are told apart
+    keys = np.empty(evalset.n, dtype=np.uint64)
+    keys[order] = row_keys(evalset.y[order])
     return view.of(np.sort(subsample(keys, most, seed=view.seed, name="part of score")))
 
 
@@ -76,30 +78,32 @@ def right_outcomes(view: View, draws: int) -> Iterator[View]:
     """
     from howsure.engine.view import KIND_PRIORITY  # which reads the catalogue
 
-    held = view.evalset
-    if held.units is not None:
+    evalset = view.evalset
+    if evalset.units is not None:
         raise UnanswerableError("rows depend, and each y would be drawn by itself")
     if copies(view) > DRAWN:
         raise UnanswerableError(f"y is drawn for at most {DRAWN:,} rows")
-    if held.weights is not None and held.weights.kind == "frequency":
-        rows = np.repeat(np.arange(held.n), held.weights.values.astype(np.int64))
-        held = replace(held.take(rows), weights=None)
+    if evalset.weights is not None and evalset.weights.kind == "frequency":
+        rows = np.repeat(np.arange(evalset.n), evalset.weights.values.astype(np.int64))
+        evalset = replace(evalset.take(rows), weights=None)
     drawers = [kind for kind in KIND_PRIORITY if kind.answers("redrawn")]
-    belief = next((b for kind in drawers for b in held.beliefs if isinstance(b, kind)), None)
+    belief = next((b for kind in drawers for b in evalset.beliefs if isinstance(b, kind)), None)
     if belief is None:
         raise UnanswerableError(_ALONE)
-    whole = view.on(held)
-    others = tuple(each for each in held.beliefs if each is not belief)
-    given = {}
+    undrawn = view.on(evalset)
+    other_beliefs = tuple(column for column in evalset.beliefs if column is not belief)
+    as_they_are = {}
     for name in () if belief.draws else ("knowledge", "shown", "mean_point"):
         try:
-            given[name] = whole.get(name)
+            as_they_are[name] = undrawn.get(name)
         except UnanswerableError:
             continue
-    keys = row_keys(held.y, *(each for b in held.beliefs for each in b.numbers().values()))
+    keys = row_keys(
+        evalset.y, *(column for b in evalset.beliefs for column in b.numbers().values())
+    )
     for number in range(draws):
-        y, redrawn = belief.redrawn(held.y, row_uniforms(view.seed, f"outcome {number}", keys))
-        yield view.on(replace(held, y=y, beliefs=(redrawn, *others)), given=given)
+        y, redrawn = belief.redrawn(evalset.y, row_uniforms(view.seed, f"outcome {number}", keys))
+        yield view.on(replace(evalset, y=y, beliefs=(redrawn, *other_beliefs)), given=as_they_are)
 
 
 def copies(view: View) -> int:
@@ -115,11 +119,13 @@ def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
     wanted = list(SHOWN.values())
     if table is not None:
         levels = np.array(table.own_levels)
-        wanted = levels[np.unique([np.argmin(np.abs(levels - each)) for each in wanted])].tolist()
+        wanted = levels[
+            np.unique([np.argmin(np.abs(levels - nearest_level)) for nearest_level in wanted])
+        ].tolist()
         view.told("shown", table.kind)
         return table.quantile(wanted), np.array(wanted)
-    found: FloatArray = view.ask("shown", "quantile", wanted)
-    return found, np.array(wanted)
+    quantiles: FloatArray = view.ask("shown", "quantile", wanted)
+    return quantiles, np.array(wanted)
 
 
 def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
@@ -130,19 +136,19 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """
     if not asked(evaluation.view) or evaluation.evalset.fewest > 1:
         return []
-    part: View = evaluation.view.get("part_of_score")
-    held = part.evalset
-    columns = _columns(part)
+    sampled: View = evaluation.view.get("part_of_score")
+    evalset = sampled.evalset
+    columns = _columns(sampled)
     if not columns:
         return []
     steps = np.linspace(0.0, 1.0, _PLACES[True])
     grids = [np.unique(np.quantile(column, steps, method="nearest")) for _, _, column in columns]
-    views, why = [part], ""
+    views, why = [sampled], ""
     try:
-        views += right_outcomes(part, _DRAWS_OF_BAND)
+        views += right_outcomes(sampled, _DRAWS_OF_BAND)
     except UnanswerableError as error:
         why = f"No band: {error}."
-    of_rows = "" if held.n == evaluation.evalset.n else f"Drawn of {held.n:,} rows."
+    of_rows = "" if evalset.n == evaluation.evalset.n else f"Drawn of {evalset.n:,} rows."
     drawn = _along(grids, views)
     curves = []
     for column, grid, (recalibrated, *right) in zip(columns, grids, drawn, strict=True):
@@ -158,7 +164,7 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
                 reference=grid,
                 x_label="" if math.isnan(level) else f"Predicted {in_per_cent(level)} quantile",
                 band=f"{in_per_cent(_BAND)} of right forecasts, at each place",
-                model=held.model,
+                model=evalset.model,
                 notes=f"{of_rows} {no_band}".strip(),
             )
         )
@@ -200,7 +206,7 @@ def asked(view: View) -> bool:
 def _nearest(levels: FloatArray, level: float) -> str:
     """The first of the levels to draw for which this one stands."""
     nearest = {name: levels[np.argmin(np.abs(levels - wanted))] for name, wanted in SHOWN.items()}
-    return next(name for name, each in nearest.items() if each == level)
+    return next(name for name, nearest_level in nearest.items() if nearest_level == level)
 
 
 @np.errstate(invalid="ignore")
@@ -208,25 +214,25 @@ def _along(grids: list[FloatArray], views: list[View]) -> list[list[FloatArray]]
     """Of each forecast, and of each view, recalibrated values along a grid of forecasts."""
     problems: list[Rising] = []
     sorted_by: list[tuple[int, FloatArray, FloatArray]] = []
-    found: list[list[FloatArray]] = [[] for _ in grids]
+    recalibrated: list[list[FloatArray]] = [[] for _ in grids]
     for view in views:
         y, w = view.evalset.y, view.evalset.multiplicities
         mass = np.ones(len(y)) if w is None else w
         values, rank = np.unique(y, return_inverse=True)
-        for place, (_, level, x) in enumerate(_columns(view)):
+        for diagram, (_, level, x) in enumerate(_columns(view)):
             if math.isnan(level):
                 fitted = isotonic_mean(x, y, w)
-                found[place].append(interpolate_rising(x, fitted, grids[place]))
+                recalibrated[diagram].append(interpolate_rising(x, fitted, grids[diagram]))
                 continue
             order = np.argsort(x, kind="stable")
             problems.append(Rising.of(x[order], rank[order], level, mass[order]))
-            sorted_by.append((place, x[order], values))
+            sorted_by.append((diagram, x[order], values))
     if problems:
         fits = fitted_together(problems)
-        for (place, x, values), problem, fit in zip(sorted_by, problems, fits, strict=True):
+        for (diagram, x, values), problem, fit in zip(sorted_by, problems, fits, strict=True):
             ends = problem.ends
-            found[place].append(np.interp(grids[place], x[ends], values[fit[ends]]))
-    return found
+            recalibrated[diagram].append(np.interp(grids[diagram], x[ends], values[fit[ends]]))
+    return recalibrated
 
 
 def _thresholds(y: FloatArray, fewest: int, places: int) -> FloatArray:
@@ -246,11 +252,11 @@ def _thresholds(y: FloatArray, fewest: int, places: int) -> FloatArray:
 
 def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Mean elementary scores at thresholds, beside those of the distribution of y."""
-    view, held = evaluation.view, evaluation.evalset
-    y, w = held.y, held.multiplicities
-    at = _thresholds(y, held.fewest, _PLACES[asked(view)])
+    view, evalset = evaluation.view, evaluation.evalset
+    y, w = evalset.y, evalset.multiplicities
+    at = _thresholds(y, evalset.fewest, _PLACES[asked(view)])
     draw = partial(
-        Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=held.model
+        Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=evalset.model
     )
     curves = []
     try:
@@ -260,10 +266,10 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     else:
         for column in np.flatnonzero(np.isclose(levels, 0.5)):  # none of a table without a median
             of = partial(elementary_quantiles, y, thresholds=at, level=0.5, weights=w)
-            reference = of(np.full(held.n, quantile_statistic(y, 0.5, weights=w).value))
-            told = f"Of the {in_per_cent(0.5)} quantile."
+            reference = of(np.full(evalset.n, quantile_statistic(y, 0.5, weights=w).value))
+            notes = f"Of the {in_per_cent(0.5)} quantile."
             curves.append(
-                draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=told)
+                draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=notes)
             )
     if curves and not asked(view):  # so that a page stays small
         return curves
@@ -272,7 +278,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     except UnanswerableError:
         return curves
     of_mean = partial(elementary_means, y, thresholds=at, weights=w)
-    reference = of_mean(np.full(held.n, weighted_mean(y, w)))
+    reference = of_mean(np.full(evalset.n, weighted_mean(y, w)))
     return [*curves, draw(name="murphy_mean", y=of_mean(mean), reference=reference)]
 
 
@@ -285,13 +291,13 @@ _ASKED = "drawn where it is asked for by name"
 _Measure = Callable[["View"], ScoreParts]
 
 
-def _of_quantiles(part: View) -> ScoreParts:
-    quantiles, levels = part.get("knowledge")
-    return quantile_parts(part.evalset.y, quantiles, levels, _mass(part), part.evalset.units)
+def _of_quantiles(view: View) -> ScoreParts:
+    quantiles, levels = view.get("knowledge")
+    return quantile_parts(view.evalset.y, quantiles, levels, _mass(view), view.evalset.units)
 
 
-def _of_mean(part: View) -> ScoreParts:
-    return mean_parts(part.evalset.y, part.get("mean_point"), _mass(part), part.evalset.units)
+def _of_mean(view: View) -> ScoreParts:
+    return mean_parts(view.evalset.y, view.get("mean_point"), _mass(view), view.evalset.units)
 
 
 def _mass(view: View) -> FloatArray:
@@ -304,28 +310,28 @@ def _decomposed(
 ) -> Decomposition:
     """The parts, of some rows; of all, with what right forecasts show, where one is asked for."""
     named = view.slow.intersection(names)
-    part: View = some_rows(view, _MOST) if named else view.get("part_of_score")
-    held = part.evalset
-    kind = "frequency" if held.weights is None else held.weights.kind
-    part.get(forecast)  # so that it is known who answers
-    view.told(array, part.source([forecast]))
-    found = of(part).estimated(_mass(part), held.units, kind, view.confidence)
-    estimates = [found.miscalibration, found.discrimination, found.uncertainty]
+    sampled: View = some_rows(view, _MOST) if named else view.get("part_of_score")
+    evalset = sampled.evalset
+    kind = "frequency" if evalset.weights is None else evalset.weights.kind
+    sampled.get(forecast)  # so that it is known who answers
+    view.told(array, sampled.source([forecast]))
+    parts = of(sampled).estimated(_mass(sampled), evalset.units, kind, view.confidence)
+    estimates = [parts.miscalibration, parts.discrimination, parts.uncertainty]
     if named:
         try:
-            draws = _if_right(part, of)
+            draws = _if_right(sampled, of)
         except UnanswerableError as error:
             estimates = [_without(each, str(error)) for each in estimates]
         else:
             estimates = [_add_null(*each) for each in zip(estimates, draws.T, strict=True)]
-            larger = int((draws[:, 0] >= found.miscalibration.value).sum())
+            larger = int((draws[:, 0] >= parts.miscalibration.value).sum())
             estimates[0] = replace(estimates[0], p=(1 + larger) / (1 + len(draws)))
     else:
         estimates = [_without(estimate, _ASKED) for estimate in estimates]
-    if part is not view:
-        n = count_rows(held.n, held.weights)
+    if sampled is not view:
+        n = count_rows(evalset.n, evalset.weights)
         estimates = [replace(each, n=n) for each in estimates]
-    return Decomposition(found.score, *estimates)
+    return Decomposition(parts.score, *estimates)
 
 
 def _without(estimate: Estimate, why: str) -> Estimate:
@@ -341,10 +347,10 @@ def _add_null(estimate: Estimate, draws: FloatArray) -> Estimate:
     return replace(estimate, null=centre, null_lower=centre - off, null_upper=centre + off)
 
 
-def _if_right(part: View, of: _Measure) -> FloatArray:
+def _if_right(view: View, of: _Measure) -> FloatArray:
     """MCB, DSC and UNC of these forecasts where each y is drawn from its own, shape (draws, 3)."""
     means = []
-    for drawn in right_outcomes(part, int(np.clip(_WORK // copies(part), *_DRAWS))):
+    for drawn in right_outcomes(view, int(np.clip(_WORK // copies(view), *_DRAWS))):
         if np.isinf(drawn.evalset.y).any():
             raise UnanswerableError(OUTSIDE)
         means.append(of(drawn).means(_mass(drawn)))
@@ -375,11 +381,11 @@ def score_parts(evaluation: Evaluation) -> list[Table]:
             "measure": np.array([title]),
             "score": np.array([parts.score]),
         }
-        for part, each in estimates.items():
+        for name_of_part, each in estimates.items():
             columns |= {
-                part: np.array([each.value]),
-                f"{part}_lower": np.array([each.lower]),
-                f"{part}_upper": np.array([each.upper]),
+                name_of_part: np.array([each.value]),
+                f"{name_of_part}_lower": np.array([each.lower]),
+                f"{name_of_part}_upper": np.array([each.upper]),
             }
         n = parts.miscalibration.n
         return [
