@@ -14,7 +14,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.topics.characteristic.bands import Bands, Move, XAxis, YAxis
-from howsure.topics.characteristic.trace import AreaRequest, Trace, find_kinks, trace
+from howsure.topics.characteristic.trace import AreaRequest, Path, Trace, find_kinks, trace
 
 _ROUNDING = 1e-9
 
@@ -158,16 +158,14 @@ def operating_point(
 def _smallest_setting(trace: Trace, axis: str, value: float) -> tuple[float, str]:
     """First setting at which a falling axis is at most the value."""
     y = trace.axes[axis]
-    j = int(np.searchsorted(-y, -value * (1.0 + _ROUNDING)))
-    if j == len(y):
-        return math.nan, (
-            f"no setting brings the {axis.replace('_', ' ')} below {y[-1]:g}: "
-            "some rows lie on the side of a band of 0"
-        )
-    if j == 0 or axis == "miss_rate" or y[j] >= value:
-        return float(trace.knob[j]), ""
-    share = (y[j - 1] - value) / (y[j - 1] - y[j])
-    return float(trace.knob[j - 1] + share * (trace.knob[j] - trace.knob[j - 1])), ""
+    falling = Path(trace.knob, y, "step" if axis == "miss_rate" else "linear")
+    knob = falling.reach(value, rounding=_ROUNDING)
+    if math.isfinite(knob):
+        return knob, ""
+    return math.nan, (
+        f"no setting brings the {axis.replace('_', ' ')} below {y[-1]:g}: "
+        "some rows lie on the side of a band of 0"
+    )
 
 
 def _largest_setting(bands: Bands, trace: Trace, axis: str, value: float) -> tuple[float, str]:

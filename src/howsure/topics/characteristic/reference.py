@@ -135,22 +135,15 @@ def gain_of_perfect_model(
         errors = _permuted_errors(bands, signed, replicates, rng)
     shown = curve.x_axis, curve.y_axis
     axes = axes_needed(*shown)
-    if reason:
-        gains = np.full(1, math.nan)
-    else:
-        gains = np.array(
-            [
-                curve_of(replace(bands, error=error), *shown, axes).gain_by(request).value
-                for error in errors
-            ]
-        )
-        if not np.isfinite(gains).all():
+    gains, value, lower, upper = np.full(1, math.nan), math.nan, math.nan, math.nan
+    if not reason:
+        drawn = (curve_of(replace(bands, error=error), *shown, axes) for error in errors)
+        gains = np.array([model.gain_by(request).value for model in drawn])
+        if np.isfinite(gains).all():
+            value = float(gains.mean())
+            lower, upper = map(float, np.quantile(gains, [TAIL, 1.0 - TAIL]))
+        else:
             reason = "some replicates have no gain, as an area is infinite or 0"
-    if reason:
-        lower = value = upper = math.nan
-    else:
-        value = float(gains.mean())
-        lower, upper = map(float, np.quantile(gains, [TAIL, 1.0 - TAIL]))
     return PerfectGain(
         value=value,
         lower=lower,

@@ -437,9 +437,9 @@ class Path:
         sums = np.append(0.0, np.cumsum(self._heights() * np.diff(self.x)))
         return self._up_to(end, sums) - self._up_to(start, sums)
 
-    def reach(self, level: float) -> float:
+    def reach(self, level: float, *, rounding: float = _ROUNDING) -> float:
         """Smallest x at which y is at most a level; infinite where it never is."""
-        j = int(np.searchsorted(-self.y, -level * (1.0 + _ROUNDING)))
+        j = int(np.searchsorted(-self.y, -level * (1.0 + rounding)))
         if j == len(self.y):
             return math.inf
         if j == 0 or self.rule != "linear" or self.y[j] >= level:

@@ -409,7 +409,7 @@ class Atoms:
         return Atoms(mean, np.concatenate([first, second]))
 
 
-def expected_gram(kernel: Kernel, left: Atoms, right: Atoms, name: str = "output_kernel") -> Array:
+def expected_gram(kernel: Kernel, left: Atoms, right: Atoms) -> Array:
     """Average kernel E κ(Y, Y') of independent draws from every two atoms.
 
     Parameters
@@ -418,8 +418,6 @@ def expected_gram(kernel: Kernel, left: Atoms, right: Atoms, name: str = "output
         The output kernel.
     left, right : Atoms
         a and b atoms.
-    name : str
-        The argument's name, for the message.
 
     Returns
     -------
@@ -439,7 +437,7 @@ def expected_gram(kernel: Kernel, left: Atoms, right: Atoms, name: str = "output
     """
     if left.sd is None and right.sd is None:
         return kernel.gram(left.mean, right.mean)
-    average = _smoothed(kernel, name)
+    average = _smoothed(kernel)
     out: FloatArray = np.ones((len(left), len(right)))
     zero = np.zeros(1)
     for output in range(left.mean.shape[1]):
@@ -450,23 +448,23 @@ def expected_gram(kernel: Kernel, left: Atoms, right: Atoms, name: str = "output
     return out
 
 
-def expected_diagonal(kernel: Kernel, atoms: Atoms, name: str = "output_kernel") -> Array:
+def expected_diagonal(kernel: Kernel, atoms: Atoms) -> Array:
     """Squared length of every atom's embedding, E κ(Y, Y') of two draws, shape (a,)."""
     if atoms.sd is None:
         return kernel.diagonal(atoms.mean)
-    average = _smoothed(kernel, name)
+    average = _smoothed(kernel)
     return np.asarray(np.prod(average(np.zeros(1), 2.0 * np.square(atoms.sd)), axis=1))
 
 
-def _smoothed(kernel: Kernel, name: str) -> Callable[[FloatArray, FloatArray], FloatArray]:
+def _smoothed(kernel: Kernel) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Average of the kernel over N(gap, variance), for one output."""
     if isinstance(kernel, RBF):
         return lambda gap, variance: _smooth_rbf(kernel.gamma, gap, variance)
     if isinstance(kernel, Laplacian) and not kernel.squared:
         return lambda gap, variance: _smooth_laplacian(kernel.gamma, gap, variance)
     raise InputError(
-        f"{name} must be rbf or laplacian for the exact embedding of normal distributions, got "
-        f"{kernel.describe()}; draw samples instead"
+        "output_kernel must be rbf or laplacian for the exact embedding of normal distributions, "
+        f"got {kernel.describe()}; draw samples instead"
     )
 
 
