@@ -26,8 +26,7 @@ from howsure.core.rng import child
 from howsure.stats.namespace import Array
 from howsure.stats.ridge import Solution
 from howsure.topics.congruence.beliefs import Belief, Empirical, Mode, Sampled
-from howsure.topics.congruence.choices import as_outputs
-from howsure.topics.congruence.reference import CongruenceReference, checked_belief
+from howsure.topics.congruence.reference import CongruenceReference, as_outputs, checked_belief
 from howsure.topics.congruence.results import lengths
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike | Literal["exchange"]

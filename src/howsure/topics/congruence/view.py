@@ -44,7 +44,6 @@ from howsure.topics.congruence import (
     null_reference,
 )
 from howsure.topics.congruence.beliefs import Mode
-from howsure.topics.congruence.choices import choose_kernel
 from howsure.topics.congruence.examples import (
     MapLayout,
     extremes,
@@ -60,6 +59,7 @@ from howsure.topics.congruence.laws import (
     law_of,
 )
 from howsure.topics.congruence.null import Outcomes
+from howsure.topics.congruence.reference import choose_kernel
 from howsure.topics.congruence.results import lengths
 from howsure.topics.congruence.skce import skce_of_part
 
