@@ -192,14 +192,15 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
     regions: list[tuple[str, Region]] = []
     for name in ("worst_region", "regions_differ", "worst_slab", "ert", "hsic", "local_pit"):
         answer = _answer(view, name, coverage)
-        region = None if answer is None else answer.region
-        if name == "regions_differ" and region is not None and regions:
-            region = None if region.where == regions[0][1].where else region
-        if region is not None and (region.n or name != "local_pit"):
-            if isinstance(answer, WorstSlab) and answer.slab is not None:
-                inputs, _ = input_table(_independent_rows(view).evalset)
-                region = replace(region, where=answer.slab.mostly(inputs))
-            regions.append((name, region))
+        region = getattr(answer, "region", None)
+        if region is None or (name == "local_pit" and not region.n):
+            continue
+        if name == "regions_differ" and regions and region.where == regions[0][1].where:
+            continue
+        if isinstance(answer, WorstSlab) and answer.slab is not None:
+            inputs, _ = input_table(_independent_rows(view).evalset)
+            region = replace(region, where=answer.slab.mostly(inputs))
+        regions.append((name, region))
     regions.extend(
         (f"coverage_gap {gap.raw.details['column']}", gap.region)
         for gap in _answer(view, "coverage_gaps", coverage) or ()
