@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,6 @@ from howsure.core.weights import check_multiplicities
 from howsure.stats.ecdf import EcdfBand, pointwise_band, simultaneous_band
 from howsure.stats.estimate import Estimate, NormNoise, weighted_mean
 from howsure.topics.pit import PitCells, Version, pit_cells
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -379,9 +379,8 @@ def _cube(samples: npt.ArrayLike) -> FloatArray:
 
 
 # ---- averages of an output kernel over laws of y, in closed form ---------------------------------
-# The mean embedding of a law is the average of the kernel over it. Every belief of
-# `howsure.topics.congruence.beliefs` is a weighted sum of *atoms*, points or independent normal
-# laws, whose kernel averages are known.
+# The mean embedding of a law is the average of the kernel over it. Every belief is a weighted sum
+# of *atoms*, points or independent normal laws, whose kernel averages are known.
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def belief_of(evalset: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS
 
     Normal laws, their mixtures, samples and laws of counts embed exactly. Counts are listed up to
     100,000 in all. Wider laws, and mixtures of them, are summed by quadrature over runs of
-    counts (`howsure.topics.congruence.beliefs`): for an output kernel half as wide as y's
+    counts (`lattice_rule`): for an output kernel half as wide as y's
     standard deviation or wider, embeddings are right to about 1e-11, or as the law's
     probabilities are. Those of every run are held against the law's own cdf: where they differ
     by 1e-5 in a row, as for a law with kinks or gaps, counts are listed up to four million, and
