@@ -22,7 +22,6 @@ from howsure.topics.adaptivity import (
     noise_floor,
     rank_cv,
     rank_ss,
-    results,
     satisfaction_rate,
     set_deficit,
     set_excess,
@@ -31,7 +30,7 @@ from howsure.topics.adaptivity import (
     t_cv,
     t_ss,
 )
-from howsure.topics.adaptivity.results import shuffled_column
+from howsure.topics.adaptivity.association import shuffled_column
 
 NONE = Resampling(replicates=0, permutations=0)
 SEEDS = st.integers(0, 10_000)
@@ -144,7 +143,7 @@ def test_the_limit_of_a_shuffle_has_its_spread(monkeypatch: pytest.MonkeyPatch) 
     values, counts = np.array([0.0, 1.0, 5.0, 2.0]), np.array([900.0, 400.0, 300.0, 1200.0])
     exact, limit = [], []
     for found, most in ((exact, 20_000), (limit, 0)):
-        monkeypatch.setattr(results, "_PERMUTED", most)
+        monkeypatch.setattr("howsure.topics.adaptivity.association._PERMUTED", most)
         rng = np.random.default_rng(5)
         found.extend(shuffled_column(values, counts, rng) for _ in range(6000))
     mean, spread = np.mean(exact, axis=0), np.std(exact, axis=0)

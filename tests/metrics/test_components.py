@@ -24,12 +24,14 @@ from howsure.topics.calibration.components import (
     DISTORTION,
     Components,
     Right,
+    miss_imbalance,
     over_cells,
     over_jumps,
     scale_of,
     shift_of,
+    width_rank,
+    width_response,
 )
-from howsure.topics.calibration.findings import miss_imbalance, width_rank, width_response
 from howsure.topics.calibration.shape import _outcomes
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)

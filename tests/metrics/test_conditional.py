@@ -29,10 +29,8 @@ from howsure.topics.conditional import (
     worst_region,
     worst_slab,
 )
-from howsure.topics.conditional.dependence import median_gap
-from howsure.topics.conditional.forests import Smoother
-from howsure.topics.conditional.groups import _added_by_chance, _mean_deviation
-from howsure.topics.conditional.rows import content_order
+from howsure.topics.conditional.dependence import _added_by_chance, _mean_deviation, median_gap
+from howsure.topics.conditional.forests import Smoother, content_order
 from howsure.topics.conditional.slab import _directions, _search
 from oracles.conditional import dense_hsic, lowest_slab, mean_deviation, permuted_mean
 

@@ -14,7 +14,7 @@ from howsure.core.rng import child
 from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
 from howsure.topics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
-from howsure.topics.congruence.embedding import Atoms, expected_diagonal, expected_gram
+from howsure.topics.congruence.beliefs import Atoms, expected_diagonal, expected_gram
 from howsure.topics.congruence.outputs import law_gram
 from oracles.congruence import rbf, squared_cce
 

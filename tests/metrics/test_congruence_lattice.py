@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated import examples
-from howsure.topics.congruence.embedding import PLACES, lattice_nodes, lattice_rule, lattice_runs
+from howsure.topics.congruence.laws import PLACES, lattice_nodes, lattice_rule, lattice_runs
 
 
 @pytest.mark.parametrize("length", [1, 2, 9, 15, 16])

@@ -20,7 +20,8 @@ from howsure.core.rng import child
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import Case, Draft
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.topics.calibration.findings import MEAN_ERROR, ONE_WIDTH
+from howsure.topics.calibration.components import ONE_WIDTH
+from howsure.topics.calibration.shape import MEAN_ERROR
 from howsure.verdict import QUESTIONS, examine, findings, words
 from howsure.verdict.findings import case_of, drafts_of, headline_coverage
 from howsure.verdict.words import sentence

@@ -26,8 +26,8 @@ from howsure.topics.characteristic import (
     OperatingPoint,
     bootstrap_curve,
 )
-from howsure.topics.characteristic.area import AreaRequest, Convention
 from howsure.topics.characteristic.bands import XAxis, YAxis
+from howsure.topics.characteristic.trace import AreaRequest, Convention
 from howsure.topics.characteristic.view import traced_coverage
 
 PLOTS = (".png", ".svg", ".pdf")

@@ -24,6 +24,8 @@ from howsure.stats.label_ranks import class_numbers, label_rank
 from howsure.stats.permutation import Resampling
 from howsure.topics.adaptivity.association import rank_ss, satisfaction_rate, t_ss
 from howsure.topics.adaptivity.coverage import (
+    AdaptivityMeasure,
+    CellTable,
     NoiseFloor,
     escv,
     noise_floor,
@@ -33,7 +35,6 @@ from howsure.topics.adaptivity.coverage import (
     sscv,
     t_cv,
 )
-from howsure.topics.adaptivity.results import AdaptivityMeasure, CellTable
 
 __all__ = [
     "RAPS_STRATA",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import FloatArray
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.stats.bootstrap import resampled_counts
 from howsure.stats.cells import (
     RAPS_STRATA,
     ROUNDING,
@@ -23,17 +25,17 @@ from howsure.stats.cells import (
 )
 from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import Resampling
-from howsure.topics.adaptivity.results import (
+from howsure.topics.adaptivity.coverage import (
+    DEFAULT,
     AdaptivityMeasure,
     CellTable,
-    bootstrapped,
     canonical_rows,
+    counts_copies,
     few_rows,
-    shuffled_column,
-    simulated_means,
+    stack_columns,
 )
 
-_DEFAULT = Resampling()
+_PERMUTED = 20_000
 
 
 def t_ss(
@@ -43,7 +45,7 @@ def t_ss(
     *,
     bins: int = 50,
     weights: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Signed R² of mean size on mean difficulty over cells by ease (T-SS); higher is better.
 
@@ -87,7 +89,7 @@ def t_ss(
     """
     if isinstance(bins, int) and bins < 3:
         raise InputError(f"bins must be at least 3 for a line, got {bins}")
-    columns = _three(ease, "ease", size, difficulty)
+    columns = stack_columns(ease, "ease", size=size, difficulty=difficulty)
     rows, counts = canonical_rows(columns, weights)
     return _line("t_ss", EaseCells(rows[:, 0], bins, counts), rows[:, 1:], counts, resampling)
 
@@ -98,7 +100,7 @@ def rank_ss(
     *,
     strata: Strata | None = RAPS_STRATA,
     weights: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Signed R² of mean size on mean rank over strata of the true label's rank.
 
@@ -127,7 +129,7 @@ def rank_ss(
     >>> rank_ss([1, 2, 5], [1, 2, 5]).estimate.value
     1.0
     """
-    columns = _three(rank, "rank", size, rank)
+    columns = stack_columns(rank, "rank", size=size, difficulty=rank)
     rows, counts = canonical_rows(columns, weights)
     return _line("rank_ss", StratumCells(rows[:, 0], strata), rows[:, 1:], counts, resampling)
 
@@ -138,7 +140,7 @@ def satisfaction_rate(
     *,
     subset: int = 100,
     pairs: int = 1000,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """How often the harder of two random subsets has the larger sets (Property 1).
 
@@ -179,7 +181,7 @@ def satisfaction_rate(
     """
     check_whole(subset, "subset")
     check_whole(pairs, "pairs")
-    rows = _three(size, "size", size, difficulty)[:, 1:]
+    rows = stack_columns(size, "size", difficulty=difficulty)
     rows = rows[np.lexsort(rows.T)]
     n = len(rows)
     rng = child(resampling.seed, "adaptivity", "property")
@@ -212,8 +214,7 @@ def _line(
 ) -> AdaptivityMeasure:
     def slope(multiplicities: FloatArray, columns: FloatArray = rows) -> float:
         mass, means = cells.means(columns, multiplicities)
-        held = means[mass > 0]
-        return signed_r2(held[:, 0], held[:, 1])
+        return signed_r2(*means[mass > 0].T)
 
     mass, means = cells.means(rows, counts)
     table = CellTable(
@@ -224,33 +225,32 @@ def _line(
     )
     value = slope(counts)
     if math.isnan(value):
-        held = means[mass > 0]
+        filled = means[mass > 0]
         why = "fewer than three cells have rows"
-        if len(held) >= 3:
-            spread = np.ptp(held, axis=0) <= 2 * ROUNDING * np.abs(held).max(axis=0)
+        if len(filled) >= 3:
+            spread = np.ptp(filled, axis=0) <= 2 * ROUNDING * np.abs(filled).max(axis=0)
             why = f"all cells agree in mean {'size' if spread[0] else 'difficulty'}"
         none = Estimate(math.nan, reason=why, n=float(mass.sum()))
         return AdaptivityMeasure(estimate=none, cells=table)
-    few = "" if isinstance(cells, EaseCells) else few_rows(mass[mass > 0])
-    if isinstance(cells, EaseCells):
-        drawn = simulated_means(cells, rows, counts, resampling, name)
-        draws = np.array([signed_r2(*pair.T) for pair in drawn])
-    else:
+    if not isinstance(cells, EaseCells):
+        few = few_rows(mass[mass > 0])
         draws = np.zeros(0) if few else bootstrapped(slope, counts, resampling, name)
+        measure = _measure(value, draws, np.zeros(0), table, resampling)
+        return replace(measure, estimate=replace(measure.estimate, reason=few))
+    drawn = simulated_means(cells, rows, counts, resampling, name)
+    draws = np.array([signed_r2(*pair.T) for pair in drawn])
     rng = child(resampling.seed, "adaptivity", name, "shuffle")
     shuffled = np.array(
         [
             slope(counts, np.column_stack((rows[:, 0], shuffled_column(rows[:, 1], counts, rng))))
-            for _ in range(resampling.permutations if name == "t_ss" else 0)
+            for _ in range(resampling.permutations)
         ]
     )
-    found = _measure(value, draws, shuffled, table, resampling)
-    if not isinstance(cells, EaseCells):
-        return replace(found, estimate=replace(found.estimate, reason=few))
+    measure = _measure(value, draws, shuffled, table, resampling)
     # ρ's inverse hyperbolic tangent spreads alike whatever ρ is (R. A. Fisher 1915)
     ends = np.tanh(resampling.around(float(_turned(value)), _turned(draws)))
     lower, upper = (math.copysign(float(end) ** 2, float(end)) for end in ends)
-    return replace(found, estimate=replace(found.estimate, lower=lower, upper=upper))
+    return replace(measure, estimate=replace(measure.estimate, lower=lower, upper=upper))
 
 
 def _turned(slopes: npt.ArrayLike) -> FloatArray:
@@ -270,11 +270,11 @@ def _measure(
     lower, upper = resampling.interval(draws)
     lower, upper = min(lower, value), max(upper, value)
     floor, high, p_value = math.nan, math.nan, math.nan
-    known = shuffled[np.isfinite(shuffled)]
-    if len(known) > 1:
-        floor = float(known.mean())
-        high = float(np.quantile(known, resampling.confidence, method="weibull"))
-        p_value = float((1 + (known >= value - ROUNDING).sum()) / (1 + len(known)))
+    finite = shuffled[np.isfinite(shuffled)]
+    if len(finite) > 1:
+        floor = float(finite.mean())
+        high = float(np.quantile(finite, resampling.confidence, method="weibull"))
+        p_value = float((1 + (finite >= value - ROUNDING).sum()) / (1 + len(finite)))
     estimate = Estimate(
         value,
         null=floor,
@@ -288,11 +288,69 @@ def _measure(
     return AdaptivityMeasure(estimate=estimate, cells=table)
 
 
-def _three(
-    by: npt.ArrayLike, name: str, size: npt.ArrayLike, difficulty: npt.ArrayLike
+def bootstrapped(
+    statistic: Callable[[FloatArray], float], counts: FloatArray, resampling: Resampling, name: str
 ) -> FloatArray:
-    first = as_vector(by, name)
-    n = len(first)
-    return np.column_stack(
-        (first, as_vector(size, "size", length=n), as_vector(difficulty, "difficulty", length=n))
+    """A statistic of multiplicities on resamples of the rows, shape (replicates,)."""
+    rng = child(resampling.seed, "adaptivity", name, "bootstrap")
+    counts_rows = counts_copies(counts)
+    copies = counts if counts_rows else np.ones(len(counts))
+    drawn = (
+        row if counts_rows else row * counts
+        for table in resampled_counts(rng, copies, resampling.replicates)
+        for row in table
     )
+    return np.array([statistic(row) for row in drawn])
+
+
+def simulated_means(
+    cells: Cells, columns: FloatArray, counts: FloatArray, resampling: Resampling, name: str
+) -> FloatArray:
+    """Means of two columns in cells that are drawn anew, shape (replicates, B, 2).
+
+    Means seen are wider apart than true ones by their noise. So they are moved towards those of all
+    cells, jointly, until their covariance is that of the means seen less the mean covariance of
+    their noise (T. A. Louis 1984), and each cell then draws normal noise. Columns come in units of
+    the spread of their means.
+    """
+    rng = child(resampling.seed, "adaptivity", name, "cells")
+    middle = columns - np.average(columns, axis=0, weights=counts)
+    products = np.column_stack([middle, middle**2, middle[:, :1] * middle[:, 1:]])
+    mass, moments = cells.means(products, counts)
+    unit = moments[:, :2].std(axis=0, ddof=1)
+    off = (moments[:, :2] - moments[:, :2].mean(axis=0)) / unit
+    degrees = np.maximum(mass - 1.0, 1.0)
+    variance = np.maximum(moments[:, 2:4] - moments[:, :2] ** 2, 0.0) / unit**2 / degrees[:, None]
+    joint = (moments[:, 4] - moments[:, 0] * moments[:, 1]) / unit.prod() / degrees
+    covariance = off.T @ off / (len(off) - 1.0)
+    noise = np.array([[variance[:, 0].mean(), joint.mean()], [joint.mean(), variance[:, 1].mean()]])
+    size, axes = np.linalg.eigh(covariance)
+    root = axes * np.sqrt(np.maximum(size, 1e-12))
+    whitening = (axes / np.sqrt(np.maximum(size, 1e-12))).T
+    shares, turn = np.linalg.eigh(whitening @ (covariance - noise) @ whitening.T)
+    shrunken = off @ (root @ (turn * np.sqrt(np.clip(shares, 0.0, 1.0))) @ turn.T @ whitening).T
+    first = np.sqrt(variance[:, 0])
+    slope = np.divide(joint, first, out=np.zeros_like(first), where=first > 0.0)
+    drawn = rng.standard_normal((resampling.replicates, len(off), 2))
+    second = (
+        slope * drawn[..., 0] + np.sqrt(np.maximum(variance[:, 1] - slope**2, 0.0)) * drawn[..., 1]
+    )
+    return np.asarray(shrunken + np.stack([first * drawn[..., 0], second], axis=-1))
+
+
+def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Mean of the values that the copies of each row get when all copies swap at random.
+
+    Up to 20,000 copies (or two a row) are permuted; more are drawn from the normal limit of it.
+    """
+    if not counts_copies(counts):
+        return rng.permutation(values)
+    total = float(counts.sum())
+    if total <= max(_PERMUTED, 2 * len(values)):
+        sizes = counts.astype(np.int64)
+        moved = rng.permutation(np.repeat(values, sizes))
+        return np.add.reduceat(moved, np.r_[0, np.cumsum(sizes)[:-1]]) / counts
+    mean = float(values @ counts) / total
+    sd = math.sqrt(float(np.square(values - mean) @ counts) / total)
+    noise = rng.standard_normal(len(values)) / np.sqrt(counts)
+    return mean + sd * (noise - float(noise @ counts) / total)

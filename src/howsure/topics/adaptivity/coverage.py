@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
 from howsure.stats.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
@@ -23,16 +26,58 @@ from howsure.stats.cells import (
 )
 from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import Resampling
-from howsure.topics.adaptivity.results import (
-    AdaptivityMeasure,
-    CellTable,
-    canonical_rows,
-    error_of_largest,
-    few_rows,
-    largest_interval,
-)
 
-_DEFAULT = Resampling()
+_LEAST = 5.0  # rows of a cell: the share or mean of fewer may be anything
+_RATES, _MIXING_STEPS = 61, 100  # true rates that are tried, and steps that weigh them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellTable:
+    """The cells behind a measure, each array of shape (B,).
+
+    Attributes
+    ----------
+    low, high : ndarray of float
+        Range of what the cells are made by: ease, size or rank.
+    n : ndarray of float
+        Rows in each cell.
+    means : dict of str to ndarray of float
+        Mean of each column in the cell; NaN where it is empty.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    n: FloatArray
+    means: dict[str, FloatArray]
+
+    __repr__ = brief_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AdaptivityMeasure:
+    """One number on how a prediction adapts, with what is needed to judge it.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        The number. It estimates what such a table shows on average at this n and these cells,
+        noise of the cells included, and its bounds are an interval of that: of a violation of
+        coverage and of T-SS by cells of as many rows drawn anew, else by a bootstrap over rows.
+        There is none where a cell or stratum has fewer than 5 rows, which T-SS alone does not
+        need. More rows would show less violation, and more association. The null is what
+        chance alone gives on average at this n and these cells: for a violation of coverage, a
+        perfect model; for an association, shuffled rows. A value below its upper end says nothing.
+    cells : CellTable
+        The cells.
+    """
+
+    estimate: Estimate
+    cells: CellTable
+
+    __repr__ = brief_repr
+
+
+DEFAULT = Resampling()
 
 
 def t_cv(
@@ -43,7 +88,7 @@ def t_cv(
     bins: int = 50,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over cells of equal mass by ease (T-CV); lower is better.
 
@@ -88,8 +133,8 @@ def t_cv(
     >>> t_cv([1, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], coverage=0.9, bins=2).estimate.value
     0.4
     """
-    values = as_vector(ease, "ease")
-    rows, counts = canonical_rows(_table(values, covered, claimed), weights)
+    table = stack_columns(ease, "ease", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
     cells = EaseCells(rows[:, 0], bins, counts)
     return _violation("t_cv", cells, rows[:, 1:], counts, coverage, resampling)
 
@@ -102,7 +147,7 @@ def sscv(
     strata: Strata | None = TORCHCP_STRATA,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over strata of set size (SSCV); lower is better.
 
@@ -145,7 +190,8 @@ def sscv(
     >>> sscv([1, 1, 0, 1], [1, 1, 2, 3], coverage=0.9).estimate.value
     0.4
     """
-    rows, counts = canonical_rows(_table(as_vector(size, "size"), covered, claimed), weights)
+    table = stack_columns(size, "size", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
     cells = StratumCells(rows[:, 0], strata)
     return _violation("sscv", cells, rows[:, 1:], counts, coverage, resampling)
 
@@ -158,7 +204,7 @@ def escv(
     two_sided: bool = True,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over each exact set size of at least 1 (ESCV); lower is better.
 
@@ -192,10 +238,10 @@ def escv(
     >>> escv([0, 1, 1, 1], [0, 1, 1, 2], coverage=0.9, two_sided=False).estimate.value
     0.0
     """
-    sizes = as_vector(size, "size")
-    rows, counts = canonical_rows(_table(sizes, covered, claimed), weights)
-    kept = rows[:, 0] >= 1
-    rows, counts = rows[kept], counts[kept]
+    table = stack_columns(size, "size", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
+    filled = rows[:, 0] >= 1
+    rows, counts = rows[filled], counts[filled]
     if not len(rows):
         empty = np.zeros(0)
         return _missing(CellTable(low=empty, high=empty, n=empty, means={}))
@@ -211,7 +257,7 @@ def rank_cv(
     strata: Strata | None = RAPS_STRATA,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
-    resampling: Resampling = _DEFAULT,
+    resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
     """Largest violation of coverage over strata of the true label's rank; descriptive.
 
@@ -244,7 +290,8 @@ def rank_cv(
     >>> rank_cv([1, 1, 0], [1, 1, 7], coverage=0.9).cells.means["coverage"]
     array([ 1., nan, nan,  0., nan, nan])
     """
-    rows, counts = canonical_rows(_table(as_vector(rank, "rank"), covered, claimed), weights)
+    table = stack_columns(rank, "rank", covered=covered, claimed=claimed)
+    rows, counts = canonical_rows(table, weights)
     cells = StratumCells(rows[:, 0], strata)
     return _violation("rank_cv", cells, rows[:, 1:], counts, coverage, resampling)
 
@@ -269,16 +316,16 @@ def _violation(
     value = largest_violation(cells, covered, counts, target, two_sided=two_sided)
     if math.isnan(value):
         return _missing(table)
-    known = mass > 0.0
+    filled = mass > 0.0
 
     def violations(shares: FloatArray) -> FloatArray:
         gaps = np.abs(target - shares) if two_sided else np.maximum(target - shares, 0.0)
         return np.asarray(gaps.max(axis=-1))
 
-    error = error_of_largest(violations, means[known, 0], mass[known], resampling, name)
+    error = error_of_largest(violations, means[filled, 0], mass[filled], resampling, name)
     lower, upper = largest_interval(value, error, resampling.confidence)
     if rows.shape[1] > 1:
-        floor = _drawn_floor(name, cells, rows[:, 1], counts, target, value, resampling)
+        floor = _draw_floor(name, cells, rows[:, 1], counts, target, value, resampling)
     else:
         floor = noise_floor(
             np.maximum(mass, mass > 0), target, observed=value, confidence=resampling.confidence
@@ -292,7 +339,7 @@ def _violation(
         null_upper=floor.upper,
         p=floor.p_value,
         n=float(mass.sum()),
-        reason=few_rows(mass[known]),
+        reason=few_rows(mass[filled]),
     )
     return AdaptivityMeasure(estimate=estimate, cells=table)
 
@@ -302,7 +349,7 @@ def _missing(table: CellTable) -> AdaptivityMeasure:
     return AdaptivityMeasure(estimate=none, cells=table)
 
 
-def _drawn_floor(
+def _draw_floor(
     name: str,
     cells: Cells,
     claimed: FloatArray,
@@ -315,27 +362,104 @@ def _drawn_floor(
     if ((claimed < 0) | (claimed > 1)).any():
         raise InputError(f"claimed must lie in [0, 1], got {claimed.min():g} to {claimed.max():g}")
     rng = child(resampling.seed, "adaptivity", name, "claims")
-    whole = bool((counts == np.floor(counts)).all())
-    copies = counts.astype(np.int64) if whole else np.ones(len(counts), dtype=np.int64)
-    found = np.array(
+    counts_rows = bool((counts == np.floor(counts)).all())
+    copies = counts.astype(np.int64) if counts_rows else np.ones(len(counts), dtype=np.int64)
+    largest = np.array(
         [
             largest_violation(cells, rng.binomial(copies, claimed) / copies, counts, target)
             for _ in range(max(resampling.permutations, 1))
         ]
     )
     level = resampling.confidence
-    upper = float(np.quantile(found, level, method="higher"))
-    above = int((found >= observed - 1e-9).sum())
-    p = (1 + above) / (1 + len(found))
-    return NoiseFloor(float(found.mean()), float(np.median(found)), upper, level, p)
+    upper = float(np.quantile(largest, level, method="higher"))
+    above = int((largest >= observed - 1e-9).sum())
+    p = (1 + above) / (1 + len(largest))
+    return NoiseFloor(float(largest.mean()), float(np.median(largest)), upper, level, p)
 
 
-def _table(by: FloatArray, covered: npt.ArrayLike, claimed: npt.ArrayLike | None) -> FloatArray:
-    n = len(by)
-    columns = [by, as_vector(covered, "covered", length=n)]
-    if claimed is not None:
-        columns.append(as_vector(claimed, "claimed", length=n))
-    return np.column_stack(columns)
+def stack_columns(by: npt.ArrayLike, name: str, **columns: npt.ArrayLike | None) -> FloatArray:
+    """What cells are made by, beside those of the columns that are given; all of one length."""
+    first = as_vector(by, name)
+    vectors = (
+        as_vector(column, key, length=len(first))
+        for key, column in columns.items()
+        if column is not None
+    )
+    return np.column_stack([first, *vectors])
+
+
+def canonical_rows(
+    columns: FloatArray, weights: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Rows sorted by content, equal ones made one, and how often each counts."""
+    counts = check_multiplicities(weights, len(columns))
+    if counts is None or counts_copies(counts):
+        return merge_rows(columns, counts)
+    order = np.lexsort(columns.T)
+    return columns[order], counts[order]
+
+
+def counts_copies(counts: FloatArray) -> bool:
+    """Whether counts are of copies, each a row of its own, and not shares of rows."""
+    return bool((counts == np.floor(counts)).all() and counts.sum() <= MOST_COPIES)
+
+
+def few_rows(mass: FloatArray) -> str:
+    """Why cells leave no interval: one of them has fewer rows than tell its share or mean."""
+    return "no interval: a cell has fewer than 5 rows" if mass.min() < _LEAST else ""
+
+
+def error_of_largest(
+    violations: Callable[[FloatArray], FloatArray],
+    shares: FloatArray,
+    mass: FloatArray,
+    resampling: Resampling,
+    name: str,
+) -> float:
+    """Standard error of a largest violation of shares of shape (..., B), by cells drawn anew.
+
+    Resampled rows would add the noise of the shares once more. So true rates are drawn: in three
+    quarters of the replicates each cell's from its law given all cells, mixed by the nonparametric
+    maximum likelihood of binomial rates (N. Laird 1978), which moves what is noise to where most
+    cells are; in the others they are the cells' own, four rows of the mean rate added, so that one
+    cell that is off is not moved away. Two tables of each, with as many rows in each cell, differ
+    by their noise alone. Of fewer than five rows a share may be anything: NaN.
+    """
+    half = resampling.replicates // 2
+    if half < 2 or few_rows(mass):
+        return math.nan
+    rng = child(resampling.seed, "adaptivity", name, "cells")
+    hits = shares * mass
+    rate = (hits.sum() + 2.0) / (mass.sum() + 4.0)  # neither 0 nor 1 (A. Agresti, B. Coull 1998)
+    nearly_seen = (hits + 4.0 * rate) / (mass + 4.0)
+    ends = np.arcsin(np.sqrt([nearly_seen.min(), nearly_seen.max()]))
+    grid = np.clip(np.sin(np.linspace(ends[0], ends[1], _RATES)) ** 2, 1e-6, 1.0 - 1e-6)
+    logs = hits[:, None] * np.log(grid) + (mass - hits)[:, None] * np.log1p(-grid)
+    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+    prior = np.full(_RATES, 1.0 / _RATES)
+    for _ in range(_MIXING_STEPS):
+        joint = likely * prior
+        chance = joint / joint.sum(axis=1, keepdims=True)
+        prior = chance.mean(axis=0)
+    true = np.broadcast_to(nearly_seen, (half, len(mass))).copy()
+    mixed = 3 * half // 4
+    for cell, upto in enumerate(np.cumsum(chance, axis=1)):
+        component = np.searchsorted(upto, rng.random(mixed))
+        true[:mixed, cell] = grid[np.minimum(component, _RATES - 1)]
+    rows = np.round(mass).astype(np.int64)
+    first, second = violations(rng.binomial(rows, np.broadcast_to(true, (2, *true.shape))) / rows)
+    return float(np.sqrt(np.square(first - second).mean() / 2.0))
+
+
+def largest_interval(value: float, error: float, confidence: float) -> tuple[float, float]:
+    """Interval of the mean of a largest violation: its error grows with it, so on its logarithm."""
+    if math.isnan(error):
+        return math.nan, math.nan
+    reach = float(special.ndtri(0.5 + confidence / 2.0)) * error
+    if value <= 0.0:
+        return 0.0, min(reach, 1.0)
+    factor = math.exp(min(reach / value, 2.0))
+    return value * math.exp(-reach / value), min(value * factor, value + 2.0 * reach, 1.0)
 
 
 # ---- label sets beside the rank of the true label: how many labels short, how many to spare ------
@@ -475,22 +599,17 @@ def noise_floor(
     counts, repeats = np.unique(counts[counts > 0], return_counts=True)
     if not len(counts):
         raise InputError("sizes must have a cell with rows")
-    grid = _deviations(counts, target)
+    # Those that differ by rounding only are one.
+    grid = np.unique(np.round(np.concatenate([_places(n, target) for n in counts]), 12))
     logs = [r * _log_within(n, target, grid) for n, r in zip(counts, repeats, strict=True)]
     cdf = np.exp(np.sum(logs, axis=0))
     mean = float(grid[0] + ((1.0 - cdf[:-1]) * np.diff(grid)).sum())
     tail = float("nan")
     if observed is not None:
-        place = int(np.searchsorted(grid, observed - 1e-9))
-        tail = 1.0 if place == 0 else float(1.0 - cdf[place - 1])
+        first = int(np.searchsorted(grid, observed - 1e-9))
+        tail = 1.0 if first == 0 else float(1.0 - cdf[first - 1])
     median, upper = (float(grid[np.searchsorted(cdf, q - _GRID)]) for q in (0.5, level))
     return NoiseFloor(mean, median, upper, level, tail)
-
-
-def _deviations(counts: FloatArray, target: float) -> FloatArray:
-    """Values that |k/n − target| can take, sorted; those that differ by rounding only are one."""
-    values = [_places(n, target) for n in counts]
-    return np.unique(np.round(np.concatenate(values), 12))
 
 
 def _places(n: float, target: float) -> FloatArray:
@@ -514,4 +633,4 @@ def _log_within(n: float, target: float, grid: FloatArray) -> FloatArray:
         below = np.where(low > 0, special.bdtr(np.maximum(low - 1, 0.0), int(n), target), 0.0)
         outside = 1.0 - (special.bdtr(high, int(n), target) - below)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log1p(-np.where(high >= low, np.minimum(outside, 1.0), 1.0)))
+        return np.log1p(-np.where(high >= low, np.minimum(outside, 1.0), 1.0))

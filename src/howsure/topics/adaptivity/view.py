@@ -51,7 +51,6 @@ from howsure.stats.dominance import merge_ties
 from howsure.stats.permutation import groups_differ
 from howsure.topics.adaptivity import (
     AdaptivityMeasure,
-    CellTable,
     Resampling,
     escv,
     label_rank,
@@ -117,8 +116,8 @@ def _sizes(view: View, coverage: float) -> FloatArray:
 
 def _true_rank(view: View, _: float) -> FloatArray:
     """Rank of the true label among the class scores."""
-    held = view.belief(LabelSets)
-    scores, wanted = view.given.get("class_scores", held.probabilities), held.members.shape
+    sets = view.belief(LabelSets)
+    scores, wanted = view.given.get("class_scores", sets.probabilities), sets.members.shape
     if scores is None:
         raise UnanswerableError("class probabilities are needed for the rank of the true label")
     table = np.asarray(scores)
@@ -175,10 +174,16 @@ _NEAR = 1e-9
 def _t_cv(view: View, coverage: float) -> AdaptivityMeasure:
     """T-CV, with the test that parts of the rows by ease cover as all rows do."""
     ease = view.get("ease")
-    found = _violation(t_cv, view, coverage, ease, bins=_cells(view))
+    violation = _violation(t_cv, view, coverage, ease, bins=_cells(view))
     name, mass = view.evalset.ease, view.evalset.multiplicities
     divided = [_cut(ease, mass, parts, name) for parts in _PARTS]
-    return _differing(found, view, coverage, "ease", [part for part in divided if len(part[1]) > 1])
+    return _differing(
+        violation,
+        view,
+        coverage,
+        "ease",
+        [pair for pair in divided if len(pair[1]) > 1],
+    )
 
 
 def _cut(
@@ -191,9 +196,9 @@ def _cut(
     places = np.searchsorted(rising, np.arange(1, parts) / parts - 1e-12)
     edges = np.unique(ease[order][places])
     edges = edges[edges < ease.max()]
-    told = [number(float(edge), 4) for edge in edges]
-    middle = [f"{low} < {name} ≤ {high}" for low, high in pairwise(told)]
-    names = (f"{name} ≤ {told[0]}", *middle, f"{name} > {told[-1]}") if told else ("",)
+    limits = [number(float(edge), 4) for edge in edges]
+    middle = [f"{low} < {name} ≤ {high}" for low, high in pairwise(limits)]
+    names = (f"{name} ≤ {limits[0]}", *middle, f"{name} > {limits[-1]}") if limits else ("",)
     return np.searchsorted(edges, ease, side="left"), names
 
 
@@ -230,18 +235,18 @@ def _sscv(view: View, coverage: float) -> AdaptivityMeasure:
     The largest violation itself is that of the fewest rows; the test weighs each size by them.
     Sets of all labels cover whatever happens, and are left out of it.
     """
-    found: AdaptivityMeasure = _of_sets(sscv, "size")(view, coverage)
+    violation: AdaptivityMeasure = _of_sets(sscv, "size")(view, coverage)
     some = ~view.belief(LabelSets).members.all(axis=1)
     if not some.any():
-        return found
-    part = view if some.all() else view.of(np.flatnonzero(some))
-    sizes, codes = np.unique(part.get("size", coverage), return_inverse=True)
+        return violation
+    view_of_some = view if some.all() else view.of(np.flatnonzero(some))
+    sizes, codes = np.unique(view_of_some.get("size", coverage), return_inverse=True)
     names = tuple(f"{size:g}" for size in sizes)
-    return _differing(found, part, coverage, "sizes", [(codes, names)])
+    return _differing(violation, view_of_some, coverage, "sizes", [(codes, names)])
 
 
 def _differing(
-    found: AdaptivityMeasure,
+    measure: AdaptivityMeasure,
     view: View,
     coverage: float,
     by: str,
@@ -253,43 +258,43 @@ def _differing(
     """
     weights = view.evalset.weights
     if not divided or (weights is not None and weights.kind != "frequency"):
-        return found
+        return measure
     hits = _hits(view, coverage)
     try:
         expected = view.get("expected_coverage", coverage)
     except UnanswerableError:
-        return found
+        return measure
     mass = np.ones(len(hits)) if weights is None else weights.values
-    whole = np.zeros(len(hits), dtype=np.int64)
+    joint = np.zeros(len(hits), dtype=np.int64)
     free = bool((expected != expected[0]).any())
-    steps = np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64) if free else whole
+    steps = np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64) if free else joint
     for codes in (steps, *(codes for codes, _ in divided)):
-        whole = np.unique(whole * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
-    place = np.unique(whole, return_index=True)[1]
-    sizes = np.bincount(whole, mass)
-    chances = np.bincount(whole, mass * expected) / sizes
+        joint = np.unique(joint * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    first_rows = np.unique(joint, return_index=True)[1]
+    sizes = np.bincount(joint, mass)
+    chances = np.bincount(joint, mass * expected) / sizes
     tested = groups_differ(
         np.round(sizes).astype(np.int64),
-        np.round(np.bincount(whole, mass * hits)).astype(np.int64),
-        [codes[place] for codes, _ in divided],
+        np.round(np.bincount(joint, mass * hits)).astype(np.int64),
+        [codes[first_rows] for codes, _ in divided],
         child(view.seed, "coverage by", by),
         9_999,
         chances=np.clip(chances, 0.0, 1.0) if free else None,
         staged=True,
     )
     if tested.note:
-        return found
+        return measure
     level = 1.0 - (1.0 - view.confidence) / sum(len(names) for _, names in divided)
     ways = [
         [np.bincount(codes, mass * each) for each in (1.0, hits, expected)] for codes, _ in divided
     ]
-    n, seen, due = (np.concatenate(column) for column in zip(*ways, strict=True))
-    ends = clopper_pearson(np.round(seen), np.round(n), confidence=level)
+    n, shares, due = (np.concatenate(column) for column in zip(*ways, strict=True))
+    ends = clopper_pearson(np.round(shares), np.round(n), confidence=level)
     names = [name for _, parts in divided for name in parts]
     first = sum(len(parts) for _, parts in divided[: tested.grouping])
-    details = Parts(names, seen / n, due / n, *ends, n).named(first + tested.group)[1]
-    known = {**found.estimate.details, f"{by}_differ": tested.p_value, **details}
-    return replace(found, estimate=replace(found.estimate, details=known))
+    details = Parts(names, shares / n, due / n, *ends, n).named(first + tested.group)[1]
+    all_details = {**measure.estimate.details, f"{by}_differ": tested.p_value, **details}
+    return replace(measure, estimate=replace(measure.estimate, details=all_details))
 
 
 def _rank_ss(view: View, coverage: float) -> AdaptivityMeasure:
@@ -299,10 +304,10 @@ def _rank_ss(view: View, coverage: float) -> AdaptivityMeasure:
 def cell_tables(evaluation: Evaluation) -> list[Table]:
     """The cells by ease: ``adaptivity_cells``, of whatever measures were answered."""
     violation, slope = _answers(evaluation)
-    held = violation or slope
-    if held is None:
+    measure = violation or slope
+    if measure is None:
         return []
-    cells = held.cells
+    cells = measure.cells
     columns = {"cell": np.arange(1.0, len(cells.n) + 1), "ease_low": cells.low}
     columns |= {"ease_high": cells.high, "n": cells.n}
     if violation is not None:
@@ -323,64 +328,55 @@ def cell_tables(evaluation: Evaluation) -> list[Table]:
 def _answers(
     evaluation: Evaluation,
 ) -> tuple[AdaptivityMeasure | None, AdaptivityMeasure | None]:
-    found: list[AdaptivityMeasure | None] = []
+    measures: list[AdaptivityMeasure | None] = []
     for name in ("t_cv", "t_ss"):
         try:
-            found.append(evaluation.view.get(name, evaluation.coverages[-1]))
+            measures.append(evaluation.view.get(name, evaluation.coverages[-1]))
         except UnanswerableError:
-            found.append(None)
-    return found[0], found[1]
+            measures.append(None)
+    return measures[0], measures[1]
 
 
 def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     violation, slope = _answers(evaluation)
     model, labels = evaluation.evalset.model, evaluation.view.held(LabelSets) is not None
-    made = []
+    curves = []
     if violation is not None:
-        made.append(_coverage_curve(violation, evaluation.coverages[-1], confidence, model))
+        cells, estimate = violation.cells, violation.estimate
+        share = (np.cumsum(cells.n) - cells.n / 2) / cells.n.sum()
+        nominal = np.full(len(share), evaluation.coverages[-1])
+        floor = f"a perfect model shows {estimate.null:.3g} on average."
+        coverage_by_ease = Curve(
+            name="coverage_by_ease",
+            x=share,
+            y=cells.means["coverage"],
+            lower=np.maximum(nominal - estimate.null_upper, 0.0),
+            upper=np.minimum(nominal + estimate.null_upper, 1.0),
+            reference=nominal,
+            x_label="Share of rows that are harder",
+            y_label="Empirical coverage",
+            band=f"{confidence:.0%} band of a perfect model, all cells at once",
+            model=model,
+            notes=f"T-CV {estimate.value:.3g}; {floor}",
+            hover={"Rows": cells.n, "Ease from": cells.low, "Ease to": cells.high},
+        )
+        curves.append(coverage_by_ease)
     if slope is not None:
-        made.append(_size_curve(slope.cells, "labels" if labels else "y", model))
-    return made
-
-
-def _coverage_curve(
-    measure: AdaptivityMeasure, nominal: float, confidence: float, model: str
-) -> Curve:
-    cells, found = measure.cells, measure.estimate
-    share = (np.cumsum(cells.n) - cells.n / 2) / cells.n.sum()
-    flat = np.full(len(share), nominal)
-    return Curve(
-        name="coverage_by_ease",
-        x=share,
-        y=cells.means["coverage"],
-        lower=np.maximum(flat - found.null_upper, 0.0),
-        upper=np.minimum(flat + found.null_upper, 1.0),
-        reference=flat,
-        x_label="Share of rows that are harder",
-        y_label="Empirical coverage",
-        band=f"{confidence:.0%} band of a perfect model, all cells at once",
-        model=model,
-        notes=f"T-CV {found.value:.3g}; a perfect model shows {found.null:.3g} on average.",
-        hover={"Rows": cells.n, "Ease from": cells.low, "Ease to": cells.high},
-    )
-
-
-def _size_curve(cells: CellTable, units: str, model: str) -> Curve:
-    order = np.argsort(cells.means["difficulty"], kind="stable")
-    labels = units == "labels"
-    return Curve(
-        name="size_by_difficulty",
-        x=cells.means["difficulty"][order],
-        y=cells.means["size"][order],
-        x_label="Mean rank of the true label" if labels else "Mean |y − forecast| (y)",
-        y_label="Mean set size (labels)" if labels else "Mean width (y)",
-        model=model,
-        notes="Each point is a cell of equal mass by ease.",
-        hover={
-            "Rows": cells.n[order],
-            "Cell from the hardest": np.arange(1.0, len(order) + 1)[order],
-        },
-    )
+        cells = slope.cells
+        order = np.argsort(cells.means["difficulty"], kind="stable")
+        numbers = np.arange(1.0, len(order) + 1)
+        size_by_difficulty = Curve(
+            name="size_by_difficulty",
+            x=cells.means["difficulty"][order],
+            y=cells.means["size"][order],
+            x_label="Mean rank of the true label" if labels else "Mean |y − forecast| (y)",
+            y_label="Mean set size (labels)" if labels else "Mean width (y)",
+            model=model,
+            notes="Each point is a cell of equal mass by ease.",
+            hover={"Rows": cells.n[order], "Cell from the hardest": numbers[order]},
+        )
+        curves.append(size_by_difficulty)
+    return curves
 
 
 _STRATA = "It sees coverage that depends on the size of sets, and nothing else."

@@ -27,6 +27,8 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
 from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights
+from howsure.stats.binomial import binomial_test
+from howsure.stats.dominance import rank_values
 from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import Z_95, Estimate, Spread, spread_of, standard_error, weighted_mean
 
@@ -66,7 +68,7 @@ class Right:
     def covariance(self) -> FloatArray:
         """Covariance of the orders, averaged over rows."""
         products = np.einsum("irk,jrk,rk->rij", self.values, self.values, self.shares)
-        return np.asarray(np.average(products, axis=0, weights=self.weights))
+        return np.average(products, axis=0, weights=self.weights)
 
     def p(self, mean: float, factors: FloatArray, n: float, kind: str) -> float:
         """Two-sided p-value of a mean of factors·φ, drawn where it is not normal; else 0."""
@@ -99,8 +101,8 @@ class Right:
         rng, total = child(0, "components", len(order)), np.zeros(draws)
         for row in order:
             cuts = np.cumsum(self.shares[row])
-            place = np.minimum(np.searchsorted(cuts, rng.random(draws)), len(cuts) - 1)
-            total += weights[row] * rows[row][place]
+            outcome = np.minimum(np.searchsorted(cuts, rng.random(draws)), len(cuts) - 1)
+            total += weights[row] * rows[row][outcome]
         return total / float(weights[order].sum())
 
 
@@ -130,7 +132,7 @@ def over_jumps(ends: FloatArray) -> FloatArray:
     ]
     wide = high - low > 1e-9
     gap = np.where(wide, high - low, 1.0)
-    means = np.stack([(each[1] - each[0]) / gap for each in sums])
+    means = np.stack([(integral[1] - integral[0]) / gap for integral in sums])
     return np.where(wide, means, legendre((low + high) / 2.0))
 
 
@@ -159,14 +161,14 @@ def pit_components(
     right: Right | None = None,
 ) -> Components:
     """Components of the PIT, with what explains them taken out of the higher ones."""
-    part = fit_on or place
+    fitted_place = fit_on or place
     share = None if weights is None else weights.values
     fit_share = share if fit_on is None else fit_weights
     step = STEP if cells is None else CELL_STEP
 
     def means(shift: float, log_scale: float) -> FloatArray:
-        values = polynomials(part(shift, math.exp(log_scale)))
-        return np.asarray(np.average(values, axis=1, weights=fit_share))
+        values = polynomials(fitted_place(shift, math.exp(log_scale)))
+        return np.average(values, axis=1, weights=fit_share)
 
     at = place(0.0, 1.0)
     orders = len(polynomials(at[..., :1]))
@@ -182,7 +184,7 @@ def pit_components(
     except UnanswerableError as error:
         missing = Estimate(math.nan, reason=str(error))
         size = math.sqrt(covariance[0, 0])
-        n = float(len(plain[0])) if weights is None else weights.effective_n
+        n = count_rows(len(plain[0]), weights)
         reach = shift_of(Z_95 * size / math.sqrt(n))
         reach *= wider_by(plain[0] - guess[0], weights, cluster)
         bias = Estimate(
@@ -210,29 +212,29 @@ def pit_components(
         (rows,) = _combined(factors[None], polynomials, place(free[0], math.exp(free[1])))
         tests.append(test(rows, size_of(factors), factors=factors))
     solved = np.linalg.inv(slopes[:2])
-    left = np.zeros(2)
+    remaining = np.zeros(2)
     for _ in range(1 if fit_on is None else 3):  # a fit on a part is but a start
-        both = both + left
+        both = both + remaining
         fitted = place(both[0], math.exp(both[1]))
         moves = _combined(-solved @ unit[:2], polynomials, fitted)  # influences on b and log k
-        left = np.average(moves, axis=1, weights=share)
-        if np.abs(left).max() < _STILL:
+        remaining = np.average(moves, axis=1, weights=share)
+        if np.abs(remaining).max() < _STILL:
             break
-    n = float(moves.shape[1]) if weights is None else weights.effective_n
+    n = count_rows(moves.shape[1], weights)
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
     chance = Z_95 * np.sqrt(noise / n)
     chance *= [wider_by(move - move.mean(), weights, cluster) for move in moves]
     bias = Estimate(
-        float(both[0] + left[0]),
-        moves[0] - left[0],
+        float(both[0] + remaining[0]),
+        moves[0] - remaining[0],
         p=tests[0],
         null_lower=-float(chance[0]),
         null_upper=float(chance[0]),
     )
-    scale = math.exp(both[1] + left[1])
+    scale = math.exp(both[1] + remaining[1])
     spread = Estimate(
         scale,
-        scale * (moves[1] - left[1]),
+        scale * (moves[1] - remaining[1]),
         p=tests[1],
         null_lower=math.exp(-chance[1]),
         null_upper=math.exp(chance[1]),
@@ -244,24 +246,30 @@ def pit_components(
             continue
         factors = unit[order].copy()
         factors[:2] = -slopes[order] @ solved
-        (rest,) = _combined(factors[None], polynomials, fitted)
-        size, mean = size_of(factors), weighted_mean(rest, share)
-        p = test(rest, size, factors=factors)
-        told = n / wider_by(rest - mean, weights, cluster) ** 2  # independent rows that say as much
-        value, reach = distortion * mean, distortion * size * Z_95 / math.sqrt(told)
-        found = Estimate(value, distortion * rest - value, p=p, null_lower=-reach, null_upper=reach)
+        (residual,) = _combined(factors[None], polynomials, fitted)
+        size, mean = size_of(factors), weighted_mean(residual, share)
+        p = test(residual, size, factors=factors)
+        # independent rows that say as much
+        independent = n / wider_by(residual - mean, weights, cluster) ** 2
+        value, reach = distortion * mean, distortion * size * Z_95 / math.sqrt(independent)
+        estimate = Estimate(
+            value, distortion * residual - value, p=p, null_lower=-reach, null_upper=reach
+        )
         shapes.append(
-            replace(found, details=_beyond(at, cells, share, value, rows=told, paired=order == 3))
+            replace(
+                estimate,
+                details=_beyond(at, cells, share, value, rows=independent, paired=order == 3),
+            )
         )
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
 
 
 def _combined(factors: FloatArray, polynomials: Polynomials, place: npt.NDArray[Any]) -> FloatArray:
     """Combinations of the polynomials at the rows' places, shape (combinations, n)."""
-    made = np.empty((len(factors), place.shape[-1]))
+    sums = np.empty((len(factors), place.shape[-1]))
     for rows in row_blocks(place.shape[-1], factors.shape[1]):
-        made[:, rows] = factors @ polynomials(place[..., rows])
-    return made
+        sums[:, rows] = factors @ polynomials(place[..., rows])
+    return sums
 
 
 def _fitted(
@@ -363,7 +371,7 @@ def _beyond(
     if cells is not None and at.ndim == 1:
         half = range(1, (len(cells) + 1) // 2)
         sides = [(float(cells[:k].sum()), float(cells[-k:].sum())) for k in half]
-    for place, (low, high) in enumerate(sides, 1):
+    for cells_deep, (low, high) in enumerate(sides, 1):
         if at.ndim > 1:  # the part of each jump that lies there
             gap = np.maximum(at[1] - at[0], 1e-12)
             below = np.clip((low - at[0]) / gap, 0.0, 1.0)
@@ -371,7 +379,7 @@ def _beyond(
         elif cells is None:
             below, above = at < low, at > 1.0 - high
         else:
-            below, above = at < place, at >= len(cells) - place
+            below, above = at < cells_deep, at >= len(cells) - cells_deep
         seen = [weighted_mean(each.astype(np.float64), weights) for each in (below, above)]
         off = (seen[0] - low, seen[1] - high)
         way = off[0] + off[1] if paired else off[1] - off[0]
@@ -397,16 +405,21 @@ def mean_test(
     if cluster is not None:
         sd = math.sqrt(weighted_mean(np.square(rows - mean), share))
         return p_of_units(mean, sd, size, spread_of(rows - mean, weights, cluster), cluster)
-    n = float(len(rows)) if weights is None else weights.effective_n
-    seen = standard_error(rows - mean, weights)
+    n = count_rows(len(rows), weights)
+    seen_error = standard_error(rows - mean, weights)
     floor = size / math.sqrt(n)
-    error = floor if math.isnan(seen) or exact else max(floor, seen)
+    error = floor if math.isnan(seen_error) or exact else max(floor, seen_error)
     if abs(mean) < 1e-12:  # rounding alone, and perhaps no variance to divide by
         return 1.0
     p = float(2.0 * special.ndtr(-abs(mean) / error))
     if right is None or factors is None:
         return p
     return max(p, right.p(mean, factors, n, "" if weights is None else weights.kind))
+
+
+def count_rows(n: int, weights: Weights | None) -> float:
+    """How many rows there are, or as many as their weights count for."""
+    return float(n) if weights is None else weights.effective_n
 
 
 def p_of_units(
@@ -465,11 +478,154 @@ def over_cells(table: FloatArray, cells: FloatArray, ends: FloatArray) -> FloatA
     gap = np.where(wide, high - low, 1.0)
     sums = np.c_[np.zeros(len(table)), np.cumsum(table * cells, axis=1)]
     means = np.stack([(np.interp(high, edges, s) - np.interp(low, edges, s)) / gap for s in sums])
-    place = np.searchsorted(edges[1:-1], low, side="right")
-    return np.where(wide, means, table[:, place])
+    cell = np.searchsorted(edges[1:-1], low, side="right")
+    return np.where(wide, means, table[:, cell])
 
 
 def by_normal_scores(pit: FloatArray) -> Place:
     """Shift and scale on the normal scores of the PIT, where y itself cannot be moved."""
     scores = special.ndtri(pit)
     return lambda b, k: np.asarray(special.ndtr((scores - b) / k))
+
+
+# ---- do widths follow the size of the errors, and do misses lie on both sides? -------------------
+
+ONE_WIDTH = "one_width"
+"""The option of a record that has no value as every row has the same width."""
+_ROUNDING = 1e-9
+"""Widths that differ by less are one: a width made in another way must find its own rank."""
+
+
+def width_rank(
+    uncertainty: FloatArray, weights: FloatArray | None = None
+) -> Callable[[FloatArray], FloatArray]:
+    """What turns a width into its standardised mid-rank among these, of mean 0 and variance 1."""
+    ranked = rank_values(uncertainty, weights)
+    if len(ranked.tied) < 2:
+        raise UnanswerableError("every row has the same width")
+    edges = np.r_[0.0, np.cumsum(ranked.tied)] / ranked.total
+    middle = (edges[1:] + edges[:-1]) / 2.0
+    spread = math.sqrt(float(np.average(np.square(middle - 0.5), weights=ranked.tied)))
+
+    def rank(width: FloatArray) -> FloatArray:
+        if width is uncertainty:  # a million rows are not looked up again
+            return np.asarray((middle[ranked.codes] - 0.5) / spread)
+        values = np.unique(uncertainty)
+        low = edges[np.searchsorted(values, width * (1.0 - _ROUNDING), "left")]
+        high = edges[np.searchsorted(values, width * (1.0 + _ROUNDING), "right")]
+        return np.asarray(((low + high) / 2.0 - 0.5) / spread)
+
+    return rank
+
+
+def width_response(
+    signal: FloatArray,
+    rank: FloatArray,
+    size: Callable[[float], float],
+    *,
+    expected: FloatArray | float = 0.0,
+    weights: Weights | None = None,
+    cluster: Units = None,
+) -> Estimate:
+    """How much larger errors are, against their stated size, where widths are large than small.
+
+    Parameters
+    ----------
+    signal : ndarray of float, shape (n,)
+        What tells of the size of a row's error: φ_2 of its PIT, or whether it is missed.
+    rank : ndarray of float, shape (n,)
+        Standardised rank of the width.
+    size : callable
+        Log of the errors' multiple of their stated size that a mean signal shows.
+    expected : ndarray of float, shape (n,), optional
+        Mean of rank × signal if the row is right, where the width tells of chance itself.
+    weights, cluster : optional
+        Of the rows.
+
+    Returns
+    -------
+    Estimate
+        k(+1)/k(−1), k the multiple one sd of the width's rank above and below its mean; 1 is
+        right, below 1 the widths overreact.
+    """
+    share = None if weights is None else weights.values
+    mean = weighted_mean(signal, share)
+    rows = rank * (signal - mean) - expected
+    slope = weighted_mean(rows, share)
+    spread = math.sqrt(weighted_mean(np.square(signal - mean), share))
+    if spread == 0.0:
+        raise UnanswerableError("rows are all alike in what tells of their errors")
+    p = mean_test(rows, spread, weights=weights, cluster=cluster, exact=True)  # rows permuted
+    error = standard_error(rows - slope, weights, cluster)
+
+    def ratio(at: float) -> float:
+        return math.exp(size(mean + at) - size(mean - at))
+
+    n = count_rows(len(rows), weights)
+    chance = Z_95 * spread / math.sqrt(n) * wider_by(rows - slope, weights, cluster)
+    ends = sorted(ratio(slope + side * Z_95 * error) for side in (-1.0, 1.0))
+    null = sorted(ratio(side * chance) for side in (-1.0, 1.0))
+    return Estimate(
+        ratio(slope),
+        error=abs(ratio(slope + error) - ratio(slope - error)) / 2.0,
+        lower=ends[0],
+        upper=ends[1],
+        null_lower=null[0],
+        null_upper=null[1],
+        p=p,
+        details={"widest": math.exp(size(mean + slope)), "narrowest": math.exp(size(mean - slope))},
+    )
+
+
+def exchanged_response(
+    values: FloatArray, second: FloatArray, rank: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Mean of rank × φ_2 of a row, over which of its m + 1 values is y; shape (n,).
+
+    Few members that lie close together by chance state a small sd and are missed: their width
+    tells of their own luck. Exchangeable values say by how much.
+    """
+    ordered = np.sort(values, axis=1)
+    ordered -= ordered.mean(axis=1, keepdims=True)
+    m = ordered.shape[1] - 1
+    total = np.square(ordered).sum(axis=1, keepdims=True)
+    variance = (total - np.square(ordered) * (1.0 + 1.0 / m)) / (m - 1)
+    return np.asarray((rank(np.sqrt(np.maximum(variance, 0.0))) * second).mean(axis=1))
+
+
+def miss_imbalance(
+    below: npt.NDArray[np.bool_],
+    above: npt.NDArray[np.bool_],
+    *,
+    weights: Weights | None = None,
+    cluster: Units = None,
+) -> Estimate:
+    """How many more rows are missed above than below, as a share of all rows.
+
+    Of the misses of a central interval as many lie below as above; the p-value is the exact
+    binomial one given their number, or Student's for weights of importance and clusters.
+
+    Examples
+    --------
+    >>> miss_imbalance(np.zeros(100, bool), np.arange(100) < 10).p
+    0.002
+    """
+    rows = above.astype(np.float64) - below
+    share = None if weights is None else weights.values
+    value = weighted_mean(rows, share)
+    count = [
+        float(np.sum(missed if share is None else missed * share)) for missed in (below, above)
+    ]
+    details = {"below": count[0], "above": count[1]}
+    total = sum(count)
+    size = math.sqrt(weighted_mean(np.square(rows), share))
+    if not total:
+        p = math.nan
+    elif cluster is None and (weights is None or weights.kind == "frequency"):
+        p = float(binomial_test(count[0], total, 0.5))
+    else:
+        p = mean_test(rows, size, weights=weights, cluster=cluster)
+    n = count_rows(len(rows), weights)
+    chance = Z_95 * size / math.sqrt(n) * wider_by(rows - value, weights, cluster)
+    estimate = Estimate(value, rows - value, p=p, null_lower=-chance, null_upper=chance)
+    return replace(estimate, details=details)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,6 @@ from howsure.core.weights import check_multiplicities
 from howsure.stats.ecdf import EcdfBand, pointwise_band, simultaneous_band
 from howsure.stats.estimate import Estimate, NormNoise, weighted_mean
 from howsure.topics.pit import PitCells, Version, pit_cells
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +290,9 @@ def calibration_error_quantiles(
         return Estimate(value, reason="no row lies at or below any quantile")
     influence = np.zeros(len(truth))
     for column, factor, level, share in zip(table.T, slope, grid, observed, strict=True):
-        held = (truth <= column if share <= level else truth < column).astype(np.float64)
-        if weighted_mean(held, w) == share:  # else it lies between both, where no row moves it
-            influence += factor * (held - share)
+        below = (truth <= column if share <= level else truth < column).astype(np.float64)
+        if weighted_mean(below, w) == share:  # else it lies between both, where no row moves it
+            influence += factor * (below - share)
     total = float(len(truth)) if w is None else float(w.sum())
     expected = _moment(grid, grid * (1.0 - grid), total, exponent, exact=True)
     null = _level_mean(expected, grid, weighting)
@@ -428,7 +425,7 @@ def _moment(
             + above * np.log(grid)
             + (n - above + 1.0) * np.log1p(-grid)
         )
-        return np.asarray(2.0 * np.exp(logs) / n)
+        return 2.0 * np.exp(logs) / n
     half = exponent / 2.0
     absolute = 2.0**half * special.gamma(half + 0.5) / math.sqrt(math.pi)  # E|Z|^a
     return np.asarray(absolute * (variance / total) ** half)
@@ -504,18 +501,18 @@ def _area(cells: PitCells) -> tuple[float, FloatArray]:
     With S(x) = ∫ₓ¹ sign(q(p) − p) dp, adding a row at x moves the area by S(x), and one spread
     over a cell by the mean of S over it.
     """
-    left, right = cells.left, cells.right
+    lower_ends, right = cells.left, cells.right
     mass = cells.mass(cells.share)
-    wide = np.flatnonzero(right - left >= _NARROW) if not cells.continuous else np.arange(0)
-    width = right[wide] - left[wide]
-    jump = np.ones(len(left)) if mass is None else mass.copy()
+    wide = np.flatnonzero(right - lower_ends >= _NARROW) if not cells.continuous else np.arange(0)
+    width = right[wide] - lower_ends[wide]
+    jump = np.ones(len(lower_ends)) if mass is None else mass.copy()
     rate = jump[wide] / width
     jump[wide] = 0.0
-    position = np.concatenate([left, right[wide], [0.0, 1.0]])
+    position = np.concatenate([lower_ends, right[wide], [0.0, 1.0]])
     order = np.argsort(position, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    opens, closes = place[: len(left)], place[len(left) : len(left) + len(wide)]
+    knot = np.empty(len(order), dtype=np.int64)
+    knot[order] = np.arange(len(order))
+    opens, closes = knot[: len(lower_ends)], knot[len(lower_ends) : len(lower_ends) + len(wide)]
     knots = position[order]
     step = np.diff(knots)
     pad = np.zeros(len(wide) + 2)
@@ -534,8 +531,8 @@ def _area(cells: PitCells) -> tuple[float, FloatArray]:
     sign_after = np.append(signed[::-1].cumsum()[::-1], 0.0)  # S at each knot
     moved = sign_after[opens]
     if len(wide):
-        held = _halves(doubled + sign_after[1:] * step)  # ∫ S over each step
-        coarse, fine = (np.append(0.0, half.cumsum()) for half in held)
+        integrals = _halves(doubled + sign_after[1:] * step)  # ∫ S over each step
+        coarse, fine = (np.append(0.0, half.cumsum()) for half in integrals)
         within = (coarse[closes] - coarse[opens[wide]]) + (fine[closes] - fine[opens[wide]])
         moved[wide] = within / width
     influence = cells.by_row(moved)
@@ -562,10 +559,17 @@ def _signed_areas(
     """
     a, b = np.abs(first), np.abs(last)
     crossing = first * last < 0.0
-    part = np.ones(len(step))
-    part[crossing] = a[crossing] / (a[crossing] + b[crossing])
-    area = float((np.where(crossing, a * part + b * (1.0 - part), a + b) * step).sum()) / 2.0
+    before_crossing = np.ones(len(step))
+    before_crossing[crossing] = a[crossing] / (a[crossing] + b[crossing])
+    area = (
+        float(
+            (
+                np.where(crossing, a * before_crossing + b * (1.0 - before_crossing), a + b) * step
+            ).sum()
+        )
+        / 2.0
+    )
     sign = np.where(first == 0.0, np.sign(last), np.sign(first))
-    signed = sign * (2.0 * part - 1.0) * step
-    doubled = sign * (2.0 * np.square(part) - 1.0) * np.square(step) / 2.0
+    signed = sign * (2.0 * before_crossing - 1.0) * step
+    doubled = sign * (2.0 * np.square(before_crossing) - 1.0) * np.square(step) / 2.0
     return area, signed, doubled

@@ -13,9 +13,25 @@ from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, row_blocks
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Direction, Notion
+from howsure.core.formats import number, percent
+from howsure.core.records import Direction, Notion, Record
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights
+from howsure.engine.finding import (
+    SDS,
+    Case,
+    Draft,
+    Finding,
+    FindingQuestion,
+    Words,
+    of_ratio,
+    of_value,
+    points,
+    since_change,
+    small,
+    span,
+    student_p,
+)
 from howsure.engine.metric import (
     Array,
     Laws,
@@ -33,6 +49,7 @@ from howsure.stats.estimate import Z_95, Estimate, weighted_mean
 from howsure.stats.moments import Joint
 from howsure.topics.calibration.components import (
     CELL_STEP,
+    ONE_WIDTH,
     STEP,
     Components,
     Move,
@@ -41,17 +58,14 @@ from howsure.topics.calibration.components import (
     Right,
     by_normal_scores,
     cell_of,
+    count_rows,
+    exchanged_response,
+    miss_imbalance,
     over_cells,
     over_jumps,
     pit_components,
     pooled_blocks,
     scale_of,
-)
-from howsure.topics.calibration.findings import (
-    FINDINGS,
-    ONE_WIDTH,
-    exchanged_response,
-    miss_imbalance,
     width_rank,
     width_response,
 )
@@ -70,18 +84,18 @@ _ROUNDING = 1e-9
 
 
 def _components(view: View, _: float) -> Components:
-    part = view.part(FIT_ROWS)
-    found: Placed = view.get("placed")
+    fitted_rows = view.part(FIT_ROWS)
+    placed: Placed = view.get("placed")
     evalset = view.evalset
     return pit_components(
-        found.place,
-        found.polynomials,
+        placed.place,
+        placed.polynomials,
         weights=evalset.weights,
         cluster=evalset.units,
-        fit_on=None if part is view else _placed(part, found).place,
-        fit_weights=part.evalset.multiplicities,
-        cells=found.cells,
-        right=_right(view, found),
+        fit_on=None if fitted_rows is view else _placed(fitted_rows, placed).place,
+        fit_weights=fitted_rows.evalset.multiplicities,
+        cells=placed.cells,
+        right=_right(view, placed),
     )
 
 
@@ -134,7 +148,7 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
         )
         if by_scores:
             ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
-            place = by_normal_scores(ends / (size + 1.0))
+            position = by_normal_scores(ends / (size + 1.0))
             means = partial(over_cells, table, cells)
 
             def pooled(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
@@ -142,19 +156,21 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
                 second = means(pooled_blocks(values).reshape(2, -1))[1]
                 return values, second.reshape(values.shape)
 
-            return Placed(place, means, cells, table, jumps=True, by_scores=True, exchange=pooled)
+            return Placed(
+                position, means, cells, table, jumps=True, by_scores=True, exchange=pooled
+            )
 
         def together(b: float, k: float, rows: slice) -> tuple[FloatArray, FloatArray]:
             moved = centre[rows] + (y[rows] - centre[rows] - b * unit[rows]) / k
             return np.column_stack([members[rows], moved]), table[1]
 
         return replace(plain, exchange=together)
-    known = view.held(Quantiles)
-    if known is None:
+    quantile_table = view.held(Quantiles)
+    if quantile_table is None:
         lacking = "the table has no distributions, samples or quantiles"
         raise UnanswerableError(lacking if samples is None else "one sample gives no spread")
-    view.told("components", known.kind)
-    levels, values = known.levels, known.values
+    view.told("components", quantile_table.kind)
+    levels, values = quantile_table.levels, quantile_table.values
     if len(levels) < 2:
         raise UnanswerableError("one quantile gives no spread")
     if whole is None and _tied(values, y):
@@ -165,8 +181,8 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
     table = cell_polynomials(cells)
     centre = values[:, int(np.argmin(np.abs(levels - 0.5)))]
     unit = (values[:, -1] - values[:, 0]) / np.ptp(special.ndtri(levels[[0, -1]]))
-    place = partial(cell_of, values, y, centre, unit)
-    return Placed(place, lambda at: table[:, at], cells, table)
+    position = partial(cell_of, values, y, centre, unit)
+    return Placed(position, lambda at: table[:, at], cells, table)
 
 
 def _steep(place: Place, polynomials: Polynomials, n: int, step: float) -> bool:
@@ -196,17 +212,17 @@ def _right(view: View, found: Placed) -> Right | None:
         if found.cells is None or found.table is None:
             return None
         return Right(found.table[:, None], found.cells[None])
-    part = view.part(_DRAWN_ROWS)
-    distribution = part.held(Distribution)
+    drawn_rows = view.part(_DRAWN_ROWS)
+    distribution = drawn_rows.held(Distribution)
     if distribution is not None:
         ends, shares = _outcomes(distribution)
     else:
-        members = part.belief(Samples).sorted_samples
-        ends = pooled_blocks(np.sort(np.c_[members, part.evalset.y], axis=1))
+        members = drawn_rows.belief(Samples).sorted_samples
+        ends = pooled_blocks(np.sort(np.c_[members, drawn_rows.evalset.y], axis=1))
         shares = np.full(ends.shape[1:], 1.0 / ends.shape[2])
     values = found.polynomials(ends.reshape(2, -1)).reshape(-1, *shares.shape)
-    weights = part.evalset.weights
-    return Right(values, shares, None if weights is None else weights.values, part is view)
+    weights = drawn_rows.evalset.weights
+    return Right(values, shares, None if weights is None else weights.values, drawn_rows is view)
 
 
 def _outcomes(distribution: Distribution) -> tuple[FloatArray, FloatArray]:
@@ -235,22 +251,22 @@ def _response(view: View, coverage: float) -> Estimate:
         return Estimate(math.nan, reason=str(error), details={ONE_WIDTH: "yes"})
     judge = partial(width_response, weights=evalset.weights, cluster=evalset.units)
     try:
-        found: Placed = view.get("placed")
+        placed: Placed = view.get("placed")
         fitted: Components = view.get("components")
     except UnanswerableError:
         nominal = view.get("coverage", coverage)
         missed = view.get("claim", coverage) - view.get("covered", coverage) + (1.0 - nominal)
         return judge(missed, rank(uncertainty), partial(_size_by_misses, nominal))
     shift, scale = 0.0, 1.0
-    tied = found.jumps and found.exchange is not None  # such values are exchanged as they are
+    tied = placed.jumps and placed.exchange is not None  # such values are exchanged as they are
     if not math.isnan(fitted.spread.value) and not tied:
         shift, scale = fitted.bias.value, fitted.spread.value
-    signal = found.polynomials(found.place(shift, scale))[1].copy()  # the others are let go
+    signal = placed.polynomials(placed.place(shift, scale))[1].copy()  # the others are let go
     expected: FloatArray | float = 0.0
-    if found.exchange is not None and found.cells is not None:
+    if placed.exchange is not None and placed.cells is not None:
         expected = np.empty(evalset.n)
-        for rows in row_blocks(evalset.n, len(found.cells)):
-            expected[rows] = exchanged_response(*found.exchange(shift, scale, rows), rank)
+        for rows in row_blocks(evalset.n, len(placed.cells)):
+            expected[rows] = exchanged_response(*placed.exchange(shift, scale, rows), rank)
     return judge(signal, rank(uncertainty), _size_by_spread, expected=expected)
 
 
@@ -270,8 +286,8 @@ def _imbalance(view: View, coverage: float) -> Estimate:
         units = units.hiding(units.side)
     estimate = miss_imbalance(*_sides(view, coverage), weights=evalset.weights, cluster=units)
     skew, variance = _claimed_sides(view, coverage)
-    null, spread = (weighted_mean(each, evalset.multiplicities) for each in (skew, variance))
-    n = float(evalset.n) if evalset.weights is None else evalset.weights.effective_n
+    null, spread = (weighted_mean(column, evalset.multiplicities) for column in (skew, variance))
+    n = count_rows(evalset.n, evalset.weights)
     return _beside_claims(estimate, null, spread, n)
 
 
@@ -312,6 +328,217 @@ def _beside_claims(estimate: Estimate, null: float, spread: float, n: float) -> 
     chance = Z_95 * math.sqrt(spread / n)
     return replace(estimate, null=null, null_lower=null - chance, null_upper=null + chance)
 
+
+# ---- what is concluded of the predictive distribution --------------------------------------------
+
+MEAN_ERROR = math.sqrt(2.0 / math.pi)
+"""Mean absolute error of a normal law, in sds."""
+
+
+def _bias(case: Case) -> Draft:
+    try:
+        record = case.get("pit_bias")
+    except UnanswerableError:
+        return _point_bias(case)
+    return Draft(
+        effect=record.value / MEAN_ERROR,
+        lower=record.lower / MEAN_ERROR,
+        upper=record.upper / MEAN_ERROR,
+        p=record.p,
+        n=record.n,
+        within={"skew": 4.0, **since_change(case, "bias")},
+        facts={"record": record},
+    )
+
+
+def _point_bias(case: Case) -> Draft:
+    """The mean error of a point forecast that was given, as a mean."""
+    if case.evalset.point is None:
+        raise UnanswerableError("neither a predictive distribution nor a point forecast was given")
+    bias, error = case.get("bias"), case.get("mae")
+    if not error.value > 0:
+        raise UnanswerableError("every error is 0")
+    return Draft(
+        effect=-bias.value / error.value,
+        lower=-bias.upper / error.value,
+        upper=-bias.lower / error.value,
+        p=student_p(bias.value, bias.standard_error, case.freedom),
+        n=bias.n,
+        facts={"record": bias, "point": True},
+    )
+
+
+def _bias_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    low = draft.effect > 0
+    if draft.facts.get("point"):
+        seen = (
+            f"The point forecast is {'below' if low else 'above'} y by "
+            f"{number(abs(record.value), 3)} on average, "
+            f"{percent(abs(draft.effect), 0)} of its mean error"
+        )
+    else:
+        size = small(abs(record.value), 2, trim=False)
+        far = f"{size} {SDS} {'above' if low else 'below'}"
+        if abs(record.value) < 0.005:
+            far = f"within 0.01 {SDS} of"
+        seen = f"y averages {far} its prediction"
+    way = "low" if low else "high"
+    clause = seen if seen[0] == "y" else f"t{seen[1:]}"
+    return Words(seen, f"predictions are too {way}", "predictions are centred", clause=clause)
+
+
+def _spread(case: Case) -> Draft:
+    record = case.get("pit_spread")
+    within = {"skew": 3.0, "tails": 20.0, **since_change(case, "spread")}
+    return of_ratio(record, within=within, facts={"record": record})
+
+
+def _spread_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    times = small(record.value, 2, trim=False)
+    seen = f"Errors are {times} times their stated size{span(record, places=2)}"
+    way = "small" if draft.effect > 0 else "large"
+    clause = f"errors are {times} times their stated size"
+    return Words(
+        seen, f"the stated spread is too {way}", "the stated spread is right", clause=clause
+    )
+
+
+def _shape(measure: str, case: Case) -> Draft:
+    record = case.get(measure)
+    within = {"width": 0.1, "groups": 0.15, "region": 0.15, "drift": 0.2}
+    return of_value(record, p=record.p, within=within, facts={"record": record})
+
+
+def _shape_words(name: str, fault: tuple[str, str], draft: Draft, finding: Finding) -> Words:
+    """Of skew or tails; a fault is told by its sign, above 0 first."""
+    verb = "is" if name == "Skew" else "are"
+    if finding.state == "good":
+        farther_end = max(abs(draft.lower), abs(draft.upper))
+        return Words(f"{name} {verb} right, to within {points(farther_end)}")
+    moves = "moves" if name == "Skew" else "move"
+    seen = f"{name} {moves} stated probabilities by up to {points(draft.effect)}"
+    return Words(seen, fault[0 if draft.effect > 0 else 1], more=_outside(draft, finding))
+
+
+def _outside(draft: Draft, finding: Finding) -> str:
+    """What is seen beyond a level at which the fault shows, of a fault alone."""
+    options = draft.facts["record"].options
+    if finding.state != "bad" or "seen_below" not in options:
+        return ""
+    low, high = float(options["stated_below"]), 1.0 - float(options["stated_above"])
+    below, above = (percent(float(options[f"seen_{side}"])) for side in ("below", "above"))
+    return (
+        f"Of y, {below} lie below the stated {percent(low)} quantile "
+        f"and {above} above the {percent(high)} quantile."
+    )
+
+
+def _width(case: Case) -> Draft:
+    equal = "width_response" in case.records and ONE_WIDTH in case.records["width_response"].options
+    try:
+        record = case.get("noise_given_inputs" if equal else "width_response")
+    except UnanswerableError as why:
+        reason = f"every row has the same width, and {why}" if equal else str(why)
+        raise UnanswerableError(reason) from None
+    where = str(record.options.get("where", ""))
+    return of_ratio(record, where=where, facts={"record": record, "equal": equal})
+
+
+def _width_words(draft: Draft, _: Finding) -> Words:
+    record: Record = draft.facts["record"]
+    if draft.facts["equal"]:
+        fault = "the noise varies with the inputs"
+        if not draft.where:
+            seen = "Every row has the same width"
+            return Words(seen, fault, "the inputs do not predict the size of errors")
+        seen = (
+            "Every row has the same width. "
+            f"Where {draft.where}, errors are {record.value:.2f} times those elsewhere"
+        )
+        return Words(seen, fault, "constant noise, as stated")
+    wide, narrow = (
+        small(float(record.options[name]), 2, trim=False) for name in ("widest", "narrowest")
+    )
+    seen = (
+        f"Errors are {wide} times their stated size where widths are large, "
+        f"{narrow} times where small"
+    )
+    way = "overreact" if draft.effect < 0 else "react too little"
+    clause = f"widths {way} to the size of errors"
+    return Words(seen, f"widths {way}", "widths follow the errors", clause=clause)
+
+
+FINDINGS = (
+    FindingQuestion(
+        id="bias",
+        asked="Are the predictions centred?",
+        label="Bias",
+        unit="mean error",
+        draft=_bias,
+        words=_bias_words,
+        tolerance=0.02,
+        margin=0.1,
+        measures=("pit_bias", "bias", "mae"),
+    ),
+    FindingQuestion(
+        id="spread",
+        asked="Is the stated spread right?",
+        label="Spread",
+        unit="ratio − 1",
+        draft=_spread,
+        words=_spread_words,
+        tolerance=0.02,
+        margin=0.1,
+        measures=("pit_spread",),
+    ),
+    FindingQuestion(
+        id="skew",
+        asked="Is the stated skew right?",
+        label="Skew",
+        draft=partial(_shape, "pit_skew"),
+        words=partial(
+            _shape_words,
+            "Skew",
+            ("the upper tail is longer than stated", "the lower tail is longer than stated"),
+        ),
+        measures=("pit_skew",),
+        cause="the skew",
+    ),
+    FindingQuestion(
+        id="tails",
+        asked="Are the stated tails right?",
+        label="Tails",
+        draft=partial(_shape, "pit_tails"),
+        words=partial(
+            _shape_words,
+            "Tails",
+            ("tails are heavier than stated", "tails are lighter than stated"),
+        ),
+        measures=("pit_tails",),
+        cause="the tails",
+    ),
+    FindingQuestion(
+        id="width",
+        asked="Do widths follow the size of the errors?",
+        label="Widths",
+        unit="ratio − 1",
+        draft=_width,
+        words=_width_words,
+        tolerance=0.02,
+        margin=0.1,
+        measures=("width_response", "noise_given_inputs"),
+        section="Widths",
+        name="widths",
+        cause="how errors depend on widths",
+        needs="For widths: inputs that tell easy rows from hard ones.",
+        healed="aimed",
+    ),
+)
+
+
+# ---- what is measured ----------------------------------------------------------------------------
 
 _PIT = "orthonormal polynomials of the PIT; Neyman 1937, Bera and Ghosh 2002"
 

@@ -24,22 +24,21 @@ from howsure.engine.metric import (
     Topic,
     statistic,
 )
-from howsure.predictions import (
-    Distribution,
-)
+from howsure.predictions import Distribution
 from howsure.stats.ecdf import uniformity_of_counts
 from howsure.stats.estimate import Estimate
-from howsure.topics.calibration.curve import calibration_curve, calibration_curve_quantiles
+from howsure.topics.calibration.curve import (
+    calibration_curve,
+    calibration_curve_quantiles,
+    calibration_error,
+    calibration_error_quantiles,
+    miscalibration_area,
+)
 from howsure.topics.pit import pit_histogram, randomised_counts, randomised_pit
 
 if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
-from howsure.topics.calibration.curve import (
-    calibration_error,
-    calibration_error_quantiles,
-    miscalibration_area,
-)
 
 
 def _uniformity(counted: tuple[FloatArray, int]) -> Estimate:
@@ -48,8 +47,7 @@ def _uniformity(counted: tuple[FloatArray, int]) -> Estimate:
 
 
 def _pit(view: View, side: str) -> FloatArray:
-    found: FloatArray = view.ask(side, side, view.evalset.y)
-    return found
+    return np.asarray(view.ask(side, side, view.evalset.y))
 
 
 def _cdf_left(view: View, _: float) -> FloatArray:

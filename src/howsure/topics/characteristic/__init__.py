@@ -1,6 +1,5 @@
 """The uncertainty characteristics curve: width against misses over all operating points."""
 
-from howsure.topics.characteristic.area import Area, AreaRequest, Gain
 from howsure.topics.characteristic.bands import Bands, bands_from_quantiles, bands_from_sd
 from howsure.topics.characteristic.curve import CharacteristicCurve, auucc, characteristic_curve
 from howsure.topics.characteristic.operating import (
@@ -18,6 +17,7 @@ from howsure.topics.characteristic.resampling import (
     bootstrap_gain_difference,
     permutation_test,
 )
+from howsure.topics.characteristic.trace import Area, AreaRequest, Gain
 
 __all__ = [
     "Area",

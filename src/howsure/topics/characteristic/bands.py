@@ -1,7 +1,8 @@
-"""Bands about a point prediction, checked at the door, and how a distribution gives them."""
+"""Bands about a point prediction, checked at the door, and areas that follow from their sums."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,10 +11,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction, check_interval
+from howsure.core.arrays import (
+    FloatArray,
+    IntArray,
+    as_matrix,
+    as_vector,
+    check_fraction,
+    check_interval,
+)
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights, WeightsKind
+from howsure.engine.metric import Sums, Value, of_rows
+from howsure.stats.estimate import Estimate
+from howsure.stats.moments import Joint
 
 XAxis = Literal["bandwidth", "excess"]
 YAxis = Literal["miss_rate", "deficit"]
@@ -67,6 +78,13 @@ class Bands:
         return float(len(self)) if self.weights is None else float(self.weights.sum())
 
     @property
+    def copies(self) -> FloatArray | None:
+        """How often each row stands in the data, by frequency weights; None without any."""
+        if self.weights is None or self.weights_kind == "importance":
+            return None
+        return self.weights[:: self.outputs]
+
+    @property
     def now(self) -> float:
         """The knob's setting that leaves the bands as they are."""
         return 1.0 if self.move == "scale" else 0.0
@@ -103,15 +121,20 @@ class Bands:
 
     def mean_band(self) -> float:
         """Bandwidth as predicted: the mean of half the interval's width, in units of y."""
-        return self.mean(0.5 * (self.below + self.above))
+        return self.mean(self.half_width)
+
+    @property
+    def half_width(self) -> FloatArray:
+        """Half the width of each interval."""
+        return 0.5 * (self.below + self.above)
 
     def constant(self, *, lopsided: bool = True) -> Bands:
         """The same errors with one band for all: as lopsided as the mean band, or symmetric."""
         below, above = (self.mean(self.below), self.mean(self.above)) if lopsided else (1.0, 1.0)
         if level(below, above):
             below = above = 1.0
-        one = np.ones(len(self))
-        return replace(self, below=below * one, above=above * one, move="scale")
+        ones = np.ones(len(self))
+        return replace(self, below=below * ones, above=above * ones, move="scale")
 
     @property
     def one_width(self) -> bool:
@@ -125,27 +148,21 @@ class Bands:
         """The bands of the entries chosen by an index or a mask; one output only."""
         if self.outputs != 1:
             raise InputError(f"take needs one output, got {self.outputs}")
-        weights = None if self.weights is None else self.weights[rows]
-        return replace(
-            self,
-            y=self.y[rows],
-            error=self.error[rows],
-            below=self.below[rows],
-            above=self.above[rows],
-            weights=weights,
-        )
+        return self.entries(rows)
 
     def output(self, index: int) -> Bands:
         """The bands of one output."""
-        rows = slice(index, None, self.outputs)
+        return replace(self.entries(slice(index, None, self.outputs)), outputs=1)
+
+    def entries(self, chosen: npt.NDArray[Any] | slice) -> Bands:
+        """The bands of some entries, of however many outputs."""
         return replace(
             self,
-            y=self.y[rows],
-            error=self.error[rows],
-            below=self.below[rows],
-            above=self.above[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            outputs=1,
+            y=self.y[chosen],
+            error=self.error[chosen],
+            below=self.below[chosen],
+            above=self.above[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
         )
 
 
@@ -307,3 +324,83 @@ def bands_from_quantiles(
     check_interval(lower, point)
     check_interval(point, upper)
     return point, lower, upper
+
+
+# ---- areas under the whole characteristics curve, which follow from sums over rows ---------------
+
+
+def of_bands(value: Value, bands: Bands, outside: IntArray) -> Estimate:
+    """A statistic of bands at hand, of which some rows have their point outside."""
+    return of_rows(
+        value, _columns(bands), beside=_recentring_columns(bands, outside), weights=bands.weights
+    )
+
+
+def _columns(bands: Bands) -> tuple[FloatArray, ...]:
+    """Half widths, critical scales, and errors above and below the point."""
+    return (
+        bands.half_width,
+        bands.critical(),
+        np.maximum(bands.error, 0.0),
+        np.maximum(-bands.error, 0.0),
+    )
+
+
+def _recentring_columns(bands: Bands, outside: IntArray) -> tuple[FloatArray, ...]:
+    width = bands.below + bands.above
+    recentred = np.zeros(len(bands))
+    recentred[outside] = 1.0
+    return bands.below, bands.above, width, np.abs(bands.y - bands.error) + width, recentred
+
+
+def whole_area(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """The exact area: mean half width times mean scale."""
+    half, scale, outside = (float(sums.mean[place]) for place in (0, 1, 8))
+    if not math.isfinite(scale):
+        return Estimate(math.inf, reason="no scale captures some rows"), None
+    reason = f"{_outside(outside * sums.mass)}; midpoints stand for these points" if outside else ""
+    estimate = Estimate(half * scale, reason=reason, details={"convention": "exact"})
+    return estimate, np.array([scale, half, 0.0, 0.0])
+
+
+def whole_gain(sums: Joint) -> tuple[Estimate, FloatArray | None]:
+    """How much smaller that is than the area of a constant band, in percent."""
+    half, scale, up, down, below, above, _, _, outside = (float(mean) for mean in sums.mean)
+    if outside:
+        reason = f"{_outside(outside * sums.mass)}, where no scale is defined"
+        return Estimate(math.nan, reason=reason), None
+    details = {"convention": "exact"}
+    if one_width(sums.least[6], sums.greatest[6], sums.greatest[7]):
+        return Estimate(0.0, reason="every row has the same width", details=details), np.zeros(4)
+    if level(below, above):
+        below = above = 1.0
+    middle = (below + above) / 2.0
+    prices = np.array([_price(up, above, middle), _price(down, below, middle)])
+    constant = float(np.array([up, down]) @ prices)
+    if not (math.isfinite(scale) and math.isfinite(constant) and constant > 0.0):
+        return Estimate(math.nan, reason="an area is infinite, or that of the constant is 0"), None
+    ratio = half * scale / constant
+    slopes = np.array([scale, half, *(-ratio * prices)])
+    return Estimate(100.0 * (1.0 - ratio), details=details), -100.0 / constant * slopes
+
+
+def _price(error: float, band: float, middle: float) -> float:
+    """What a unit of the errors on one side costs a constant band; 0 where there are none."""
+    if error == 0.0:
+        return 0.0
+    return middle / band if band else math.inf
+
+
+def _outside(count: float) -> str:
+    return f"the point lies outside its interval in {count:,.0f} rows"
+
+
+def _sums(value: Value) -> Sums:
+    return Sums(
+        lambda view, _: _columns(view.get("bands")),
+        value,
+        beside=lambda view, _: _recentring_columns(view.get("bands"), view.get("recentred_rows")),
+    )
+
+
+SUMS = {"auucc": _sums(whole_area), "characteristic_gain": _sums(whole_gain)}

@@ -16,17 +16,6 @@ from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve
 from howsure.core.weights import WeightsKind
-from howsure.topics.characteristic.area import (
-    Area,
-    AreaRequest,
-    Convention,
-    Gain,
-    Path,
-    Reading,
-    area_of,
-    gain_of,
-    path_of,
-)
 from howsure.topics.characteristic.bands import (
     Bands,
     Move,
@@ -43,7 +32,22 @@ from howsure.topics.characteristic.operating import (
     operating_point,
     toolkit_curve,
 )
-from howsure.topics.characteristic.trace import AXES, Trace, axes_needed, find_kinks, trace
+from howsure.topics.characteristic.trace import (
+    AXES,
+    Area,
+    AreaRequest,
+    Convention,
+    Gain,
+    Path,
+    Reading,
+    Trace,
+    area_of,
+    axes_needed,
+    find_kinks,
+    gain_of,
+    path_of,
+    trace,
+)
 
 Range = tuple[float, float]
 
@@ -133,14 +137,8 @@ class CharacteristicCurve:
         >>> curve.constant().area().value
         2.0
         """
-        bands = self.bands.constant()
-        return CharacteristicCurve(
-            x_axis=self.x_axis,
-            y_axis=self.y_axis,
-            bands=bands,
-            trace=trace(find_kinks(bands), bands),
-            outputs=tuple(output.constant() for output in self.outputs),
-        )
+        outputs = tuple(output.constant() for output in self.outputs)
+        return replace(curve_of(self.bands.constant(), self.x_axis, self.y_axis), outputs=outputs)
 
     def uq360(self) -> ToolkitCurve:
         """The curve as the UQ360 toolkit computes it, for comparison with published numbers."""
@@ -331,10 +329,10 @@ class CharacteristicCurve:
             "excess": excess,
             "deficit": deficit,
         }
-        given = {name: value for name, value in wishes.items() if value is not None}
-        if len(given) > 1:
-            raise InputError(f"at most one wish may be given, got {' and '.join(given)}")
-        wanted, value = next(iter(given.items()), ("now", math.nan))
+        wanted_values = {name: value for name, value in wishes.items() if value is not None}
+        if len(wanted_values) > 1:
+            raise InputError(f"at most one wish may be given, got {' and '.join(wanted_values)}")
+        wanted, value = next(iter(wanted_values.items()), ("now", math.nan))
         return operating_point(self.bands, self.trace, wanted, value, confidence)
 
     def cost(
@@ -390,11 +388,11 @@ class CharacteristicCurve:
         >>> curve.on(x="bandwidth", y_axis="deficit").cost(coverage=0.9).cost_now
         12.5
         """
-        given = {"miss_cost": miss_cost, "coverage": coverage, "cost_weight": cost_weight}
-        named = [name for name, value in given.items() if value is not None]
+        prices = {"miss_cost": miss_cost, "coverage": coverage, "cost_weight": cost_weight}
+        named = [name for name, value in prices.items() if value is not None]
         if len(named) != 1:
             came = " and ".join(named) or "none"
-            raise InputError(f"one of {', '.join(given)} must be given, got {came}")
+            raise InputError(f"one of {', '.join(prices)} must be given, got {came}")
         x_weight, y_weight = 2.0, math.nan
         if coverage is not None:
             y_weight = self._own_price(check_fraction(coverage, "coverage"))
@@ -406,7 +404,7 @@ class CharacteristicCurve:
             if not 0.0 <= cost_weight <= 1.0:
                 raise InputError(f"cost_weight must lie in [0, 1], got {cost_weight!r}")
             x_weight, y_weight = float(cost_weight), 1.0 - float(cost_weight)
-        index, cost = cheapest(self.knob, self.x, self.y, x_weight, y_weight)
+        index, cost = cheapest(self.x, self.y, x_weight, y_weight)
         now = self.at()
         x_now, y_now = getattr(now, self.x_axis), getattr(now, self.y_axis)
         return Cost(
@@ -498,15 +496,15 @@ class CharacteristicCurve:
         >>> characteristic_curve([1.0, 2.0], [0.0, 0.0], [-1.0, -1.0], [1.0, 1.0]).drawn().y
         array([1. , 0.5, 0. ])
         """
-        kept = self.vertices_to_draw(points)
-        x = self.x[kept]
+        vertices = self.vertices_to_draw(points)
+        x = self.x[vertices]
         area = self.area()
         moved, knob = ("scaled", "k") if self.bands.move == "scale" else ("shifted", "t")
         against = "; reference: a constant band" if reference else ""
         return Curve(
             name="characteristic_curve",
             x=x,
-            y=self.y[kept],
+            y=self.y[vertices],
             reference=self.constant()._path().value(x) if reference else None,
             x_label=AXIS_TITLES[self.x_axis],
             y_label=AXIS_TITLES[self.y_axis],
@@ -515,7 +513,7 @@ class CharacteristicCurve:
             step=self.y_axis == "miss_rate",
             area=area.value if area.complete else math.nan,
             notes=f"bands {moved}{against}; exact area. {area.reason}".strip(),
-            hover={knob: self.knob[kept]},
+            hover={knob: self.knob[vertices]},
         )
 
     def _path(self) -> Path:
@@ -704,8 +702,8 @@ def auucc(
     >>> auucc([1.0, -2.0, 0.5, 3.0], [0.0] * 4, [-1, -1, -1, -2], [1, 1, 1, 2])
     1.5625
     """
-    found = characteristic_curve(y, point, lower, upper, weights=weights).area()
-    return found.value if found.complete else math.inf
+    area = characteristic_curve(y, point, lower, upper, weights=weights).area()
+    return area.value if area.complete else math.inf
 
 
 def curve_of(

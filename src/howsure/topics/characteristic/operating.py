@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,8 @@ from scipy.special import betaincinv
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
-from howsure.topics.characteristic.area import AreaRequest
 from howsure.topics.characteristic.bands import Bands, Move, XAxis, YAxis
-from howsure.topics.characteristic.trace import Trace, find_kinks, trace
+from howsure.topics.characteristic.trace import AreaRequest, Path, Trace, find_kinks, trace
 
 _ROUNDING = 1e-9
 
@@ -147,10 +147,8 @@ def operating_point(
         knob, reason = _smallest_setting(trace, wanted, value)
     elif wanted in ("bandwidth", "excess"):
         knob, reason = _largest_setting(bands, trace, wanted, value)
-    if wanted == "miss_rate":
-        conformal = _conformal_for(bands, trace, value, confidence)
-    else:
-        conformal = _conformal_at(bands, trace, knob, confidence)
+    miss_rate = value if wanted == "miss_rate" else None
+    conformal = _conformal(bands, trace, knob, confidence, miss_rate)
     point = dict.fromkeys(trace.axes, math.nan) if math.isnan(knob) else measure(bands, knob)
     return OperatingPoint(
         move=bands.move, knob=knob, wanted=wanted, conformal=conformal, reason=reason, **point
@@ -160,16 +158,14 @@ def operating_point(
 def _smallest_setting(trace: Trace, axis: str, value: float) -> tuple[float, str]:
     """First setting at which a falling axis is at most the value."""
     y = trace.axes[axis]
-    j = int(np.searchsorted(-y, -value * (1.0 + _ROUNDING)))
-    if j == len(y):
-        return math.nan, (
-            f"no setting brings the {axis.replace('_', ' ')} below {y[-1]:g}: "
-            "some rows lie on the side of a band of 0"
-        )
-    if j == 0 or axis == "miss_rate" or y[j] >= value:
-        return float(trace.knob[j]), ""
-    share = (y[j - 1] - value) / (y[j - 1] - y[j])
-    return float(trace.knob[j - 1] + share * (trace.knob[j] - trace.knob[j - 1])), ""
+    falling = Path(trace.knob, y, "step" if axis == "miss_rate" else "linear")
+    knob = falling.reach(value, rounding=_ROUNDING)
+    if math.isfinite(knob):
+        return knob, ""
+    return math.nan, (
+        f"no setting brings the {axis.replace('_', ' ')} below {y[-1]:g}: "
+        "some rows lie on the side of a band of 0"
+    )
 
 
 def _largest_setting(bands: Bands, trace: Trace, axis: str, value: float) -> tuple[float, str]:
@@ -195,85 +191,49 @@ def _final_slope(bands: Bands) -> float:
     return bands.mean(np.where(captured, np.minimum(bands.below, bands.above), 0.0))
 
 
-def _conformal_for(
-    bands: Bands, trace: Trace, miss_rate: float, confidence: float
+def _conformal(
+    bands: Bands, trace: Trace, knob: float, confidence: float, miss_rate: float | None
 ) -> ConformalPromise:
-    """The split-conformal setting for a miss rate chosen beforehand."""
-    reason = _no_guarantee(bands)
+    """What a setting promises; for a miss rate chosen beforehand the split-conformal setting."""
+    promise = partial(ConformalPromise, confidence=confidence)
+    reason = ""
+    if miss_rate is None and math.isnan(knob):
+        reason = "there is no such setting"
+    elif bands.weights is not None and bands.weights_kind == "importance":
+        reason = "rows with importance weights are not exchangeable with a fresh row"
+    elif bands.outputs > 1:
+        reason = "several outputs are pooled: use the curve of one output"
     if reason:
-        return _unknown(trace, reason, confidence)
+        nan = math.nan
+        return promise(knob=nan, rank=0, n=0, coverage=nan, coverage_lower=nan, reason=reason)
     n = round(bands.total)
-    rank = max(math.ceil((n + 1) * (1.0 - miss_rate) - _ROUNDING), 0)
-    missed = trace.axes["miss_rate"] * n
-    found = np.flatnonzero(missed <= n - rank + 0.5)
-    if rank > n:
-        reason = f"{n} rows are too few for a miss rate of {miss_rate:g}"
-    elif not len(found):
-        reason = "the row of this rank lies on the side of a band of 0"
-    if reason:
-        return ConformalPromise(
-            knob=math.inf,
+    if miss_rate is None:
+        vertex = int(np.searchsorted(trace.knob, knob, side="right")) - 1
+        share = 1.0 - float(trace.axes["miss_rate"][vertex])
+        margin = math.sqrt(-math.log(min(1.0 - confidence, 0.5)) / (2.0 * n))
+        rank = round(share * n)
+        return promise(
+            knob=knob,
             rank=rank,
             n=n,
-            coverage=1.0,
-            coverage_lower=1.0,
-            confidence=confidence,
-            reason=reason,
+            coverage=rank / (n + 1),
+            coverage_lower=max(share - margin, 0.0),
+            reason="the setting was not fixed beforehand as a rank: coverage is not a guarantee, "
+            "coverage_lower is",
+        )
+    rank = max(math.ceil((n + 1) * (1.0 - miss_rate) - _ROUNDING), 0)
+    reached = np.flatnonzero(trace.axes["miss_rate"] * n <= n - rank + 0.5)
+    if rank > n:
+        reason = f"{n} rows are too few for a miss rate of {miss_rate:g}"
+    elif not len(reached):
+        reason = "the row of this rank lies on the side of a band of 0"
+    if reason:
+        return promise(
+            knob=math.inf, rank=rank, n=n, coverage=1.0, coverage_lower=1.0, reason=reason
         )
     lower = float(betaincinv(rank, n + 1 - rank, 1.0 - confidence)) if rank else 0.0
-    return ConformalPromise(
-        knob=float(trace.knob[found[0]]),
-        rank=rank,
-        n=n,
-        coverage=rank / (n + 1),
-        coverage_lower=lower,
-        confidence=confidence,
-    )
-
-
-def _conformal_at(bands: Bands, trace: Trace, knob: float, confidence: float) -> ConformalPromise:
-    """What a setting promises that was not chosen as a rank beforehand."""
-    reason = _no_guarantee(bands)
-    if math.isnan(knob):
-        reason = "there is no such setting"
-    if reason:
-        return _unknown(trace, reason, confidence)
-    n = round(bands.total)
-    vertex = int(np.searchsorted(trace.knob, knob, side="right")) - 1
-    share = 1.0 - float(trace.axes["miss_rate"][vertex])
-    margin = math.sqrt(-math.log(min(1.0 - confidence, 0.5)) / (2.0 * n))
-    rank = round(share * n)
-    return ConformalPromise(
-        knob=knob,
-        rank=rank,
-        n=n,
-        coverage=rank / (n + 1),
-        coverage_lower=max(share - margin, 0.0),
-        confidence=confidence,
-        reason="the setting was not fixed beforehand as a rank: coverage is not a guarantee, "
-        "coverage_lower is",
-    )
-
-
-def _no_guarantee(bands: Bands) -> str:
-    if bands.weights is not None and bands.weights_kind == "importance":
-        return "rows with importance weights are not exchangeable with a fresh row"
-    if bands.outputs > 1:
-        return "several outputs are pooled: use the curve of one output"
-    return ""
-
-
-def _unknown(trace: Trace, reason: str, confidence: float) -> ConformalPromise:
-    nan = math.nan
-    return ConformalPromise(
-        knob=nan,
-        rank=0,
-        n=0,
-        coverage=nan,
-        coverage_lower=nan,
-        confidence=confidence,
-        reason=reason,
-    )
+    setting = float(trace.knob[reached[0]])
+    return promise(knob=setting, rank=rank, n=n, coverage=rank / (n + 1), coverage_lower=lower)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,18 +312,7 @@ class Cost:
         return line / self.y_weight
 
 
-def check_prices(x_weight: float, y_weight: float) -> None:
-    """Refuse prices that are negative, not finite, or both zero."""
-    for name, price in (("x_weight", x_weight), ("y_weight", y_weight)):
-        if not 0.0 <= price < math.inf:
-            raise InputError(f"{name} must be finite and at least 0, got {price!r}")
-    if x_weight == 0 and y_weight == 0:
-        raise InputError("x_weight and y_weight must not both be 0")
-
-
-def cheapest(
-    knob: FloatArray, x: FloatArray, y: FloatArray, x_weight: float, y_weight: float
-) -> tuple[int, float]:
+def cheapest(x: FloatArray, y: FloatArray, x_weight: float, y_weight: float) -> tuple[int, float]:
     """Index and cost of the cheapest vertex.
 
     Between vertices the cost is linear in the knob, and no drop raises it, so the cheapest vertex
@@ -437,14 +386,18 @@ class ToolkitCurve:
             first, last = sorted(int(np.argmin(np.abs(x - end))) for end in request.x_range)
         elif request.y_range is not None:
             first, last = sorted(int(np.argmin(np.abs(y - end))) for end in request.y_range)
-        part = slice(first, last + 1)
-        return float(np.trapezoid(y[part], x[part]))
+        points = slice(first, last + 1)
+        return float(np.trapezoid(y[points], x[points]))
 
     def cost(self, x_weight: float, y_weight: float) -> Cost:
         """The cheapest critical point, the prices divided by the axes' units."""
-        check_prices(x_weight, y_weight)
+        for name, price in (("x_weight", x_weight), ("y_weight", y_weight)):
+            if not 0.0 <= price < math.inf:
+                raise InputError(f"{name} must be finite and at least 0, got {price!r}")
+        if x_weight == 0 and y_weight == 0:
+            raise InputError("x_weight and y_weight must not both be 0")
         x_price, y_price = x_weight / self.x_unit, y_weight / self.y_unit
-        index, cost = cheapest(self.knob, self.x, self.y, x_price, y_price)
+        index, cost = cheapest(self.x, self.y, x_price, y_price)
         return Cost(
             x_axis=self.x_axis,
             y_axis=self.y_axis,

@@ -1,22 +1,33 @@
-"""The gain that a perfectly specified model of the same widths would show."""
+"""What a gain is read beside: that of a perfectly specified model, and those of other models."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError
-from howsure.core.rng import child
-from howsure.topics.characteristic.area import AreaRequest, area_of, path_of
-from howsure.topics.characteristic.bands import Bands, XAxis, YAxis
-from howsure.topics.characteristic.curve import CharacteristicCurve
-from howsure.topics.characteristic.trace import axes_needed, find_kinks, trace
+from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.rng import child, row_keys
+from howsure.engine.metric import MISS_RANGE
+from howsure.stats.bootstrap import subsample
+from howsure.topics.characteristic.bands import Bands
+from howsure.topics.characteristic.curve import CharacteristicCurve, curve_of
+from howsure.topics.characteristic.resampling import gain_differences, permutation_tests
+from howsure.topics.characteristic.trace import (
+    AreaRequest,
+    axes_needed,
+    resampling_request,
+)
+
+if TYPE_CHECKING:
+    from howsure.engine.measure import Evaluation
 
 Draws = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
 TAIL = 0.05
@@ -117,27 +128,22 @@ def gain_of_perfect_model(
         method, reason = "permuted scales", ""
         if not np.isfinite(signed).all():
             reason = "rows that no scale captures have no critical scale to permute"
-        elif _copies(bands) > MOST_COPIES:
+        elif bands.copies is not None and bands.copies.sum() > MOST_COPIES:
             reason = f"more than {MOST_COPIES:,} copies of rows, too many to permute"
         else:
             bands, signed = _one_entry_a_row(bands, signed)
         errors = _permuted_errors(bands, signed, replicates, rng)
-    if reason:
-        gains = np.full(1, math.nan)
-    else:
-        gains = np.array(
-            [
-                _gain(replace(bands, error=error), curve.x_axis, curve.y_axis, request)
-                for error in errors
-            ]
-        )
-        if not np.isfinite(gains).all():
+    shown = curve.x_axis, curve.y_axis
+    axes = axes_needed(*shown)
+    gains, value, lower, upper = np.full(1, math.nan), math.nan, math.nan, math.nan
+    if not reason:
+        drawn = (curve_of(replace(bands, error=error), *shown, axes) for error in errors)
+        gains = np.array([model.gain_by(request).value for model in drawn])
+        if np.isfinite(gains).all():
+            value = float(gains.mean())
+            lower, upper = map(float, np.quantile(gains, [TAIL, 1.0 - TAIL]))
+        else:
             reason = "some replicates have no gain, as an area is infinite or 0"
-    if reason:
-        lower = value = upper = math.nan
-    else:
-        value = float(gains.mean())
-        lower, upper = map(float, np.quantile(gains, [TAIL, 1.0 - TAIL]))
     return PerfectGain(
         value=value,
         lower=lower,
@@ -147,25 +153,6 @@ def gain_of_perfect_model(
         request=request,
         reason=reason,
     )
-
-
-def resampling_request(request: AreaRequest | None, y_axis: YAxis) -> AreaRequest:
-    """Check a request whose area is computed many times."""
-    request = (request or AreaRequest()).checked(y_axis)
-    if request.convention == "uq360":
-        raise InputError("convention must be 'exact' or 'paper' here, got 'uq360'")
-    return request
-
-
-def _gain(bands: Bands, x_axis: XAxis, y_axis: YAxis, request: AreaRequest) -> float:
-    axes = axes_needed(x_axis, y_axis)
-    areas = []
-    for one in (bands, bands.constant(lopsided=request.convention == "exact")):
-        path = path_of(trace(find_kinks(one, axes), one, axes), x_axis, y_axis, request.convention)
-        area, complete = area_of(path, request)
-        areas.append(area if complete else math.nan)
-    model, constant = areas
-    return 100.0 * (constant - model) / constant if constant > 0 else math.nan
 
 
 def _drawn_errors(
@@ -191,28 +178,14 @@ def _error(bands: Bands, drawn: FloatArray) -> FloatArray:
     return error
 
 
-def _copies(bands: Bands) -> float:
-    """How many rows frequency weights stand for; 0 without any."""
-    if bands.weights is None or bands.weights_kind == "importance":
-        return 0.0
-    return float(bands.weights[:: bands.outputs].sum())
-
-
 def _one_entry_a_row(bands: Bands, signed: FloatArray) -> tuple[Bands, FloatArray]:
     """Frequency weights written out, so that copies of a row get scales of their own."""
-    if bands.weights is None or bands.weights_kind == "importance":
+    if bands.copies is None:
         return bands, signed
-    copies = bands.weights[:: bands.outputs].astype(np.int64)
-    entry = np.repeat(np.arange(len(copies)), copies)[:, None] * bands.outputs
+    row = np.repeat(np.arange(len(bands.copies)), bands.copies.astype(np.int64))
+    entry = row[:, None] * bands.outputs
     entry = (entry + np.arange(bands.outputs)).ravel()
-    written = replace(
-        bands,
-        y=bands.y[entry],
-        error=bands.error[entry],
-        below=bands.below[entry],
-        above=bands.above[entry],
-        weights=None,
-    )
+    written = replace(bands.entries(entry), weights=None)
     return written, signed[entry]
 
 
@@ -231,3 +204,68 @@ def _permuted_errors(
             row = rng.choice(len(table), size=len(table), p=chance)
         scale = table[row].ravel()
         yield scale * np.where(scale >= 0, bands.above, bands.below)
+
+
+# ---- whether models differ in their gain over a constant band ------------------------------------
+
+_ROWS = 20_000
+"""The most rows of which curves are compared."""
+
+
+def compared(
+    evaluations: Sequence[Evaluation],
+    pairs: Sequence[tuple[int, int]],
+    confidence: float,
+    seed: int,
+) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    """Gain over a constant band: paired bootstrap of the difference, permutation of the areas."""
+    curves: dict[int, CharacteristicCurve] = {}
+    for model, evaluation in enumerate(evaluations):
+        with contextlib.suppress(UnanswerableError):
+            if not len(evaluation.view.get("recentred_rows")):
+                curves[model] = evaluation.view.get("characteristic")
+    answerable = [(a, b) for a, b in pairs if a in curves and b in curves]
+    if not answerable:
+        return
+    evalset, note = evaluations[0].evalset, ""
+    cluster = None if evalset.cluster is None else evalset.cluster.codes
+    if evalset.n > _ROWS:
+        keys = row_keys(evalset.y, *(curve.bands.error for curve in curves.values()))
+        rows = subsample(keys, _ROWS, seed=seed, name="compare curves")
+        curves = {model: curve.take(rows) for model, curve in curves.items()}
+        cluster = None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1]
+        note = f"on {_ROWS:,} rows"
+    places, every = list(curves), list(curves.values())
+    columns = [(places.index(a), places.index(b)) for a, b in answerable]
+    requests = {"characteristic_gain": AreaRequest()}
+    miss_range = evaluations[0].view.miss_range
+    if (
+        miss_range != MISS_RANGE
+    ):  # each partial area needs a curve for every swap: only where asked for
+        requests |= {
+            "characteristic_partial_gain": AreaRequest(y_range=miss_range),
+            "characteristic_left_gain": AreaRequest(y_range=miss_range, reading="left"),
+        }
+    for metric, request in requests.items():
+        swaps = 2_000 if request.y_range is None else 500
+        common: dict[str, Any] = {"cluster": cluster, "seed": seed}
+        gains = gain_differences(
+            every, columns, request, confidence=confidence, replicates=500, **common
+        )
+        tests = permutation_tests(every, columns, request, permutations=swaps, **common)
+        values = {model: curve.gain_by(request).value for model, curve in curves.items()}
+        for pair, drawn, tested in zip(answerable, gains, tests, strict=True):
+            yield (
+                pair,
+                {
+                    "metric": metric,
+                    "coverage": math.nan,
+                    "value_a": values[pair[0]],
+                    "value_b": values[pair[1]],
+                    "difference": drawn.value,
+                    "lower": drawn.lower,
+                    "upper": drawn.upper,
+                    "p_value": tested.p_value,
+                    "note": "; ".join(p for p in (note, drawn.reason, tested.reason) if p),
+                },
+            )

@@ -18,11 +18,20 @@ from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.records import Curve
 from howsure.core.rng import child
-from howsure.topics.characteristic.area import Area, AreaRequest, Path, area_of, path_of
-from howsure.topics.characteristic.bands import Bands, XAxis, YAxis
+from howsure.topics.characteristic.bands import Bands
 from howsure.topics.characteristic.curve import CharacteristicCurve
-from howsure.topics.characteristic.reference import resampling_request
-from howsure.topics.characteristic.trace import Kinks, axes_needed, find_kinks, trace
+from howsure.topics.characteristic.trace import (
+    Area,
+    AreaRequest,
+    Kinks,
+    Path,
+    area_of,
+    axes_needed,
+    find_kinks,
+    path_of,
+    resampling_request,
+    trace,
+)
 
 _ENTRIES = 1 << 22
 
@@ -97,16 +106,14 @@ class Units:
     def resample(self, rng: np.random.Generator) -> FloatArray:
         """Weights of entries in one resample of as many units as there are, never all 0."""
         while True:
-            weights = self.spread(self._draw(rng))
+            if self.copies is None:
+                drawn = np.bincount(rng.integers(0, self.count, self.count), minlength=self.count)
+            else:
+                total = self.copies.sum()
+                drawn = rng.multinomial(int(total), self.copies / total)
+            weights = self.spread(drawn.astype(np.float64))
             if weights.any():
                 return weights
-
-    def _draw(self, rng: np.random.Generator) -> FloatArray:
-        if self.copies is None:
-            drawn = rng.integers(0, self.count, self.count)
-            return np.bincount(drawn, minlength=self.count).astype(np.float64)
-        total = self.copies.sum()
-        return rng.multinomial(int(total), self.copies / total).astype(np.float64)
 
 
 def units_of(bands: Bands, cluster: npt.ArrayLike | None) -> Units:
@@ -117,9 +124,8 @@ def units_of(bands: Bands, cluster: npt.ArrayLike | None) -> Units:
         names, member = np.unique(labels, return_inverse=True)
         return Units(len(names), np.repeat(member, bands.outputs), None, bands.weights)
     code = None if bands.outputs == 1 else np.repeat(np.arange(rows), bands.outputs)
-    if bands.weights is None or bands.weights_kind == "importance":
-        return Units(rows, code, None, bands.weights)
-    return Units(rows, code, bands.weights[:: bands.outputs], None)
+    copies = bands.copies
+    return Units(rows, code, copies, bands.weights if copies is None else None)
 
 
 def bootstrap_curve(
@@ -266,25 +272,25 @@ def gain_differences(
     alike: dict[bytes, int] = {}  # equal models share a column, so that they differ by exactly 0
     column = [alike.setdefault(_content(curve.bands), p) for p, curve in enumerate(curves)]
     quick = [
-        place
-        for place in alike.values()
-        if is_product(curves[place], request) and np.isfinite(curves[place].bands.critical()).all()
+        model
+        for model in alike.values()
+        if is_product(curves[model], request) and np.isfinite(curves[model].bands.critical()).all()
     ]
     if quick:
-        bands = [curves[place].bands for place in quick]
+        bands = [curves[model].bands for model in quick]
         draws[:, quick] = _product_gains(bands, units, replicates, _generator(seed))
-    for place in set(alike.values()).difference(quick):
-        sampler, rng = Sampler.of(curves[place], request), _generator(seed)
-        draws[:, place] = [sampler.draw(units.resample(rng))[2] for _ in range(replicates)]
+    for model in set(alike.values()).difference(quick):
+        sampler, rng = Sampler.of(curves[model], request), _generator(seed)
+        draws[:, model] = [sampler.draw(units.resample(rng))[2] for _ in range(replicates)]
     return [
         _summary(
-            gains[one].value - gains[two].value,
-            draws[:, column[one]] - draws[:, column[two]],
+            gains[first].value - gains[second].value,
+            draws[:, column[first]] - draws[:, column[second]],
             confidence,
             units,
-            gains[one].reason or gains[two].reason,
+            gains[first].reason or gains[second].reason,
         )
-        for one, two in pairs
+        for first, second in pairs
     ]
 
 
@@ -300,9 +306,9 @@ def _product_gains(
     """Gains in percent under resamples, shape (replicates, models); bands of 1 miss by |error|."""
     columns = np.stack(
         [
-            *(0.5 * (band.below + band.above) for band in bands),
-            *(one.critical() for one in bands),
-            *(np.abs(one.error) for one in bands),
+            *(band.half_width for band in bands),
+            *(band.critical() for band in bands),
+            *(np.abs(band.error) for band in bands),
         ],
         axis=1,
     )
@@ -321,7 +327,7 @@ def _product_gains(
 
 def _content(bands: Bands) -> bytes:
     parts = (bands.error, bands.below, bands.above)
-    return sha256(b"".join(part.tobytes() for part in parts)).digest()
+    return sha256(b"".join(array.tobytes() for array in parts)).digest()
 
 
 def _generator(seed: int) -> np.random.Generator:
@@ -330,17 +336,17 @@ def _generator(seed: int) -> np.random.Generator:
 
 def check_pair(first: CharacteristicCurve, second: CharacteristicCurve) -> None:
     """Refuse two curves that are not of the same rows, on the same axes."""
-    one, two = first.bands, second.bands
-    if (first.x_axis, first.y_axis, one.move) != (second.x_axis, second.y_axis, two.move):
+    bands, other_bands = first.bands, second.bands
+    if (first.x_axis, first.y_axis, bands.move) != (second.x_axis, second.y_axis, other_bands.move):
         raise InputError(
             "first and second must have the same axes and move, got "
-            f"{first.x_axis}/{first.y_axis}/{one.move} and "
-            f"{second.x_axis}/{second.y_axis}/{two.move}"
+            f"{first.x_axis}/{first.y_axis}/{bands.move} and "
+            f"{second.x_axis}/{second.y_axis}/{other_bands.move}"
         )
-    if one.outputs != two.outputs or not np.array_equal(one.y, two.y):
+    if bands.outputs != other_bands.outputs or not np.array_equal(bands.y, other_bands.y):
         raise InputError("first and second must be of the same rows, got other values of y")
-    same_kind = one.weights is None or one.weights_kind == two.weights_kind
-    if not same_kind or not _equal(one.weights, two.weights):
+    same_kind = bands.weights is None or bands.weights_kind == other_bands.weights_kind
+    if not same_kind or not _equal(bands.weights, other_bands.weights):
         raise InputError("first and second must have the same weights")
 
 
@@ -348,46 +354,39 @@ def check_pair(first: CharacteristicCurve, second: CharacteristicCurve) -> None:
 class Sampler:
     """A model and its constant band, their kinks sorted once, ready for any weights."""
 
-    bands: tuple[Bands, Bands]
-    kinks: tuple[Kinks, Kinks]
-    x_axis: XAxis
-    y_axis: YAxis
+    curve: CharacteristicCurve
     request: AreaRequest
+    axes: tuple[str, ...]  # that the area needs
+    constant: tuple[Bands, Kinks]
+    kinks: Kinks
 
     @classmethod
     def of(cls, curve: CharacteristicCurve, request: AreaRequest | None) -> Sampler:
         """Sort the kinks of a curve and of its constant band."""
         request = resampling_request(request, curve.y_axis)
-        bands = (curve.bands, curve.bands.constant(lopsided=request.convention == "exact"))
+        constant = curve.bands.constant(lopsided=request.convention == "exact")
         axes = axes_needed(curve.x_axis, curve.y_axis)
-        kinks = (
-            find_kinks(bands[0], axes, keep_rows=True),
-            find_kinks(bands[1], axes, keep_rows=True),
-        )
-        return cls(bands, kinks, curve.x_axis, curve.y_axis, request)
+        kinks, flat = (find_kinks(bands, axes, keep_rows=True) for bands in (curve.bands, constant))
+        return cls(curve, request, axes, (constant, flat), kinks)
 
     def draw(self, weights: FloatArray) -> tuple[Path, float, float]:
         """The curve, its area and its gain under weights of entries."""
-        areas = []
-        paths = []
-        for bands, kinks in ((self.bands[0], self.kinks[0]), self._constant(weights)):
-            found = trace(kinks, bands, axes_needed(self.x_axis, self.y_axis), weights=weights)
-            path = path_of(found, self.x_axis, self.y_axis, self.request.convention)
-            area, complete = area_of(path, self.request)
-            paths.append(path_of(found, self.x_axis, self.y_axis, "exact"))
-            areas.append((area, complete))
+        shown, areas, paths = (self.curve.x_axis, self.curve.y_axis), [], []
+        for bands, kinks in ((self.curve.bands, self.kinks), self._constant(weights)):
+            drawn = trace(kinks, bands, self.axes, weights=weights)
+            areas.append(area_of(path_of(drawn, *shown, self.request.convention), self.request))
+            paths.append(path_of(drawn, *shown, "exact"))
         (area, complete), (constant, _) = areas
-        known = complete and constant > 0
-        return paths[0], area, 100.0 * (constant - area) / constant if known else math.nan
+        finite = complete and constant > 0
+        return paths[0], area, 100.0 * (constant - area) / constant if finite else math.nan
 
     def _constant(self, weights: FloatArray) -> tuple[Bands, Kinks]:
         """The constant band of a resample; its kinks are sorted anew where it is lopsided."""
-        known = self.bands[1]
-        if self.request.convention != "exact" or np.array_equal(known.below, known.above):
-            return known, self.kinks[1]
-        bands = replace(self.bands[0], weights=weights).constant()
-        axes = axes_needed(self.x_axis, self.y_axis)
-        return bands, find_kinks(bands, axes, keep_rows=True)
+        bands = self.constant[0]
+        if self.request.convention != "exact" or np.array_equal(bands.below, bands.above):
+            return self.constant
+        bands = replace(self.curve.bands, weights=weights).constant()
+        return bands, find_kinks(bands, self.axes, keep_rows=True)
 
 
 def _summary(
@@ -421,10 +420,10 @@ def _check_replicates(replicates: int, confidence: float) -> None:
     check_whole(replicates, "replicates", 2)
 
 
-def _equal(one: FloatArray | None, two: FloatArray | None) -> bool:
-    if one is None or two is None:
-        return one is two
-    return bool(np.array_equal(one, two))
+def _equal(weights: FloatArray | None, other_weights: FloatArray | None) -> bool:
+    if weights is None or other_weights is None:
+        return weights is other_weights
+    return bool(np.array_equal(weights, other_weights))
 
 
 # ---- do two models' areas differ by more than chance? A paired permutation test ------------------
@@ -555,32 +554,32 @@ def permutation_tests(
     units = units_of(curves[0].bands, cluster)
     areas = [curve.area_by(request) for curve in curves]
     bands = {
-        place: _normalised(curve.bands)
-        for place, curve in enumerate(curves)
-        if not areas[place].reason
+        model: _normalised(curve.bands)
+        for model, curve in enumerate(curves)
+        if not areas[model].reason
     }
     swaps = None
     if by_products and bands:
         swaps = _Swaps.drawn(bands, units, permutations, _swap_generator(seed))
     tests = []
-    for one, two in pairs:
-        difference = areas[one].value - areas[two].value
-        reason = areas[one].reason or areas[two].reason
+    for first, second in pairs:
+        difference = areas[first].value - areas[second].value
+        reason = areas[first].reason or areas[second].reason
         p_value = math.nan
         if not reason:
             swapped = (
                 _by_curves(
                     curves[0],
-                    [bands[one], bands[two]],
+                    [bands[first], bands[second]],
                     units,
                     request,
                     permutations,
                     _swap_generator(seed),
                 )
                 if swaps is None
-                else swaps.differences(one, two)
+                else swaps.differences(first, second)
             )
-            least = abs(difference) - _ROUNDING * max(areas[one].value, areas[two].value)
+            least = abs(difference) - _ROUNDING * max(areas[first].value, areas[second].value)
             p_value = (1 + int(np.sum(np.abs(swapped) >= least))) / (1 + permutations)
         tests.append(
             PermutationTest(
@@ -589,8 +588,8 @@ def permutation_tests(
                 permutations=permutations,
                 method="products" if by_products else "curves",
                 units=units.count,
-                first=areas[one],
-                second=areas[two],
+                first=areas[first],
+                second=areas[second],
                 reason=reason,
             )
         )
@@ -621,15 +620,15 @@ class _Swaps:
     def drawn(
         cls, bands: dict[int, Bands], units: Units, permutations: int, rng: np.random.Generator
     ) -> _Swaps:
-        held = list(bands.values())
+        normalised = list(bands.values())
         columns = np.stack(
             [
-                *(0.5 * (one.below + one.above) for one in held),
-                *(one.critical() for one in held),
+                *(band.half_width for band in normalised),
+                *(band.critical() for band in normalised),
             ],
             axis=1,
         )
-        total = held[0].total
+        total = normalised[0].total
         if units.copies is None:
             columns *= units.spread(np.ones(units.count))[:, None]
         by_unit = columns
@@ -638,7 +637,12 @@ class _Swaps:
                 [np.bincount(units.code, column, units.count) for column in columns.T], axis=1
             )
         copies = np.ones(len(by_unit)) if units.copies is None else units.copies
-        by_unit, copies = _merged(by_unit, copies)
+        # Equal rows are one with their copies, in the order in which they came, so that a weight
+        # draws as the row written out, and one model more changes no other pair.
+        _, first_row, place = np.unique(by_unit, axis=0, return_index=True, return_inverse=True)
+        counts = np.bincount(place.ravel(), weights=copies).astype(np.float64)
+        order = np.argsort(first_row)
+        by_unit, copies = by_unit[first_row[order]], counts[order]
         # Each model beside the first: what two models share need not be told apart by rounding.
         first = by_unit.reshape(len(by_unit), 2, -1)[:, :, :1]
         steps = (by_unit.reshape(len(by_unit), 2, -1) - first).reshape(len(by_unit), -1)
@@ -651,22 +655,11 @@ class _Swaps:
 
     def differences(self, first: int, second: int) -> FloatArray:
         """Differences of whole areas under swaps: each area is a product of two sums."""
-        one, two = self.places[first], self.places[second]
-        moved = self.swapped[:, :, two] - self.swapped[:, :, one]
-        area_1: FloatArray = np.prod(self.whole[:, one] + moved, axis=1)
-        area_2: FloatArray = np.prod(self.whole[:, two] - moved, axis=1)
+        column, other_column = self.places[first], self.places[second]
+        moved = self.swapped[:, :, other_column] - self.swapped[:, :, column]
+        area_1: FloatArray = np.prod(self.whole[:, column] + moved, axis=1)
+        area_2: FloatArray = np.prod(self.whole[:, other_column] - moved, axis=1)
         return area_1 - area_2
-
-
-def _merged(rows: FloatArray, copies: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Equal rows as one with their copies, in the order in which they came.
-
-    So that a weight draws as the row written out, and one model more changes no other pair.
-    """
-    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    counts = np.bincount(place.ravel(), weights=copies).astype(np.float64)
-    order = np.argsort(first)
-    return rows[first[order]], counts[order]
 
 
 def _random_sums(
@@ -682,9 +675,9 @@ def _random_sums(
         sums += swaps.astype(np.float64) @ block
     heavy, counts = values[many], copies[many].astype(np.int64)
     for begin in range(0, len(heavy), _BLOCK):
-        part = slice(begin, begin + _BLOCK)
-        gone = rng.binomial(counts[part], 0.5, (repeats, len(counts[part])))
-        sums += gone.astype(np.float64) @ heavy[part]
+        block_rows = slice(begin, begin + _BLOCK)
+        gone = rng.binomial(counts[block_rows], 0.5, (repeats, len(counts[block_rows])))
+        sums += gone.astype(np.float64) @ heavy[block_rows]
     return sums
 
 
@@ -697,13 +690,13 @@ def _by_curves(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Differences of areas under swaps, by curves over the pooled kinks of both models."""
-    one, two = bands
+    first, second = bands
     pooled = replace(
-        one,
-        y=np.concatenate([one.y, two.y]),
-        error=np.concatenate([one.error, two.error]),
-        below=np.concatenate([one.below, two.below]),
-        above=np.concatenate([one.above, two.above]),
+        first,
+        y=np.concatenate([first.y, second.y]),
+        error=np.concatenate([first.error, second.error]),
+        below=np.concatenate([first.below, second.below]),
+        above=np.concatenate([first.above, second.above]),
         weights=None,
     )
     axes = axes_needed(curve.x_axis, curve.y_axis)
@@ -712,11 +705,11 @@ def _by_curves(
     differences = np.empty(permutations)
     for index in range(permutations):
         gone = rng.binomial(everyone.astype(np.int64), 0.5).astype(np.float64)
-        kept, swapped = units.spread(everyone - gone), units.spread(gone)
+        unswapped, swapped = units.spread(everyone - gone), units.spread(gone)
         areas = []
-        for weights in (np.append(kept, swapped), np.append(swapped, kept)):
-            found = trace(kinks, pooled, axes, weights=weights)
-            path = path_of(found, curve.x_axis, curve.y_axis, request.convention)
+        for weights in (np.append(unswapped, swapped), np.append(swapped, unswapped)):
+            traced = trace(kinks, pooled, axes, weights=weights)
+            path = path_of(traced, curve.x_axis, curve.y_axis, request.convention)
             areas.append(area_of(path, request)[0])
         differences[index] = areas[0] - areas[1]
     return differences

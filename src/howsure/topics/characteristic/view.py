@@ -42,13 +42,19 @@ from howsure.engine.metric import (
 from howsure.predictions import Intervals
 from howsure.stats.estimate import Z_95, Estimate, mean_statistic, quantile_statistic
 from howsure.topics.characteristic import CharacteristicCurve, OperatingPoint
-from howsure.topics.characteristic.area import AreaRequest, Reading, gain_of
-from howsure.topics.characteristic.bands import Bands, YAxis, checked_bands
-from howsure.topics.characteristic.comparison import compared
+from howsure.topics.characteristic.bands import (
+    SUMS,
+    Bands,
+    YAxis,
+    checked_bands,
+    of_bands,
+    whole_area,
+    whole_gain,
+)
 from howsure.topics.characteristic.curve import curve_of
 from howsure.topics.characteristic.operating import Cost
-from howsure.topics.characteristic.sums import SUMS, of_bands, whole_area, whole_gain
-from howsure.topics.characteristic.trace import axes_needed
+from howsure.topics.characteristic.reference import compared
+from howsure.topics.characteristic.trace import AreaRequest, Reading, axes_needed, gain_of
 
 if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation
@@ -66,16 +72,16 @@ class Areas:
         self._scale = {flat: band.critical() for flat, band in self._bands.items()}
         self._edges: dict[tuple[bool, float], tuple[Estimate, Estimate]] = {}
 
-    def partial(self, flat: bool, part: MissRange, reading: Reading) -> Estimate:
+    def partial(self, flat: bool, miss_range: MissRange, reading: Reading) -> Estimate:
         """Area where the miss rate is in a range.
 
         Up to a share s, with K the scale that s of the rows exceed, it is c·mean (k − K)₊ under the
         curve, and s·c·K more to its left. A range is the difference of two such areas.
         """
         bands = self._bands[flat]
-        width = (bands.below + bands.above) / 2.0
+        width = bands.half_width
         half = float(np.average(width, weights=bands.weights))
-        low, high = (self._up_to(flat, share, reading) for share in part)
+        low, high = (self._up_to(flat, share, reading) for share in miss_range)
         value = high.value - low.value
         if high.influence is None or low.influence is None:
             return Estimate(half * value)
@@ -94,11 +100,11 @@ class Areas:
             tail = mean_statistic(np.maximum(scale - edge.value, 0.0), weights)
             self._edges[flat, share] = edge, tail
         edge, tail = self._edges[flat, share]
-        left = reading == "left"
-        value = tail.value + (share * edge.value if left else 0.0)
+        to_the_left = reading == "left"
+        value = tail.value + (share * edge.value if to_the_left else 0.0)
         if edge.influence is None or tail.influence is None:
             return Estimate(value)
-        return Estimate(value, tail.influence - (0.0 if left else share) * edge.influence)
+        return Estimate(value, tail.influence - (0.0 if to_the_left else share) * edge.influence)
 
 
 def area_statistic(areas: Areas, outside: IntArray) -> Estimate:
@@ -122,7 +128,7 @@ def gain_statistic(areas: Areas, outside: IntArray) -> Estimate:
 
 
 def partial_gain_statistic(
-    areas: Areas, outside: IntArray, part: MissRange, *, reading: Reading
+    areas: Areas, outside: IntArray, miss_range: MissRange, *, reading: Reading
 ) -> Estimate:
     """The gain over a range of miss rates.
 
@@ -131,21 +137,21 @@ def partial_gain_statistic(
     if len(outside):
         return Estimate(math.nan, reason=f"{_outside(outside)}, where no scale is defined")
     details: dict[str, str | float] = {"convention": "exact", "reading": reading}
-    details["miss_range"] = f"{part[0]:g} to {part[1]:g}"
+    details["miss_range"] = f"{miss_range[0]:g} to {miss_range[1]:g}"
     bands = areas.curve.bands
     if bands.one_width:
         none = np.zeros(len(bands))
         return Estimate(0.0, none, reason="every row has the same width", details=details)
-    request = AreaRequest(y_range=part, reading=reading)
+    request = AreaRequest(y_range=miss_range, reading=reading)
     gain = gain_of(areas.curve.area_by(request), areas.flat.area_by(request))
     if math.isnan(gain.value):
         return Estimate(math.nan, reason=gain.reason)
     details |= {"area": gain.area.value, "constant_area": gain.constant.value}
-    own, constant = (areas.partial(flat, part, reading) for flat in (False, True))
+    model, constant = (areas.partial(flat, miss_range, reading) for flat in (False, True))
     influence = None
-    if own.influence is not None and constant.influence is not None:
-        ratio = own.value / constant.value
-        influence = -100.0 * (own.influence - ratio * constant.influence) / constant.value
+    if model.influence is not None and constant.influence is not None:
+        ratio = model.value / constant.value
+        influence = -100.0 * (model.influence - ratio * constant.influence) / constant.value
     return Estimate(gain.value, influence, details=details)
 
 
@@ -153,7 +159,7 @@ def _outside(rows: IntArray) -> str:
     return f"the point lies outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
 
 
-def bands_of(view: View, _: float = math.nan) -> Bands:
+def bands_of(view: View, _: float) -> Bands:
     """The intervals nearest to 90 % as bands about the point forecast."""
     evalset = view.evalset
     lower, upper, _ = _ends(view)
@@ -179,18 +185,18 @@ def characteristic_view(view: View, _: float = math.nan) -> CharacteristicCurve:
     return curve_of(view.get("bands"), "bandwidth", "miss_rate")
 
 
-def _areas(view: View, _: float = math.nan) -> Areas:
+def _areas(view: View, _: float) -> Areas:
     return Areas(view.get("bands"))
 
 
-def recentred_rows(view: View, _: float = math.nan) -> IntArray:
+def recentred_rows(view: View, _: float) -> IntArray:
     """Rows whose point lies outside its interval: the curve has the midpoint in its place."""
     lower, upper, _ = _ends(view)
     point = view.get("point")
     return np.flatnonzero((point < lower) | (point > upper))
 
 
-def _miss_range(view: View, _: float = math.nan) -> MissRange:
+def _miss_range(view: View, _: float) -> MissRange:
     return view.miss_range
 
 
@@ -218,13 +224,17 @@ def characteristic_curves(view: View, coverages: Sequence[float] = ()) -> list[C
     """The curve against misses and against the deficit, the constant band's, the isocost line."""
     curve: CharacteristicCurve = view.get("characteristic")
     constant, model = curve.constant(), view.evalset.model
-    made = []
+    curves = []
     for name, y_axis in _DRAWN_AGAINST.items():
-        for ending, each in (("", curve), ("_constant", constant)):
-            on = each.on(x="bandwidth", y_axis=y_axis)
+        for ending, drawn_curve in (("", curve), ("_constant", constant)):
+            on = drawn_curve.on(x="bandwidth", y_axis=y_axis)
             drawn = on.drawn(300, model=model, reference=False)
-            made.append(replace(drawn, name=name + ending, notes=on.area().reason))
-    return [*made, *_part_curve(curve, view.miss_range, model), *_isocost(curve, coverages, model)]
+            curves.append(replace(drawn, name=name + ending, notes=on.area().reason))
+    return [
+        *curves,
+        *_part_curve(curve, view.miss_range, model),
+        *_isocost(curve, coverages, model),
+    ]
 
 
 _DRAWN_AGAINST: dict[str, YAxis] = {
@@ -233,29 +243,29 @@ _DRAWN_AGAINST: dict[str, YAxis] = {
 }
 
 
-def _part_curve(curve: CharacteristicCurve, part: MissRange, model: str) -> list[Curve]:
+def _part_curve(curve: CharacteristicCurve, miss_range: MissRange, model: str) -> list[Curve]:
     """The part of the curve whose areas are told, where a range of miss rates was asked for."""
-    if part == MISS_RANGE:
+    if miss_range == MISS_RANGE:
         return []
-    ends = np.array(part[::-1])
+    ends = np.array(miss_range[::-1])
     x = np.array([curve.at(miss_rate=end).bandwidth for end in ends])
     return [Curve(name="characteristic_part", x=x, y=ends, model=model)]
 
 
 def _isocost(curve: CharacteristicCurve, coverages: Sequence[float], model: str) -> list[Curve]:
     """The line along which the interval score is the least that scaling can reach."""
-    known = [coverage for coverage in coverages if not math.isnan(coverage)]
-    coverage = min(known, key=lambda each: abs(each - 0.9), default=0.9)
+    stated = [coverage for coverage in coverages if not math.isnan(coverage)]
+    coverage = min(stated, key=lambda stated_coverage: abs(stated_coverage - 0.9), default=0.9)
     cost = _interval_cost(curve, coverage)
     if not (math.isfinite(cost.cost) and cost.cost > 0):
         return []
     ends = np.array([0.0, cost.cost / cost.x_weight])
-    told = (
+    notes = (
         f"Along the line the interval score at {coverage:.4g} is {cost.cost:.4g}, the least that "
         f"scaling can reach (k = {cost.knob:.3g}); as predicted it is {cost.cost_now:.4g}."
     )
     line = np.maximum(cost.isocost(ends), 0.0)
-    return [Curve(name="characteristic_isocost", x=ends, y=line, model=model, notes=told)]
+    return [Curve(name="characteristic_isocost", x=ends, y=line, model=model, notes=notes)]
 
 
 def _interval_cost(curve: CharacteristicCurve, coverage: float) -> Cost:
@@ -283,14 +293,14 @@ def operating_points(evaluation: Evaluation) -> list[Table]:
             note = f"interval score {cost.cost:.4g}, now {cost.cost_now:.4g}"
             name = f"least interval score at {coverage:.3g}"
             points.append((name, curve.at(knob=cost.knob), note))
-    held = [point for _, point, _ in points]
+    measured = [point for _, point, _ in points]
     columns = {
         "point": np.array([name for name, _, _ in points], dtype=object),
-        "k": np.array([point.knob for point in held]),
-        "bandwidth": np.array([point.bandwidth for point in held]),
-        "miss_rate": np.array([point.miss_rate for point in held]),
-        "excess": np.array([point.excess for point in held]),
-        "deficit": np.array([point.deficit for point in held]),
+        "k": np.array([point.knob for point in measured]),
+        "bandwidth": np.array([point.bandwidth for point in measured]),
+        "miss_rate": np.array([point.miss_rate for point in measured]),
+        "excess": np.array([point.excess for point in measured]),
+        "deficit": np.array([point.deficit for point in measured]),
         "note": np.array([note for _, _, note in points], dtype=object),
     }
     notes = "k multiplies each row's bands about its point forecast; 1 leaves them as they are."
@@ -413,7 +423,7 @@ def _is_loss(record: Record) -> bool:
 
 
 def _trade(case: Case) -> Draft:
-    low, whole = case.get("characteristic_partial_gain"), case.get("characteristic_gain")
+    low, overall = case.get("characteristic_partial_gain"), case.get("characteristic_gain")
     if not low.standard_error > 0:
         raise UnanswerableError("every row has the same width")
     p = float(special.stdtr(case.freedom, low.value / low.standard_error))
@@ -427,21 +437,21 @@ def _trade(case: Case) -> Draft:
         p=p,
         n=low.n,
         good=low.lower > 0,
-        facts={"record": low, "whole": whole},
+        facts={"record": low, "whole": overall},
     )
 
 
 def _trade_words(draft: Draft, finding: Finding) -> Words:
-    low, whole = draft.facts["record"], draft.facts["whole"]
+    low, overall = draft.facts["record"], draft.facts["whole"]
     start, end = map(float, str(low.options["miss_range"]).split(" to "))
     where = f"at miscoverage {in_words((start, end))}"
-    more = f"Over all levels of miscoverage they are {_against(whole)}."
+    more = f"Over all levels of miscoverage they are {_against(overall)}."
     if finding.state == "undecided":
-        seen = f"Varying widths bring no provable gain over one constant width {where}"
-        return Words(f"{seen}: {fixed(low.value, 1)} %{span(low)}", more=more)
+        sentence = f"Varying widths bring no provable gain over one constant width {where}"
+        return Words(f"{sentence}: {fixed(low.value, 1)} %{span(low)}", more=more)
     interval = span(low, times=math.copysign(1.0, low.value)) if low.value > -_PERCENT else ""
-    seen = f"Varying widths are {_against(low)} than one constant width {where}{interval}"
-    return Words(seen, "a constant width is better", "they help", more)
+    sentence = f"Varying widths are {_against(low)} than one constant width {where}{interval}"
+    return Words(sentence, "a constant width is better", "they help", more)
 
 
 def _against(gain: Record) -> str:

@@ -1,6 +1,12 @@
 """Conditional coverage: where does coverage fail, by how much, and is it more than chance?"""
 
-from howsure.topics.conditional.dependence import DependenceTest, hsic, width_correlation
+from howsure.topics.conditional.dependence import (
+    CoverageGap,
+    DependenceTest,
+    coverage_gap,
+    hsic,
+    width_correlation,
+)
 from howsure.topics.conditional.ert import (
     ERT,
     conditional_validity_index,
@@ -8,7 +14,6 @@ from howsure.topics.conditional.ert import (
     excess_risk,
 )
 from howsure.topics.conditional.forests import Region
-from howsure.topics.conditional.groups import CoverageGap, coverage_gap
 from howsure.topics.conditional.local_pit import LocalPit, local_pit
 from howsure.topics.conditional.slab import (
     RegionTest,

@@ -1,30 +1,39 @@
-"""Do rows with wider intervals get covered more, or less? HSIC and Pearson's correlation.
+"""Does coverage depend on the width of intervals, or on the group?
 
-Where coverage holds at every input, whether a row is covered says nothing of its width. The
-reverse is not true: constant widths are independent of everything.
+Where it holds at every input, whether a row is covered says nothing of its width. The reverse is
+not true: constant widths are independent of everything.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
+from howsure.core.labels import Categories
 from howsure.core.rng import child
-from howsure.stats.binomial import shift_shares
+from howsure.stats.binomial import binomial_test, clopper_pearson, holm, shift_shares, worst_part
 from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import RBF
 from howsure.stats.solvers import landmark_factor
-from howsure.topics.conditional.forests import Region, region_of
-from howsure.topics.conditional.rows import as_claimed, as_covered, content_order
+from howsure.topics.conditional.forests import (
+    Region,
+    as_claimed,
+    as_covered,
+    content_order,
+    region_of,
+    share_as_large,
+)
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -123,44 +132,7 @@ def hsic(
     >>> found.estimate.p, found.region.where
     (0.001, '1.247 ≤ width < 1.453')
     """
-    hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
-    if reason:
-        return DependenceTest(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
-    scale = median_gap(wide)
-    factor, left_out = landmark_factor(
-        RBF(0.5),
-        wide[:, None] / scale,
-        tolerance=_TOLERANCE * len(hit),
-        max_rank=_MAX_RANK,
-        seed=seed,
-    )
-    centred = factor - factor.mean(axis=0)
-    norm = float(np.linalg.norm(centred.T @ centred))
-    expected = shift_shares(claimed, float(hit.mean()))
-    surplus = hit - expected
-    value = _square(surplus @ centred) / (norm * _square(surplus))
-    drawn = list(_by_chance(centred, hit, expected, permutations, seed))
-    moved = np.array([_square(part) / (norm * spread) for part, spread in drawn])
-    free = bool((expected != expected[0]).any())
-    null = float(np.square(centred).sum()) / ((len(hit) - 1) * norm)
-    null = float(moved.mean()) if free else null
-    rough = float(left_out.sum()) > _TOLERANCE * len(hit)
-    region = _worst_band(hit, wide, claimed, confidence, seed)
-    error = _jackknife(factor, hit, surplus, wide, seed)
-    reach = float(special.ndtri(0.5 + confidence / 2)) * error
-    estimate = Estimate(
-        value,
-        null=null,
-        reason=f"the factor leaves out {left_out.mean():.1g} of the kernel" if rough else "",
-        details={} if region is None else {"where": region.where},
-        error=error,
-        lower=max(value - reach, 0.0),
-        upper=min(value + reach, 1.0),
-        null_upper=float(np.quantile(moved, 0.95)),
-        p=_tail(moved, value),
-        n=len(hit),
-    )
-    return DependenceTest(estimate=estimate, region=region, bandwidth=scale, rank=factor.shape[1])
+    return _dependence(covered, width, coverage, permutations, confidence, seed)
 
 
 def width_correlation(
@@ -199,31 +171,72 @@ def width_correlation(
     >>> width_correlation([0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0], coverage=0.9).estimate.value
     0.775
     """
+    return _dependence(covered, width, coverage, permutations, confidence, seed, straight=True)
+
+
+def _dependence(
+    covered: npt.ArrayLike,
+    width: npt.ArrayLike,
+    coverage: float | npt.ArrayLike,
+    permutations: int,
+    confidence: float,
+    seed: int,
+    *,
+    straight: bool = False,
+) -> DependenceTest:
+    """HSIC, or the correlation, which sees a straight relation alone."""
     hit, wide, claimed, reason = _checked(covered, width, coverage, permutations)
     if reason:
         return DependenceTest(estimate=Estimate(math.nan, reason=reason, n=len(hit)))
-    factor: FloatArray = ((wide - wide.mean()) / np.ptp(wide))[:, None]
     expected = shift_shares(claimed, float(hit.mean()))
     surplus = hit - expected
-    norm = float(np.square(factor).sum())
-    value = float(surplus @ factor[:, 0]) / math.sqrt(norm * _square(surplus))
-    drawn = _by_chance(factor, hit, expected, permutations, seed)
-    moved = np.array([abs(float(part[0])) / math.sqrt(norm * spread) for part, spread in drawn])
+    scale, rank = math.nan, 0
+    if straight:
+        centred: FloatArray = ((wide - wide.mean()) / np.ptp(wide))[:, None]
+        norm, null = float(np.square(centred).sum()), 0.0
+        error = _jackknife(hit, wide, seed, partial(_correlation_without, hit, surplus, wide))
+    else:
+        scale = median_gap(wide)
+        factor, left_out = landmark_factor(
+            RBF(0.5),
+            wide[:, None] / scale,
+            tolerance=_TOLERANCE * len(hit),
+            max_rank=_MAX_RANK,
+            seed=seed,
+        )
+        rank, centred = factor.shape[1], factor - factor.mean(axis=0)
+        norm = float(np.linalg.norm(centred.T @ centred))
+        null = float(np.square(centred).sum()) / ((len(hit) - 1) * norm)
+        if float(left_out.sum()) > _TOLERANCE * len(hit):
+            reason = f"the factor leaves out {left_out.mean():.1g} of the kernel"
+        sums = _moments(factor, surplus)
+        error = _jackknife(hit, wide, seed, partial(_hsic_without, factor, surplus, sums))
+
+    def measure(products: FloatArray, spread: float) -> float:
+        if straight:
+            return float(products[0]) / math.sqrt(norm * spread)
+        return _square(products) / (norm * spread)
+
+    value = measure(surplus @ centred, _square(surplus))
+    drawn = _by_chance(centred, hit, expected, permutations, seed)
+    sizes = np.abs([measure(products, spread) for products, spread in drawn])
+    if not straight and (expected != expected[0]).any():
+        null = float(sizes.mean())
     region = _worst_band(hit, wide, claimed, confidence, seed)
-    error = _jackknife_correlation(hit, surplus, wide, seed)
     reach = float(special.ndtri(0.5 + confidence / 2)) * error
     estimate = Estimate(
         value,
-        null=0.0,
+        null=null,
+        reason=reason,
         details={} if region is None else {"where": region.where},
         error=error,
-        lower=max(value - reach, -1.0),
+        lower=max(value - reach, -1.0 if straight else 0.0),
         upper=min(value + reach, 1.0),
-        null_upper=float(np.quantile(moved, 0.95)),
-        p=_tail(moved, abs(value)),
+        null_upper=float(np.quantile(sizes, 0.95)),
+        p=share_as_large(sizes, abs(value) * (1 - _CLOSE)),
         n=len(hit),
     )
-    return DependenceTest(estimate=estimate, region=region)
+    return DependenceTest(estimate=estimate, region=region, bandwidth=scale, rank=rank)
 
 
 def median_gap(values: FloatArray) -> float:
@@ -309,62 +322,46 @@ def _by_chance(
         yield surplus @ centred, _square(surplus)
 
 
-def _tail(moved: FloatArray, value: float) -> float:
-    hits = np.count_nonzero(moved >= value * (1 - _CLOSE))
-    return float((1 + hits) / (1 + len(moved)))
-
-
-def _jackknife_parts(hit: BoolArray, wide: FloatArray, seed: int) -> tuple[IntArray, int]:
-    """Which of fifty parts, or of as many as there are rows, each row is in."""
-    n = len(hit)
-    parts = min(_GROUPS, n)
-    part = np.empty(n, dtype=np.int64)
-    part[content_order(seed, wide, hit.astype(np.float64))] = np.arange(n) % parts
-    return part, parts
-
-
-def _jackknife_correlation(
-    hit: BoolArray, surplus: FloatArray, wide: FloatArray, seed: int
+def _jackknife(
+    hit: BoolArray, wide: FloatArray, seed: int, measure_without: Callable[[BoolArray], float]
 ) -> float:
-    """Standard error of the correlation by leaving out one part at a time.
+    """Standard error by leaving out one of fifty parts of the rows, or each row, at a time."""
+    parts = min(_GROUPS, len(hit))
+    part_of_row = np.empty(len(hit), dtype=np.int64)
+    part_of_row[content_order(seed, wide, hit.astype(np.float64))] = np.arange(len(hit)) % parts
+    values = [measure_without(part_of_row == number) for number in range(parts)]
+    return math.sqrt((parts - 1) * float(np.var(values)))
 
-    Each is computed afresh: sums less a part's sums would lose all digits of the other widths
+
+def _correlation_without(
+    hit: BoolArray, surplus: FloatArray, wide: FloatArray, rows: BoolArray
+) -> float:
+    """The correlation of the other rows, or NaN.
+
+    It is computed afresh: sums less a part's sums would lose all digits of the other widths
     wherever one width is huge beside them.
     """
-    part, parts = _jackknife_parts(hit, wide, seed)
-    values = []
-    for number in range(parts):
-        width, inside = wide[part != number], hit[part != number]
-        if inside.all() or not inside.any() or width[-1] - width[0] <= _FLAT * width[-1]:
-            return math.nan
-        centred = (width - width.mean()) / (width[-1] - width[0])
-        left = surplus[part != number]
-        left = left - left.mean()
-        values.append(float(centred @ left) / math.sqrt(_square(centred) * _square(left)))
-    return math.sqrt((parts - 1) * float(np.var(values)))
+    width, inside, moved = wide[~rows], hit[~rows], surplus[~rows]
+    if inside.all() or not inside.any() or width[-1] - width[0] <= _FLAT * width[-1]:
+        return math.nan
+    centred = (width - width.mean()) / (width[-1] - width[0])
+    moved = moved - moved.mean()
+    return float(centred @ moved) / math.sqrt(_square(centred) * _square(moved))
 
 
-def _jackknife(
-    factor: Floats, hit: BoolArray, surplus: FloatArray, wide: FloatArray, seed: int
+def _hsic_without(
+    factor: Floats, surplus: FloatArray, sums_of_all: Sequence[FloatArray], rows: BoolArray
 ) -> float:
-    """Standard error of HSIC by leaving out one part of the rows at a time, the bandwidth held."""
-    n = len(hit)
-    part, parts = _jackknife_parts(hit, wide, seed)
-    whole = _moments(factor, surplus)
-    values = []
-    for number in range(parts):
-        rows = part == number
-        less = _moments(factor[rows], surplus[rows])
-        sums, products, covered = (whole[i] - less[i] for i in range(3))
-        count = n - int(rows.sum())
-        left = surplus[~rows] - surplus[~rows].mean()
-        cross = covered - sums * float(surplus[~rows].mean())
-        matrix = products - np.outer(sums, sums) / count
-        norm, spread = float(np.linalg.norm(matrix)), _square(left)
-        if spread <= 0 or norm <= _FLAT * float(np.linalg.norm(whole[1])):
-            return math.nan
-        values.append(_square(cross) / (norm * spread))
-    return math.sqrt((parts - 1) * float(np.var(values)))
+    """HSIC of the other rows, the bandwidth held, or NaN."""
+    removed = _moments(factor[rows], surplus[rows])
+    sums, products, covered = (sums_of_all[i] - removed[i] for i in range(3))
+    mean = surplus[~rows].mean()
+    spread = _square(surplus[~rows] - mean)
+    matrix = products - np.outer(sums, sums) / np.count_nonzero(~rows)
+    norm = float(np.linalg.norm(matrix))
+    if spread <= 0 or norm <= _FLAT * float(np.linalg.norm(sums_of_all[1])):
+        return math.nan
+    return _square(covered - sums * float(mean)) / (norm * spread)
 
 
 def _moments(factor: Floats, surplus: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -385,18 +382,260 @@ def _worst_band(
     rows = np.bincount(band[search], minlength=len(edges) + 1)
     hits = np.bincount(band[search], weights=hit[search], minlength=len(edges) + 1)
     with np.errstate(invalid="ignore"):
-        seen = hits / rows
-        off = seen - np.bincount(band[search], claimed[search], minlength=len(edges) + 1) / rows
+        shares = hits / rows
+        off = shares - np.bincount(band[search], claimed[search], minlength=len(edges) + 1) / rows
     worst = int(np.nanargmin(off))
     low = -math.inf if worst == 0 else float(edges[worst - 1])
     high = math.inf if worst == len(edges) else float(edges[worst])
-    told = [f"{low:.4g} ≤ " if math.isfinite(low) else "", "width"]
-    told.append(f" < {high:.4g}" if math.isfinite(high) else "")
+    least = f"{low:.4g} ≤ " if math.isfinite(low) else ""
+    most = f" < {high:.4g}" if math.isfinite(high) else ""
     return region_of(
-        "".join(told),
+        f"{least}width{most}",
         band[judge] == worst,
         hit[judge],
         claimed[judge],
-        found=float(seen[worst]),
+        found=float(shares[worst]),
         confidence=confidence,
+    )
+
+
+# ---- coverage gap over groups: how far the groups' coverages lie from the nominal one ------------
+# The raw gap of a right model is not 0: a group of n rows is off by chance. The null says by how
+# much, and the debiased form takes the binomial noise out.
+
+_ROUNDING = 1e-12
+_CHUNK = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoverageGap:
+    """Outcome of `coverage_gap`.
+
+    Attributes
+    ----------
+    raw : Estimate
+        Raw gap. Its error is by the delta method, too large near 0, and its interval reaches down
+        by what chance may add to the gaps of groups near their claim; the null and its upper end
+        are the mean (exact where all rows claim the same) and the 95 % quantile (simulated) of a
+        right model with groups of
+        these sizes, and p is the share of simulated right models with a gap as large.
+    debiased : Estimate
+        Mean squared gap without the binomial noise, each group cut at 0; its null mean is
+        simulated, and above 0 as groups are cut.
+    region : Region or None
+        The group that under-covers beyond its interval by most; where none does, that of
+        the smallest p-value. Its p-value is Holm-adjusted over the groups.
+    labels : ndarray of shape (g,)
+        The groups.
+    sizes : ndarray of int, shape (g,)
+        Rows of each group.
+    empirical_coverage, p_values : ndarray of float, shape (g,)
+        Coverage of each group, and its exact two-sided p-value, Holm-adjusted; of unequal claims
+        it is conservative.
+    """
+
+    raw: Estimate
+    debiased: Estimate
+    region: Region | None = None
+    labels: npt.NDArray[np.generic]
+    sizes: IntArray
+    empirical_coverage: FloatArray
+    p_values: FloatArray
+
+    __repr__ = brief_repr
+
+
+def coverage_gap(
+    covered: npt.ArrayLike,
+    groups: npt.ArrayLike | Categories,
+    *,
+    coverage: float | npt.ArrayLike,
+    name: str = "group",
+    replicates: int = 999,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> CoverageGap:
+    """Mean distance of the groups' coverages from what they claim; lower is better.
+
+    Parameters
+    ----------
+    covered : array-like of shape (n,)
+        Whether each row was covered.
+    groups : array-like of shape (n,)
+        The group of each row.
+    coverage : float or array-like of shape (n,)
+        Nominal coverage 1 − α, in (0, 1), or what each row claims, p_i, in [0, 1].
+    name : str
+        What the groups are, to name the worst one.
+    replicates : int
+        Simulated right models.
+    confidence : float
+        Of the worst group's interval.
+    seed : int
+        Fixes the simulation.
+
+    Returns
+    -------
+    CoverageGap
+        Values in [0, 1]; NaN with a reason where all rows are in one group, since its coverage
+        is the marginal one.
+
+    Raises
+    ------
+    InputError
+        If an argument leaves its domain or lengths differ.
+
+    Notes
+    -----
+    Raw: mean over groups of |cov_g − (1−α)|. Debiased, on the squared scale: mean over groups of
+    [(cov_g − (1−α))² − α(1−α)/n_g]₊. Of unequal claims, 1−α is their mean in the group, and the
+    noise Σ p_i(1−p_i)/n_g². The null mean of the raw gap uses De Moivre's formula of
+    the mean absolute deviation of a binomial count. Rows must be independent. Source: class-
+    conditional coverage gap of T. Ding et al. (2023, arXiv:2306.09335), for any groups.
+
+    Examples
+    --------
+    >>> hit = np.r_[np.ones(90), np.zeros(10), np.ones(70), np.zeros(30)]
+    >>> found = coverage_gap(hit, ["a"] * 100 + ["b"] * 100, coverage=0.9)
+    >>> found.raw.value, found.region.where
+    (0.1, 'group=b')
+    """
+    hit = as_covered(covered)
+    claimed = as_claimed(coverage, len(hit))
+    level = check_fraction(confidence, "confidence")
+    check_whole(replicates, "replicates")
+    column = Categories.checked(groups, "groups", length=len(hit))
+    sizes = column.counts
+    hits = np.bincount(column.codes, weights=hit, minlength=len(sizes)).astype(np.float64)
+    shares = hits / sizes
+    free = bool((claimed != claimed[0]).any())
+    nominal = np.full(len(sizes), claimed[0])
+    noise = nominal * (1 - nominal) / sizes
+    if free:
+        nominal = np.clip(np.bincount(column.codes, weights=claimed) / sizes, 0.0, 1.0)
+        noise = np.bincount(column.codes, weights=claimed * (1 - claimed)) / np.square(sizes)
+    adjusted = holm(binomial_test(hits, sizes, nominal))
+    gap = partial(
+        CoverageGap,
+        labels=column.labels,
+        sizes=sizes,
+        empirical_coverage=shares,
+        p_values=adjusted,
+    )
+    if len(sizes) < 2:
+        reason = "all rows are in one group, so its coverage is the marginal one"
+        none = Estimate(math.nan, reason=reason, details={"column": name}, n=len(hit))
+        return gap(raw=none, debiased=none)
+    raw, squared = _gaps(shares[None, :], nominal, noise)
+    drawn = _simulated(column, claimed, nominal, noise, replicates, seed)
+    variance = shares * (1 - shares) / sizes
+    slope = np.where(np.square(shares - nominal) > noise, 2 * (shares - nominal), 0.0)
+    region = _worst(column, hits, adjusted, nominal, name, level)
+    reach = float(special.ndtri(0.5 + level / 2))
+    errors = [
+        math.sqrt(float((variance * factor).sum())) / len(sizes) for factor in (1.0, slope**2)
+    ]
+    details = {"column": name, "where": region.where}
+    by_chance = float(_added_by_chance(shares - nominal, np.sqrt(noise)).mean())
+
+    def estimate(
+        value: float, gaps: FloatArray, null: FloatArray, error: float, *, by_chance: float = 0.0
+    ) -> Estimate:
+        return Estimate(
+            value,
+            null=float(null.mean()),
+            details=details,
+            error=error,
+            lower=max(value - by_chance - reach * error, 0.0),
+            upper=min(value + reach * error, 1.0),
+            null_upper=float(np.quantile(gaps, 0.95)),
+            p=share_as_large(gaps, value - _ROUNDING),
+            n=len(hit),
+        )
+
+    null = drawn[0] if free else _mean_deviation(sizes, claimed[0])
+    return gap(
+        raw=estimate(float(raw[0]), drawn[0], null, errors[0], by_chance=by_chance),
+        debiased=estimate(float(squared[0]), drawn[1], drawn[1], errors[1]),
+        region=region,
+    )
+
+
+def _gaps(
+    seen: FloatArray, claimed: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Raw and debiased gap of each row of group coverages."""
+    off = seen - claimed
+    return np.abs(off).mean(axis=1), np.maximum(off * off - noise, 0.0).mean(axis=1)
+
+
+def _simulated(
+    column: Categories,
+    claimed: FloatArray,
+    nominal: FloatArray,
+    noise: FloatArray,
+    replicates: int,
+    seed: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Raw and debiased gaps of right models; where claims differ, rows are drawn one by one."""
+    rng = child(seed, "coverage gap")
+    rank = np.lexsort((noise, nominal, column.counts))  # so that no name and no place matters
+    order = np.lexsort((claimed, np.argsort(rank)[column.codes]))
+    chances, sizes = claimed[order], column.counts[rank]
+    starts = np.r_[0, np.cumsum(sizes)[:-1]]
+    same = bool((claimed == claimed[0]).all())
+    step = max(1, _CHUNK // len(sizes if same else chances))
+    parts = []
+    for start in range(0, replicates, step):
+        count = min(step, replicates - start)
+        if same:
+            hits = rng.binomial(sizes, claimed[0], (count, len(sizes)))
+        else:
+            lucky: BoolArray = rng.random((count, len(chances))) < chances
+            hits = np.add.reduceat(lucky, starts, axis=1, dtype=np.int64)
+        parts.append(_gaps(hits / sizes, nominal[rank], noise[rank]))
+    raw, squared = zip(*parts, strict=True)
+    return np.concatenate(raw), np.concatenate(squared)
+
+
+def _added_by_chance(off: FloatArray, error: FloatArray) -> FloatArray:
+    """E|d + e Z| − |d| of normal Z, at most, where d is an error nearer to 0 than what was seen."""
+    if not error.all():  # a claim of 0 or 1
+        error = np.maximum(error, 1e-300)
+    near = np.maximum(np.abs(off) / error - 1.0, 0.0)
+    density = np.exp(-0.5 * near * near) / math.sqrt(2.0 * math.pi)
+    return np.asarray(2.0 * error * (density - near * special.ndtr(-near)))
+
+
+def _mean_deviation(sizes: IntArray, share: float) -> FloatArray:
+    """E|X/n − p| of a binomial X: 2 p^(m+1) (1−p)^(n−m) (m+1) C(n, m+1) / n with m = ⌊np⌋."""
+    n = sizes.astype(np.float64)
+    m = np.minimum(np.floor(n * share), n - 1)
+    log_choose = special.gammaln(n + 1) - special.gammaln(m + 2) - special.gammaln(n - m)
+    log_mass = log_choose + special.xlogy(m + 1, share) + special.xlog1py(n - m, -share)
+    return 2 * (m + 1) * np.exp(log_mass) / n
+
+
+def _worst(
+    column: Categories,
+    hits: FloatArray,
+    adjusted: FloatArray,
+    coverage: FloatArray,
+    name: str,
+    confidence: float,
+) -> Region:
+    sizes = column.counts
+    off = np.abs(hits / sizes - coverage)
+    lower, upper = clopper_pearson(hits, sizes, confidence)
+    farthest = int(np.lexsort((-off, binomial_test(hits, sizes, coverage)))[0])
+    g = worst_part(upper, coverage, farthest)
+    return Region(
+        where=f"{name}={column.labels[g]}",
+        n=int(sizes[g]),
+        share=float(sizes[g] / sizes.sum()),
+        empirical_coverage=float(hits[g] / sizes[g]),
+        lower=float(lower[g]),
+        upper=float(upper[g]),
+        p_value=float(adjusted[g]),
+        expected=float(coverage[g]),
     )

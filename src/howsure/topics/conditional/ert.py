@@ -27,16 +27,20 @@ from howsure.stats.estimate import Estimate
 from howsure.topics.conditional.forests import (
     DRAWS,
     FEWEST_PER_FOLD,
+    Problem,
     Region,
     Smoother,
+    add_null,
+    as_claimed,
+    as_covered,
+    as_problem,
     chance_elsewhere,
     check_model,
     folds_of,
-    region_of,
+    judge_parts,
     tree_inputs,
     tree_parts,
 )
-from howsure.topics.conditional.rows import Problem, as_claimed, as_covered, as_problem
 
 Loss = Literal["squared", "absolute", "log"]
 
@@ -145,25 +149,26 @@ def ert(
         unknown = np.full(problem.n, np.nan)
         return ERT(squared=none, absolute=none, log=none, probability=unknown, validity=none)
     scores = {"validity": _gap, **{str(loss): score for loss, score in _LOSSES.items()}}
-    found = _learnt(classifier, problem, fold, replicates, seed, scores)
-    parts = _parts(classifier, problem, found.x, level)
+    learnt = _learnt(classifier, problem, fold, replicates, seed, scores)
+    parts = _parts(classifier, problem, learnt.x, level)
+    where = parts[0].where
+
+    def finish(estimate: Estimate, name: str) -> Estimate:
+        estimate = replace(estimate, details={**estimate.details, "where": where})
+        return add_null(estimate, learnt.drawn.get(name))
+
     squared, absolute, log = (
-        _add_null(
-            excess_risk(problem.covered, found.chance, problem.coverage, loss, level),
-            found.drawn.get(loss),
-            parts[0],
-        )
+        finish(excess_risk(problem.covered, learnt.chance, problem.coverage, loss, level), loss)
         for loss in _LOSSES
     )
-    given = np.empty(problem.n)
-    given[problem.order] = found.chance
-    validity = _validity(problem, found, 0.0, level)
+    probability = np.empty(problem.n)
+    probability[problem.order] = learnt.chance
     return ERT(
         squared=squared,
         absolute=absolute,
         log=log,
-        probability=given,
-        validity=_add_null(validity, found.drawn.get("validity"), parts[0]),
+        probability=probability,
+        validity=finish(_validity(problem, learnt, 0.0, level), "validity"),
         region=parts[0],
         parts=parts,
     )
@@ -246,8 +251,8 @@ def conditional_validity_index(
     if isinstance(fold, str):
         return Estimate(math.nan, reason=fold, n=problem.n)
     scores = {"validity": partial(_gap, tolerance=tolerance)}
-    found = _learnt(classifier, problem, fold, replicates, seed, scores)
-    return _add_null(_validity(problem, found, tolerance, level), found.drawn.get("validity"))
+    learnt = _learnt(classifier, problem, fold, replicates, seed, scores)
+    return add_null(_validity(problem, learnt, tolerance, level), learnt.drawn.get("validity"))
 
 
 def excess_risk(
@@ -332,17 +337,17 @@ def excess_risk(
 
 
 def _squared(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
-    return np.asarray(np.square(target - c) - np.square(h - c))
+    return np.square(target - c) - np.square(h - c)
 
 
 def _absolute(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
-    return np.asarray(np.sign(h - target) * (c - target))
+    return np.sign(h - target) * (c - target)
 
 
 def _log(c: FloatArray, h: FloatArray, target: FloatArray) -> FloatArray:
     edge = 0.5 / len(c)  # a claim of certainty costs no more than half a row in all
     target = np.clip(target, edge, 1 - edge) if len(c) > 1 else target
-    return np.asarray(np.where(c == 1, np.log(h / target), np.log1p(-h) - np.log1p(-target)))
+    return np.where(c == 1, np.log(h / target), np.log1p(-h) - np.log1p(-target))
 
 
 _LOSSES: dict[Loss, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = {
@@ -360,7 +365,7 @@ def _mean(scores: FloatArray) -> tuple[float, float]:
 def _gap(c: FloatArray, h: FloatArray, target: FloatArray, tolerance: float = 0.0) -> FloatArray:
     """Distance of chances from the target; 0 within the tolerance, whatever c."""
     off = np.abs(h - target)
-    return np.asarray(np.where(off > tolerance * target, off, 0.0))
+    return np.where(off > tolerance * target, off, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -400,7 +405,14 @@ def _learnt(
     """Chances of coverage, and what right models score by them."""
     if classifier is not None:
         chance = _cross_fitted(classifier, problem.x, problem.covered, fold)
-        drawn = _simulated(classifier, problem, fold, replicates, seed, scores)
+        simulated: dict[str, list[float]] = {name: [] for name in scores}
+        for number in range(replicates):
+            lucky = child(seed, "ert null", number).random(problem.n) < problem.coverage
+            by_luck = _cross_fitted(classifier, problem.x, lucky, fold)
+            for name, score in scores.items():
+                rows = score(lucky.astype(np.float64), by_luck, problem.coverage)
+                simulated[name].append(float(rows.mean()))
+        drawn = {name: np.array(means) for name, means in simulated.items() if means}
         return _Learnt(problem.x, chance, drawn)
     inputs = tree_inputs(problem.x)[0]
     smoother, claimed = Smoother(inputs, fold), problem.coverage[:, None]
@@ -408,18 +420,20 @@ def _learnt(
 
     def chances(covered: BoolArray) -> FloatArray:
         local = smoother(covered - claimed).astype(np.float64)
-        return np.asarray(np.clip(claimed + local, edge, 1 - edge))
+        return np.clip(claimed + local, edge, 1 - edge)
 
     rng, step = child(seed, "ert null"), smoother.per_pass()
     draws = replicates or DRAWS
     parts: dict[str, list[FloatArray]] = {name: [] for name in scores}
     for start in range(0, draws, step):
         lucky = rng.random((problem.n, min(step, draws - start))) < claimed
-        found = chances(lucky)
+        chances_by_luck = chances(lucky)
         for name, score in scores.items():
-            parts[name].append(score(lucky.astype(np.float64), found, claimed).mean(axis=0))
-    known = {name: np.concatenate(part) for name, part in parts.items()}
-    return _Learnt(inputs, chances(problem.covered[:, None])[:, 0], known, smoother)
+            parts[name].append(
+                score(lucky.astype(np.float64), chances_by_luck, claimed).mean(axis=0)
+            )
+    drawn = {name: np.concatenate(means) for name, means in parts.items()}
+    return _Learnt(inputs, chances(problem.covered[:, None])[:, 0], drawn, smoother)
 
 
 def _cross_fitted(
@@ -433,35 +447,16 @@ def _cross_fitted(
     return chance
 
 
-def _simulated(
-    classifier: Any,
-    problem: Problem,
-    fold: npt.NDArray[np.int64],
-    replicates: int,
-    seed: int,
-    scores: Scores,
-) -> dict[str, FloatArray]:
-    """Mean scores of models with conditional coverage, with all their fits."""
-    drawn: dict[str, list[float]] = {name: [] for name in scores}
-    for number in range(replicates):
-        lucky = child(seed, "ert null", number).random(problem.n) < problem.coverage
-        chance = _cross_fitted(classifier, problem.x, lucky, fold)
-        for name, score in scores.items():
-            rows = score(lucky.astype(np.float64), chance, problem.coverage)
-            drawn[name].append(float(rows.mean()))
-    return {name: np.array(values) for name, values in drawn.items() if values}
-
-
-def _validity(problem: Problem, found: _Learnt, tolerance: float, confidence: float) -> Estimate:
+def _validity(problem: Problem, learnt: _Learnt, tolerance: float, confidence: float) -> Estimate:
     """The index with its two parts; c moves the chances of its neighbours, and so the error."""
-    hit, h, target = problem.covered.astype(np.float64), found.chance, problem.coverage
+    hit, h, target = problem.covered.astype(np.float64), learnt.chance, problem.coverage
     gap = _gap(hit, h, target, tolerance)
     far = (gap > 0).astype(np.float64)
     below, above = far * (h < target), far * (h > target)
 
     def moved(side: FloatArray) -> tuple[float, float]:
         """Mean distance of some rows, signed, and its standard error."""
-        reach = side if found.smoother is None else found.smoother.backwards(side)
+        reach = side if learnt.smoother is None else learnt.smoother.backwards(side)
         return _mean(np.abs(side) * gap + reach * (hit - h))[1], float((np.abs(side) * gap).mean())
 
     (under_error, under), (over_error, over), (error, value) = (
@@ -489,40 +484,14 @@ def _validity(problem: Problem, found: _Learnt, tolerance: float, confidence: fl
     )
 
 
-def _add_null(found: Estimate, drawn: FloatArray | None, worst: Region | None = None) -> Estimate:
-    """An estimate with the worst part, and its simulated null where there is one."""
-    if worst is not None:
-        found = replace(found, details={**found.details, "where": worst.where})
-    if drawn is None:
-        return found
-    return replace(
-        found,
-        null=float(drawn.mean()),
-        null_lower=float(np.quantile(drawn, 0.025)),
-        null_upper=float(np.quantile(drawn, 0.975)),
-        p=float((1 + np.count_nonzero(drawn >= found.value)) / (1 + len(drawn))),
-    )
-
-
 def _parts(
     classifier: Any, problem: Problem, inputs: FloatArray, confidence: float
 ) -> tuple[Region, ...]:
     """Parts of the inputs that one half of the rows tells apart, judged on the other half."""
-    half = problem.n // 2
+    half, claimed = problem.n // 2, problem.coverage
     chance = chance_elsewhere(classifier, inputs[:half], problem.covered[:half], inputs)
-    part, words = tree_parts(problem.x, chance, problem.names)
-    off = chance - problem.coverage
-    learnt = {leaf: float(off[part == leaf].mean()) for leaf in words}
-    regions = []
-    for leaf in sorted(words, key=lambda leaf: (learnt[leaf], leaf)):
-        first = problem.covered[:half][part[:half] == leaf]
-        region = region_of(
-            words[leaf],
-            part[half:] == leaf,
-            problem.covered[half:],
-            problem.coverage[half:],
-            found=float(first.mean()) if len(first) else math.nan,
-            confidence=confidence,
-        )
-        regions.append(region)
-    return tuple(regions)
+    leaf_of_row, words = tree_parts(problem.x, chance, problem.names)
+    regions = judge_parts(
+        words, leaf_of_row, claimed - chance, problem.covered, claimed, confidence
+    )
+    return tuple(regions.values())

@@ -1,4 +1,4 @@
-"""Chances learnt from other rows: cross-fitting, with any scikit-learn model.
+"""What measures of conditional coverage share: checked rows, chances learnt from others, regions.
 
 By default the trees see the inputs alone, so what they make of outcomes is linear in these, and
 what they make of chance outcomes costs a matrix product and no fit.
@@ -7,18 +7,28 @@ what they make of chance outcomes costs a matrix product and no fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_matrix,
+    as_vector,
+    check_fraction,
+)
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.formats import minus
+from howsure.core.rng import row_keys
 from howsure.stats.binomial import Alternative, binomial_test, clopper_pearson
+from howsure.stats.bootstrap import subsample
+from howsure.stats.estimate import Estimate
 
 TREES = 50
 """Trees of the default forests; each leaf holds about the root of the number of rows."""
@@ -31,18 +41,13 @@ _CELLS = 2_000_000
 _TOGETHER = 80  # columns whose sums by leaf stay within reach of a cache
 
 
-def default_classifier(n: int) -> Any:
-    """The forest that estimates chances of coverage where no classifier is given."""
-    from sklearn.ensemble import ExtraTreesClassifier
+def _forest(name: str, n: int) -> Any:
+    """The forest of scikit-learn that learns where no model is given."""
+    from sklearn import ensemble
 
-    return ExtraTreesClassifier(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
-
-
-def default_regressor(n: int) -> Any:
-    """The forest that estimates local PIT distributions where no regressor is given."""
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    return ExtraTreesRegressor(TREES, min_samples_leaf=_leaf(n), max_features=1.0, random_state=0)
+    leaf = max(10, math.isqrt(n))
+    kind = getattr(ensemble, name)
+    return kind(TREES, min_samples_leaf=leaf, max_features=1.0, random_state=0)
 
 
 class Smoother:
@@ -82,22 +87,24 @@ class Smoother:
         )
         self._rows = [np.flatnonzero(fold == number) for number in range(int(fold.max()) + 1)]
         self._parts = [member[rows] for rows in self._rows]
-        self._counts: list[FloatArray] = [part.sum(axis=0) for part in self._parts]
+        self._counts: list[FloatArray] = [members.sum(axis=0) for members in self._parts]
 
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Local means of columns of row values, shape (n, k)."""
-        columns, found = np.asarray(values, dtype=np.float32), np.empty(values.shape, np.float32)
+        columns, means = np.asarray(values, dtype=np.float32), np.empty(values.shape, np.float32)
         pairs, count = list(zip(self._parts, self._rows, strict=True)), np.sum(self._counts, axis=0)
-        elsewhere = [np.maximum(count - known, np.float32(1.0))[:, None] for known in self._counts]
+        elsewhere = [
+            np.maximum(count - fold_count, np.float32(1.0))[:, None] for fold_count in self._counts
+        ]
         for start in range(0, columns.shape[1], _TOGETHER):
             together = slice(start, start + _TOGETHER)
             block = np.ascontiguousarray(columns[:, together])
-            sums = [part.T @ block[rows] for part, rows in pairs]
+            sums = [members.T @ block[rows] for members, rows in pairs]
             total = np.sum(sums, axis=0)
-            for (part, rows), here, n in zip(pairs, sums, elsewhere, strict=True):
-                found[rows, together] = part @ ((total - here) / n)
-        found /= TREES
-        return found
+            for (members, rows), here, n in zip(pairs, sums, elsewhere, strict=True):
+                means[rows, together] = members @ ((total - here) / n)
+        means /= TREES
+        return means
 
     def backwards(self, values: FloatArray) -> FloatArray:
         """How much each row's value counts in a sum of local means: Σ_i values_i s_ij, shape (n,).
@@ -108,25 +115,22 @@ class Smoother:
         >>> bool(np.allclose(smoother.backwards(values), values @ weights, atol=1e-5))
         True
         """
-        count, found = np.sum(self._counts, axis=0), np.empty(len(values))
+        count, counts = np.sum(self._counts, axis=0), np.empty(len(values))
         pairs = list(zip(self._parts, self._rows, self._counts, strict=True))
         shared = [
-            (part.T @ values[rows].astype(np.float32)) / np.maximum(count - here, np.float32(1.0))
-            for part, rows, here in pairs
+            (members.T @ values[rows].astype(np.float32))
+            / np.maximum(count - here, np.float32(1.0))
+            for members, rows, here in pairs
         ]
         total = np.sum(shared, axis=0)
-        for (part, rows, _), own in zip(pairs, shared, strict=True):
-            found[rows] = part @ (total - own)
-        return found / TREES
+        for (members, rows, _), of_fold in zip(pairs, shared, strict=True):
+            counts[rows] = members @ (total - of_fold)
+        return counts / TREES
 
     def per_pass(self, columns: int = 1) -> int:
         """How many draws of so many columns fit into memory at once."""
         n = sum(map(len, self._rows))
         return max(1, _CELLS // (n * columns))
-
-
-def _leaf(n: int) -> int:
-    return max(10, math.isqrt(n))
 
 
 def check_model(model: Any, method: str, name: str) -> None:
@@ -153,8 +157,8 @@ def tree_inputs(x: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
     for column in range(x.shape[1]):
         distinct, ranks = np.unique(x[:, column], return_inverse=True)
         if np.isfinite(single[:, column]).all():
-            kept = len(np.unique(single[:, column]))
-            if 2 * kept > len(distinct):
+            different = len(np.unique(single[:, column]))
+            if 2 * different > len(distinct):
                 continue
         inputs = inputs.copy() if inputs is x else inputs
         inputs[:, column] = ranks
@@ -177,20 +181,20 @@ def chance_elsewhere(
     edge = 0.5 / len(x)
     if covered.all() or not covered.any():
         return np.full(len(elsewhere), 1 - edge if covered.all() else edge)
-    fitted = _copy(default_classifier(len(x)) if model is None else model)
+    fitted = _copy(_forest("ExtraTreesClassifier", len(x)) if model is None else model)
     fitted.fit(x, covered.astype(np.int64))
     column = int(np.flatnonzero(np.asarray(fitted.classes_) == 1)[0])
     chance = np.asarray(fitted.predict_proba(elsewhere), dtype=np.float64)[:, column]
-    return np.asarray(np.clip(chance, edge, 1 - edge))
+    return np.clip(chance, edge, 1 - edge)
 
 
 def shares_elsewhere(
     model: Any, x: FloatArray, below: FloatArray, elsewhere: FloatArray
 ) -> FloatArray:
     """Local shares at or below each level at other inputs, by a fresh copy of a regressor."""
-    fitted = _copy(default_regressor(len(x)) if model is None else model).fit(x, below)
-    found = np.asarray(fitted.predict(elsewhere), dtype=np.float64).reshape(len(elsewhere), -1)
-    return np.sort(np.clip(found, 0.0, 1.0), axis=1)
+    fitted = _copy(_forest("ExtraTreesRegressor", len(x)) if model is None else model).fit(x, below)
+    shares = np.asarray(fitted.predict(elsewhere), dtype=np.float64).reshape(len(elsewhere), -1)
+    return np.sort(np.clip(shares, 0.0, 1.0), axis=1)
 
 
 def folds_of(n: int, folds: int) -> IntArray:
@@ -279,6 +283,49 @@ def region_of(
     )
 
 
+def judge_parts(
+    where: Mapping[int, str],
+    leaf_of_row: IntArray,
+    badness: FloatArray,
+    covered: BoolArray,
+    coverage: FloatArray,
+    confidence: float,
+) -> dict[int, Region]:
+    """Parts that the first half of the rows tells apart, the worst first, by the second half."""
+    half = len(covered) // 2
+    rank = {leaf: (-float(badness[leaf_of_row == leaf].mean()), leaf) for leaf in where}
+    regions = {}
+    for leaf in sorted(where, key=lambda leaf: rank[leaf]):
+        searched = covered[:half][leaf_of_row[:half] == leaf]
+        regions[leaf] = region_of(
+            where[leaf],
+            leaf_of_row[half:] == leaf,
+            covered[half:],
+            coverage[half:],
+            found=float(searched.mean()) if len(searched) else math.nan,
+            confidence=confidence,
+        )
+    return regions
+
+
+def share_as_large(drawn: FloatArray, value: float) -> float:
+    """Share of right models at least as far off, the model's own counted in: a p-value."""
+    return float((1 + np.count_nonzero(drawn >= value)) / (1 + len(drawn)))
+
+
+def add_null(estimate: Estimate, drawn: FloatArray | None) -> Estimate:
+    """An estimate beside those of right models, where any were drawn."""
+    if drawn is None:
+        return estimate
+    return replace(
+        estimate,
+        null=float(drawn.mean()),
+        null_lower=float(np.quantile(drawn, 0.025)),
+        null_upper=float(np.quantile(drawn, 0.975)),
+        p=share_as_large(drawn, estimate.value),
+    )
+
+
 def mean_claim(claimed: FloatArray) -> float:
     """Mean of what rows claim, to the last digit where all claim the same; NaN of none."""
     if not len(claimed):
@@ -293,13 +340,13 @@ def tree_parts(
     gain = LEAST_GAIN * float(values.var())
     inputs, levels = tree_inputs(x)
     tree = _tree(len(x), depth, gain).fit(inputs, values)
-    part = np.asarray(tree.apply(inputs), dtype=np.int64)
+    leaf_of_row = np.asarray(tree.apply(inputs), dtype=np.int64)
     every = node_rules(tree.tree_, names, levels)
-    return part, {int(leaf): every[int(leaf)] for leaf in np.unique(part)}
+    return leaf_of_row, {int(leaf): every[int(leaf)] for leaf in np.unique(leaf_of_row)}
 
 
 def tree_nodes(
-    held: tuple[FloatArray, dict[int, FloatArray]],
+    inputs_and_levels: tuple[FloatArray, dict[int, FloatArray]],
     values: FloatArray,
     names: Sequence[str],
     learn: BoolArray,
@@ -307,7 +354,7 @@ def tree_nodes(
     """Which rows of `tree_inputs` lie in each node of a tree that some rows teach, root first, and
     its words.
     """
-    inputs, levels = held
+    inputs, levels = inputs_and_levels
     tree = _tree(int(learn.sum()), DEPTH, 0.0).fit(inputs[learn], values[learn])
     path = tree.decision_path(inputs)
     rules = node_rules(tree.tree_, names, levels)
@@ -329,20 +376,19 @@ def node_rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) ->
     """What leads to each node of a fitted scikit-learn tree, in words."""
     limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}
     for node in range(tree.node_count):
-        left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        if left < 0:
+        below, above = int(tree.children_left[node]), int(tree.children_right[node])
+        if below < 0:
             continue
         feature = int(tree.feature[node])
         edge = edge_of(scale, feature, float(tree.threshold[node]))
         low, high = limits[node].get(feature, (-math.inf, math.inf))
-        limits[left] = {**limits[node], feature: (low, min(high, edge))}
-        limits[right] = {**limits[node], feature: (max(low, edge), high)}
-    return {node: _words(limit, names) for node, limit in limits.items()}
-
-
-def _words(limits: dict[int, tuple[float, float]], names: Sequence[str]) -> str:
-    told = [between(names[feature], *ends) for feature, ends in limits.items()]
-    return " and ".join(told) or "all rows"
+        limits[below] = {**limits[node], feature: (low, min(high, edge))}
+        limits[above] = {**limits[node], feature: (max(low, edge), high)}
+    conditions = {
+        node: [between(names[feature], *ends) for feature, ends in limit.items()]
+        for node, limit in limits.items()
+    }
+    return {node: " and ".join(ranges) or "all rows" for node, ranges in conditions.items()}
 
 
 def between(name: str, low: float, high: float) -> str:
@@ -355,3 +401,88 @@ def between(name: str, low: float, high: float) -> str:
     if math.isinf(low):
         return f"{name} ≤ {most}"
     return f"{name} > {least}" if math.isinf(high) else f"{least} < {name} ≤ {most}"
+
+
+# ---- what every measure of conditional coverage does first: check its rows, and order them -------
+# Rows are put into an order that their content decides, and halves and folds are cut from it: so
+# no answer depends on the order in which rows came. Rows must be independent and unweighted.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Checked rows in the order of their content."""
+
+    covered: BoolArray  # shape (n,): whether each row's interval or set held what happened
+    x: FloatArray  # shape (n, d): inputs
+    coverage: FloatArray  # shape (n,): what each row claims to be covered with
+    names: tuple[str, ...]  # names of the inputs
+    order: IntArray  # shape (n,): where each row stood when it came
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.covered)
+
+
+def as_problem(
+    covered: npt.ArrayLike,
+    x: npt.ArrayLike,
+    coverage: float | npt.ArrayLike,
+    names: Sequence[str] | None,
+    seed: int,
+) -> Problem:
+    """Check rows of coverage and inputs, and order them by content."""
+    hit = as_covered(covered)
+    inputs = as_matrix(x, "x", length=len(hit))
+    claimed = as_claimed(coverage, len(hit))
+    checked_names = as_names(names, inputs.shape[1])
+    varies = (claimed,) if (claimed != claimed[0]).any() else ()
+    order = content_order(seed, hit.astype(np.float64), inputs, *varies)
+    return Problem(hit[order], inputs[order], claimed[order], checked_names, order)
+
+
+def as_claimed(coverage: float | npt.ArrayLike, n: int) -> FloatArray:
+    """Check what rows claim to be covered with: one nominal coverage, or one share a row."""
+    if np.ndim(coverage) == 0:
+        return np.full(n, check_fraction(coverage, "coverage"))  # type: ignore[arg-type]
+    claimed = as_vector(coverage, "coverage", length=n)
+    if ((claimed < 0) | (claimed > 1)).any():
+        raise InputError(
+            f"coverage must lie in [0, 1] in every row, got {claimed.min():g} to {claimed.max():g}"
+        )
+    return claimed
+
+
+def as_covered(covered: npt.ArrayLike) -> BoolArray:
+    """Check indicators of coverage."""
+    hit = as_vector(covered, "covered")
+    wrong = (hit != 0) & (hit != 1)
+    if wrong.any():
+        raise InputError(
+            f"covered must hold truth values, got {hit[int(np.argmax(wrong))]:g} "
+            f"at row {int(np.argmax(wrong))}"
+        )
+    return np.asarray(hit == 1)
+
+
+def as_names(names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
+    """Names of the inputs; ``x0``, ``x1``, … where none are given."""
+    if names is None:
+        return tuple(f"x{column}" for column in range(columns))
+    if len(names) != columns:
+        raise InputError(f"names must hold {columns} names, as x has columns, got {len(names)}")
+    return tuple(map(str, names))
+
+
+def content_order(seed: int, *columns: FloatArray) -> IntArray:
+    """A random order of the rows that their content and the seed decide.
+
+    Examples
+    --------
+    >>> values = np.array([3.0, 1.0, 2.0])
+    >>> first = values[content_order(0, values)]
+    >>> bool((first == values[::-1][content_order(0, values[::-1])]).all())
+    True
+    """
+    keys = row_keys(*columns)
+    return subsample(keys, len(keys), seed=seed, name="conditional")

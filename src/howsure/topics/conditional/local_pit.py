@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray, as_matrix, check_fraction, check_levels
+from howsure.core.arrays import FloatArray, as_matrix, check_fraction, check_levels
 from howsure.core.brief import brief_repr
 from howsure.core.rng import child
 from howsure.stats.ecdf import check_pit, uniformity_test
@@ -25,14 +25,16 @@ from howsure.topics.conditional.forests import (
     FEWEST_PER_FOLD,
     Region,
     Smoother,
+    add_null,
+    as_names,
     check_model,
+    content_order,
     folds_of,
-    region_of,
+    judge_parts,
     shares_elsewhere,
     tree_inputs,
     tree_parts,
 )
-from howsure.topics.conditional.rows import as_names, content_order
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Levels that are judged by default."""
@@ -150,7 +152,7 @@ def local_pit(
     inputs = as_matrix(x, "x", length=len(ranks))
     grid = check_levels(levels)
     nominal, level = check_fraction(coverage, "coverage"), check_fraction(confidence, "confidence")
-    known = as_names(names, inputs.shape[1])
+    checked_names = as_names(names, inputs.shape[1])
     if regressor is not None:
         check_model(regressor, "predict", "regressor")
     n = len(ranks)
@@ -163,26 +165,32 @@ def local_pit(
     rising = np.argsort(ranks, kind="stable")  # among equal inputs the PIT decides, not the place
     order = rising[content_order(seed, inputs[rising])]
     ranks, inputs = ranks[order], inputs[order]
-    held = inputs if regressor is not None else tree_inputs(inputs)[0]
+    tree_rows = inputs if regressor is not None else tree_inputs(inputs)[0]
     below = (ranks[:, None] <= grid).astype(np.float64)
     local, drawn = np.empty_like(below), None
     if regressor is None:
-        smoother = Smoother(held, fold)
+        smoother = Smoother(tree_rows, fold)
         local = np.clip(grid + smoother(below - grid).astype(np.float64), 0.0, 1.0)
         drawn = _drawn(smoother, n, grid, seed)
     else:
         for number in range(folds):
             here = fold == number
-            local[here] = shares_elsewhere(regressor, held[~here], below[~here], held[here])
+            local[here] = shares_elsewhere(
+                regressor, tree_rows[~here], below[~here], tree_rows[here]
+            )
     scores = (np.square(grid - below) - np.square(local - below)).mean(axis=1)
     value, error = float(scores.mean()), float(scores.std(ddof=1)) / math.sqrt(n)
     reach = float(special.ndtri((1 + level) / 2)) * error
-    given = np.empty_like(local)
-    given[order] = local
+    cdf = np.empty_like(local)
+    cdf[order] = local
     half = n // 2
-    learnt = shares_elsewhere(regressor, held[:half], below[:half], held)
-    part, leaves, parts = _parts(ranks, inputs, learnt, grid, known, nominal, level)
-    there = ranks[half:][part[half:] == leaves[0]]
+    learnt = shares_elsewhere(regressor, tree_rows[:half], below[:half], tree_rows)
+    distance = np.square(learnt - grid).mean(axis=1)
+    leaf_of_row, words = tree_parts(inputs, distance, checked_names)
+    inside = np.abs(2 * ranks - 1) <= nominal
+    regions = judge_parts(words, leaf_of_row, distance, inside, np.full(n, nominal), level)
+    parts = tuple(regions.values())
+    there = ranks[half:][leaf_of_row[half:] == next(iter(regions))]
     fault = _fault(there)
     tested = uniformity_test(there).p_value if len(there) else math.nan
     details: dict[str, str | float] = {
@@ -200,19 +208,11 @@ def local_pit(
         p=float(special.ndtr(-value / error)) if error > 0 else float(value <= 0),
         n=n,
     )
-    if drawn is not None:
-        estimate = replace(
-            estimate,
-            null=float(drawn.mean()),
-            null_lower=float(np.quantile(drawn, 0.025)),
-            null_upper=float(np.quantile(drawn, 0.975)),
-            p=float((1 + np.count_nonzero(drawn >= value)) / (1 + len(drawn))),
-        )
     return LocalPit(
-        estimate=estimate,
+        estimate=add_null(estimate, drawn),
         levels=grid,
-        cdf=given,
-        distance=np.square(given - grid).mean(axis=1),
+        cdf=cdf,
+        distance=np.square(cdf - grid).mean(axis=1),
         region=parts[0],
         fault=fault,
         region_cdf=(there[:, None] <= grid).mean(axis=0) if len(there) else grid * math.nan,
@@ -243,36 +243,6 @@ def _unanswered(reason: str, n: int, levels: FloatArray) -> LocalPit:
         distance=np.full(n, np.nan),
         region_cdf=np.full(len(levels), np.nan),
     )
-
-
-def _parts(
-    ranks: FloatArray,
-    inputs: FloatArray,
-    learnt: FloatArray,
-    levels: FloatArray,
-    names: tuple[str, ...],
-    coverage: float,
-    confidence: float,
-) -> tuple[IntArray, list[int], tuple[Region, ...]]:
-    """Parts of the inputs by what one half has taught, judged on the other half."""
-    half = len(ranks) // 2
-    distance = np.square(learnt - levels).mean(axis=1)
-    part, words = tree_parts(inputs, distance, names)
-    leaves = sorted(words, key=lambda leaf: (-float(distance[part == leaf].mean()), leaf))
-    inside = np.abs(2 * ranks - 1) <= coverage
-    regions = []
-    for leaf in leaves:
-        first = inside[:half][part[:half] == leaf]
-        region = region_of(
-            words[leaf],
-            part[half:] == leaf,
-            inside[half:],
-            coverage,
-            found=float(first.mean()) if len(first) else math.nan,
-            confidence=confidence,
-        )
-        regions.append(region)
-    return part, leaves, tuple(regions)
 
 
 def _fault(ranks: FloatArray) -> str:

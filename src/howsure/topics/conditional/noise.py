@@ -18,8 +18,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.engine.metric import Array, Metric, Question, Topic, itself, statistic
 from howsure.stats.estimate import Estimate
-from howsure.topics.conditional.forests import tree_inputs, tree_nodes
-from howsure.topics.conditional.rows import content_order
+from howsure.topics.conditional.forests import content_order, tree_inputs, tree_nodes
 
 if TYPE_CHECKING:
     from howsure.engine.view import View
@@ -63,29 +62,29 @@ def noise_given_inputs(
     error, x = error[order], x[order]
     score = special.ndtri((stats.rankdata(error) - 0.5) / n)
     first = np.arange(n) < n // 2
-    signals, told, inputs = [], [], tree_inputs(x)
+    signals, contrasts, inputs = [], [], tree_inputs(x)
     for learn in (first, ~first):
         nodes, words = tree_nodes(inputs, score, names, learn)
         leaf = nodes.shape[1] - 1 - np.argmax(nodes[:, ::-1], axis=1)  # children come last
-        leaves = np.unique(leaf[learn]).tolist()
-        levels = {each: float(score[learn & (leaf == each)].mean()) for each in leaves}
-        forecast = np.array([levels[each] for each in leaf[~learn].tolist()])
-        judged = score[~learn]
+        leaves, code_of_leaf = np.unique(leaf, return_inverse=True)
+        codes = range(len(leaves))
+        levels = np.array([score[learn & (code_of_leaf == code)].mean() for code in codes])
+        forecast, judged = levels[code_of_leaf[~learn]], score[~learn]
         if not np.ptp(forecast) or not np.ptp(judged):
             signals.append(0.0)
             continue
         signals.append(float(np.corrcoef(forecast, judged)[0, 1]) * math.sqrt(len(judged)))
-        ranked = sorted(leaves, key=lambda each: levels[each])
-        sizes = np.cumsum([np.count_nonzero(leaf[~learn] == each) for each in ranked])
+        ranked = np.argsort(levels, kind="stable")
+        sizes = np.cumsum(np.bincount(code_of_leaf[~learn], minlength=len(leaves))[ranked])
         cut = int(np.argmin(np.abs(sizes[:-1] - sizes[-1] / 2)))  # as near to halves as leaves are
-        edge = (levels[ranked[cut]] + levels[ranked[cut + 1]]) / 2
+        edge = levels[ranked[cut : cut + 2]].sum() / 2
         sides = error[~learn][forecast > edge], error[~learn][forecast < edge]
         if min(map(len, sides)) >= _LEAST:
-            told.append((signals[-1], words[ranked[-1]], *sides))
+            contrasts.append((signals[-1], words[leaves[ranked[-1]]], *sides))
     p = float(special.ndtr(-sum(signals) / math.sqrt(2.0)))
-    if not told:
+    if not contrasts:
         return Estimate(1.0, p=p, reason="no part of the inputs predicts the size of errors", n=n)
-    _, where, large, small = max(told, key=lambda each: each[0])
+    _, where, large, small = max(contrasts, key=lambda contrast: contrast[0])
     means = [float(side.mean()) for side in (large, small)]
     if min(means) <= 0.0:
         raise UnanswerableError("errors are 0 in a part of the inputs")
@@ -114,9 +113,9 @@ def _noise(view: View, _: float) -> Estimate:
         raise UnanswerableError("needs independent, unweighted rows")
     if np.ptp(view.get("uncertainty")) > 0:
         raise UnanswerableError("widths differ, so width_response judges them")
-    part = view.part(MOST_ROWS)
-    x, names = input_table(part.evalset)
-    return noise_given_inputs(part.get("absolute_error"), x, names, seed=view.seed)
+    sampled = view.part(MOST_ROWS)
+    x, names = input_table(sampled.evalset)
+    return noise_given_inputs(sampled.get("absolute_error"), x, names, seed=view.seed)
 
 
 TOPIC = Topic(

@@ -23,8 +23,18 @@ from howsure.core.rng import child
 from howsure.stats.binomial import Alternative, clopper_pearson, shift_shares
 from howsure.stats.ecdf import check_pit
 from howsure.stats.estimate import Estimate
-from howsure.topics.conditional.forests import Region, between, region_of, tree_inputs, tree_nodes
-from howsure.topics.conditional.rows import Problem, as_claimed, as_covered, as_problem
+from howsure.topics.conditional.forests import (
+    Problem,
+    Region,
+    as_claimed,
+    as_covered,
+    as_problem,
+    between,
+    region_of,
+    share_as_large,
+    tree_inputs,
+    tree_nodes,
+)
 
 CUTS = 2_000
 """Slabs end at every row of the search, or at about so many evenly spaced ones where there are
@@ -62,31 +72,31 @@ class Slab:
 
     def contains(self, x: FloatArray) -> BoolArray:
         """Which rows lie inside, shape (n,)."""
-        place = ((x - self.centre) / self.scale) @ self.direction
-        return np.asarray((place >= self.lower) & (place <= self.upper))
+        projected = ((x - self.centre) / self.scale) @ self.direction
+        return (projected >= self.lower) & (projected <= self.upper)
 
     def describe(self) -> str:
         """The slab in words, in the units of its one or two inputs."""
         order = np.argsort(-np.abs(self.direction), kind="stable")
-        held = [int(i) for i in order if abs(self.direction[i]) > _CLOSE]
-        first = held[0]
+        columns = [int(i) for i in order if abs(self.direction[i]) > _CLOSE]
+        first = columns[0]
         slope = self.direction / self.scale
         ends = [(end + slope @ self.centre) / slope[first] for end in (self.lower, self.upper)]
-        told = self.names[first]
-        for i in held[1:]:
+        terms = self.names[first]
+        for i in columns[1:]:
             factor = slope[i] / slope[first]
-            told += f" {'+' if factor > 0 else '−'} {abs(factor):.3g}·{self.names[i]}"
-        return between(told, min(ends), max(ends))
+            terms += f" {'+' if factor > 0 else '−'} {abs(factor):.3g}·{self.names[i]}"
+        return between(terms, min(ends), max(ends))
 
     def mostly(self, x: FloatArray) -> str:
         """Where nine tenths of its rows lie in each of its inputs: a slanted slab has no ends."""
         inside = x[self.contains(x)]
-        held = np.flatnonzero(np.abs(self.direction) > _CLOSE)
-        if len(held) < 2 or not len(inside):
+        columns = np.flatnonzero(np.abs(self.direction) > _CLOSE)
+        if len(columns) < 2 or not len(inside):
             return self.describe()
         ends = np.quantile(inside, (0.05, 0.95), axis=0)
-        told = [between(self.names[i], *ends[:, i].tolist()) for i in held]
-        return f"mostly {' and '.join(told)}"
+        ranges = [between(self.names[i], *ends[:, i].tolist()) for i in columns]
+        return f"mostly {' and '.join(ranges)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,46 +211,26 @@ def worst_slab(
         child(seed, "worst slab null").random((half, replicates)) < problem.coverage[:half, None]
     )
     columns = np.column_stack([problem.covered[:half], draws])
-    values, place, ends = _search(rows, columns, tried[:, varies], delta)
-    slab = Slab(tried[place], *ends, centre, scale, problem.names)
-    return _judged(problem.covered, problem.x, half, slab, values, problem.coverage, level)
-
-
-def _unanswered(reason: str, n: int) -> WorstSlab:
-    none = Estimate(math.nan, reason=reason, n=n)
-    return WorstSlab(estimate=none, searched=none)
-
-
-def _judged(
-    covered: BoolArray,
-    x: FloatArray,
-    half: int,
-    slab: Slab,
-    values: FloatArray,
-    coverage: FloatArray,
-    confidence: float,
-) -> WorstSlab:
-    """The slab on the half that did not choose it."""
+    values, worst, ends = _search(rows, columns, tried[:, varies], delta)
+    slab = Slab(tried[worst], *ends, centre, scale, problem.names)
     region = region_of(
         slab.describe(),
-        slab.contains(x[half:]),
-        covered[half:],
-        coverage[half:],
+        slab.contains(problem.x[half:]),
+        problem.covered[half:],
+        problem.coverage[half:],
         found=float(values[0]),
-        confidence=confidence,
+        confidence=level,
         alternative="less",
     )
-    simulated = values[1:]
-    value, m = region.empirical_coverage, region.n
+    value, m, simulated = region.empirical_coverage, region.n, values[1:]
     reason = "no row of the other half lies in the slab" if m == 0 else ""
-    if covered[:half].all():
+    if problem.covered[:half].all():
         reason = "every searched row is covered: no slab is worse than another"
-    lower_tail = np.count_nonzero(simulated <= values[0] + _CLOSE)
     searched = Estimate(
         float(values[0]),
         null=float(simulated.mean()),
         null_lower=float(np.quantile(simulated, 0.05)),
-        p=float((1 + lower_tail) / (1 + len(simulated))),
+        p=share_as_large(-simulated, -values[0] - _CLOSE),
     )
     details: dict[str, str | float] = {
         "searched": searched.value,
@@ -258,9 +248,14 @@ def _judged(
         upper=region.upper,
         null_lower=_binomial_quantile(0.05, m, region.expected) / m if m else math.nan,
         p=region.p_value,
-        n=len(covered),
+        n=problem.n,
     )
     return WorstSlab(estimate=estimate, searched=searched, region=region, slab=slab)
+
+
+def _unanswered(reason: str, n: int) -> WorstSlab:
+    none = Estimate(math.nan, reason=reason, n=n)
+    return WorstSlab(estimate=none, searched=none)
 
 
 def _binomial_quantile(level: float, n: int, share: float) -> float:
@@ -297,38 +292,33 @@ def _search(
     step = max(1, n // CUTS) if n > 2 * CUTS else 1
     least = math.ceil(share * n - _CLOSE)
     best = columns.mean(axis=0)
-    held = columns.astype(np.uint8)
+    kind = np.int16 if n < 2**15 else np.int32  # sums of small integers are quick
+    counted = columns.astype(np.uint8)
     where, ends = 0, (-math.inf, math.inf)
     for number, direction in enumerate(directions):
-        place = rows @ direction
-        order = np.argsort(place, kind="stable")
-        place = place[order]
-        cuts = _cuts(place, step)
-        total = _prefix_sums(held[order], cuts)
+        projected = rows @ direction
+        order = np.argsort(projected, kind="stable")
+        projected = projected[order]
+        cuts = _cuts(projected, step)
+        total = np.zeros((n + 1, columns.shape[1]), dtype=kind)  # over the rows before each cut
+        np.cumsum(counted[order], axis=0, dtype=kind, out=total[1:])
+        total = total if len(cuts) == len(total) else total[cuts]
         last = np.searchsorted(cuts, cuts - least, side="right") - 1
         open_ = last >= 0
         low, high = _improve(total, cuts, last[open_], np.flatnonzero(open_), best)
         if low >= 0:
-            where, ends = number, _ends(place, int(cuts[low]), int(cuts[high]))
+            where, ends = number, _ends(projected, int(cuts[low]), int(cuts[high]))
     return best, where, ends
 
 
-def _cuts(place: FloatArray, step: int) -> IntArray:
+def _cuts(projected: FloatArray, step: int) -> IntArray:
     """Places where a slab may begin or end: never between rows that project alike."""
-    tied = np.diff(place) <= _TIED * max(abs(place[0]), abs(place[-1]))
-    wanted: IntArray = np.r_[np.arange(0, len(place), step), len(place)]
+    tied = np.diff(projected) <= _TIED * max(abs(projected[0]), abs(projected[-1]))
+    wanted: IntArray = np.r_[np.arange(0, len(projected), step), len(projected)]
     if not tied.any():
         return wanted
-    legal = np.r_[0, np.flatnonzero(~tied) + 1, len(place)]
+    legal = np.r_[0, np.flatnonzero(~tied) + 1, len(projected)]
     return np.unique(legal[np.searchsorted(legal, wanted)]).astype(np.int64)
-
-
-def _prefix_sums(held: npt.NDArray[np.uint8], cuts: IntArray) -> npt.NDArray[np.integer[Any]]:
-    """Sum of each column over the rows before each cut, shape (k, columns)."""
-    kind = np.int16 if len(held) < 2**15 else np.int32  # sums of small integers are quick
-    total = np.zeros((len(held) + 1, held.shape[1]), dtype=kind)
-    np.cumsum(held, axis=0, dtype=kind, out=total[1:])
-    return total if len(cuts) == len(total) else total[cuts]
 
 
 def _improve(
@@ -343,8 +333,14 @@ def _improve(
     Dinkelbach (1967): with D_i = S_i − λ N_i, a slab has a mean below λ exactly where
     D_b − max(D_a over legal a) < 0; its mean is the next λ, until none is left.
     """
-    found = (-1, -1)
-    alive = np.flatnonzero(_hopeful(total, cuts, last, ends, best))
+    # In 32 bits a gap is wrong by less than this bound.
+    rough = total - cuts.astype(np.float32)[:, None] * best.astype(np.float32)
+    low = rough[ends]
+    _running_max(rough)
+    low -= rough[last]
+    bound = 8 * float(np.finfo(np.float32).eps) * int(cuts[-1])
+    alive = np.flatnonzero(low.min(axis=0) < bound)
+    best_cuts = (-1, -1)
     while len(alive):
         tilted = total[:, alive] - cuts[:, None] * best[alive]
         gaps = tilted[ends] - np.maximum.accumulate(tilted, axis=0)[last]
@@ -356,25 +352,9 @@ def _improve(
             column = int(alive[i])
             best[column] = (int(total[b, column]) - int(total[a, column])) / (cuts[b] - cuts[a])
             if column == 0:
-                found = (a, b)
+                best_cuts = (a, b)
         alive = alive[better]
-    return found
-
-
-def _hopeful(
-    total: npt.NDArray[np.integer[Any]],
-    cuts: IntArray,
-    last: IntArray,
-    ends: IntArray,
-    best: FloatArray,
-) -> BoolArray:
-    """Columns that may hold a better slab: in 32 bits a gap is wrong by less than this bound."""
-    tilted = total - cuts.astype(np.float32)[:, None] * best.astype(np.float32)
-    low = tilted[ends]
-    _running_max(tilted)
-    low -= tilted[last]
-    bound = 8 * float(np.finfo(np.float32).eps) * int(cuts[-1])
-    return np.asarray(low.min(axis=0) < bound)
+    return best_cuts
 
 
 def _running_max(values: npt.NDArray[np.float32]) -> None:
@@ -388,10 +368,10 @@ def _running_max(values: npt.NDArray[np.float32]) -> None:
     np.maximum.accumulate(values[size * size - 1 :], axis=0, out=values[size * size - 1 :])
 
 
-def _ends(place: FloatArray, low: int, high: int) -> tuple[float, float]:
+def _ends(projected: FloatArray, low: int, high: int) -> tuple[float, float]:
     """Ends of a slab midway to the next rows outside; none where there is no row outside."""
-    lower = -math.inf if low == 0 else float(place[low - 1] + place[low]) / 2
-    upper = math.inf if high == len(place) else float(place[high - 1] + place[high]) / 2
+    lower = -math.inf if low == 0 else float(projected[low - 1] + projected[low]) / 2
+    upper = math.inf if high == len(projected) else float(projected[high - 1] + projected[high]) / 2
     return lower, upper
 
 
@@ -505,8 +485,6 @@ def worst_region(
     region = _lowest(problem, tree_inputs(problem.x), problem.coverage, level)
     if region is None:
         return WorstRegion(estimate=Estimate(math.nan, reason=_few(problem.n), n=problem.n))
-    from scipy import stats  # half a second, and rarely asked for
-
     value, m = region.empirical_coverage, region.n
     estimate = Estimate(
         value,
@@ -515,8 +493,8 @@ def worst_region(
         error=math.sqrt(value * (1 - value) / m),
         lower=region.lower,
         upper=region.upper,
-        null_lower=float(stats.binom.ppf(0.025, m, region.expected)) / m,
-        null_upper=float(stats.binom.ppf(0.975, m, region.expected)) / m,
+        null_lower=_binomial_quantile(0.025, m, region.expected) / m,
+        null_upper=_binomial_quantile(0.975, m, region.expected) / m,
         p=min(1.0, 2 * region.p_value),
         n=m,
     )
@@ -587,7 +565,7 @@ def regions_differ(
     problem = as_problem(hits, inputs, claimed, names, seed)
     if reason := _unanswerable(problem):
         return RegionTest(estimate=Estimate(math.nan, reason=reason, n=problem.n))
-    hits, held = problem.covered, tree_inputs(problem.x)
+    hits, trees_see = problem.covered, tree_inputs(problem.x)
     expected = shift_shares(problem.coverage, float(hits.mean()))
     signals = {"coverage": hits - expected}
     if ranks is not None:
@@ -600,10 +578,10 @@ def regions_differ(
             signal = values - values.mean()
             plain = np.full(problem.n, float(signal.var()))
             noise = expected * (1 - expected) if name == "coverage" else plain
-            found = _strayed(held, problem.names, signal, noise, learn)
-            if found is None:
+            node = _strayed(trees_see, problem.names, signal, noise, learn)
+            if node is None:
                 continue
-            where, inside = found
+            where, inside = node
             strayed = signal[inside & ~learn]
             region = _judge_region(problem, where, inside, learn, expected, level)
             p = region.p_value if name == "coverage" else _t_test(strayed)
@@ -613,7 +591,7 @@ def regions_differ(
     p, name, deviation, farthest = min(tests, key=lambda test: test[0])
     named = farthest
     if name == "coverage" or (name == "spread" and deviation < 0):
-        lowest = _lowest(problem, held, expected, level)
+        lowest = _lowest(problem, trees_see, expected, level)
         mean_claim = float(np.mean(problem.coverage))  # where all cover more, less is no fault
         if lowest is not None and lowest.upper < min(lowest.expected, mean_claim):
             named, name = lowest, "coverage"
@@ -676,23 +654,23 @@ def _judge_region(
 
 
 def _lowest(
-    problem: Problem, held: _TreeInputs, due: FloatArray, confidence: float
+    problem: Problem, trees_see: _TreeInputs, due: FloatArray, confidence: float
 ) -> Region | None:
     """The region that falls short of what is due by most, with an interval for both halves."""
     regions = []
     for learn in _halves(problem.n):
-        nodes, words = tree_nodes(held, problem.covered - due, problem.names, learn)
+        nodes, words = tree_nodes(trees_see, problem.covered - due, problem.names, learn)
         inside = nodes[learn].astype(np.float64)
         rows = inside.sum(axis=0)
         _, upper = clopper_pearson(problem.covered[learn] @ inside, rows, _SEARCH)
         short = due[learn] @ inside / rows - upper
         short[: len(words) > 1] = -np.inf  # all rows, unless no part differs
         short[nodes[~learn].sum(axis=0) < LEAST_JUDGED] = -np.inf
-        place = int(short.argmax())
-        if short[place] > -np.inf:
+        lowest = int(short.argmax())
+        if short[lowest] > -np.inf:
             both = 1.0 - (1.0 - confidence) / 2.0
             regions.append(
-                _judge_region(problem, words[place], nodes[:, place], learn, due, both, "less")
+                _judge_region(problem, words[lowest], nodes[:, lowest], learn, due, both, "less")
             )
     return min(regions, key=lambda region: region.upper - region.expected, default=None)
 
@@ -702,14 +680,14 @@ def _few(n: int) -> str:
 
 
 def _strayed(
-    held: _TreeInputs,
+    trees_see: _TreeInputs,
     names: Sequence[str],
     signal: FloatArray,
     noise: FloatArray,
     learn: BoolArray,
 ) -> tuple[str, BoolArray] | None:
     """The node of a tree where the signal strays most clearly, by the rows that learn it."""
-    nodes, words = tree_nodes(held, signal, names, learn)
+    nodes, words = tree_nodes(trees_see, signal, names, learn)
     rows = nodes[learn]
     z = np.abs(signal[learn] @ rows) / np.sqrt(np.maximum(noise[learn] @ rows, _NO_VARIANCE))
     z[0] = -1.0  # all rows

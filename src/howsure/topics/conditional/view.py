@@ -79,9 +79,9 @@ def input_table(evalset: EvalSet) -> tuple[FloatArray, tuple[str, ...]]:
     rows = evalset.embedding
     if rows.shape[1] <= MOST_COLUMNS:
         return rows, tuple(f"embedding {i}" for i in range(rows.shape[1]))
-    left, scale, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    kept = left[:, :COMPONENTS] * scale[:COMPONENTS]
-    return kept, tuple(f"principal coordinate {i + 1}" for i in range(kept.shape[1]))
+    directions, scale, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    coordinates = directions[:, :COMPONENTS] * scale[:COMPONENTS]
+    return coordinates, tuple(f"principal coordinate {i + 1}" for i in range(coordinates.shape[1]))
 
 
 def _independent_rows(view: View) -> View:
@@ -109,59 +109,58 @@ def _options(view: View, coverage: float) -> dict[str, Any]:
     }
 
 
+def _rows_by_inputs(view: View, coverage: float) -> tuple[BoolArray, FloatArray, dict[str, Any]]:
+    """Which rows are covered, their inputs, and what else every measure of inputs is told."""
+    independent = _independent_rows(view)
+    x, names = input_table(independent.evalset)
+    return _hits(independent, coverage), x, {"names": names, **_options(independent, coverage)}
+
+
 def _slab(view: View, coverage: float) -> WorstSlab:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
-    hits, options = _hits(part, coverage), _options(part, coverage)
-    return worst_slab(hits, x, names=names, directions=DIRECTIONS, **options)
+    hits, x, options = _rows_by_inputs(view, coverage)
+    return worst_slab(hits, x, directions=DIRECTIONS, **options)
 
 
 def _worst(view: View, coverage: float) -> WorstRegion:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
-    return worst_region(_hits(part, coverage), x, names=names, **_options(part, coverage))
+    hits, x, options = _rows_by_inputs(view, coverage)
+    return worst_region(hits, x, **options)
 
 
 def _differ(view: View, coverage: float) -> RegionTest:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
-    hits, options = _hits(part, coverage), _options(part, coverage)
+    hits, x, options = _rows_by_inputs(view, coverage)
     try:
-        pit = part.get("pit")
+        pit = _independent_rows(view).get("pit")
     except UnanswerableError:
         pit = None
-    return regions_differ(hits, x, pit=pit, names=names, **options)
+    return regions_differ(hits, x, pit=pit, **options)
 
 
 def _ert(view: View, coverage: float) -> ERT:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
-    classifier = view.given.get("classifier")
-    options = _options(part, coverage)
-    return ert(_hits(part, coverage), x, names=names, classifier=classifier, **options)
+    hits, x, options = _rows_by_inputs(view, coverage)
+    return ert(hits, x, classifier=view.given.get("classifier"), **options)
 
 
 def _of_width(
     measure: Callable[..., DependenceTest],
 ) -> Callable[[View, float], DependenceTest]:
     def make(view: View, coverage: float) -> DependenceTest:
-        part = _independent_rows(view)
-        hits = _hits(part, coverage)
-        if part.source(("covered",), coverage) == LabelSets.kind:
-            widths = part.get("set_sizes")
+        independent = _independent_rows(view)
+        hits = _hits(independent, coverage)
+        if independent.source(("covered",), coverage) == LabelSets.kind:
+            widths = independent.get("set_sizes")
         else:
-            widths = part.get("upper", coverage) - part.get("lower", coverage)
-        return measure(hits, widths, **_options(part, coverage))
+            widths = independent.get("upper", coverage) - independent.get("lower", coverage)
+        return measure(hits, widths, **_options(independent, coverage))
 
     return make
 
 
 def _local(view: View, _: float) -> LocalPit:
-    part = _independent_rows(view)
-    x, names = input_table(part.evalset)
+    independent = _independent_rows(view)
+    x, names = input_table(independent.evalset)
     headline = view.headline
     return local_pit(
-        part.get("pit"),
+        independent.get("pit"),
         x,
         names=names,
         coverage=0.9 if math.isnan(headline) else headline,
@@ -171,11 +170,11 @@ def _local(view: View, _: float) -> LocalPit:
 
 
 def _gaps(view: View, coverage: float) -> list[CoverageGap]:
-    part = _independent_rows(view)
-    if not part.evalset.groups:
+    independent = _independent_rows(view)
+    if not independent.evalset.groups:
         raise UnanswerableError("the table has no groups")
-    hits, options = _hits(part, coverage), _options(part, coverage)
-    columns = part.evalset.groups.items()
+    hits, options = _hits(independent, coverage), _options(independent, coverage)
+    columns = independent.evalset.groups.items()
     return [coverage_gap(hits, groups, name=name, **options) for name, groups in columns]
 
 
@@ -184,15 +183,16 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
     view, coverage = evaluation.view, evaluation.coverages[-1]
     regions: list[tuple[str, Region]] = []
     for name in ("worst_region", "regions_differ", "worst_slab", "ert", "hsic", "local_pit"):
-        found = _answer(view, name, coverage)
-        region = None if found is None else found.region
-        if name == "regions_differ" and region is not None and regions:
-            region = None if region.where == regions[0][1].where else region
-        if region is not None and (region.n or name != "local_pit"):
-            if isinstance(found, WorstSlab) and found.slab is not None:
-                inputs, _ = input_table(_independent_rows(view).evalset)
-                region = replace(region, where=found.slab.mostly(inputs))
-            regions.append((name, region))
+        answer = _answer(view, name, coverage)
+        region = getattr(answer, "region", None)
+        if region is None or (name == "local_pit" and not region.n):
+            continue
+        if name == "regions_differ" and regions and region.where == regions[0][1].where:
+            continue
+        if isinstance(answer, WorstSlab) and answer.slab is not None:
+            inputs, _ = input_table(_independent_rows(view).evalset)
+            region = replace(region, where=answer.slab.mostly(inputs))
+        regions.append((name, region))
     regions.extend(
         (f"coverage_gap {gap.raw.details['column']}", gap.region)
         for gap in _answer(view, "coverage_gaps", coverage) or ()
@@ -201,7 +201,7 @@ def region_tables(evaluation: Evaluation) -> list[Table]:
     model = view.evalset.model
     tables = [_region_table("conditional_regions", regions, coverage, model, _JUDGED)]
     excess = _answer(view, "ert", coverage)
-    parts = [("ert", part) for part in excess.parts] if excess is not None else []
+    parts = [("ert", leaf) for leaf in excess.parts] if excess is not None else []
     tables.append(_region_table("conditional_parts", parts, coverage, model, _PARTS))
     return [table for table in tables if table is not None]
 
@@ -254,25 +254,25 @@ def _region_table(
 
 def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
     """The PIT in the worst part, as its distance from uniform, with the band of a right model."""
-    found: LocalPit = evaluation.view.get("local_pit")
-    if found.region is None or not found.region.n:
+    local: LocalPit = evaluation.view.get("local_pit")
+    if local.region is None or not local.region.n:
         return []
-    where = found.region.where
-    place = f"over {where}" if where == "all rows" else f"where {where}"
-    band = simultaneous_band(found.region.n, found.levels, confidence=confidence)
+    where = local.region.where
+    where_words = f"over {where}" if where == "all rows" else f"where {where}"
+    band = simultaneous_band(local.region.n, local.levels, confidence=confidence)
     return [
         Curve(
             name="local_pit",
-            x=found.levels,
-            y=found.region_cdf - found.levels,
-            lower=np.asarray(band.lower) - found.levels,
-            upper=np.asarray(band.upper) - found.levels,
-            reference=np.zeros(len(found.levels)),
+            x=local.levels,
+            y=local.region_cdf - local.levels,
+            lower=np.asarray(band.lower) - local.levels,
+            upper=np.asarray(band.upper) - local.levels,
+            reference=np.zeros(len(local.levels)),
             x_label="PIT",
             y_label="ECDF − uniform",
             band=f"{level(confidence)} simultaneous band of a perfect model",
             model=evaluation.evalset.model,
-            notes=f"Least uniform {place}: predictive distributions {found.fault}.",
+            notes=f"Least uniform {where_words}: predictive distributions {local.fault}.",
         )
     ]
 
@@ -476,59 +476,55 @@ _VAGUE = 0.5
 
 def _region(case: Case) -> Draft:
     record = case.get("regions_differ")
-    told = record.options
-    where = str(told["where"])
+    options = record.options
+    where = str(options["where"])
     effect, lower, upper = (
-        float(told[name]) - float(told["expected"]) for name in ("value", "lower", "upper")
+        float(options[name]) - float(options["expected"]) for name in ("value", "lower", "upper")
     )
-    moved = MOVED.get(str(told["signal"]))
+    moved = MOVED.get(str(options["signal"]))
     if moved is not None:  # told by the PIT, which coverage alone may hide
-        effect = moved * float(told["deviation"])
+        effect = moved * float(options["deviation"])
         reach = math.nan
         if record.p < _VAGUE:
             reach = abs(effect) * Z_95 / -float(special.ndtri(record.p / 2.0))
         lower, upper = effect - reach, effect + reach
+    ease = f" {case.evalset.ease} "
+    by_ease_alone = all(ease in f" {condition} " for condition in where.split(" and "))
     return Draft(
         effect=effect,
         lower=lower,
         upper=upper,
         p=record.p,
         where=where,
-        n=float(told["rows"]),
-        within={"ease": math.inf} if _is_ease(case, where) else {},
-        facts={"told": told, "worst": case.records.get("worst_region")},
+        n=float(options["rows"]),
+        within={"ease": math.inf} if by_ease_alone else {},
+        facts={"told": options, "worst": case.records.get("worst_region")},
     )
 
 
-def _is_ease(case: Case, where: str) -> bool:
-    """Whether a region is a part of the rows by ease alone."""
-    conditions = where.split(" and ")
-    return all(f" {case.evalset.ease} " in f" {condition} " for condition in conditions)
-
-
 def _region_words(draft: Draft, finding: Finding) -> Words:
-    told, worst = draft.facts["told"], draft.facts["worst"]
-    signal, off = str(told["signal"]), float(told["deviation"])
-    cover, expected = percent(float(told["value"])), percent(float(told["expected"]))
+    options, worst = draft.facts["told"], draft.facts["worst"]
+    signal, off = str(options["signal"]), float(options["deviation"])
+    cover, expected = percent(float(options["value"])), percent(float(options["expected"]))
     if signal == "coverage":
         what, fault = f"coverage is {cover}", "coverage depends on the inputs"
-        seen = f"{what}, where {expected} is {FROM_ALL}"
-        if draft.effect > 0 and isinstance(worst, Record) and worst.value < float(told["value"]):
+        sentence = f"{what}, where {expected} is {FROM_ALL}"
+        if draft.effect > 0 and isinstance(worst, Record) and worst.value < float(options["value"]):
             lowest = f"is {percent(worst.value)} where {worst.options['where']}"
-            seen = f"Coverage {lowest}, {cover} where {draft.where}; {expected} is {FROM_ALL}"
-            return Words(seen, fault, _WELL, clause=f"coverage {lowest}")
+            sentence = f"Coverage {lowest}, {cover} where {draft.where}; {expected} is {FROM_ALL}"
+            return Words(sentence, fault, _WELL, clause=f"coverage {lowest}")
     elif signal == "bias":  # as of normal y
         way = "higher" if draft.effect > 0 else "lower"
         what = f"y averages {abs(shift_of(off)):.2f} {SDS} {way}"
-        seen, fault = f"{what} beside its prediction than overall", "bias depends on the inputs"
+        sentence, fault = f"{what} beside its prediction than overall", "bias depends on the inputs"
     else:
         size = small(scale_of(off), 2, trim=False)
         what = f"errors are {size} times as large"
-        seen, fault = f"{what} for their stated size as overall", "spread depends on the inputs"
-    short = signal != "coverage" and float(told["value"]) < float(told["expected"])
+        sentence, fault = f"{what} for their stated size as overall", "spread depends on the inputs"
+    short = signal != "coverage" and float(options["value"]) < float(options["expected"])
     more = f"Coverage there is {cover}." if short and finding.state == "bad" else ""
     clause = f"{what} where {draft.where}"
-    return Words(f"Where {draft.where}, {seen}", fault, _WELL, more, clause=clause)
+    return Words(f"Where {draft.where}, {sentence}", fault, _WELL, more, clause=clause)
 
 
 FINDINGS = (

@@ -9,10 +9,9 @@ from howsure.topics.congruence.beliefs import (
     Normals,
     Support,
 )
-from howsure.topics.congruence.discrepancy import mcmd
+from howsure.topics.congruence.examples import RejectionCurve, rejection_at, rejection_curve
 from howsure.topics.congruence.null import MeanCCE, NullReference, mean_cce, null_reference
-from howsure.topics.congruence.reference import CongruenceReference, cce
-from howsure.topics.congruence.rejection import RejectionCurve, rejection_at, rejection_curve
+from howsure.topics.congruence.reference import CongruenceReference, cce, mcmd
 from howsure.topics.congruence.results import (
     CCE,
     MCMD,

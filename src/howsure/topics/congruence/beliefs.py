@@ -1,4 +1,6 @@
-"""What a model believes of each y: normal laws, mixtures, listed values, or samples.
+"""What a model believes of each y, and the averages of an output kernel over it.
+
+Beliefs are normal laws, mixtures, listed values, or samples.
 
 `Draws` stands for the Monte-Carlo mode of the papers; every other belief is exact, with no
 sampling noise.
@@ -7,15 +9,17 @@ sampling noise.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.errors import InputError
-from howsure.topics.congruence.embedding import Atoms
+from howsure.stats.kernels import RBF, Kernel, Laplacian
+from howsure.stats.namespace import Array
 
 Mode = Literal["exact", "samples"]
 
@@ -42,17 +46,18 @@ class Belief(ABC):
     def __len__(self) -> int: ...
 
     @property
-    @abstractmethod
     def outputs(self) -> int:
         """Number of outputs p."""
+        return int(self.atoms().mean.shape[1])
 
     @abstractmethod
     def atoms(self) -> Atoms:
         """All atoms, those of a row side by side."""
 
-    @abstractmethod
     def masses(self) -> FloatArray:
         """Share of all rows' probability on each atom, shape (a,); they sum to one."""
+        atoms = len(self.atoms())
+        return np.full(atoms, 1.0 / (atoms // len(self)) / len(self))
 
     @abstractmethod
     def average(self, values: FloatArray) -> FloatArray:
@@ -102,22 +107,15 @@ class Normals(Belief):
     def __init__(self, mean: npt.ArrayLike, sd: npt.ArrayLike) -> None:
         centre = as_matrix(mean, "mean")
         spread = as_matrix(sd, "sd", length=len(centre), columns=centre.shape[1])
-        _check_spread(spread, "sd")
+        _refuse_negative(spread, "sd")
         object.__setattr__(self, "mean", centre)
         object.__setattr__(self, "sd", spread)
 
     def __len__(self) -> int:
         return len(self.mean)
 
-    @property
-    def outputs(self) -> int:
-        return int(self.mean.shape[1])
-
     def atoms(self) -> Atoms:
         return Atoms(self.mean, self.sd)
-
-    def masses(self) -> FloatArray:
-        return np.full(len(self), 1.0 / len(self))
 
     def average(self, values: FloatArray) -> FloatArray:
         return values
@@ -126,8 +124,7 @@ class Normals(Belief):
         return Normals(self.mean[rows], self.sd[rows])
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        drawn: FloatArray = self.mean + self.sd * rng.standard_normal(self.mean.shape)
-        return drawn
+        return self.mean + self.sd * rng.standard_normal(self.mean.shape)
 
 
 @final
@@ -162,7 +159,7 @@ class Mixtures(Belief):
         centres = as_matrix(means, "means")
         rows, parts = centres.shape
         spreads = as_matrix(sds, "sds", length=rows, columns=parts)
-        _check_spread(spreads, "sds")
+        _refuse_negative(spreads, "sds")
         shares = _probabilities(
             as_matrix(weights, "weights", length=rows, columns=parts), "weights"
         )
@@ -172,10 +169,6 @@ class Mixtures(Belief):
 
     def __len__(self) -> int:
         return len(self.means)
-
-    @property
-    def outputs(self) -> int:
-        return 1
 
     def atoms(self) -> Atoms:
         return Atoms(self.means.reshape(-1, 1), self.sds.reshape(-1, 1))
@@ -193,8 +186,7 @@ class Mixtures(Belief):
         chosen = _inverse(self.weights, rng)
         mean = np.take_along_axis(self.means, chosen, axis=1)
         sd = np.take_along_axis(self.sds, chosen, axis=1)
-        drawn: FloatArray = mean + sd * rng.standard_normal(mean.shape)
-        return drawn
+        return mean + sd * rng.standard_normal(mean.shape)
 
 
 @final
@@ -237,10 +229,6 @@ class Support(Belief):
         return len(self.probabilities)
 
     @property
-    def outputs(self) -> int:
-        return 1
-
-    @property
     def _shared(self) -> bool:
         return len(self.values) == 1
 
@@ -253,8 +241,7 @@ class Support(Belief):
 
     def average(self, values: FloatArray) -> FloatArray:
         if self._shared:
-            averaged: FloatArray = self.probabilities @ values
-            return averaged
+            return self.probabilities @ values
         return _weighted_rows(self.probabilities, values)
 
     def take(self, rows: slice) -> Support:
@@ -264,8 +251,7 @@ class Support(Belief):
     def draw(self, rng: np.random.Generator) -> FloatArray:
         chosen = _inverse(self.probabilities, rng)
         values = np.broadcast_to(self.values, self.probabilities.shape)
-        drawn: FloatArray = np.take_along_axis(values, chosen, axis=1)
-        return drawn
+        return np.take_along_axis(values, chosen, axis=1)
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -277,28 +263,18 @@ class Sampled(Belief):
     def __init__(self, samples: npt.ArrayLike) -> None:
         object.__setattr__(self, "samples", _cube(samples))
 
-    @abstractmethod
-    def take(self, rows: slice) -> Sampled: ...
+    def take(self, rows: slice) -> Self:
+        return type(self)(self.samples[rows])
 
     def __len__(self) -> int:
         return len(self.samples)
 
-    @property
-    def outputs(self) -> int:
-        return int(self.samples.shape[2])
-
     def atoms(self) -> Atoms:
         return Atoms(self.samples.reshape(-1, self.samples.shape[2]))
 
-    def masses(self) -> FloatArray:
-        return np.full(
-            self.samples.shape[0] * self.samples.shape[1], 1.0 / len(self.samples[0]) / len(self)
-        )
-
     def average(self, values: FloatArray) -> FloatArray:
         rows, size, _ = self.samples.shape
-        averaged: FloatArray = values.reshape(rows, size, -1).mean(axis=1)
-        return averaged
+        return np.asarray(values.reshape(rows, size, -1).mean(axis=1))
 
 
 @final
@@ -323,13 +299,9 @@ class Empirical(Sampled):
     [[0.5], [2.5]]
     """
 
-    def take(self, rows: slice) -> Empirical:
-        return Empirical(self.samples[rows])
-
     def draw(self, rng: np.random.Generator) -> FloatArray:
         rows, size, _ = self.samples.shape
-        drawn: FloatArray = self.samples[np.arange(rows), rng.integers(0, size, rows)]
-        return drawn
+        return np.asarray(self.samples[np.arange(rows), rng.integers(0, size, rows)])
 
 
 @final
@@ -362,9 +334,6 @@ class Draws(Sampled):
     def draws(self) -> int:
         return int(self.samples.shape[1])
 
-    def take(self, rows: slice) -> Draws:
-        return Draws(self.samples[rows])
-
     def draw(self, rng: np.random.Generator) -> FloatArray:
         raise InputError(
             "draws must be given for predictions in samples mode, got none: its own draws would "
@@ -374,21 +343,18 @@ class Draws(Sampled):
 
 def _weighted_rows(weights: FloatArray, values: FloatArray) -> FloatArray:
     rows, parts = weights.shape
-    summed: FloatArray = np.matmul(weights[:, None, :], values.reshape(rows, parts, -1))[:, 0]
-    return summed
+    return np.asarray(np.matmul(weights[:, None, :], values.reshape(rows, parts, -1))[:, 0])
 
 
 def _inverse(shares: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """One column for each row, drawn with that row's probabilities; shape (n, 1)."""
     total = np.cumsum(shares, axis=1)
     level = rng.random((len(shares), 1)) * total[:, -1:]
-    below: npt.NDArray[np.int64] = (total <= level).sum(axis=1, keepdims=True)
-    return below
+    return np.asarray((total <= level).sum(axis=1, keepdims=True))
 
 
 def _probabilities(array: FloatArray, name: str) -> FloatArray:
-    if (array < 0.0).any():
-        raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
+    _refuse_negative(array, name)
     total = array.sum(axis=1, keepdims=True)
     wrong = np.abs(total[:, 0] - 1.0) > 1e-6
     if wrong.any():
@@ -396,11 +362,10 @@ def _probabilities(array: FloatArray, name: str) -> FloatArray:
         raise InputError(
             f"{name} must sum to 1 in every row, got {total[first, 0]:.6g} at row {first}"
         )
-    shares: FloatArray = array / total
-    return shares
+    return np.asarray(array / total)
 
 
-def _check_spread(array: FloatArray, name: str) -> None:
+def _refuse_negative(array: FloatArray, name: str) -> None:
     if (array < 0.0).any():
         raise InputError(f"{name} must not be negative, got {float(array.min()):g}")
 
@@ -409,6 +374,113 @@ def _cube(samples: npt.ArrayLike) -> FloatArray:
     array = np.asarray(samples)
     if array.ndim == 3 and array.size:
         rows = len(array)
-        cube: FloatArray = as_matrix(array.reshape(rows, -1), "samples").reshape(array.shape)
-        return cube
+        return as_matrix(array.reshape(rows, -1), "samples").reshape(array.shape)
     return as_matrix(array, "samples")[:, :, None]
+
+
+# ---- averages of an output kernel over laws of y, in closed form ---------------------------------
+# The mean embedding of a law is the average of the kernel over it. Every belief is a weighted sum
+# of *atoms*, points or independent normal laws, whose kernel averages are known.
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """Points, or normal laws with independent outputs."""
+
+    mean: FloatArray  # shape (a, p): points, or means
+    sd: FloatArray | None = None  # shape (a, p): standard deviations; None for points
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def take(self, rows: npt.NDArray[np.int64] | slice) -> Atoms:
+        """The atoms chosen by an index."""
+        return Atoms(self.mean[rows], None if self.sd is None else self.sd[rows])
+
+    def join(self, other: Atoms) -> Atoms:
+        """These atoms, and then others."""
+        mean = np.concatenate([self.mean, other.mean])
+        if self.sd is None and other.sd is None:
+            return Atoms(mean)
+        first, second = (
+            np.zeros_like(atoms.mean) if atoms.sd is None else atoms.sd for atoms in (self, other)
+        )
+        return Atoms(mean, np.concatenate([first, second]))
+
+
+def expected_gram(kernel: Kernel, left: Atoms, right: Atoms) -> Array:
+    """Average kernel E κ(Y, Y') of independent draws from every two atoms.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The output kernel.
+    left, right : Atoms
+        a and b atoms.
+
+    Returns
+    -------
+    ndarray of float, shape (a, b)
+
+    Notes
+    -----
+    The difference of two independent normal laws is N(δ, s²) with s² the sum of the variances.
+    For each output, Gaussian kernel: (1+2γs²)^(-1/2) exp(−γδ²/(1+2γs²)). Laplacian kernel:
+    ½e^(−δ²/2s²)[erfcx((γs²+δ)/s√2) + erfcx((γs²−δ)/s√2)]. Outputs multiply.
+
+    Examples
+    --------
+    >>> law = Atoms(np.array([[0.0]]), np.array([[1.0]]))
+    >>> expected_gram(RBF(0.5), law, Atoms(np.array([[0.0]])))
+    array([[0.70710678]])
+    """
+    if left.sd is None and right.sd is None:
+        return kernel.gram(left.mean, right.mean)
+    average = _smoothed(kernel)
+    out: FloatArray = np.ones((len(left), len(right)))
+    zero = np.zeros(1)
+    for output in range(left.mean.shape[1]):
+        gap = left.mean[:, output, None] - right.mean[:, output]
+        first = zero if left.sd is None else left.sd[:, output]
+        second = zero if right.sd is None else right.sd[:, output]
+        out *= average(gap, np.square(first)[:, None] + np.square(second))
+    return out
+
+
+def expected_diagonal(kernel: Kernel, atoms: Atoms) -> Array:
+    """Squared length of every atom's embedding, E κ(Y, Y') of two draws, shape (a,)."""
+    if atoms.sd is None:
+        return kernel.diagonal(atoms.mean)
+    average = _smoothed(kernel)
+    return np.asarray(np.prod(average(np.zeros(1), 2.0 * np.square(atoms.sd)), axis=1))
+
+
+def _smoothed(kernel: Kernel) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """Average of the kernel over N(gap, variance), for one output."""
+    if isinstance(kernel, RBF):
+        return lambda gap, variance: _smooth_rbf(kernel.gamma, gap, variance)
+    if isinstance(kernel, Laplacian) and not kernel.squared:
+        return lambda gap, variance: _smooth_laplacian(kernel.gamma, gap, variance)
+    raise InputError(
+        "output_kernel must be rbf or laplacian for the exact embedding of normal distributions, "
+        f"got {kernel.describe()}; draw samples instead"
+    )
+
+
+def _smooth_rbf(gamma: float, gap: FloatArray, variance: FloatArray) -> FloatArray:
+    widened = 1.0 + 2.0 * gamma * variance
+    return np.exp(-gamma * np.square(gap) / widened) / np.sqrt(widened)
+
+
+def _smooth_laplacian(gamma: float, gap: FloatArray, variance: FloatArray) -> FloatArray:
+    from scipy.special import erfc, erfcx
+
+    distance, spread = np.broadcast_arrays(np.abs(gap), variance)
+    sd = np.sqrt(np.where(spread > 0.0, spread, 1.0))
+    low = (gamma * spread - distance) / (sd * np.sqrt(2.0))
+    high = (gamma * spread + distance) / (sd * np.sqrt(2.0))
+    peak = np.exp(-0.5 * np.square(distance / sd))
+    far = np.exp(np.minimum(gamma * (0.5 * gamma * spread - distance), 0.0))
+    near_side = np.where(low >= 0.0, peak * erfcx(np.maximum(low, 0.0)), far * erfc(low))
+    smooth: FloatArray = 0.5 * (near_side + peak * erfcx(high))
+    return np.where(spread > 0.0, smooth, np.exp(-gamma * distance))

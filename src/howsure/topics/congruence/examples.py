@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
+from howsure.core.brief import brief_repr
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import InputColumn, is_numeric
 from howsure.core.records import Curve, Table
@@ -17,7 +20,7 @@ from howsure.core.rng import child, row_keys
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.topics.conditional.forests import edge_of, tree_inputs
-from howsure.topics.congruence import NullReference, rejection_curve
+from howsure.topics.congruence.null import NullReference
 
 MapLayout = Literal["inputs", "pca", "t-sne"]
 
@@ -56,10 +59,10 @@ def map_table(
     if null is None:
         notes = "Which rows lie outside the reference."
     chosen = np.arange(len(rows))
-    own = _telling(features or {}, values) if layout == "inputs" else []
-    own.sort(key=lambda axis: first.index(axis[0]) if axis[0] in first else len(first))
-    if own:
-        axes = [*own, second][:2]
+    telling = _telling(features or {}, values) if layout == "inputs" else []
+    telling.sort(key=lambda axis: first.index(axis[0]) if axis[0] in first else len(first))
+    if telling:
+        axes = [*telling, second][:2]
         plane = np.stack([axis for _, axis in axes], axis=1)
         titles = (axes[0][0], axes[1][0])
     elif rows.shape[1] == 1:
@@ -76,54 +79,42 @@ def map_table(
     else:
         plane = _principal(rows)
         titles = ("first principal coordinate", "second principal coordinate")
-    return Table(
-        name="cce_map",
-        columns={
-            "row": names[chosen],
-            "first": plane[:, 0],
-            "second": plane[:, 1],
-            "cce": values[chosen],
-            **(
-                {}
-                if null is None
-                else {
-                    "perfect": null.point_expected[chosen],
-                    "p_value": null.point_p_value[chosen],
-                }
-            ),
-            **({} if outside is None else {"outside": outside[chosen]}),
-        },
-        labels={
-            "first": titles[0],
-            "second": titles[1],
-            "cce": "CCE",
-            "perfect": "CCE of a perfect model",
-        },
-        model=model,
-        notes=notes,
-    )
+    columns = {
+        "row": names[chosen],
+        "first": plane[:, 0],
+        "second": plane[:, 1],
+        "cce": values[chosen],
+    }
+    if null is not None:
+        columns["perfect"] = null.point_expected[chosen]
+        columns["p_value"] = null.point_p_value[chosen]
+    if outside is not None:
+        columns["outside"] = outside[chosen]
+    labels = {"first": titles[0], "second": titles[1]}
+    labels |= {"cce": "CCE", "perfect": "CCE of a perfect model"}
+    return Table(name="cce_map", columns=columns, labels=labels, model=model, notes=notes)
 
 
 def _telling(
     features: Mapping[str, npt.NDArray[Any]], values: FloatArray
 ) -> list[tuple[str, FloatArray]]:
     """The numeric inputs, those first along which errors differ most: by ranks in bins."""
-    known = np.isfinite(values)
-    order = np.argsort(values[known], kind="stable")
+    finite = np.isfinite(values)
+    order = np.argsort(values[finite], kind="stable")
     ranks = np.argsort(order, kind="stable").astype(np.float64)
-    found = []
+    ranked = []
     for name, column in features.items():
         if column.dtype.kind not in "iuf" or len(np.unique(column)) < 3:
             continue
         number = column.astype(np.float64)
         edges = np.unique(np.quantile(number, np.linspace(0, 1, _BINS + 1)[1:-1]))
-        bins = np.searchsorted(edges, number[known], side="right")
+        bins = np.searchsorted(edges, number[finite], side="right")
         counts = np.bincount(bins)
         means = np.bincount(bins, weights=ranks) / np.maximum(counts, 1)
-        between = float(counts @ np.square(means - ranks.mean())) if known.any() else 0.0
-        found.append((between, name, number))
-    found.sort(key=lambda each: -each[0])
-    return [(name, number) for _, name, number in found]
+        between = float(counts @ np.square(means - ranks.mean())) if finite.any() else 0.0
+        ranked.append((between, name, number))
+    ranked.sort(key=lambda entry: -entry[0])
+    return [(name, number) for _, name, number in ranked]
 
 
 def extremes(values: FloatArray) -> IntArray:
@@ -137,7 +128,7 @@ def extremes_table(
     evalset: EvalSet,
     values: FloatArray,
     places: IntArray,
-    beside: Mapping[str, npt.NDArray[Any]],
+    further: Mapping[str, npt.NDArray[Any]],
 ) -> Table:
     """The rows of the highest and the lowest error, with what is known of them."""
     count = len(places) // 2
@@ -150,7 +141,7 @@ def extremes_table(
     forecast = point_of(evalset)
     if forecast is not None:
         columns["prediction"] = forecast[places]
-    for name, value in beside.items():
+    for name, value in further.items():
         columns.setdefault(name, np.array([_short(value[i]) for i in places], dtype=object))
     for name, value in evalset.features.items():
         columns.setdefault(name, value[places])
@@ -190,43 +181,63 @@ def tree_table(
     rows = [(rules[int(n)], *_leaf(values, leaf == n, held_out)) for n in np.unique(leaf)]
     rows.sort(key=lambda row: -row[2])
     headings = ("rows", "cce", "standard_error", "cce_when_grown")
-    columns: dict[str, npt.NDArray[Any]] = {
-        "where": np.array([row[0] for row in rows], dtype=object)
-    }
-    for place, heading in enumerate(headings, start=1):
-        columns[heading] = np.array([row[place] for row in rows])
-    cce, known = columns["cce"], np.isfinite(columns["cce"])
-    overall = np.average(cce[known], weights=columns["rows"][known]) if known.any() else math.nan
+    where, *numbers = zip(*rows, strict=True)
+    columns: dict[str, npt.NDArray[Any]] = {"where": np.array(where, dtype=object)}
+    columns |= {head: np.array(values) for head, values in zip(headings, numbers, strict=True)}
+    cce, finite = columns["cce"], np.isfinite(columns["cce"])
+    overall = np.average(cce[finite], weights=columns["rows"][finite]) if finite.any() else math.nan
     columns["worse"] = proven & (cce - 1.96 * columns["standard_error"] > overall)
-    told = "A shallow tree grown on half of the rows; cce is the mean on the other half."
+    how = "A shallow tree grown on half of the rows; cce is the mean on the other half."
     return Table(
-        name="cce_tree", columns=columns, model=evalset.model, notes=f"{told} {notes}".strip()
+        name="cce_tree", columns=columns, model=evalset.model, notes=f"{how} {notes}".strip()
     )
 
 
 def rejection_curves(evalset: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
     """Mean |error| and NLL of the rows kept when those of the highest CCE are withheld."""
     curves: list[Curve] = []
+    surprise = _surprise(evalset)
     for name, losses in losses_of(evalset).items():
         notes = "Rows are rejected by their CCE, which needs no label."
-        infinite = _infinite(evalset) if name == "rejection" else 0
+        infinite = 0
+        if name == "rejection" and surprise is not None:
+            infinite = int((~np.isfinite(surprise)).sum())
         if infinite:
             plural = "rows" if infinite > 1 else "row"
             notes += f" The NLL is infinite at {infinite:,} {plural}, so that it has no curve."
-        curves += _rejection(evalset, name, scores, losses, notes)
+        fall = rejection_curve(scores, losses)
+        last = max(len(fall.rejected) - evalset.fewest, 0)  # where so many rows are kept
+        places = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
+        notes += (
+            f" Mean over all shares: {fall.area:.4g}, in random order "
+            f"{fall.random_area:.4g}, by the losses themselves {fall.oracle_area:.4g}."
+        )
+        draw = partial(
+            Curve,
+            x=fall.rejected[places],
+            model=evalset.model,
+            x_label="Share of rows rejected",
+            y_label=f"Mean {LOSSES[name]} of rows kept",
+        )
+        reference = np.full(len(places), fall.random)
+        by_score, by_loss = fall.error[places], fall.oracle[places]
+        curves += [
+            draw(name=name, y=by_score, reference=reference, area=fall.area, notes=notes),
+            draw(name=f"{name}_oracle", y=by_loss, area=fall.oracle_area),
+        ]
     return tuple(curves)
 
 
 def losses_of(evalset: EvalSet) -> dict[str, FloatArray]:
     """What rejection may lower, row by row, under the names of its curves."""
-    found: dict[str, FloatArray] = {}
+    losses: dict[str, FloatArray] = {}
     forecast = point_of(evalset)
     if forecast is not None:
-        found["rejection"] = np.abs(evalset.y - forecast)
+        losses["rejection"] = np.abs(evalset.y - forecast)
     surprise = _surprise(evalset)
     if surprise is not None and np.isfinite(surprise).all():
-        found["rejection_nll"] = surprise
-    return found
+        losses["rejection_nll"] = surprise
+    return losses
 
 
 def point_of(evalset: EvalSet) -> FloatArray | None:
@@ -250,46 +261,6 @@ def _surprise(evalset: EvalSet) -> FloatArray | None:
         except UnanswerableError:
             continue
     return None
-
-
-def _infinite(evalset: EvalSet) -> int:
-    surprise = _surprise(evalset)
-    return 0 if surprise is None else int((~np.isfinite(surprise)).sum())
-
-
-def _rejection(
-    evalset: EvalSet, name: str, scores: FloatArray, losses: FloatArray, notes: str
-) -> tuple[Curve, Curve]:
-    words = LOSSES[name]
-    found = rejection_curve(scores, losses)
-    last = max(len(found.rejected) - evalset.fewest, 0)  # where so many rows are kept
-    kept = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
-    x_label, y_label = "Share of rows rejected", f"Mean {words} of rows kept"
-    told = (
-        f"{notes} Mean over all shares: {found.area:.4g}, in random order "
-        f"{found.random_area:.4g}, by the losses themselves {found.oracle_area:.4g}."
-    )
-    curve = Curve(
-        name=name,
-        x=found.rejected[kept],
-        y=found.error[kept],
-        reference=np.full(len(kept), found.random),
-        model=evalset.model,
-        area=found.area,
-        notes=told,
-        x_label=x_label,
-        y_label=y_label,
-    )
-    oracle = Curve(
-        name=f"{name}_oracle",
-        x=found.rejected[kept],
-        y=found.oracle[kept],
-        model=evalset.model,
-        area=found.oracle_area,
-        x_label=x_label,
-        y_label=y_label,
-    )
-    return curve, oracle
 
 
 def _principal(rows: FloatArray) -> FloatArray:
@@ -366,3 +337,131 @@ def _rules(tree: Any, names: list[str], levels: dict[int, FloatArray]) -> dict[i
 def _short(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+# ---- rejection: how error falls as the rows that score worst are withheld ------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectionCurve:
+    """Mean error of the rows kept against the share rejected.
+
+    Attributes
+    ----------
+    rejected : ndarray of float, shape (n,)
+        Share rejected, 0, 1/n, …, (n−1)/n.
+    error : ndarray of float, shape (n,)
+        Mean error of the rows kept, those with the highest scores rejected first.
+    random : float
+        Mean error of all rows: what random rejection keeps in expectation.
+    oracle : ndarray of float, shape (n,)
+        The same with the largest errors rejected first.
+    area, random_area, oracle_area : float
+        Means of the three over the shares; lower is better.
+    gain : float
+        (random_area − area) / (random_area − oracle_area): 1 for the oracle, 0 for random
+        rejection, negative for worse; NaN where all errors are equal.
+    """
+
+    rejected: FloatArray
+    error: FloatArray
+    random: float
+    oracle: FloatArray
+    area: float
+    random_area: float
+    oracle_area: float
+    gain: float
+
+    __repr__ = brief_repr
+
+
+def rejection_curve(scores: npt.ArrayLike, errors: npt.ArrayLike) -> RejectionCurve:
+    """Error of the rows kept when the rows with the highest scores are withheld.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        What decides: higher is rejected earlier, such as a congruence error. Rows of equal
+        score are rejected in random order; the curve is its expectation.
+    errors : array-like of shape (n,)
+        Loss of each row: absolute error, or negative log likelihood.
+
+    Returns
+    -------
+    RejectionCurve
+
+    Raises
+    ------
+    InputError
+        If the lengths differ or a number is not finite.
+
+    Examples
+    --------
+    >>> curve = rejection_curve([1.0, 2.0, 3.0], [0.0, 1.0, 5.0])
+    >>> curve.error.tolist(), curve.gain
+    ([2.0, 0.5, 0.0], 1.0)
+    """
+    score = as_vector(scores, "scores")
+    loss = as_vector(errors, "errors", length=len(score))
+    kept_errors = _kept_means(score, loss)
+    oracle = _kept_means(loss, loss)
+    overall = float(loss.mean())
+    area, best = float(kept_errors.mean()), float(oracle.mean())
+    flat = np.ptp(loss) == 0.0
+    return RejectionCurve(
+        rejected=np.arange(len(loss)) / len(loss),
+        error=kept_errors[::-1],
+        random=overall,
+        oracle=oracle[::-1],
+        area=area,
+        random_area=overall,
+        oracle_area=best,
+        gain=float("nan") if flat else (overall - area) / (overall - best),
+    )
+
+
+def rejection_at(
+    scores: npt.ArrayLike, errors: npt.ArrayLike, thresholds: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Share rejected and error of the rows kept, at given thresholds of the score.
+
+    Parameters
+    ----------
+    scores, errors : array-like of shape (n,)
+        As in `rejection_curve`; a row is rejected if its score exceeds the threshold.
+    thresholds : array-like of shape (t,)
+        In the units of the score.
+
+    Returns
+    -------
+    rejected : ndarray of float, shape (t,)
+    error : ndarray of float, shape (t,)
+        NaN where every row is rejected.
+
+    Raises
+    ------
+    InputError
+        If the lengths differ or a number is not finite.
+
+    Examples
+    --------
+    >>> rejection_at([0.1, 0.3], [1.0, 3.0], [0.0, 0.2, 0.4])
+    (array([1. , 0.5, 0. ]), array([nan, 1., 2.]))
+    """
+    score = as_vector(scores, "scores")
+    loss = as_vector(errors, "errors", length=len(score))
+    order = np.argsort(score, kind="stable")
+    count = np.searchsorted(score[order], as_vector(thresholds, "thresholds"), side="right")
+    total = np.concatenate([[0.0], np.cumsum(loss[order])])
+    error = np.divide(total[count], count, out=np.full(len(count), np.nan), where=count > 0)
+    return 1.0 - count / len(score), error
+
+
+def _kept_means(score: FloatArray, loss: FloatArray) -> FloatArray:
+    """Expected mean loss of the 1, 2, …, n rows with the lowest scores."""
+    order = np.argsort(score, kind="stable")
+    ranked = score[order]
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    sizes = np.diff(np.r_[starts, len(ranked)])
+    tied = np.add.reduceat(loss[order], starts) / sizes
+    return np.cumsum(np.repeat(tied, sizes)) / np.arange(1, len(loss) + 1)

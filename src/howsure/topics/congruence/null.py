@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,10 +26,8 @@ from howsure.core.rng import child
 from howsure.stats.namespace import Array
 from howsure.stats.ridge import Solution
 from howsure.topics.congruence.beliefs import Belief, Empirical, Mode, Sampled
-from howsure.topics.congruence.choices import as_outputs
-from howsure.topics.congruence.outputs import fit_outputs
-from howsure.topics.congruence.reference import CongruenceReference, checked_belief
-from howsure.topics.congruence.smoothing import largest_kernel, lengths
+from howsure.topics.congruence.reference import CongruenceReference, as_outputs, checked_belief
+from howsure.topics.congruence.results import lengths
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike | Literal["exchange"]
 
@@ -190,25 +189,39 @@ def null_reference(
     points = reference.points(grid)
     observed = lengths(reference.vectors(points, reference.solution()))
     mean = float(observed.mean())
-    worlds = _differences(reference, outcomes, replicates, seed)
     around: list[FloatArray] = []
-    if near is not None:
-        worlds = _noting(worlds, near, around)
+
+    def note_near(differences: Iterator[FloatArray]) -> Iterator[FloatArray]:
+        for difference in differences:
+            if near is not None:
+                around.append(lengths(near @ difference))
+            yield difference
+
+    worlds = note_near(_differences(reference, outcomes, 0, replicates, seed))
     null = np.array(list(_errors(reference, points, worlds)))
     means = null.mean(axis=1)
-    affordable = len(means)
+    affordable, width = len(means), max(1, int(reference.target.shape[1]))
     if most is not None:
         check_whole(most, "most", replicates)
-        width = max(1, reference.target.shape[1])
         work = len(reference.y) * (len(observed) + _OVERHEAD) * width
         affordable = min(most, replicates + int(_WORK / work))
     larger = int((means >= mean).sum())
     while larger < _ENOUGH and len(means) < affordable:
-        size = min(_at_once(reference), affordable - len(means))
-        worlds = _differences(reference, outcomes, size, seed, first=len(means))
-        fresh = [each.mean() for each in _errors(reference, points, worlds)]
+        together = max(1, _columns(len(reference.y)) // width)
+        count = min(together, affordable - len(means))
+        worlds = _differences(reference, outcomes, len(means), count, seed)
+        fresh = [errors.mean() for errors in _errors(reference, points, worlds)]
         means = np.append(means, fresh)
         larger = int((means >= mean).sum())
+    near_errors = None
+    if near is not None:
+        near_observed, drawn = lengths(near @ reference.target), np.array(around)
+        near_errors = NearErrors(
+            observed=float(near_observed.mean()),
+            replicates=drawn.mean(axis=1),
+            point_observed=near_observed,
+            point_p_value=(1 + (drawn >= near_observed).sum(axis=0)) / (len(drawn) + 1),
+        )
     ends = np.quantile(means, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
     return NullReference(
         observed=mean,
@@ -223,25 +236,7 @@ def null_reference(
         point_expected=null.mean(axis=0),
         point_upper=np.quantile(null, level, axis=0),
         point_p_value=(1 + (null >= observed).sum(axis=0)) / (len(null) + 1),
-        near=None if near is None else _near(lengths(near @ reference.target), np.array(around)),
-    )
-
-
-def _noting(
-    differences: Iterator[FloatArray], weights: Any, errors: list[FloatArray]
-) -> Iterator[FloatArray]:
-    """The differences as they are, after noting their weighted errors."""
-    for difference in differences:
-        errors.append(lengths(weights @ difference))
-        yield difference
-
-
-def _near(observed: FloatArray, null: FloatArray) -> NearErrors:
-    return NearErrors(
-        observed=float(observed.mean()),
-        replicates=null.mean(axis=1),
-        point_observed=observed,
-        point_p_value=(1 + (null >= observed).sum(axis=0)) / (len(null) + 1),
+        near=near_errors,
     )
 
 
@@ -252,47 +247,18 @@ def _errors(
     for batch in _batches(differences, len(reference.y)):
         solution = reference.system.solve(np.hstack(batch))
         vectors = reference.vectors(points, solution)
-        edges = np.cumsum([part.shape[1] for part in batch])[:-1]
-        yield from (lengths(part) for part in np.split(vectors, edges, axis=1))
+        edges = np.cumsum([difference.shape[1] for difference in batch])[:-1]
+        yield from (lengths(difference) for difference in np.split(vectors, edges, axis=1))
 
 
 def _differences(
-    reference: CongruenceReference,
-    outcomes: Outcomes | None,
-    replicates: int,
-    seed: int,
-    *,
-    first: int = 0,
+    reference: CongruenceReference, outcomes: Outcomes | None, first: int, count: int, seed: int
 ) -> Iterator[FloatArray]:
-    belief, y = reference.belief, reference.y
+    """Differences of outcomes and beliefs in worlds where the model is right."""
+    belief, y, outputs = reference.belief, reference.y, reference.outputs
+    check = partial(as_outputs, name="outcomes", length=len(y), columns=y.shape[1])
     exchanged = isinstance(outcomes, str) or (outcomes is None and isinstance(belief, Empirical))
-    if not exchanged:
-        for drawn in _outcomes(reference, outcomes, replicates, seed, first):
-            yield reference.outputs.difference(drawn)[0]
-        return
-    if outcomes not in (None, "exchange") or not isinstance(belief, Sampled):
-        raise InputError(
-            f"outcomes may be 'exchange' beside samples only, got {outcomes!r} beside "
-            f"{type(belief).__name__}"
-        )
-    check_whole(replicates, "replicates")
-    members = belief.samples.shape[1]
-    for number in reported(range(first, first + replicates), "null reference"):
-        place = child(seed, "congruence null", number).integers(0, members + 1, len(y))
-        other = belief.samples[np.arange(len(y)), np.minimum(place, members - 1)]
-        drawn = np.where((place == members)[:, None], y, other)
-        yield reference.outputs.exchanged(drawn, y, members)
-
-
-def _outcomes(
-    reference: CongruenceReference,
-    outcomes: Outcomes | None,
-    replicates: int,
-    seed: int,
-    first: int,
-) -> Iterator[FloatArray]:
-    rows, width = reference.y.shape
-    if outcomes is not None and not callable(outcomes):
+    if not (exchanged or outcomes is None or callable(outcomes)):
         array = np.asarray(to_host(outcomes, "outcomes"))
         if array.ndim not in (2, 3) or array.shape[1] == 0:
             raise InputError(
@@ -300,18 +266,26 @@ def _outcomes(
             )
         cube = array[:, :, None] if array.ndim == 2 else array
         for column in reported(range(cube.shape[1]), "null reference"):
-            yield as_outputs(cube[:, column], "outcomes", length=rows, columns=width)
+            yield outputs.difference(check(cube[:, column]))[0]
         return
-    check_whole(replicates, "replicates")
-    for number in reported(range(first, first + replicates), "null reference"):
+    samples = belief.samples if isinstance(belief, Sampled) else None
+    if exchanged and (samples is None or outcomes not in (None, "exchange")):
+        raise InputError(
+            f"outcomes may be 'exchange' beside samples only, got {outcomes!r} beside "
+            f"{type(belief).__name__}"
+        )
+    check_whole(count, "replicates")
+    for number in reported(range(first, first + count), "null reference"):
         rng = child(seed, "congruence null", number)
-        drawn = reference.belief.draw(rng) if outcomes is None else outcomes(rng)
-        yield as_outputs(drawn, "outcomes", length=rows, columns=width)
-
-
-def _at_once(reference: CongruenceReference) -> int:
-    """Replicates that are solved together."""
-    return max(1, _columns(len(reference.y)) // max(1, int(reference.target.shape[1])))
+        if exchanged and samples is not None:
+            members = samples.shape[1]
+            member = rng.integers(0, members + 1, len(y))
+            other = samples[np.arange(len(y)), np.minimum(member, members - 1)]
+            drawn = np.where((member == members)[:, None], y, other)
+            yield outputs.exchanged(drawn, y, members)
+        else:
+            fresh = outcomes(rng) if callable(outcomes) else belief.draw(rng)
+            yield outputs.difference(check(fresh))[0]
 
 
 def _columns(rows: int) -> int:
@@ -323,7 +297,7 @@ def _batches(items: Iterator[FloatArray], rows: int) -> Iterator[list[FloatArray
     limit = _columns(rows)
     batch: list[FloatArray] = []
     for item in items:
-        if batch and sum(part.shape[1] for part in batch) + item.shape[1] > limit:
+        if batch and sum(difference.shape[1] for difference in batch) + item.shape[1] > limit:
             yield batch
             batch = []
         batch.append(item)
@@ -428,7 +402,16 @@ def mean_cce(
     """
     check_whole(bootstraps, "bootstraps", 2)
     points = reference.points(grid)
-    targets = [reference.target, *(_target(reference, belief) for belief in repeats)]
+    mode, draws = reference.belief.mode, reference.belief.draws
+    targets = [reference.target]
+    for belief in repeats:
+        checked_belief(belief, reference.y)
+        if belief.mode != mode or belief.draws != draws:
+            raise InputError(
+                "repeats must be in the reference's mode with as many draws, got "
+                f"{belief.mode} with {belief.draws} beside {mode} with {draws}"
+            )
+        targets.append(reference.fit(belief)[1])
     stacked = np.hstack(targets)
     edges = np.cumsum([target.shape[1] for target in targets])[:-1]
     rows = len(reference.y)
@@ -436,7 +419,9 @@ def mean_cce(
     def means(solution: Solution, shares: FloatArray | None) -> FloatArray:
         vectors = reference.vectors(points, solution)
         parts: list[Array] = np.split(vectors, edges, axis=1)
-        return np.array([np.average(lengths(part), weights=shares) for part in parts])
+        return np.array(
+            [np.average(lengths(vectors_of_one), weights=shares) for vectors_of_one in parts]
+        )
 
     plain = means(reference.system.solve(stacked) if repeats else reference.solution(), None)
     resampled = []
@@ -447,41 +432,19 @@ def mean_cce(
         resampled.append(means(reference.system.solve(stacked, counts), shares))
     spread = np.array(resampled)
     mean, data_sd = float(plain.mean()), float(spread.std(ddof=1))
+    monte_carlo = 0.0 if mode == "exact" else math.nan
+    if mode != "exact" and len(plain) > 1:
+        monte_carlo = float(plain.std(ddof=1))
     return MeanCCE(
         mean=mean,
-        monte_carlo_sd=_monte_carlo(reference.belief.mode, plain),
+        monte_carlo_sd=monte_carlo,
         data_sd=data_sd,
         coefficient_of_variation=data_sd / mean if mean else math.nan,
-        mode=reference.belief.mode,
+        mode=mode,
         repeats=plain,
         bootstraps=spread,
     )
 
 
-def _target(reference: CongruenceReference, belief: Belief) -> FloatArray:
-    first = reference.belief
-    checked_belief(belief, reference.y)
-    if belief.mode != first.mode or belief.draws != first.draws:
-        raise InputError(
-            "repeats must be in the reference's mode with as many draws, got "
-            f"{belief.mode} with {belief.draws} beside {first.mode} with {first.draws}"
-        )
-    options = reference.system.options
-    peak = largest_kernel(reference.inputs.kernel, reference.inputs.rows)
-    return fit_outputs(
-        reference.output_kernel,
-        reference.y,
-        belief,
-        tolerance=options.accuracy * reference.regularization / (2.0 * peak),
-        options=options,
-    )[1]
-
-
 def _counts(rng: np.random.Generator, rows: int) -> FloatArray:
     return np.bincount(rng.integers(0, rows, rows), minlength=rows).astype(np.float64)
-
-
-def _monte_carlo(mode: Mode, repeats: FloatArray) -> float:
-    if mode == "exact":
-        return 0.0
-    return float(repeats.std(ddof=1)) if len(repeats) > 1 else math.nan

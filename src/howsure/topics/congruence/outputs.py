@@ -12,6 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 
@@ -22,8 +23,13 @@ from howsure.core.rng import child
 from howsure.stats.gram import tiles
 from howsure.stats.kernels import Kernel
 from howsure.stats.solvers import SolverOptions, coordinates, dense_factor, pivoted_cholesky
-from howsure.topics.congruence.beliefs import Belief, Empirical
-from howsure.topics.congruence.embedding import Atoms, expected_diagonal, expected_gram
+from howsure.topics.congruence.beliefs import (
+    Atoms,
+    Belief,
+    Empirical,
+    expected_diagonal,
+    expected_gram,
+)
 
 _CANDIDATES = 60_000  # atoms among which landmarks are sought at once
 _ATOMS = 65_536  # atoms whose features are held at once
@@ -49,13 +55,13 @@ class LandmarkMap:
         residual = np.empty(len(law))
         size = max(1, _ATOMS * len(law) // max(1, len(law.atoms())))
         for rows in reported(tiles(len(law), size), "outputs"):
-            part = law.take(rows)
-            atoms = part.atoms()
+            some_rows = law.take(rows)
+            atoms = some_rows.atoms()
             cross = expected_gram(self.kernel, self.landmarks, atoms)
             values: FloatArray = coordinates(self.triangle, cross).astype(np.float64, copy=False)
-            left = expected_diagonal(self.kernel, atoms) - np.einsum("ij,ij->i", values, values)
-            features[rows] = part.average(values)
-            residual[rows] = part.average(np.maximum(left, 0.0)[:, None])[:, 0]
+            missing = expected_diagonal(self.kernel, atoms) - np.einsum("ij,ij->i", values, values)
+            features[rows] = some_rows.average(values)
+            residual[rows] = some_rows.average(np.maximum(missing, 0.0)[:, None])[:, 0]
         return features, residual
 
 
@@ -63,11 +69,6 @@ class OutputFactor(ABC):
     """Differences of outcomes and beliefs as vectors: D with D Dᵀ the Gram of φ(yᵢ) − μᵢ."""
 
     __slots__ = ()
-
-    @property
-    @abstractmethod
-    def dense(self) -> bool:
-        """Whether the whole Gram matrix was factored."""
 
     @abstractmethod
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
@@ -107,18 +108,14 @@ class LandmarkOutputs(OutputFactor):
         self._left = left
         self._known: tuple[FloatArray, FloatArray] | None = None  # of the outcomes last asked for
 
-    @property
-    def dense(self) -> bool:
-        return False
-
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
-        seen, left = self._map.features(as_law(y))
-        return seen - self._believed, float(2.0 * np.mean(left + self._left))
+        outcomes, residual = self._map.features(as_law(y))
+        return outcomes - self._believed, float(2.0 * np.mean(residual + self._left))
 
     def exchanged(self, drawn: FloatArray, y: FloatArray, members: int) -> FloatArray:
-        known = self._known[1] if self._known and self._known[0] is y else self.difference(y)[0]
-        self._known = (y, known)
-        return (1.0 + 1.0 / members) * self.difference(drawn)[0] - known / members
+        plain = self._known[1] if self._known and self._known[0] is y else self.difference(y)[0]
+        self._known = (y, plain)
+        return (1.0 + 1.0 / members) * self.difference(drawn)[0] - plain / members
 
 
 class DenseOutputs(OutputFactor):
@@ -132,22 +129,18 @@ class DenseOutputs(OutputFactor):
         self._inner = law_gram(kernel, belief, belief)
         self._known: tuple[FloatArray, FloatArray] | None = None  # of the outcomes last asked for
 
-    @property
-    def dense(self) -> bool:
-        return True
-
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
         cross = self._cross(y)
         return self._factor(self._gram(y, y, cross, cross), y)
 
     def exchanged(self, drawn: FloatArray, y: FloatArray, members: int) -> FloatArray:
-        known = self._known[1] if self._known and self._known[0] is y else self._cross(y)
-        self._known = (y, known)
+        plain = self._known[1] if self._known and self._known[0] is y else self._cross(y)
+        self._known = (y, plain)
         cross, share = self._cross(drawn), 1.0 / members
-        both = self._gram(drawn, y, cross, known)
+        both = self._gram(drawn, y, cross, plain)
         gram = (1.0 + share) ** 2 * self._gram(drawn, drawn, cross, cross)
         gram -= (1.0 + share) * share * (both + both.T)
-        gram += share**2 * self._gram(y, y, known, known)
+        gram += share**2 * self._gram(y, y, plain, plain)
         return self._factor(gram, drawn)[0]
 
     def _cross(self, y: FloatArray) -> FloatArray:
@@ -179,14 +172,16 @@ def fit_outputs(
         # a whole Gram matrix costs atoms², of laws of counts far more than rows²
         few = max(1, min(len(belief.atoms()) // 4, _MAX_RANK))
         limit = 4 * _MAX_RANK if options.method == "iterative" else few
-        found, features, left = fit_landmarks(
+        basis, features, residuals = fit_landmarks(
             kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, options=options
         )
-        residual = float(2.0 * np.mean(left[0] + left[1]))
-        affordable = options.method != "iterative" and _affordable(belief)
+        residual = float(2.0 * np.mean(residuals[0] + residuals[1]))
+        atoms = float(len(belief.atoms()) + len(belief))
+        affordable = len(belief) <= _DENSE_ROWS and atoms**2 <= _DENSE_PAIRS
+        affordable = affordable and options.method != "iterative"
         if residual <= tolerance or not affordable:
-            _warn_if_rough(found, residual, tolerance)
-            factor = LandmarkOutputs(found, features[1], left[1])
+            _warn_if_rough(basis, residual, tolerance)
+            factor = LandmarkOutputs(basis, features[1], residuals[1])
             return factor, features[0] - features[1], residual
     dense = DenseOutputs(kernel, belief)
     return dense, *dense.difference(y)
@@ -206,13 +201,13 @@ def fit_pair(
         few = max(1, min(size // 8, _MAX_RANK))
         limit = 4 * _MAX_RANK if options.method == "iterative" else few
         laws = [as_law(first), as_law(second)]
-        found, features, left = fit_landmarks(
+        basis, features, row_residuals = fit_landmarks(
             kernel, laws, tolerance=tolerance, limit=limit, options=options
         )
-        residuals = [float(part.mean()) for part in left]
+        residuals = [float(part.mean()) for part in row_residuals]
         affordable = options.method != "iterative" and size <= _DENSE_ROWS
         if max(residuals) <= tolerance or not affordable:
-            _warn_if_rough(found, max(residuals), tolerance)
+            _warn_if_rough(basis, max(residuals), tolerance)
             return features, residuals
     joint = np.concatenate([first, second])
     factor, residual = dense_factor(kernel.gram(joint, joint).astype(np.float64), "output_kernel")
@@ -239,27 +234,28 @@ def fit_landmarks(
     rng = child(options.seed, "output landmarks")
     chosen = [_candidates(rng, law) for law in laws]
     for _ in range(_ROUNDS):
-        found = _pivots(
-            kernel,
-            [atoms for atoms, _ in chosen],
-            [w for _, w in chosen],
+        atoms = reduce(Atoms.join, (atoms for atoms, _ in chosen))
+        pivoted = pivoted_cholesky(
+            expected_diagonal(kernel, atoms),
+            partial(_gram_row, kernel, atoms),
             tolerance=tolerance * len(laws),
-            limit=limit,
+            max_rank=limit,
+            weights=np.concatenate([masses for _, masses in chosen]),
+            name="output_kernel",
         )
-        projected = [found.features(law) for law in laws]
-        features = [pair[0] for pair in projected]
-        residual = [pair[1] for pair in projected]
-        behind = [left.mean() > tolerance for left in residual]
+        basis = LandmarkMap(kernel, atoms.take(pivoted.pivots), pivoted.triangle.astype(np.float64))
+        features, residual = map(list, zip(*map(basis.features, laws), strict=True))
+        behind = [left_out.mean() > tolerance for left_out in residual]
         searched = [
             len(atoms) == len(law.atoms()) for (atoms, _), law in zip(chosen, laws, strict=True)
         ]
-        if not any(behind) or all(searched) or len(found.landmarks) >= limit:
+        if not any(behind) or all(searched) or len(basis.landmarks) >= limit:
             break
         chosen = [
-            _with_worst(pair, law, left) if late else pair
-            for pair, law, left, late in zip(chosen, laws, residual, behind, strict=True)
+            _with_worst(pair, law, left_out) if late else pair
+            for pair, law, left_out, late in zip(chosen, laws, residual, behind, strict=True)
         ]
-    return found, features, residual
+    return basis, features, residual
 
 
 def law_gram(kernel: Kernel, left: Belief, right: Belief) -> FloatArray:
@@ -280,21 +276,8 @@ def as_law(y: FloatArray) -> Belief:
     return Empirical(y[:, None, :])
 
 
-def _pivots(
-    kernel: Kernel, groups: list[Atoms], masses: list[FloatArray], *, tolerance: float, limit: int
-) -> LandmarkMap:
-    atoms = groups[0]
-    for group in groups[1:]:
-        atoms = atoms.join(group)
-    found = pivoted_cholesky(
-        expected_diagonal(kernel, atoms),
-        lambda row: expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0],
-        tolerance=tolerance,
-        max_rank=limit,
-        weights=np.concatenate(masses),
-        name="output_kernel",
-    )
-    return LandmarkMap(kernel, atoms.take(found.pivots), found.triangle.astype(np.float64))
+def _gram_row(kernel: Kernel, atoms: Atoms, row: int) -> FloatArray:
+    return np.asarray(expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0])
 
 
 def _candidates(rng: np.random.Generator, law: Belief) -> tuple[Atoms, FloatArray]:
@@ -311,17 +294,17 @@ def _with_worst(
     worst = np.argsort(residual)[-_WORST:]
     atoms, masses = pair
     for row in np.sort(worst):
-        part = law.take(slice(row, row + 1))
-        atoms = atoms.join(part.atoms())
-        masses = np.concatenate([masses, part.masses() / len(masses)])
+        row_law = law.take(slice(row, row + 1))
+        atoms = atoms.join(row_law.atoms())
+        masses = np.concatenate([masses, row_law.masses() / len(masses)])
     return atoms, masses
 
 
-def _warn_if_rough(found: LandmarkMap, residual: float, tolerance: float) -> None:
-    scale = float(found.triangle[0, 0]) ** 2 if len(found.landmarks) else 0.0
+def _warn_if_rough(basis: LandmarkMap, residual: float, tolerance: float) -> None:
+    scale = float(basis.triangle[0, 0]) ** 2 if len(basis.landmarks) else 0.0
     if residual > max(tolerance, _ROUGH * scale):
         warnings.warn(
-            f"the output kernel {found.kernel.describe()} is too rough for {len(found.landmarks)} "
+            f"the output kernel {basis.kernel.describe()} is too rough for {len(basis.landmarks)} "
             "numbers to stand for an output, and its whole Gram matrix is too large, or was not "
             f"wanted: a mean squared length of {residual:.2g} is left out, so values may be low",
             HowsureWarning,
@@ -332,8 +315,3 @@ def _warn_if_rough(found: LandmarkMap, residual: float, tolerance: float) -> Non
 def _rows_of(law: Belief) -> int:
     """Rows whose atoms number about two thousand."""
     return max(1, 2048 * len(law) // max(1, len(law.atoms())))
-
-
-def _affordable(belief: Belief) -> bool:
-    atoms = len(belief.atoms()) + len(belief)
-    return len(belief) <= _DENSE_ROWS and float(atoms) ** 2 <= _DENSE_PAIRS

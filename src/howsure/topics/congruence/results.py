@@ -1,9 +1,9 @@
-"""What measures of congruence return, and which of them may be compared."""
+"""What measures of congruence return, how accurate it is, and which of it may be compared."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -12,6 +12,9 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
+from howsure.stats.kernels import Kernel, check_range
+from howsure.stats.namespace import Array, on_host
+from howsure.stats.ridge import KernelSystem, NystromSystem, Solution
 from howsure.topics.congruence.beliefs import Mode
 
 
@@ -202,4 +205,70 @@ def difference(first: CCE, second: CCE) -> FloatArray:
             "conditional congruence errors must be at the same points, got "
             f"{len(first.values)} and {len(second.values)}"
         )
-    return np.asarray(first.values - second.values)
+    return first.values - second.values
+
+
+# ---- small steps shared by every measure of congruence: lengths, and what became of accuracy -----
+
+_NOTABLE = 1e-6  # squared length left out that a reader should know of
+_ROUNDED = 1e-3  # the same of an error of the solve
+
+
+def lengths(vectors: Array) -> FloatArray:
+    """Euclidean length of every row, on the host and never NaN."""
+    rows = on_host(vectors)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
+
+
+def largest_kernel(kernel: Kernel, *groups: Array) -> float:
+    """Largest kernel of a row with itself."""
+    for rows in groups:
+        check_range(kernel, rows, "x")
+    values = [kernel.diagonal(rows) for rows in groups]
+    peak = max(float(value.max()) for value in values)
+    if min(float(part.min()) for part in values) < 0.0:
+        raise InputError(
+            f"kernel must be positive definite, got {kernel.describe()}, which is negative at a "
+            "row with itself"
+        )
+    if not peak > 0.0:
+        raise InputError(
+            f"kernel must be positive at some row with itself, got {kernel.describe()}, which is "
+            "zero at all"
+        )
+    return peak
+
+
+def diagnose(
+    systems: Sequence[KernelSystem],
+    solutions: Sequence[Solution],
+    targets: Sequence[FloatArray],
+    grid: Array,
+    values: FloatArray,
+    *,
+    peak: float,
+    left_out: float,
+) -> Diagnostics:
+    """Put together how values were computed; errors of several systems that approximate add up."""
+    estimates = [
+        system.estimate_error(target, grid)
+        for system, target in zip(systems, targets, strict=True)
+        if isinstance(system, NystromSystem)
+    ]
+    error = np.sqrt(peak) * sum(solution.error for solution in solutions)
+    truncated = peak * left_out
+    squared = 2.0 * float(values.max()) * error + error**2 + truncated
+    note = f"squared values may be low by up to {truncated:.2g}" if truncated > _NOTABLE else ""
+    if squared - truncated > _ROUNDED:
+        note = f"squared values may be off by up to {squared:.2g}, from rounding of the system"
+    return Diagnostics(
+        solver=" and ".join(dict.fromkeys(solution.solver for solution in solutions)),
+        rank=targets[0].shape[1],
+        landmarks=max(system.landmarks for system in systems),
+        iterations=max(solution.iterations for solution in solutions),
+        residual=max(solution.residual for solution in solutions),
+        squared_error=float(squared),
+        typical_error=sum(typical for typical, _ in estimates),
+        largest_error=sum(largest for _, largest in estimates),
+        note=note,
+    )

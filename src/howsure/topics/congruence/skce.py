@@ -199,10 +199,10 @@ def _different(
 ) -> _DifferentRows:
     assert isinstance(prediction, LAWS)
     hashes = row_hashes(y, *prediction.numbers().values())
-    seen = np.ones(len(y)) if counts is None else counts
-    kept, first, place = np.unique(hashes, return_index=True, return_inverse=True)
-    summed = np.bincount(place, weights=seen, minlength=len(kept)).astype(np.float64)
-    order = np.argsort(row_uniforms(seed, "skce", kept), kind="stable")
+    times = np.ones(len(y)) if counts is None else counts
+    hashes_once, first, code = np.unique(hashes, return_index=True, return_inverse=True)
+    summed = np.bincount(code, weights=times, minlength=len(hashes_once)).astype(np.float64)
+    order = np.argsort(row_uniforms(seed, "skce", hashes_once), kind="stable")
     order = order[summed[order] > 0][:most]
     truth, law = y[first[order]], prediction.take(first[order])
     if isinstance(law, Samples):
@@ -232,6 +232,7 @@ def _estimated(
     confidence: float,
     seed: int,
 ) -> Estimate:
+    """The value with the range of right models, and the share of them with a value as large."""
     total = float(rows.counts.sum())
     if total < 2:
         return Estimate(math.nan, reason="one row makes no pair", n=total)
@@ -252,7 +253,7 @@ def _estimated(
     details: dict[str, str | float] = {"prediction_scale": far, "outcome_scale": wide}
     if len(blocks) > 1:
         details["blocks"] = float(len(blocks))
-    found = Estimate(
+    estimate = Estimate(
         value,
         null=0.0,
         error=error,
@@ -261,7 +262,35 @@ def _estimated(
         n=total,
         details=details,
     )
-    return _beside_null(found, rows, blocks, outputs.coarse(), wide, pairs, replicates, seed)
+    if not replicates:
+        return estimate
+    outputs = outputs.coarse()
+    seen = _mean_h(outputs.difference(rows.y)[:, None], rows.counts, blocks)[0]
+    if total > len(rows.y):  # each time that a row was seen, its y is drawn anew
+        if total <= _UNITS:
+            units = np.repeat(np.arange(len(rows.y)), rows.counts.astype(np.int64))
+        else:
+            middle = (np.arange(_UNITS // 2) + 0.5) * (total / (_UNITS // 2))
+            units = np.searchsorted(np.cumsum(rows.counts), middle)
+        rows, blocks = rows.take(units), _taken(blocks, units)
+        outputs = replace(outputs, centre=outputs.centre[units])
+    draw, step = _drawer(rows, wide), max(1, int(_NUMBERS / outputs.centre.size))
+    parts = []
+    for start in range(0, replicates, step):
+        numbers = range(start, min(start + step, replicates))
+        worlds = np.stack([draw(child(seed, "skce null", number)) for number in numbers], axis=1)
+        parts.append(_mean_h(outputs.difference(worlds), rows.counts, blocks))
+    drawn = np.concatenate(parts)
+    if len(rows.y) < total:  # of a part; chance in all rows shrinks with the root of the pairs
+        drawn *= math.sqrt(sum(len(block.alike) * (len(block.alike) - 1) for block in blocks))
+        drawn /= math.sqrt(pairs)
+    return replace(
+        estimate,
+        null_lower=float(np.quantile(drawn, 0.025)),
+        null_upper=float(np.quantile(drawn, 0.975)),
+        p=float((1 + np.count_nonzero(drawn >= seen)) / (1 + len(drawn))),
+        details={**details, "null_draws": float(len(drawn))},
+    )
 
 
 def _u_statistic(
@@ -273,13 +302,13 @@ def _u_statistic(
     """
     sums, partners, squares = np.zeros(len(counts)), np.zeros(len(counts)), 0.0
     for block in blocks:
-        mine, seen = difference[block.rows], counts[block.rows]
+        mine, times = difference[block.rows], counts[block.rows]
         h = block.alike * (mine @ mine.T)
-        own = np.diagonal(h)
-        sums[block.rows] = h @ seen - own
-        partners[block.rows] = seen.sum() - 1.0
+        with_itself = np.diagonal(h)
+        sums[block.rows] = h @ times - with_itself
+        partners[block.rows] = times.sum() - 1.0
         np.square(h, out=h)
-        squares += float(seen @ h @ seen - seen @ np.diagonal(h))
+        squares += float(times @ h @ times - times @ np.diagonal(h))
     n, pairs = float(counts.sum()), float(counts @ partners)
     if not pairs:
         return math.nan, math.nan, 0.0
@@ -291,57 +320,14 @@ def _u_statistic(
     return value, math.sqrt(max(plain - second, second)), pairs
 
 
-def _beside_null(
-    estimate: Estimate,
-    rows: _DifferentRows,
-    blocks: list[_Pairs],
-    outputs: _Outputs,
-    scale: float,
-    pairs: float,
-    replicates: int,
-    seed: int,
-) -> Estimate:
-    """With the range of right models, and the share of them with a value as large."""
-    if not replicates:
-        return estimate
-    seen = _mean_h(outputs.difference(rows.y)[:, None], rows.counts, blocks)[0]
-    total = float(rows.counts.sum())
-    if total > len(rows.y):  # each time that a row was seen, its y is drawn anew
-        if total <= _UNITS:
-            units = np.repeat(np.arange(len(rows.y)), rows.counts.astype(np.int64))
-        else:
-            middle = (np.arange(_UNITS // 2) + 0.5) * (total / (_UNITS // 2))
-            units = np.searchsorted(np.cumsum(rows.counts), middle)
-        rows, blocks = rows.take(units), _taken(blocks, units)
-        outputs = replace(outputs, centre=outputs.centre[units])
-    draw, n = _drawer(rows, scale), len(rows.y)
-    step = max(1, int(_NUMBERS / outputs.centre.size))
-    parts = []
-    for start in range(0, replicates, step):
-        numbers = range(start, min(start + step, replicates))
-        worlds = np.stack([draw(child(seed, "skce null", number)) for number in numbers], axis=1)
-        parts.append(_mean_h(outputs.difference(worlds), rows.counts, blocks))
-    drawn = np.concatenate(parts)
-    if n < total:  # of a part; what chance does to all rows shrinks with the root of the pairs
-        drawn *= math.sqrt(sum(len(block.alike) * (len(block.alike) - 1) for block in blocks))
-        drawn /= math.sqrt(pairs)
-    return replace(
-        estimate,
-        null_lower=float(np.quantile(drawn, 0.025)),
-        null_upper=float(np.quantile(drawn, 0.975)),
-        p=float((1 + np.count_nonzero(drawn >= seen)) / (1 + len(drawn))),
-        details={**estimate.details, "null_draws": float(len(drawn))},
-    )
-
-
 def _taken(blocks: list[_Pairs], units: IntArray) -> list[_Pairs]:
     """The blocks of some of their rows, in rising order, each perhaps several times."""
-    made = []
+    taken = []
     for block in blocks:
         start, stop = np.searchsorted(units, [block.rows.start, block.rows.stop])
-        own = units[start:stop] - block.rows.start
-        made.append(_Pairs(slice(int(start), int(stop)), block.alike[np.ix_(own, own)]))
-    return made
+        places = units[start:stop] - block.rows.start
+        taken.append(_Pairs(slice(int(start), int(stop)), block.alike[np.ix_(places, places)]))
+    return taken
 
 
 def _mean_h(differences: FloatArray, counts: FloatArray, blocks: list[_Pairs]) -> FloatArray:
@@ -349,39 +335,39 @@ def _mean_h(differences: FloatArray, counts: FloatArray, blocks: list[_Pairs]) -
     total, pairs = np.zeros(differences.shape[1]), 0.0
     single = differences.astype(np.float32)
     for block in blocks:
-        mine, seen = single[block.rows], counts[block.rows]
-        weighted = mine * seen[:, None, None].astype(np.float32)
+        mine, times = single[block.rows], counts[block.rows]
+        weighted = mine * times[:, None, None].astype(np.float32)
         near = block.alike.astype(np.float32) @ weighted.reshape(len(mine), -1)
         total += np.einsum("iwr,iwr->w", weighted, near.reshape(mine.shape), dtype=np.float64)
         total -= np.einsum("iwr,iwr->w", weighted, mine, dtype=np.float64)
-        pairs += float(seen.sum() ** 2 - seen.sum())
-    return np.asarray(total / pairs)
+        pairs += float(times.sum() ** 2 - times.sum())
+    return total / pairs
 
 
 def _blocks(places: FloatArray, size: int, scale: float) -> list[_Pairs]:
     """Blocks of so many rows, or a few more."""
     n = len(places)
     edges = np.linspace(0, n, max(1, n // size) + 1).round().astype(np.int64)
-    made = []
+    blocks = []
     for start, stop in pairwise(edges):
         distance = _distances(places[start:stop])
         alike = np.exp(-distance / scale) if scale > 0 else np.ones_like(distance)
-        made.append(_Pairs(slice(int(start), int(stop)), alike))
-    return made
+        blocks.append(_Pairs(slice(int(start), int(stop)), alike))
+    return blocks
 
 
 def _distances(places: FloatArray) -> FloatArray:
     """Euclidean distances of every two rows; 0 of a row to itself."""
-    found = np.zeros((len(places), len(places)))
+    distances = np.zeros((len(places), len(places)))
     if places.shape[1] <= 4:  # no digits cancel
         for column in places.T:
-            found += np.square(column[:, None] - column)
+            distances += np.square(column[:, None] - column)
     else:
         centred = places - places.mean(axis=0)
         squares = np.einsum("ij,ij->i", centred, centred)
-        np.maximum(squares[:, None] + squares - 2.0 * (centred @ centred.T), 0.0, out=found)
-        np.fill_diagonal(found, 0.0)
-    return np.sqrt(found, out=found)
+        np.maximum(squares[:, None] + squares - 2.0 * (centred @ centred.T), 0.0, out=distances)
+        np.fill_diagonal(distances, 0.0)
+    return np.sqrt(distances, out=distances)
 
 
 def _coordinates(rows: _DifferentRows) -> FloatArray:
@@ -389,15 +375,17 @@ def _coordinates(rows: _DifferentRows) -> FloatArray:
     law = rows.prediction
     if isinstance(law, Distribution) and isinstance(law.law, NormalLaw):
         return np.stack([law.parameters["loc"], law.parameters["scale"]], axis=1)
-    return np.asarray(rows.values * np.sqrt(rows.masses))
+    return rows.values * np.sqrt(rows.masses)
 
 
 def _prediction_scale(places: FloatArray, counts: FloatArray) -> float:
     """Median distance of two predictions of some rows; the mean where it is 0."""
-    few, seen = places[:_SCALES], counts[:_SCALES]
+    few, counted = places[:_SCALES], counts[:_SCALES]
     first, second = np.triu_indices(len(few))
     times = np.where(
-        first == second, seen[first] * (seen[first] - 1.0) / 2.0, seen[first] * seen[second]
+        first == second,
+        counted[first] * (counted[first] - 1.0) / 2.0,
+        counted[first] * counted[second],
     )
     return _middle(_distances(few)[first, second], times)
 
@@ -441,9 +429,9 @@ class _Outputs:
 
     def difference(self, y: FloatArray) -> FloatArray:
         """φ(y) − E φ(Z) of outcomes of shape (n,) or (n, worlds), with a last axis of r."""
-        seen = self.landmarks.features(as_law(y.reshape(-1, 1)))[0].reshape(*y.shape, -1)
+        outcomes = self.landmarks.features(as_law(y.reshape(-1, 1)))[0].reshape(*y.shape, -1)
         centre = self.centre if y.ndim == 1 else self.centre[:, None]
-        return np.asarray(self.stretch * (seen - centre))
+        return self.stretch * (outcomes - centre)
 
     def coarse(self) -> _Outputs:
         """By the first few landmarks, which do for a test."""
@@ -456,7 +444,7 @@ class _Outputs:
 
 def _outputs(rows: _DifferentRows, scale: float) -> _Outputs:
     belief = _belief(rows, scale)
-    landmarks, (seen, believed), _ = fit_landmarks(
+    landmarks, (outcomes, believed), _ = fit_landmarks(
         RBF(0.5 / scale**2),
         [as_law(rows.y[:, None]), belief],
         tolerance=_EXACT,
@@ -466,7 +454,7 @@ def _outputs(rows: _DifferentRows, scale: float) -> _Outputs:
     if not isinstance(rows.prediction, Samples):
         return _Outputs(landmarks, believed, 1.0)
     share = 1.0 / (rows.prediction.size + 1.0)  # y is one of the values among which it is drawn
-    return _Outputs(landmarks, believed + share * (seen - believed), 1.0 / (1.0 - share))
+    return _Outputs(landmarks, believed + share * (outcomes - believed), 1.0 / (1.0 - share))
 
 
 def _belief(rows: _DifferentRows, scale: float) -> Belief:
@@ -487,7 +475,7 @@ def _drawer(rows: _DifferentRows, scale: float) -> Callable[[np.random.Generator
     upto, n = np.cumsum(rows.masses), np.arange(len(rows.y))
 
     def draw(rng: np.random.Generator) -> FloatArray:
-        place = np.searchsorted(upto, rng.random(len(n)), side="right")
-        return np.asarray(rows.values[n, np.minimum(place, len(upto) - 1)])
+        value = np.searchsorted(upto, rng.random(len(n)), side="right")
+        return rows.values[n, np.minimum(value, len(upto) - 1)]
 
     return draw

@@ -54,7 +54,7 @@ from howsure.topics.congruence import (
     mean_cce,
     null_reference,
 )
-from howsure.topics.congruence.choices import choose_kernel
+from howsure.topics.congruence.beliefs import Mode
 from howsure.topics.congruence.examples import (
     MapLayout,
     extremes,
@@ -65,14 +65,14 @@ from howsure.topics.congruence.examples import (
 )
 from howsure.topics.congruence.laws import (
     DRAWS,
-    Mode,
     belief_of,
     embeds_exactly,
     law_of,
 )
 from howsure.topics.congruence.null import Outcomes
+from howsure.topics.congruence.reference import choose_kernel
+from howsure.topics.congruence.results import lengths
 from howsure.topics.congruence.skce import skce_of_part
-from howsure.topics.congruence.smoothing import lengths
 
 if TYPE_CHECKING:
     from howsure.engine.view import View
@@ -167,7 +167,9 @@ def congruence_mode(
     everything: bool = False,
 ) -> Mode:
     """The mode that serves all models: exact where every belief that is used embeds exactly."""
-    exact = all(embeds_exactly(_used(evalset, seed, everything=everything)) for evalset in evalsets)
+    # of a set that has no answer all rows
+    parts = (_take(evalset, _places(evalset, seed, everything)) for evalset in evalsets)
+    exact = all(map(embeds_exactly, parts))
     return "exact" if exact and draws is None else "samples"
 
 
@@ -200,67 +202,72 @@ def _assessed(
     seed: int,
     everything: bool,
     options: CongruenceOptions,
-    beside: Mapping[str, npt.NDArray[Any]],
+    further: Mapping[str, npt.NDArray[Any]],
 ) -> CongruenceReport:
     rows = reference_places(evalset, seed=seed, everything=everything)
-    part = evalset if len(rows) == evalset.n else evalset.take(rows)
+    sampled = _take(evalset, rows)
     report_progress("reference", 0, 4)
-    reference = fitted_reference(part, mode, seed=seed, options=options)
+    reference = fitted_reference(sampled, mode, seed=seed, options=options)
     reference.solution()
     report_progress("a perfect model's errors", 1, 4)
     null = right_model(
-        reference, part, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
+        reference, sampled, mode, seed=seed, replicates=REPLICATES, most=MOST_REPLICATES
     )
     report_progress("bootstrap", 2, 4)
     spread = mean_cce(reference, bootstraps=BOOTSTRAPS, seed=seed)
     score = reference.score()
-    found = Estimate(
+    details: dict[str, str | float] = {**score.options, "draws": float(score.draws)}
+    details["null_draws"] = float(len(null.replicates))
+    if null.stopped:
+        details["null_stopped"] = "further draws would take more than 2 s"
+    estimate = Estimate(
         null.observed,
         null=null.expected,
-        details={**score.options, "draws": float(score.draws), **_describe_null(null)},
+        details=details,
         error=spread.data_sd,
         null_lower=null.range[0],
         null_upper=null.range[1],
         p=null.p_value,
-        n=part.n,
+        n=sampled.n,
     )
-    record = _record(evalset, found)
+    record = _record(evalset, estimate)
     report_progress(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
-    known = {name: value[rows] for name, value in beside.items()}
+    further_of_part = {name: value[rows] for name, value in further.items()}
     makers: dict[str, Callable[[], Table | None]] = {
         "map": lambda: map_table(
             np.asarray(reference.inputs.rows, dtype=np.float64),
             score.values,
             null,
-            part.row_names(),
-            second=("y", part.y),
-            features=part.features,
+            sampled.row_names(),
+            second=("y", sampled.y),
+            features=sampled.features,
             layout=options.layout,
-            model=part.model,
+            model=sampled.model,
             seed=seed,
         ),
-        "extreme rows": lambda: extremes_table(part, score.values, places, known),
-        "tree": lambda: _explained(part, score.values, mode, seed, options, null.p_value <= 0.05),
+        "extreme rows": lambda: extremes_table(sampled, score.values, places, further_of_part),
+        "tree": lambda: _explained(
+            sampled, score.values, mode, seed, options, null.p_value <= 0.05
+        ),
     }
-    made = [
+    answers = [
         attempt(f"{name} of congruence of {evalset.model}", maker, lambda _: None)
         for name, maker in makers.items()
     ]
     report_progress("done", 4, 4)
     curves: tuple[Curve, ...] = attempt(
         f"rejection by congruence of {evalset.model}",
-        partial(rejection_curves, part, score.values),
+        partial(rejection_curves, sampled, score.values),
         lambda _: (),
     )
-    tables = tuple(table for table in made if table is not None)
+    tables = tuple(table for table in answers if table is not None)
     return CongruenceReport(record, tables, curves, rows[places])
 
 
 def reference_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
     """The rows that a reference is fitted on: all, or 2,000 chosen by their content."""
-    rows = reference_places(evalset, seed=seed, everything=everything)
-    return evalset if len(rows) == evalset.n else evalset.take(rows)
+    return _take(evalset, reference_places(evalset, seed=seed, everything=everything))
 
 
 def reference_places(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> IntArray:
@@ -270,32 +277,25 @@ def reference_places(evalset: EvalSet, *, seed: int = 0, everything: bool = Fals
     if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("congruence needs independent, unweighted rows")
     law_of(evalset)
-    return _places(evalset, seed, everything=everything)
+    return _places(evalset, seed, everything)
 
 
 def support_rows(evalset: EvalSet, *, seed: int = 0, everything: bool = False) -> EvalSet:
     """The same of a reference whose predictions need state no distribution."""
     if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("a reference needs independent, unweighted rows")
-    return evalset.take(_places(evalset, seed, everything=everything))
+    return _take(evalset, _places(evalset, seed, everything))
 
 
-def _places(evalset: EvalSet, seed: int, *, everything: bool) -> IntArray:
+def _places(evalset: EvalSet, seed: int, everything: bool) -> IntArray:
     if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
         return np.arange(evalset.n)
-    return _chosen(evalset.y, evalset.embedding, seed)
-
-
-def _chosen(y: FloatArray, embedding: FloatArray, seed: int) -> IntArray:
-    keys = row_keys(y, embedding)
+    keys = row_keys(evalset.y, evalset.embedding)
     return np.sort(subsample(keys, MOST_ROWS, seed=seed, name="congruence"))
 
 
-def _used(evalset: EvalSet, seed: int, *, everything: bool) -> EvalSet:
-    """The rows of `reference_places`; all of a set that has no answer."""
-    if everything or evalset.n <= MOST_ROWS or evalset.embedding is None:
-        return evalset
-    return evalset.take(_chosen(evalset.y, evalset.embedding, seed))
+def _take(evalset: EvalSet, rows: IntArray) -> EvalSet:
+    return evalset if len(rows) == evalset.n else evalset.take(rows)
 
 
 def fitted_reference(
@@ -334,12 +334,12 @@ def right_model(
     outcomes: Outcomes | None = None
     if mode == "samples":
         outcomes = "exchange" if isinstance(law, Samples) else _drawn(law, evalset.model, seed)
-    found = null_reference(
+    null = null_reference(
         reference, grid, outcomes=outcomes, replicates=replicates, most=most, seed=seed, near=near
     )
-    if found.near is None:
-        return found
-    return replace(found, near=replace(found.near, shifted=_shifted(reference, law, near, seed)))
+    if null.near is None:
+        return null
+    return replace(null, near=replace(null.near, shifted=_shifted(reference, law, near, seed)))
 
 
 def _shifted(reference: CongruenceReference, law: Prediction, near: Any, seed: int) -> FloatArray:
@@ -366,13 +366,6 @@ def _drawn(law: Prediction, model: str, seed: int) -> Callable[[np.random.Genera
     return lambda _: next(source)
 
 
-def _describe_null(null: NullReference) -> dict[str, str | float]:
-    told: dict[str, str | float] = {"null_draws": float(len(null.replicates))}
-    if null.stopped:
-        told["null_stopped"] = "further draws would take more than 2 s"
-    return told
-
-
 def _record(evalset: EvalSet, estimate: Estimate) -> Record:
     return record_of(_ENTRIES[0], estimate, evalset, source="embedding")
 
@@ -395,13 +388,10 @@ def _explained(
         return tree_table(evalset, values, seed, proven)
     assert evalset.embedding is not None
     kernel = options.kernel_for(evalset.embedding.shape[1])
-    reference = CongruenceReference(
-        _with_groups(evalset.embedding, [group.values() for group in new.values()], kernel),
-        evalset.y,
-        belief_of(evalset, mode, seed=seed, draws=options.draws or DRAWS),
-        kernel=kernel,
-        regularization=options.regularization,
-    )
+    inputs = _with_groups(evalset.embedding, [group.values() for group in new.values()], kernel)
+    options = replace(options, kernel=kernel, bandwidth=None)
+    wider = replace(evalset, embedding=inputs)
+    reference = fitted_reference(wider, mode, seed=seed, options=options)
     notes = f"CCE given the inputs and {', '.join(new)}."
     with part_of("groups"):
         errors = reference.score().values
@@ -418,8 +408,8 @@ def _with_groups(
     for values in groups:
         texts = values.astype(str)
         labels, counts = np.unique(texts, return_counts=True)
-        kept = labels[np.argsort(-counts, kind="stable")][:MOST_GROUP_LABELS]
-        marks = (texts[:, None] == kept).astype(np.float64)
+        common = labels[np.argsort(-counts, kind="stable")][:MOST_GROUP_LABELS]
+        marks = (texts[:, None] == common).astype(np.float64)
         if unit:
             parts.append(marks / math.sqrt(len(groups)))
         elif (spread := float(marks.var(axis=0).sum())) > 0:
@@ -428,17 +418,17 @@ def _with_groups(
 
 
 def _skce(view: View, _: float) -> Estimate:
-    held = view.evalset
+    evalset = view.evalset
     try:
-        law = law_of(held)
+        law = law_of(evalset)
     except UnanswerableError:
         raise UnanswerableError("SKCE needs a predictive distribution or samples") from None
-    weights = held.weights
-    if held.units is not None or (weights is not None and weights.kind != "frequency"):
+    weights = evalset.weights
+    if evalset.units is not None or (weights is not None and weights.kind != "frequency"):
         raise UnanswerableError("SKCE needs independent rows without importance weights")
     view.told("skce", law.kind)
     return skce_of_part(
-        held.y,
+        evalset.y,
         law,
         None if weights is None else weights.values,
         everything="skce" in view.slow,
@@ -518,13 +508,13 @@ def _congruence(case: Case) -> Draft:
 
 def _congruence_words(draft: Draft, _: Finding) -> Words:
     record: Record = draft.facts["record"]
-    seen = (
+    sentence = (
         f"Mean CCE is {number(record.value, 3)}; "
         f"a correctly specified model has {number(record.null, 3)}"
     )
     ratio = small(record.value / record.null, 1)
     clause = f"mean CCE is {ratio} times that of a correctly specified model"
-    return Words(seen, "at some inputs the predictive distribution is wrong", clause=clause)
+    return Words(sentence, "at some inputs the predictive distribution is wrong", clause=clause)
 
 
 FINDINGS = (

@@ -210,8 +210,8 @@ def quantile_parts(
 ) -> ScoreParts:
     """`quantile_decomposition` of what was checked; units may be times too."""
     factor = 1.0 / len(levels)
-    held = _held_out((y, *quantiles.T), mass, units)
-    inside, outside = _recalibrated_quantiles(y, quantiles, levels, mass, held)
+    left_out = _held_out((y, *quantiles.T), mass, units)
+    inside, outside = _recalibrated_quantiles(y, quantiles, levels, mass, left_out)
     of_all, noise = climatology_losses(y, levels, np.full(len(levels), factor), mass)
     scores = weighted_pinball(y, quantiles, levels, np.full(len(levels), factor))
     return ScoreParts.of(scores, factor * inside, factor * outside, of_all, noise, mass)
@@ -222,15 +222,15 @@ def mean_parts(y: FloatArray, mean: FloatArray, mass: FloatArray, units: Units) 
     centre = weighted_mean(y, mass)
     unit = power_of_two(np.concatenate((y - centre, mean - centre)))
     truth, point = (y - centre) / unit, (mean - centre) / unit  # whose squares are numbers
-    held = _held_out((y, mean), mass, units)
+    left_out = _held_out((y, mean), mass, units)
     inside = np.square(truth - isotonic_mean(point, truth, mass))
     outside = np.zeros(len(y))
-    for share in held.T:
-        rest = mass - share
-        known, asked = np.flatnonzero(rest > _NONE * mass), np.flatnonzero(share)
-        fitted = isotonic_mean(point[known], truth[known], rest[known])
-        there = _between(point[known], fitted, point[asked])
-        outside[asked] += share[asked] / mass[asked] * np.square(truth[asked] - there)
+    for share in left_out.T:
+        others_mass = mass - share
+        learnt, judged = np.flatnonzero(others_mass > _NONE * mass), np.flatnonzero(share)
+        fitted = isotonic_mean(point[learnt], truth[learnt], others_mass[learnt])
+        there = interpolate_rising(point[learnt], fitted, point[judged])
+        outside[judged] += share[judged] / mass[judged] * np.square(truth[judged] - there)
     total = float(mass.sum())
     of_all = np.square(truth) * (total / (total - 1.0))
     scores, square = np.square(truth - point), unit**2
@@ -240,7 +240,7 @@ def mean_parts(y: FloatArray, mean: FloatArray, mass: FloatArray, units: Units) 
 
 
 def _recalibrated_quantiles(
-    y: FloatArray, quantiles: FloatArray, levels: FloatArray, mass: FloatArray, held: FloatArray
+    y: FloatArray, quantiles: FloatArray, levels: FloatArray, mass: FloatArray, left_out: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Pinball losses, summed over levels, of the quantiles recalibrated on all rows, and on those
     of other folds.
@@ -249,32 +249,32 @@ def _recalibrated_quantiles(
     inside, outside = np.zeros(len(y)), np.zeros(len(y))
     step = max(1, _BATCH // (FOLDS * len(y)))
     for first in range(0, len(levels), step):
-        asked: list[tuple[int, FloatArray | None, IntArray]] = []
+        tasks: list[tuple[int, FloatArray | None, IntArray]] = []
         problems: list[Rising] = []
         for column in range(first, min(first + step, len(levels))):
             x, level = quantiles[:, column], float(levels[column])
             order = np.argsort(x, kind="stable")
-            for share in (None, *held.T):
-                rest = mass if share is None else mass - share
-                known = order[rest[order] > _NONE * mass[order]]
-                asked.append((column, share, known))
-                problems.append(Rising.of(x[known], rank[known], level, rest[known]))
+            for share in (None, *left_out.T):
+                others_mass = mass if share is None else mass - share
+                learnt = order[others_mass[order] > _NONE * mass[order]]
+                tasks.append((column, share, learnt))
+                problems.append(Rising.of(x[learnt], rank[learnt], level, others_mass[learnt]))
         fits = fitted_together(problems)
-        for (column, share, known), problem, fit in zip(asked, problems, fits, strict=True):
+        for (column, share, learnt), problem, fit in zip(tasks, problems, fits, strict=True):
             x, level = quantiles[:, column], float(levels[column])
             if share is None:
-                inside[known] += pinball(y[known], values[fit], level)
+                inside[learnt] += pinball(y[learnt], values[fit], level)
                 continue
             rows, ends = np.flatnonzero(share), problem.ends
-            there = np.interp(x[rows], x[known[ends]], values[fit[ends]])
+            there = np.interp(x[rows], x[learnt[ends]], values[fit[ends]])
             outside[rows] += share[rows] / mass[rows] * pinball(y[rows], there, level)
     return inside, outside
 
 
-def _between(x: FloatArray, fitted: FloatArray, at: FloatArray) -> FloatArray:
+def interpolate_rising(x: FloatArray, fitted: FloatArray, at: FloatArray) -> FloatArray:
     """A rising function at other places: straight lines between, flat outside."""
     known, first = np.unique(x, return_index=True)
-    return np.asarray(np.interp(at, known, fitted[first]))
+    return np.interp(at, known, fitted[first])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -351,13 +351,15 @@ def _held_out(columns: Sequence[FloatArray], mass: FloatArray, units: Units) -> 
     if not float(mass.sum()) >= _FEWEST * (1.0 - _NONE):
         raise DegenerateError(f"rows that count must be at least {_FEWEST}, got {mass.sum():g}")
     if isinstance(units, Chronology):
-        times, place = units.ranks()
+        times, time_of_row = units.ranks()
         if len(times) < _FEWEST:
             raise DegenerateError(f"rows must be of at least {_FEWEST} times, got {len(times)}")
-        upto = np.cumsum(np.bincount(place, weights=mass))
+        upto = np.cumsum(np.bincount(time_of_row, weights=mass))
         fold = np.minimum(FOLDS * (upto - 0.5 * upto[0]) / upto[-1], FOLDS - 0.5)
-        return _of_folds(fold.astype(np.int64)[place], mass)
-    state = row_hashes(*map(_dense_ranks, columns))
+        return _of_folds(fold.astype(np.int64)[time_of_row], mass)
+    # Ranks, which no change of units moves.
+    ranks = (np.unique(column, return_inverse=True)[1] for column in columns)
+    state = row_hashes(*(rank.astype(np.float64) for rank in ranks))
     if units is not None:
         clusters = int(units.max()) + 1
         if clusters < FOLDS:
@@ -379,7 +381,7 @@ def _held_out(columns: Sequence[FloatArray], mass: FloatArray, units: Units) -> 
     joint = copy * FOLDS + _drawn(different[copy])
     dealt = np.bincount(joint, minlength=FOLDS * len(different)).reshape(-1, FOLDS)
     copies = dealt + (total - few)[:, None] / FOLDS
-    return np.asarray(copies[row] * (mass / total[row])[:, None])
+    return copies[row] * (mass / total[row])[:, None]
 
 
 def _drawn(state: KeyArray) -> IntArray:
@@ -391,14 +393,6 @@ def _drawn(state: KeyArray) -> IntArray:
 
 def _of_folds(fold: IntArray, mass: FloatArray) -> FloatArray:
     return np.where(fold[:, None] == np.arange(FOLDS), mass[:, None], 0.0)
-
-
-def _dense_ranks(values: FloatArray) -> FloatArray:
-    """Ranks, which no change of units moves."""
-    order = np.argsort(values, kind="stable")
-    ranks = np.empty(len(values))
-    ranks[order] = np.append(0, np.cumsum(np.diff(values[order]) != 0.0))
-    return ranks
 
 
 # ---- Murphy diagrams: the mean elementary score of a forecast at every threshold -----------------
@@ -525,7 +519,7 @@ def _up_to(places: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray
     """Sums of values at places up to each threshold."""
     order = np.argsort(places, kind="stable")
     sums = np.append(0.0, np.cumsum(values[order]))
-    return np.asarray(sums[np.searchsorted(places[order], at, side="right")])
+    return sums[np.searchsorted(places[order], at, side="right")]
 
 
 # ---- what a forecast knows within each group: its skill against the y of the same group ----------
@@ -548,15 +542,15 @@ def skill_of_groups(
     value, influence = np.full(len(parts), np.nan), np.zeros(len(codes))
     for group in wanted:
         rows = parts[group]
-        held = [
+        arrays_of_group = [
             array if need == "levels" else array[rows]
             for need, array in zip(form.needs, arrays, strict=True)
         ]
-        told = {} if weights is None else {"weights": weights[rows]}
-        found: Estimate = form.function(*held, **keywords, **form.options, **told)
-        value[group] = found.value
-        if found.influence is not None:
-            influence[rows] = found.influence
+        weighting = {} if weights is None else {"weights": weights[rows]}
+        skill: Estimate = form.function(*arrays_of_group, **keywords, **form.options, **weighting)
+        value[group] = skill.value
+        if skill.influence is not None:
+            influence[rows] = skill.influence
     return name, value, influence
 
 
@@ -564,14 +558,14 @@ def skill_by_group(evaluation: Evaluation) -> list[Table]:
     """Skill of each group of at least 30 rows, with intervals that hold for all at once."""
     from howsure.topics.groups import Grouping, rows_in_groups  # which reads the catalogue
 
-    view, held = evaluation.view, evaluation.evalset
+    view, evalset = evaluation.view, evaluation.evalset
     chosen: list[tuple[Grouping, FloatArray, IntArray]] = []
     left_out: list[str] = []
     count = 0
-    for name, column in held.groups.items():
+    for name, column in evalset.groups.items():
         grouping = Grouping(name, column.codes, tuple(map(str, column.labels.tolist())))
-        n = rows_in_groups(held, grouping)
-        large = np.flatnonzero(n >= max(FEWEST, held.fewest))
+        n = rows_in_groups(evalset, grouping)
+        large = np.flatnonzero(n >= max(FEWEST, evalset.fewest))
         if count + len(large) > MOST_GROUPS:
             left_out.append(name)
         elif len(large):
@@ -584,7 +578,7 @@ def skill_by_group(evaluation: Evaluation) -> list[Table]:
             score, value, influence = skill_of_groups(view, codes, large, view.headline)
         except UnanswerableError:  # a record of the same question tells the reason
             return []
-        spread = spread_of(influence, held.weights, held.units, codes, len(value))
+        spread = spread_of(influence, evalset.weights, evalset.units, codes, len(value))
         low, high = skewed_ends(value, spread, 1.0 - (1.0 - view.confidence) / count)
         lines += [
             (
@@ -615,7 +609,7 @@ def skill_by_group(evaluation: Evaluation) -> list[Table]:
                 head: np.array(values)
                 for head, values in zip(heads, zip(*lines, strict=True), strict=True)
             },
-            model=held.model,
+            model=evalset.model,
             notes=" ".join(notes),
         )
     ]

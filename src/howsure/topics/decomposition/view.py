@@ -1,9 +1,14 @@
-"""The parts of a score of an evaluation set, and their figures."""
+"""The parts of a score of an evaluation set, and their figures: reliability and Murphy diagrams.
+
+A reliability diagram shows each forecast beside the best rising function of itself (CORP:
+Dimitriadis, Gneiting and Jordan 2021; of quantiles Gneiting and Resin 2023), in a band of what
+chance makes of right forecasts.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,33 +17,271 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, power_of_two
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Axis, Direction, Layout, Table, TableLayout
+from howsure.core.formats import level as in_per_cent
+from howsure.core.records import Axis, Curve, Direction, Layout, Table, TableLayout
+from howsure.core.rng import row_keys, row_uniforms
 from howsure.engine.metric import SLOW_ROWS, Array, Laws, Metric, Question, Topic, stated
-from howsure.stats.estimate import Estimate
+from howsure.stats.bootstrap import subsample
+from howsure.stats.estimate import Estimate, quantile_statistic, weighted_mean
+from howsure.stats.isotonic import Rising, fitted_together, isotonic_mean
+from howsure.topics.calibration.components import count_rows
 from howsure.topics.decomposition.parts import (
     Decomposition,
     ScoreParts,
+    elementary_means,
+    elementary_quantiles,
+    interpolate_rising,
     mean_parts,
     quantile_parts,
     skill_by_group,
-)
-from howsure.topics.decomposition.reliability import (
-    OUTSIDE,
-    PART,
-    asked,
-    copies,
-    murphy_drawn,
-    reliability_drawn,
-    right_outcomes,
-    shown,
-    some_rows,
 )
 
 if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
+
+SHOWN = {"low": 0.1, "median": 0.5, "high": 0.9}
+"""Levels that are drawn; of a table of quantiles the nearest that it has."""
+PART = 1_500
+"""Rows whose score is taken apart, unless more are asked for."""
+DRAWN = 20_000
+"""Rows for which y is drawn from the forecasts."""
+_DRAWS_OF_BAND = 39  # of y from the forecasts
+_BAND = 0.9
+_PLACES = 33, 49
+"""Places along a diagram: on every page, and where a part of the score is asked for by name."""
+OUTSIDE = "quantiles give no distribution beyond their outermost levels"
+_ALONE = "a point forecast alone gives no distribution of y"
+
+
+def some_rows(view: View, most: int) -> View:
+    """At most so many rows by their content: rows of the same y whatever the forecasts are."""
+    evalset = view.evalset
+    if evalset.n <= most:
+        return view
+    numbers = (
+        numbers_of_row for belief in evalset.beliefs for numbers_of_row in belief.numbers().values()
+    )
+    order = np.argsort(row_keys(evalset.y, *numbers))  # in which rows of one y are told apart
+    keys = np.empty(evalset.n, dtype=np.uint64)
+    keys[order] = row_keys(evalset.y[order])
+    return view.of(np.sort(subsample(keys, most, seed=view.seed, name="part of score")))
+
+
+def right_outcomes(view: View, draws: int) -> Iterator[View]:
+    """The same forecasts where each y is drawn from its own.
+
+    A y outside a table of quantiles by an unknown amount is infinite.
+    """
+    from howsure.engine.view import KIND_PRIORITY  # which reads the catalogue
+
+    evalset = view.evalset
+    if evalset.units is not None:
+        raise UnanswerableError("rows depend, and each y would be drawn by itself")
+    if copies(view) > DRAWN:
+        raise UnanswerableError(f"y is drawn for at most {DRAWN:,} rows")
+    if evalset.weights is not None and evalset.weights.kind == "frequency":
+        rows = np.repeat(np.arange(evalset.n), evalset.weights.values.astype(np.int64))
+        evalset = replace(evalset.take(rows), weights=None)
+    drawers = [kind for kind in KIND_PRIORITY if kind.answers("redrawn")]
+    belief = next((b for kind in drawers for b in evalset.beliefs if isinstance(b, kind)), None)
+    if belief is None:
+        raise UnanswerableError(_ALONE)
+    undrawn = view.on(evalset)
+    other_beliefs = tuple(column for column in evalset.beliefs if column is not belief)
+    as_they_are = {}
+    for name in () if belief.draws else ("knowledge", "shown", "mean_point"):
+        try:
+            as_they_are[name] = undrawn.get(name)
+        except UnanswerableError:
+            continue
+    keys = row_keys(
+        evalset.y, *(column for b in evalset.beliefs for column in b.numbers().values())
+    )
+    for number in range(draws):
+        y, redrawn = belief.redrawn(evalset.y, row_uniforms(view.seed, f"outcome {number}", keys))
+        yield view.on(replace(evalset, y=y, beliefs=(redrawn, *other_beliefs)), given=as_they_are)
+
+
+def copies(view: View) -> int:
+    """How many rows there are where each of a frequency weight stands for itself."""
+    weights = view.evalset.weights
+    return int(weights.total) if weights and weights.kind == "frequency" else view.evalset.n
+
+
+def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
+    """Quantiles to draw, and their levels."""
+    beliefs = view.evalset.beliefs
+    table = next((b for b in beliefs if b.own_levels and b.answers("quantile")), None)
+    wanted = list(SHOWN.values())
+    if table is not None:
+        levels = np.array(table.own_levels)
+        wanted = levels[
+            np.unique([np.argmin(np.abs(levels - nearest_level)) for nearest_level in wanted])
+        ].tolist()
+        view.told("shown", table.kind)
+        return table.quantile(wanted), np.array(wanted)
+    quantiles: FloatArray = view.ask("shown", "quantile", wanted)
+    return quantiles, np.array(wanted)
+
+
+def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
+    """Forecasts beside their recalibrated selves, in bands of right forecasts.
+
+    As bands are dear and many, only where a part of the score is asked for by name. A recalibrated
+    quantile is the y of a row, so not where single rows are not told.
+    """
+    if not asked(evaluation.view) or evaluation.evalset.fewest > 1:
+        return []
+    sampled: View = evaluation.view.get("part_of_score")
+    evalset = sampled.evalset
+    columns = _columns(sampled)
+    if not columns:
+        return []
+    steps = np.linspace(0.0, 1.0, _PLACES[True])
+    grids = [np.unique(np.quantile(column, steps, method="nearest")) for _, _, column in columns]
+    views, why = [sampled], ""
+    try:
+        views += right_outcomes(sampled, _DRAWS_OF_BAND)
+    except UnanswerableError as error:
+        why = f"No band: {error}."
+    of_rows = "" if evalset.n == evaluation.evalset.n else f"Drawn of {evalset.n:,} rows."
+    drawn = _along(grids, views)
+    curves = []
+    for column, grid, (recalibrated, *right) in zip(columns, grids, drawn, strict=True):
+        name, level, _forecasts = column
+        ends, no_band = _band(right) if right else (None, why)
+        curves.append(
+            Curve(
+                name=name,
+                x=grid,
+                y=recalibrated,
+                lower=None if ends is None else ends[0],
+                upper=None if ends is None else ends[1],
+                reference=grid,
+                x_label="" if math.isnan(level) else f"Predicted {in_per_cent(level)} quantile",
+                band=f"{in_per_cent(_BAND)} of right forecasts, at each place",
+                model=evalset.model,
+                notes=f"{of_rows} {no_band}".strip(),
+            )
+        )
+    return curves
+
+
+def _band(drawn: list[FloatArray]) -> tuple[FloatArray | None, str]:
+    """Ends of the band of right forecasts; where they have none, the reason."""
+    values = np.array(drawn)
+    if not np.isfinite(values).all():
+        return None, f"No band: {OUTSIDE}."
+    tails = (0.5 - _BAND / 2.0, 0.5 + _BAND / 2.0)
+    return np.quantile(values, tails, axis=0, method="nearest"), ""
+
+
+def _columns(view: View) -> list[tuple[str, float, FloatArray]]:
+    """Of each forecast the name of its curve, its level (of a mean NaN), and its values."""
+    columns: list[tuple[str, float, FloatArray]] = []
+    try:
+        quantiles, levels = view.get("shown")
+        columns = [
+            (f"reliability_{_nearest(levels, level)}", level, column)
+            for level, column in zip(levels.tolist(), quantiles.T, strict=True)
+        ]
+    except UnanswerableError:
+        pass  # a record of the same question tells the reason
+    try:
+        mean = view.get("mean_point")
+    except UnanswerableError:
+        return columns
+    return [*columns, ("reliability_mean", math.nan, mean)]
+
+
+def asked(view: View) -> bool:
+    """Whether a part of the score is asked for by name."""
+    return any(name.endswith("miscalibration") for name in view.slow)
+
+
+def _nearest(levels: FloatArray, level: float) -> str:
+    """The first of the levels to draw for which this one stands."""
+    nearest = {name: levels[np.argmin(np.abs(levels - wanted))] for name, wanted in SHOWN.items()}
+    return next(name for name, nearest_level in nearest.items() if nearest_level == level)
+
+
+@np.errstate(invalid="ignore")
+def _along(grids: list[FloatArray], views: list[View]) -> list[list[FloatArray]]:
+    """Of each forecast, and of each view, recalibrated values along a grid of forecasts."""
+    problems: list[Rising] = []
+    sorted_by: list[tuple[int, FloatArray, FloatArray]] = []
+    recalibrated: list[list[FloatArray]] = [[] for _ in grids]
+    for view in views:
+        y, w = view.evalset.y, view.evalset.multiplicities
+        mass = np.ones(len(y)) if w is None else w
+        values, rank = np.unique(y, return_inverse=True)
+        for diagram, (_, level, x) in enumerate(_columns(view)):
+            if math.isnan(level):
+                fitted = isotonic_mean(x, y, w)
+                recalibrated[diagram].append(interpolate_rising(x, fitted, grids[diagram]))
+                continue
+            order = np.argsort(x, kind="stable")
+            problems.append(Rising.of(x[order], rank[order], level, mass[order]))
+            sorted_by.append((diagram, x[order], values))
+    if problems:
+        fits = fitted_together(problems)
+        for (diagram, x, values), problem, fit in zip(sorted_by, problems, fits, strict=True):
+            ends = problem.ends
+            recalibrated[diagram].append(np.interp(grids[diagram], x[ends], values[fit[ends]]))
+    return recalibrated
+
+
+def _thresholds(y: FloatArray, fewest: int, places: int) -> FloatArray:
+    """Quantiles of y; where single rows are not told, numbers that are no row's own."""
+    if fewest == 1:
+        return np.unique(np.quantile(y, np.linspace(0.0, 1.0, places)))
+    edge = min(fewest / len(y), 0.5)
+    ends = np.quantile(y, [edge, 1.0 - edge])
+    size = power_of_two(y)
+    spread = size * float((y / size).std())
+    if not spread > 0.0:
+        return np.unique(ends)
+    unit = 10.0 ** math.floor(math.log10(max(spread, 1e-290) / 10.0))
+    low, high = (unit * np.round(ends / unit)).tolist()
+    return np.unique(np.linspace(low, high, places))
+
+
+def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
+    """Mean elementary scores at thresholds, beside those of the distribution of y."""
+    view, evalset = evaluation.view, evaluation.evalset
+    y, w = evalset.y, evalset.multiplicities
+    at = _thresholds(y, evalset.fewest, _PLACES[asked(view)])
+    draw = partial(
+        Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=evalset.model
+    )
+    curves = []
+    try:
+        quantiles, levels = view.get("shown")
+    except UnanswerableError:
+        pass  # a record of the same question tells the reason
+    else:
+        for column in np.flatnonzero(np.isclose(levels, 0.5)):  # none of a table without a median
+            of = partial(elementary_quantiles, y, thresholds=at, level=0.5, weights=w)
+            reference = of(np.full(evalset.n, quantile_statistic(y, 0.5, weights=w).value))
+            notes = f"Of the {in_per_cent(0.5)} quantile."
+            curves.append(
+                draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=notes)
+            )
+    if curves and not asked(view):  # so that a page stays small
+        return curves
+    try:
+        mean = view.get("mean_point")
+    except UnanswerableError:
+        return curves
+    of_mean = partial(elementary_means, y, thresholds=at, weights=w)
+    reference = of_mean(np.full(evalset.n, weighted_mean(y, w)))
+    return [*curves, draw(name="murphy_mean", y=of_mean(mean), reference=reference)]
+
+
+# ---- the parts of a score of an evaluation set, and their figures --------------------------------
 
 _MOST = 100_000  # rows that are measured where a part of the score is asked for by name
 _DRAWS = (9, 49)
@@ -47,13 +290,13 @@ _ASKED = "drawn where it is asked for by name"
 _Measure = Callable[["View"], ScoreParts]
 
 
-def _of_quantiles(part: View) -> ScoreParts:
-    quantiles, levels = part.get("knowledge")
-    return quantile_parts(part.evalset.y, quantiles, levels, _mass(part), part.evalset.units)
+def _of_quantiles(view: View) -> ScoreParts:
+    quantiles, levels = view.get("knowledge")
+    return quantile_parts(view.evalset.y, quantiles, levels, _mass(view), view.evalset.units)
 
 
-def _of_mean(part: View) -> ScoreParts:
-    return mean_parts(part.evalset.y, part.get("mean_point"), _mass(part), part.evalset.units)
+def _of_mean(view: View) -> ScoreParts:
+    return mean_parts(view.evalset.y, view.get("mean_point"), _mass(view), view.evalset.units)
 
 
 def _mass(view: View) -> FloatArray:
@@ -66,28 +309,28 @@ def _decomposed(
 ) -> Decomposition:
     """The parts, of some rows; of all, with what right forecasts show, where one is asked for."""
     named = view.slow.intersection(names)
-    part: View = some_rows(view, _MOST) if named else view.get("part_of_score")
-    held = part.evalset
-    kind = "frequency" if held.weights is None else held.weights.kind
-    part.get(forecast)  # so that it is known who answers
-    view.told(array, part.source([forecast]))
-    found = of(part).estimated(_mass(part), held.units, kind, view.confidence)
-    estimates = [found.miscalibration, found.discrimination, found.uncertainty]
+    sampled: View = some_rows(view, _MOST) if named else view.get("part_of_score")
+    evalset = sampled.evalset
+    kind = "frequency" if evalset.weights is None else evalset.weights.kind
+    sampled.get(forecast)  # so that it is known who answers
+    view.told(array, sampled.source([forecast]))
+    parts = of(sampled).estimated(_mass(sampled), evalset.units, kind, view.confidence)
+    estimates = [parts.miscalibration, parts.discrimination, parts.uncertainty]
     if named:
         try:
-            draws = _if_right(part, of)
+            draws = _if_right(sampled, of)
         except UnanswerableError as error:
             estimates = [_without(each, str(error)) for each in estimates]
         else:
             estimates = [_add_null(*each) for each in zip(estimates, draws.T, strict=True)]
-            larger = int((draws[:, 0] >= found.miscalibration.value).sum())
+            larger = int((draws[:, 0] >= parts.miscalibration.value).sum())
             estimates[0] = replace(estimates[0], p=(1 + larger) / (1 + len(draws)))
     else:
         estimates = [_without(estimate, _ASKED) for estimate in estimates]
-    if part is not view:
-        n = float(held.n) if held.weights is None else held.weights.effective_n
+    if sampled is not view:
+        n = count_rows(evalset.n, evalset.weights)
         estimates = [replace(each, n=n) for each in estimates]
-    return Decomposition(found.score, *estimates)
+    return Decomposition(parts.score, *estimates)
 
 
 def _without(estimate: Estimate, why: str) -> Estimate:
@@ -103,10 +346,10 @@ def _add_null(estimate: Estimate, draws: FloatArray) -> Estimate:
     return replace(estimate, null=centre, null_lower=centre - off, null_upper=centre + off)
 
 
-def _if_right(part: View, of: _Measure) -> FloatArray:
+def _if_right(view: View, of: _Measure) -> FloatArray:
     """MCB, DSC and UNC of these forecasts where each y is drawn from its own, shape (draws, 3)."""
     means = []
-    for drawn in right_outcomes(part, int(np.clip(_WORK // copies(part), *_DRAWS))):
+    for drawn in right_outcomes(view, int(np.clip(_WORK // copies(view), *_DRAWS))):
         if np.isinf(drawn.evalset.y).any():
             raise UnanswerableError(OUTSIDE)
         means.append(of(drawn).means(_mass(drawn)))
@@ -137,11 +380,11 @@ def score_parts(evaluation: Evaluation) -> list[Table]:
             "measure": np.array([title]),
             "score": np.array([parts.score]),
         }
-        for part, each in estimates.items():
+        for name_of_part, each in estimates.items():
             columns |= {
-                part: np.array([each.value]),
-                f"{part}_lower": np.array([each.lower]),
-                f"{part}_upper": np.array([each.upper]),
+                name_of_part: np.array([each.value]),
+                f"{name_of_part}_lower": np.array([each.lower]),
+                f"{name_of_part}_upper": np.array([each.upper]),
             }
         n = parts.miscalibration.n
         return [
