@@ -29,7 +29,7 @@ from howsure.report.images import image_table
 from howsure.report.no_rows import new_without_rows, of_many_rows
 from howsure.stats.binomial import clopper_pearson, holm
 from howsure.stats.gram import tiles
-from howsure.stats.neighbours import Neighbours, fit_neighbours, more_outside, rank_of
+from howsure.stats.neighbours import Neighbours, fit_neighbours, more_outside, share_outside
 from howsure.topics.congruence import CongruenceReference, NullReference
 from howsure.topics.congruence.examples import (
     LOSSES,
@@ -118,7 +118,7 @@ class Monitor:
     @property
     def chance(self) -> float:
         """Share of rows from the reference's own law that lie outside."""
-        return rank_of(self.part.n, OUTSIDE) / (self.part.n + 1.0)
+        return share_outside(self.part.n, OUTSIDE)
 
     def inputs(
         self,
