@@ -183,56 +183,40 @@ class Monitor:
 
 def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
     """The table ``monitor``: rows that were judged."""
-    null, inside = judged.null, ~judged.outside
-
-    def spread(values: FloatArray) -> FloatArray:
-        out = np.full(len(names), math.nan)
-        out[inside] = values
-        return out
-
-    support = (
+    notes = (
         f"A row is outside if it lies farther from its {monitor.neighbours.near.shape[1]} "
         f"nearest reference rows than all but {percent(monitor.chance)} of those themselves. "
         "It cannot be judged."
     )
+    columns = {
+        "row": names,
+        "outside": judged.outside,
+        "support_p_value": judged.support_p_value,
+    }
     if monitor.reference is None:
-        return Table(
-            name="monitor",
-            columns={
-                "row": names,
-                "outside": judged.outside,
-                "support_p_value": judged.support_p_value,
-                "distance": judged.distance,
-                "why": judged.why,
-            },
-            labels=LABELS,
-            model=monitor.part.model,
-            notes=support,
-        )
-    none = np.zeros(0)
-    p_value = spread(none if null is None else null.point_p_value)
-    near = spread(none if null is None or null.near is None else null.near.point_p_value)
-    return Table(
-        name="monitor",
-        columns={
-            "row": names,
-            "outside": judged.outside,
-            "support_p_value": judged.support_p_value,
-            "cce": spread(none if null is None else null.point_observed),
-            "perfect": spread(none if null is None else null.point_expected),
-            "upper": spread(none if null is None else null.point_upper),
-            "p_value": p_value,
-            "near_p_value": near,
-            "flagged": (p_value <= FLAGGED) & (near <= FLAGGED),
-            "why": judged.why,
-        },
-        labels=LABELS,
-        model=monitor.part.model,
-        notes=(
-            f"{support} A row inside is flagged if two errors are significant at "
+        columns["distance"] = judged.distance
+    else:
+        errors = judged.null
+        near = None if errors is None else errors.near
+        for name, source, attribute in (
+            ("cce", errors, "point_observed"),
+            ("perfect", errors, "point_expected"),
+            ("upper", errors, "point_upper"),
+            ("p_value", errors, "point_p_value"),
+            ("near_p_value", near, "point_p_value"),
+        ):
+            columns[name] = np.full(len(names), math.nan)
+            if source is not None:
+                columns[name][~judged.outside] = getattr(source, attribute)
+        columns["flagged"] = (columns["p_value"] <= FLAGGED) & (columns["near_p_value"] <= FLAGGED)
+        notes += (
+            " A row inside is flagged if two errors are significant at "
             f"{percent(FLAGGED)}: its CCE, and that of its {monitor.around} nearest reference rows "
             f"alone. Of rows without a fault, at most {percent(FLAGGED)} are flagged by chance."
-        ),
+        )
+    columns["why"] = judged.why
+    return Table(
+        name="monitor", columns=columns, labels=LABELS, model=monitor.part.model, notes=notes
     )
 
 
@@ -301,9 +285,8 @@ def _reasons(
     monitor: Monitor, features: Mapping[str, npt.NDArray[Any]], outside: BoolArray
 ) -> npt.NDArray[Any]:
     """For each row outside the feature that is farthest beyond the reference, or that is new."""
-    told = np.full(len(outside), "", dtype=object)
+    reasons = np.where(outside, "few reference rows nearby", "").astype(object)
     rows = np.flatnonzero(outside)
-    told[rows] = "few reference rows nearby"
     farthest = np.zeros(len(rows))
     for name, feature in monitor.part.features.items():
         if monitor.encoder is None or name not in features:
@@ -311,48 +294,49 @@ def _reasons(
         values = np.asarray(features[name])[rows]
         if name in monitor.seen:
             new = [label not in monitor.seen[name] for label in values.tolist()]
-            for row in rows[new]:
-                told[row] = f"new {name}"
+            reasons[rows[new]] = f"new {name}"
             farthest[new] = math.inf
         elif feature.dtype.kind in "biuf":
-            column, known = values.astype(np.float64), feature.astype(np.float64)
-            low, high, sd = float(known.min()), float(known.max()), float(known.std())
+            low, high, sd = float(feature.min()), float(feature.max()), float(feature.std())
             for words, end, beyond in (
-                ("below", low, (low - column) / sd),
-                ("above", high, (column - high) / sd),
+                ("below", low, (low - values) / sd),
+                ("above", high, (values - high) / sd),
             ):
-                for place in np.flatnonzero(beyond > farthest):
-                    told[rows[place]] = f"{name} {words} {number(end)}"
-                    farthest[place] = beyond[place]
-    return told
+                farther = beyond > farthest
+                reasons[rows[farther]] = f"{name} {words} {number(end)}"
+                farthest[farther] = beyond[farther]
+    return reasons
 
 
-def _joined(parts: Sequence[NullReference]) -> NullReference:
+def _joined(blocks: Sequence[NullReference]) -> NullReference:
     """One comparison of several blocks of rows, whose replicates are the same worlds."""
-    sizes = np.array([len(part.point_observed) for part in parts], dtype=np.float64)
-    means = np.average([part.replicates for part in parts], axis=0, weights=sizes)
-    observed = float(np.average([part.observed for part in parts], weights=sizes))
-    level = parts[0].level
+    near_blocks = [block.near for block in blocks if block.near is not None]
+    sizes = np.array([len(block.point_observed) for block in blocks], dtype=np.float64)
+
+    def averages(parts: Sequence[Any], *names: str) -> dict[str, Any]:
+        columns = {name: [getattr(part, name) for part in parts] for name in names}
+        return {name: np.average(means, axis=0, weights=sizes) for name, means in columns.items()}
+
+    def rows(parts: Sequence[Any], *names: str) -> dict[str, Any]:
+        return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+
+    level = blocks[0].level
+    overall = averages(blocks, "observed", "replicates")
+    observed, means = float(overall["observed"]), overall["replicates"]
+    near = averages(near_blocks, "observed", "replicates", "shifted")
     ends = np.quantile(means, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
-    near = [part.near for part in parts if part.near is not None]
     return replace(
-        parts[0],
+        blocks[0],
         observed=observed,
         expected=float(means.mean()),
         upper=float(np.quantile(means, level)),
         range=(float(ends[0]), float(ends[1])),
         p_value=float((1 + (means >= observed).sum()) / (len(means) + 1)),
         replicates=means,
-        point_observed=np.concatenate([part.point_observed for part in parts]),
-        point_expected=np.concatenate([part.point_expected for part in parts]),
-        point_upper=np.concatenate([part.point_upper for part in parts]),
-        point_p_value=np.concatenate([part.point_p_value for part in parts]),
+        **rows(blocks, "point_observed", "point_expected", "point_upper", "point_p_value"),
         near=NearErrors(
-            observed=float(np.average([part.observed for part in near], weights=sizes)),
-            replicates=np.average([part.replicates for part in near], axis=0, weights=sizes),
-            point_observed=np.concatenate([part.point_observed for part in near]),
-            point_p_value=np.concatenate([part.point_p_value for part in near]),
-            shifted=np.average([part.shifted for part in near], axis=0, weights=sizes),
+            **{**near, "observed": float(near["observed"])},
+            **rows(near_blocks, "point_observed", "point_p_value"),
         ),
     )
 
