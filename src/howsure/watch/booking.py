@@ -11,8 +11,7 @@ import pyarrow as pa
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.text import CountedNote
 from howsure.inputs.source import listed
-from howsure.watch.ledger import DAY, HASH, LedgerEntry, LedgerState
-from howsure.watch.names import RowNames, row_keys
+from howsure.watch.ledger import DAY, HASH, LedgerEntry, LedgerState, RowNames, row_keys
 from howsure.watch.quantities import DaySums
 
 

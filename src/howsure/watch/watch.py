@@ -42,12 +42,23 @@ from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.booking import Arrivals, Booked, NamedOutcomes
-from howsure.watch.calendar import Calendar
 from howsure.watch.correction import RUNNING, Correction, go_on, learn, stretched
 from howsure.watch.expected import MOST_ROWS, Background
-from howsure.watch.ledger import DAY, HASH, Addition, DayScores, Ledger, LedgerEntry, LedgerState
-from howsure.watch.names import UNKNOWN, RowNames, marks_of, name_hashes, row_keys
-from howsure.watch.promise import ROW_ROLES, Promise
+from howsure.watch.ledger import (
+    DAY,
+    HASH,
+    UNKNOWN,
+    Addition,
+    DayScores,
+    Ledger,
+    LedgerEntry,
+    LedgerState,
+    RowNames,
+    marks_of,
+    name_hashes,
+    row_keys,
+)
+from howsure.watch.promise import ROW_ROLES, Calendar, Promise
 from howsure.watch.quantities import (
     ALL,
     DaySums,
