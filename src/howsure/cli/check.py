@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -42,30 +42,16 @@ from howsure.report.document import Document, Section, Tone, VerdictLine
 from howsure.report.no_rows import check_no_state, new_without_rows, without_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """How the outcome is told besides; if None, GitHub's own variable decides whether it hears."""
-
-    json: bool = False
-    junit: Path | None = None
-    sarif: Path | None = None
-    github: bool | None = None
-
-    @property
-    def outputs(self) -> list[Path]:
-        """The files that are written."""
-        return [path for path in (self.junit, self.sarif) if path is not None]
-
-
 def parse_limits(
     named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
 ) -> tuple[Limit, ...]:
     """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``."""
     limits: list[Limit] = []
-    for flag, given in named.items():
-        if given is not None:
+    for flag in sorted(named, key=lambda name: name.startswith("max")):
+        value = named[flag]
+        if value is not None:
             side, _, metric = flag.partition("_")
-            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, side, given))
+            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, side, value))
     for side, texts in (("min", least), ("max", most)):
         for text in texts:
             metric, sign, number = text.partition("=")
@@ -110,39 +96,75 @@ def rules_for(
 
 def run(
     files: Sequence[Path],
-    rules: Rules,
-    source: str,
-    told: Told,
+    limits: Path | None,
+    least: Sequence[str],
+    most: Sequence[str],
+    bounds: Mapping[str, float | None],
+    reference: Path | None,
+    by: str | None,
+    findings: str | None,
+    ignore: Sequence[str],
+    baseline: str,
     seed: int,
+    parts: PartFlags,
     read: ReadOptions,
-    parts: PartFlags | None = None,
-    reference: Path | None = None,
-    no_rows: bool = False,
+    *,
+    repeated: bool,
+    as_json: bool,
+    junit: Path | None,
+    sarif: Path | None,
+    github: bool | None,
+    no_rows: bool,
+    **changes: Any,
 ) -> bool:
-    """Judge every finding and every limit, and tell of them; true if one fails."""
-    read_files = [*files, *([] if reference is None else [reference])]
-    check_outputs(told.outputs, [*read_files, *([Path(source)] if source else [])])
+    """Judge every finding and every limit, and tell of them; true if one fails.
+
+    Where `github` is None, GitHub's own variable decides whether it hears.
+    """
+    changes |= {
+        "by": _names(by),
+        "findings": _names(findings),
+        "ignore": tuple(ignore) or None,
+        "baseline": baseline or None,
+    }
+    rules, source = rules_for(limits, parse_limits(bounds, least, most), changes)
+    inputs = [*files, *filter(None, [reference])]
+    check_outputs([*filter(None, (junit, sarif))], [*inputs, *([Path(source)] if source else [])])
     if no_rows:
-        check_no_state(None if parts is None else parts.state)
-    found, files_told, models = judged(
+        check_no_state(parts.state)
+    result, of_files, models = judged(
         files, rules, source, seed, read, parts, reference, no_rows=no_rows
     )
-    places = places_of(files, models)
-    if told.junit is not None:
-        atomic_write(told.junit, junit(found))
-    if told.sarif is not None:
-        atomic_write(told.sarif, sarif(found, places))
-    if told.json:
-        for line in outcome(found, source, files_told).split("\n"):
+    paths = places_of(files, models)
+    if junit is not None:
+        atomic_write(junit, junit_of(result))
+    if sarif is not None:
+        atomic_write(sarif, sarif_of(result, paths))
+    if as_json:
+        for line in outcome(result, source, of_files).split("\n"):
             say(line.replace("\x7f", "\\u007f"))
     else:
-        _print(found, source, files_told)
-    github = os.environ.get("GITHUB_ACTIONS") == "true" if told.github is None else told.github
-    if github:
-        for line in annotated(found, places):
-            say(line, error=told.json)
-        _summarise(summary(found, source, files_told))
-    return found.status == 1
+        _print(result, source, of_files)
+    if os.environ.get("GITHUB_ACTIONS") == "true" if github is None else github:
+        for line in annotated(result, paths):
+            say(line, error=as_json)
+        _summarise(summary(result, source, of_files))
+    if repeated:
+        say(_REPEATED, error=as_json)
+    return result.status == 1
+
+
+_REPEATED = (
+    "Checked each day, a limit fails by chance sooner or later; howsure watch keeps its error, "
+    "however often one looks."
+)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between; none if nothing is said."""
+    if text is None:
+        return None
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def judged(
@@ -151,22 +173,20 @@ def judged(
     source: str,
     seed: int,
     read: ReadOptions,
-    parts: PartFlags | None = None,
+    parts: PartFlags,
     reference: Path | None = None,
     *,
     no_rows: bool = False,
 ) -> tuple[CheckResult, str, list[str]]:
     """What became of all rules, what is told of the files, and the models."""
-    if reference is None:
-        loaded = _load(files, rules, source, read, parts, seed)
-        check_coverage_is_used(loaded, read.assessed)
-        loaded = without_rows(loaded) if no_rows else loaded
-        found = check(
-            loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
-        )
-        return found, loaded.facts.get(FILES, ""), [evalset.model for evalset in loaded.evalsets]
-    found = _of_new(files, reference, rules, read, parts or PartFlags(), seed, no_rows)
-    return found, f"{files[0]}, watched by {reference}", [files[0].stem]
+    if reference is not None:
+        result = _of_new(files, reference, rules, read, parts, seed, no_rows)
+        return result, f"{files[0]}, watched by {reference}", [files[0].stem]
+    loaded = _load(files, rules, source, read, parts, seed)
+    check_coverage_is_used(loaded, read.assessed)
+    loaded = without_rows(loaded) if no_rows else loaded
+    result = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
+    return result, loaded.facts.get(FILES, ""), [evalset.model for evalset in loaded.evalsets]
 
 
 def _summarise(text: str) -> None:
@@ -201,15 +221,8 @@ def _of_new(
     groups = columns_of(read.columns.get("groups"), *rules.columns)
     read = replace(read, columns={**read.columns, "groups": groups or None})
     loaded, monitor = watching(reference, read, parts, seed)
-    time: Any = read.columns.get("time")
-    new = load_unlabelled(
-        address(files[0]),
-        loaded,
-        encoding=read.encoding,
-        decimal=read.decimal,
-        groups=groups,
-        time=time,
-    )
+    options: Any = {"encoding": read.encoding, "decimal": read.decimal, "groups": groups}
+    new = load_unlabelled(address(files[0]), loaded, time=read.columns.get("time"), **options)
     new = new_without_rows(new) if no_rows else new
     return check_new(monitor, new, rules, name=files[0].stem, seed=seed)
 
@@ -219,7 +232,7 @@ def _load(
     rules: Rules,
     source: str,
     read: ReadOptions,
-    parts: PartFlags | None,
+    parts: PartFlags,
     seed: int,
 ) -> Loaded:
     """The tables, with the columns by which limits are judged as groups."""
@@ -327,7 +340,7 @@ def summary(result: CheckResult, source: str, files: str) -> str:
     return Document(title="howsure check", opening=opening, facts=facts).to_markdown()
 
 
-def sarif(found: CheckResult, places: Mapping[str, str]) -> str:
+def sarif_of(found: CheckResult, places: Mapping[str, str]) -> str:
     """What fails or is in doubt as SARIF 2.1.0, with all that GitHub's code scanning asks for.
 
     All results lie in the first line of their table. Fingerprints tell them apart, so that one
@@ -375,7 +388,7 @@ def _rule(each: LimitOutcome | Answer) -> dict[str, Any]:
     return {"id": name, "shortDescription": told, "fullDescription": told, "help": {"text": _HELP}}
 
 
-def junit(result: CheckResult) -> str:
+def junit_of(result: CheckResult) -> str:
     """The outcome as JUnit's XML: a case for each finding and each limit."""
     cases = result.told
     counts = {

@@ -24,9 +24,8 @@ from howsure.cli.assess import judged as assessed
 from howsure.cli.check import judged as checked
 from howsure.cli.check import outcome, rules_for
 from howsure.cli.entry import ended
-from howsure.cli.improve import serve_new
 from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
-from howsure.cli.recalibrate import written
+from howsure.cli.recalibrate import serve_table
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, InputError, cut_text, system_line
 from howsure.core.optional import require
@@ -39,9 +38,9 @@ from howsure.inputs.roles import NAMES_OUTSIDE, ROLES
 from howsure.inputs.source import split_sheet
 from howsure.recalibration import METHODS
 from howsure.report.check import rules_from
-from howsure.report.improve import improve_table
+from howsure.report.improve import improve as improved
 from howsure.report.plain import verdict_parts
-from howsure.report.recalibrate import Recalibration, served
+from howsure.report.recalibrate import Recalibration
 from howsure.report.short_forms import key_records
 from howsure.streaming.load import Resources
 from howsure.verdict.findings import questions
@@ -187,9 +186,11 @@ def check(
     else:
         asked, source = rules_from(rules, "rules"), ""
     read = _reading(columns, at, missing)
-    found, told, _ = checked(_paths(files), asked, source, 0, read, PartFlags(), no_rows=no_rows)
-    held: dict[str, Any] = json.loads(outcome(found, source, told))
-    return held
+    result, of_files, _ = checked(
+        _paths(files), asked, source, 0, read, PartFlags(), no_rows=no_rows
+    )
+    fields: dict[str, Any] = json.loads(outcome(result, source, of_files))
+    return fields
 
 
 def recalibrate(
@@ -209,23 +210,19 @@ def recalibrate(
     it guarantees, in sentences, the methods, the number of rows and the files written. Refuses to
     overwrite a file. Judge the effect by assess on rows that taught nothing.
     """
-    given, target = Path(calibration), _fresh(output)
-    read = _reading(columns, None, missing)
-    resources = Resources()
-    serve = partial(
-        served,
-        new=file,
-        calibration=given,
-        columns=read.columns,
+    target, read = _fresh(output), _reading(columns, None, missing)
+    done = serve_table(
+        file,
+        Path(calibration),
+        target,
+        None,
+        read,
+        Resources(),
         method=method,
         by=by,
         since=since,
-        seed=0,
-        reading=read.reading,
         coverage=read.assessed[0] if read.assessed else None,
-        resources=resources,
     )
-    done = written(file, given, target, None, resources, serve, csv_safe=False)
     return {
         "sentences": list(done.lines()),
         "methods": dict(done.fitted.methods),
@@ -254,20 +251,12 @@ def improve(
         raise InputError("file and output must be given together")
     target = None if output is None else _fresh(output)
     read = _reading(columns, None, missing)
-    found = improve_table(
-        calibration,
-        read.columns,
-        until_right=until_right,
-        hold_back=0.5,
-        coverages=read.assessed,
-        seed=0,
-        reading=read.reading,
-        resources=Resources(),
-    )
+    options: Any = {**read.reading, **read.columns}
+    improvement = improved(calibration, until_right=until_right, coverages=read.assessed, **options)
     if file is not None and target is not None:
-        serve_new(found, file, Path(calibration), target, None, read, Resources())
-    held: dict[str, Any] = json.loads(found.to_json())
-    return held
+        serve_table(file, improvement.fitted, target, None, read, Resources())
+    fields: dict[str, Any] = json.loads(improvement.to_json())
+    return fields
 
 
 def explain(finding: str) -> dict[str, Any]:

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from howsure.cli.assess import print_report
-from howsure.cli.options import CongruenceFlags, PartFlags, ReadOptions, address
+from howsure.cli.options import (
+    CONFIDENCE,
+    TOLERANCE,
+    CongruenceFlags,
+    PartFlags,
+    ReadOptions,
+    address,
+)
 from howsure.cli.progress import Stages
 from howsure.cli.show import show_grid
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import Console, say_written
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import part_of, report_progress, subscribe
@@ -36,6 +43,39 @@ REPORTS = (".html", ".json", ".md")
 """Endings of outputs that hold a report; others hold the rows with their scores."""
 
 
+def check_flags(
+    files: Sequence[Path],
+    slow: Sequence[str],
+    parts: PartFlags,
+    read: ReadOptions,
+    *,
+    explain_input: bool,
+    **options: Any,
+) -> None:
+    """Refuse flags of `howsure assess` that say nothing of rows without y."""
+    if len(files) != 1:
+        raise InputError(f"--reference must be given with one file, got {len(files)}")
+    if explain_input:
+        raise InputError("--explain-input cannot be given with --reference")
+    if others := sorted({*slow} - {"mean_cce"}):
+        raise InputError(f"--with must be mean_cce where --reference is given, got {others[0]!r}")
+    if parts.state is not None:
+        raise InputError("--state cannot be given: --reference scores rows, and adds none up")
+    usual = {"tolerance": TOLERANCE, "confidence": CONFIDENCE}
+    options |= {"at": read.at, "common_rows": read.common_rows}
+    for name in _OF_Y:
+        if options[name] and options[name] != usual.get(name):
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
+
+
+_OF_Y = (
+    *("tolerance", "ignore", "miss_range", "cells", "baseline", "lead", "season", "confidence"),
+    *("at", "common_rows"),
+)
+"""Options that need y."""
+
+
 def run(
     file: Path,
     reference: Path,
@@ -46,8 +86,8 @@ def run(
     tuned: CongruenceFlags,
     read: ReadOptions,
     parts: PartFlags,
-    csv_safe: bool,
     *,
+    csv_safe: bool,
     no_rows: bool,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
@@ -83,8 +123,7 @@ def run(
     print_report(console, found.report.document())
     for table in () if no_rows else _worst(found, new):
         show_grid(console, table_grid(table, limit=WORST))
-    for path in outputs:
-        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    say_written(console, *outputs)
 
 
 def watching(

@@ -155,8 +155,6 @@ def conformal(
         calibration,
         given,
         method=method,
-        by=None,
-        since=None,
         seed=seed,
         reading={
             "missing": missing,

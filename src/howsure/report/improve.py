@@ -19,7 +19,6 @@ from howsure.core.formats import listed, percent
 from howsure.engine.finding import Finding
 from howsure.inputs.building import Crossing
 from howsure.inputs.matching import Missing
-from howsure.inputs.roles import Columns
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import held_out, unfitted
@@ -236,33 +235,10 @@ def improve(
     >>> bool(0.9 < new.predictions["recalibrated_sd"][0] < 1.1)
     True
     """
-    given: Any = columns
+    roles: Any = columns
     reading = {"missing": missing, "crossing": crossing, "encoding": encoding, "decimal": decimal}
-    return improve_table(
-        calibration,
-        given,
-        until_right=until_right,
-        hold_back=hold_back,
-        coverages=coverages,
-        seed=seed,
-        reading=reading,
-        resources=Resources.of(memory, jobs, scheduler, resume),
-    )
-
-
-def improve_table(
-    calibration: Any,
-    columns: Columns,
-    *,
-    until_right: bool,
-    hold_back: float,
-    coverages: Sequence[float],
-    seed: int,
-    reading: dict[str, Any],
-    resources: Resources,
-) -> Improvement:
-    """Do the work of `improve`, whose arguments these are."""
-    teaching = held_out(calibration, (), columns, reading, resources)
+    resources = Resources.of(memory, jobs, scheduler, resume)
+    teaching = held_out(calibration, (), roles, reading, resources)
     rows = improved(
         teaching.rows, until_right=until_right, hold_back=hold_back, coverages=coverages, seed=seed
     )

@@ -195,16 +195,7 @@ def _serve_first_file(
     if files[0].place.remote:
         raise InputError(f"{why}, so new rows must be in a file at hand, got {files[0].path}")
     (target,) = plan
-    done = recalibrate_tables(
-        files[0].path,
-        first.fitted,
-        columns,
-        method=None,
-        by=None,
-        since=None,
-        seed=0,
-        **shared,
-    )
+    done = recalibrate_tables(files[0].path, first.fitted, columns, **shared)
     done.save(target, csv_safe=csv_safe)
     notes = (*_lasting(first), *done.notes, f"All rows were held at once, as {why}.")
     return RecalibratedFiles(

@@ -368,7 +368,7 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
     return SingleFile(path)
 
 
-# ---- pieces of a ledger as they are stored: each with its form, its size, and a hash of it --------
+# ---- pieces of a ledger as they are stored: each with its form, its size, and a hash of it -------
 # So damage is seen before anything is read from it, by whatever it came. A hash keeps nobody out
 # who wants to write another: what is read is checked all the same, and nothing in it names code.
 
