@@ -30,9 +30,9 @@ from howsure.verdict import words
 from howsure.verdict.advice import try_recalibrations
 from howsure.watch.ledger import DayScores
 from howsure.watch.promise import Promise
-from howsure.watch.quantities import larger_worth, watched, worth_of_rows
+from howsure.watch.quantities import larger_worth, row_counts, watched, worth_of_rows
 from howsure.watch.running import Running, ShadowGain, running_of
-from howsure.watch.selected import strata_of
+from howsure.watch.selected import Strata
 
 
 @final
@@ -102,7 +102,7 @@ class Correction:
         told = [scored(_evaluated(each), self.score) for each in (before, after)]
         if any(isinstance(each, str) for each in told):
             return []
-        mass = np.ones(before.n) if before.multiplicities is None else before.multiplicities
+        mass = row_counts(before)
         known, place = np.unique(days, return_inverse=True)
         sums = [np.bincount(place, weights=mass * row) for row in (np.ones(before.n), *told)]
         return [(int(day), *each) for day, each in zip(known, np.transpose(sums), strict=True)]
@@ -258,7 +258,7 @@ def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
         rows=rows.n,
         days=len(np.unique(days)),
         worth=larger_worth(promise.worth, worth),
-        strata=None if promise.strata is None else strata_of(rows, promise.coverage, numbers),
+        strata=None if promise.strata is None else Strata.learnt(rows, promise.coverage, numbers),
         flaw="",
     )
 

@@ -30,7 +30,7 @@ from howsure.predictions import EvalSet, content_order
 from howsure.stats.balance import Balanced, BalancedMean, KnownRows, RidgeFit
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Spread, like_rows, skewed_ends
-from howsure.watch.quantities import point_and_width
+from howsure.watch.quantities import point_and_width, row_counts
 
 MOST_ROWS = 5_000
 """Rows of a reference that are kept, drawn by what they hold."""
@@ -264,7 +264,7 @@ class Background:
             raise InputError("the reference must have rows whose inputs are finite, got none")
         part = part.take(np.flatnonzero(usable))
         values = {name: column[usable] for name, column in values.items()}
-        copies = np.ones(part.n) if part.multiplicities is None else part.multiplicities
+        copies = row_counts(part)
         columns = tuple(KnownInput.of(name, values[name], copies) for name in sorted(values))
         inputs = [column.read(values[column.name]) for column in columns]
         score, scores = _scores(part, coverage)
@@ -332,7 +332,7 @@ class Background:
         """
         if not worth >= 1.0:
             raise InputError(f"worth must be at least 1, got {worth!r}")
-        copies = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+        copies = row_counts(evalset)
         inputs = self._read(evalset)
         total = float(copies.sum())
         order = np.lexsort((copies, *inputs.T))  # so that the order of rows leaves no rounding

@@ -55,17 +55,15 @@ class UsualError:
     @classmethod
     def of(cls, evalset: EvalSet, days: IntArray) -> UsualError | None:
         """Of a reference; None where its points have no error, or it has none."""
-        with suppress(UnanswerableError):
-            return cls._of(_errors(evalset), evalset, days)
-        return None
-
-    @classmethod
-    def _of(cls, error: FloatArray, evalset: EvalSet, days: IntArray) -> UsualError | None:
-        limit = float(np.quantile(error, _MOST_ERRORS))
+        try:
+            errors = _errors(evalset)
+        except UnanswerableError:
+            return None
+        limit = float(np.quantile(errors, _MOST_ERRORS))
         if not limit > 0.0:
             return None
-        share = np.minimum(error / limit, 1.0)
-        mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+        share = np.minimum(errors / limit, 1.0)
+        mass = row_counts(evalset)
         mean = weighted_mean(share, mass)
         place = np.unique(days, return_inverse=True)[1]
         counts = np.bincount(place, weights=mass).astype(np.float64)
@@ -91,6 +89,12 @@ _GROWTH = 0.05
 """Growth of the mean error that does no harm."""
 _VARIANCE = 1.25
 """By how much the variance may be larger than in the reference while the mean is not."""
+
+
+def row_counts(evalset: EvalSet) -> FloatArray:
+    """How many rows each stands for."""
+    counts = evalset.multiplicities
+    return np.ones(evalset.n) if counts is None else counts
 
 
 def _errors(evalset: EvalSet) -> FloatArray:
@@ -204,20 +208,16 @@ def sums_by_day(
 
     Rows add to the sums whose y is known, and to the number of rows if they are new.
     """
-    mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+    mass = row_counts(evalset)
     told = mass if known is None else mass * known
     counted = mass if new is None else mass * new
     parts = np.zeros(evalset.n, dtype=np.int64) if strata is None else strata
-    columns: Mapping[str, tuple[IntArray, list[str]]] = {
-        ALL: (np.zeros(evalset.n, dtype=np.int64), [ALL]),
-        **{
-            name: (column.codes, [f"{name}={label}" for label in column.labels.tolist()])
-            for name, column in evalset.groups.items()
-        },
-    }
+    columns: list[tuple[IntArray, list[str]]] = [(np.zeros(evalset.n, dtype=np.int64), [ALL])]
+    for name, column in evalset.groups.items():
+        columns.append((column.codes, [f"{name}={label}" for label in column.labels.tolist()]))
     dates, place = np.unique(days, return_inverse=True)
     width = int(parts.max(initial=0)) + 1
-    for codes, labels in columns.values():
+    for codes, labels in columns:
         cells = (place * len(labels) + codes) * width + parts
         size = len(dates) * len(labels) * width
         rows, counts = (np.bincount(cells, each, size) for each in (counted, told))

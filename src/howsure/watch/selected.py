@@ -35,8 +35,8 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.formats import percent
 from howsure.predictions import EvalSet
-from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree
-from howsure.topics.conditional.forests import edge_of, node_rules, tree_inputs
+from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree, one_leaf, tree_of
+from howsure.topics.conditional.forests import tree_inputs
 from howsure.watch.quantities import Watched, point_and_width
 
 LEAST_SHARE, LEAST_ROWS = 0.05, 30
@@ -73,13 +73,12 @@ class Strata:
             raise InputError("strata must have rows, means and variances for each leaf of the tree")
 
     @classmethod
-    def learnt(
-        cls, reference: EvalSet, coverage: float, values: FloatArray, variances: FloatArray
-    ) -> Self:
-        """Strata of a reference, by the watched quantities and the variance of each."""
+    def learnt(cls, reference: EvalSet, coverage: float, numbers: Watched) -> Self:
+        """Strata of a reference, by what is watched of it."""
         features = Encoding.learnt(reference).inputs if reference.features else ()
         names, x = inputs(reference, coverage, features)
-        return cls.grown(x, names, values, variances, reference.multiplicities, features)
+        variances = np.array([bound.variance for bound in numbers.bounds])
+        return cls.grown(x, names, numbers.values, variances, reference.multiplicities, features)
 
     @classmethod
     def grown(
@@ -122,12 +121,6 @@ class Strata:
         return self.tree.at(x).astype(np.int64)
 
 
-def strata_of(reference: EvalSet, coverage: float, numbers: Watched) -> Strata:
-    """Strata of a reference by what is watched of it."""
-    variances = np.array([bound.variance for bound in numbers.bounds])
-    return Strata.learnt(reference, coverage, numbers.values, variances)
-
-
 def inputs(
     evalset: EvalSet, coverage: float, features: tuple[Input, ...] = ()
 ) -> tuple[tuple[str, ...], FloatArray]:
@@ -148,27 +141,13 @@ def _grown(x: FloatArray, names: Sequence[str], values: FloatArray, mass: FloatA
     total = float(mass.sum())
     least = max(LEAST_ROWS, LEAST_SHARE * total)
     if 2.0 * least > total or not x.shape[1]:
-        nothing = np.full(1, -1)
-        return Tree(nothing, np.zeros(1), nothing, nothing, np.zeros(1), ("all rows",))
+        return one_leaf()
     columns, levels = tree_inputs(x)
     fitted = DecisionTreeRegressor(
         max_depth=DEPTH, min_weight_fraction_leaf=(least - 0.5) / total, random_state=0
     ).fit(columns, values.T, sample_weight=mass)
-    tree = fitted.tree_
-    leaf = tree.children_left < 0
-    edges = [
-        0.0 if last else edge_of(levels, int(column), float(edge))
-        for last, column, edge in zip(leaf, tree.feature, tree.threshold, strict=True)
-    ]
-    rules = node_rules(tree, names, levels)
-    return Tree(
-        np.where(leaf, -1, tree.feature).astype(np.int64),
-        np.array(edges),
-        tree.children_left.astype(np.int64),
-        tree.children_right.astype(np.int64),
-        np.where(leaf, np.cumsum(leaf) - 1.0, -1.0),
-        tuple(rules[node] for node in range(tree.node_count)),
-    )
+    leaf = fitted.tree_.children_left < 0
+    return tree_of(fitted.tree_, names, levels, np.where(leaf, np.cumsum(leaf) - 1.0, -1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +161,6 @@ class WeightedDays:
     # shape (quantities, groups, days): how far the mean may be off as the reference may be
     slack: FloatArray
     unseen: FloatArray  # shape (groups, days): share of rows for which the reference stands
-    greatest: FloatArray  # shape (groups, days): rows for which one with y stands, at most
 
 
 def weighted(
@@ -228,7 +206,6 @@ def weighted(
         worth=worth,
         slack=_SLACK * error,
         unseen=filled.sum(axis=1),
-        greatest=np.maximum(weights.max(axis=1), 1.0),
     )
 
 
@@ -306,16 +283,11 @@ def missing_sentence(labelled: FloatArray, rows: FloatArray, strata: Strata) -> 
     )
 
 
-def covered_between(covered: float, labelled: float, rows: float) -> tuple[float, float]:
-    """The share of all rows that is covered, if none or all of those without y are."""
-    return covered / rows, (covered + rows - labelled) / rows
-
-
 def bounds_sentence(covered: float, labelled: float, rows: float) -> str:
     """What holds of all rows, for whatever reason y are missing; empty where none are."""
     if labelled >= rows:
         return ""
-    low, high = covered_between(covered, labelled, rows)
+    low, high = covered / rows, (covered + rows - labelled) / rows
     return (
         f"{percent(1.0 - labelled / rows, 0)} of the rows of booked days have no y: whatever they "
         f"are, between {math.floor(100 * low)} and {math.ceil(100 * high)} % of all rows are "

@@ -69,7 +69,7 @@ from howsure.watch.quantities import (
 )
 from howsure.watch.report import WatchReport, report_of
 from howsure.watch.running import RatioCell, ratio_cells, run, running_of
-from howsure.watch.selected import strata_of
+from howsure.watch.selected import Strata
 
 
 @final
@@ -240,7 +240,7 @@ class Watch:
         if not row_id:
             promise = replace(promise, digest=_digest(_content(table.select(promise.cells()))))
         if row_id and calendar is not None and len(promise.groups) <= _MOST_GROUPS:
-            promise = replace(promise, strata=strata_of(held, coverage, numbers))
+            promise = replace(promise, strata=Strata.learnt(held, coverage, numbers))
         place = Ledger(ledger)
         place.check_empty()
         if keys is not None:
