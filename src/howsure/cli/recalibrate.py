@@ -40,7 +40,7 @@ from howsure.recalibration.base import kinds_of
 from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.registry import BEST, method_names, method_of
 from howsure.recalibration.serialization import check_place
-from howsure.report.document import Cell, Column, Document, Grid, GridRows, Section
+from howsure.report.document import Cell, Column, Document, Grid, Section
 from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
     Recalibration,
@@ -238,14 +238,10 @@ def _before_after(lines: Sequence[Line], notes: Sequence[str]) -> Grid:
         at = "" if math.isnan(line.coverage) else f"at {level(line.coverage)}"
         numbers = (number_cell(value, digits=4) for value in (*line.values, line.perfect))
         better = DIRECTIONS[catalogue()[line.metric].direction][0]
-        rows.append((Cell(text=line.title, small=at), *numbers, Cell(text=better)))
-    columns = [Column(title=title, numeric=True) for title in ("before", "after", "perfect")]
-    return Grid(
-        title="Before and after",
-        columns=(Column(title="Measure"), *columns, Column(title="")),
-        parts=(GridRows(rows=tuple(rows)),),
-        notes=(*notes, BETTER),
-    )
+        rows.append((Cell(line.title, small=at), *numbers, Cell(better)))
+    columns = [Column(title, numeric=True) for title in ("before", "after", "perfect")]
+    columns = [Column("Measure"), *columns, Column("")]
+    return Grid.of("Before and after", columns, rows, (*notes, BETTER))
 
 
 # ---- `howsure recalibrate --compare`: every way to recalibrate a prediction, through every measure
@@ -318,18 +314,9 @@ def _grid(table: Table) -> Grid:
         for row in range(len(table))
         if not all(math.isnan(float(table.columns[way][row])) for way in ways[1:])
     )
-    return Grid(
-        title=table.name.capitalize(),
-        columns=(
-            Column(title="Measure"),
-            *(Column(title=title, numeric=True) for title in (*ways, "perfect")),
-        ),
-        parts=(GridRows(rows=rows),),
-        notes=(
-            *([table.notes] if table.notes else []),
-            "*: the best of a row; chance is not tested.",
-        ),
-    )
+    columns = [Column(title, numeric=True) for title in (*ways, "perfect")]
+    notes = [*filter(None, [table.notes]), "*: the best of a row; chance is not tested."]
+    return Grid.of(table.name.capitalize(), [Column("Measure"), *columns], rows, notes)
 
 
 def _row(table: Table, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
@@ -342,7 +329,7 @@ def _row(table: Table, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
     title = str(table.columns["title"][row])
     small = "" if math.isnan(at) else f"at {formats.level(at)}"
     return (
-        Cell(text=title, small=small),
+        Cell(title, small=small),
         *(replace(cell, small="*" if cell.text == marked else "") for cell in shown),
         number_cell(perfect),
     )

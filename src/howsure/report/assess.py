@@ -739,20 +739,23 @@ def _trial_table(made: Trials, model: str) -> list[Table]:
     """All that was tried."""
     if not made.trials:
         return []
-    columns: dict[str, npt.NDArray[Any]] = {
-        "mend": np.array([" ".join((t.method, *t.by)) for t in made.trials], dtype=object),
-        "gain": np.array([t.gain for t in made.trials]),
-        "lower": np.array([t.lower for t in made.trials]),
-        "upper": np.array([t.upper for t in made.trials]),
-        "heals": np.array([", ".join(t.heals) for t in made.trials], dtype=object),
-        "leaves": np.array([", ".join(t.leaves) for t in made.trials], dtype=object),
-        "harms": np.array([t.harms for t in made.trials], dtype=object),
-        "accepted": np.array(["yes" if t.accepted else "" for t in made.trials], dtype=object),
-        "reason": np.array([t.reason for t in made.trials], dtype=object),
+    trials = made.trials
+    texts = {
+        "mend": [" ".join((trial.method, *trial.by)) for trial in trials],
+        "heals": [", ".join(trial.heals) for trial in trials],
+        "leaves": [", ".join(trial.leaves) for trial in trials],
+        "harms": [trial.harms for trial in trials],
+        "accepted": ["yes" if trial.accepted else "" for trial in trials],
+        "reason": [trial.reason for trial in trials],
     }
-    for name in ("harms", "reason"):
-        if not any(columns[name]):
-            del columns[name]
+    names = ("mend", "gain", "lower", "upper", "heals", "leaves", "harms", "accepted", "reason")
+    columns = {
+        name: np.array(texts[name], dtype=object)
+        if name in texts
+        else np.array([getattr(trial, name) for trial in trials])
+        for name in names
+        if name not in ("harms", "reason") or any(texts[name])
+    }
     title = made.score or "score"
     notes = (
         f"By how much each method lowers the {title} in five-fold cross-validation, with a 95 % "

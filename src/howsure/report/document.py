@@ -8,10 +8,10 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +116,7 @@ BETWEEN: Final = " · "
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One cell: what it shows, what it sorts by, what stands small beside it, where it leads.
 
@@ -125,6 +125,7 @@ class Cell:
     """
 
     text: str
+    _: KW_ONLY
     key: str = ""
     small: str = ""
     link: str = ""
@@ -139,7 +140,7 @@ class Cell:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column: its title and whether it holds numbers."""
 
@@ -148,7 +149,7 @@ class Column:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GridRows:
     """Rows that belong together; they are sorted among themselves."""
 
@@ -166,6 +167,18 @@ class Grid:
     parts: tuple[GridRows, ...]
     notes: tuple[str, ...] = ()
     footnotes: tuple[str, ...] = ()  # what several cells would say, each after its mark
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        columns: Iterable[Column],
+        rows: Iterable[tuple[Cell, ...]],
+        notes: Iterable[str] = (),
+    ) -> Self:
+        """In one part."""
+        parts = (GridRows(tuple(rows)),)
+        return cls(title=title, columns=tuple(columns), parts=parts, notes=tuple(notes))
 
     @property
     def size(self) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from typing import Final
@@ -74,12 +74,12 @@ Models of both kinds are compared by the score that means the same for all."""
 
 def number_cell(value: float, small: str = "", digits: int = 3) -> Cell:
     """A number with so many significant digits."""
-    return Cell(text=formats.number(value, digits), small=small, key=sort_key(value))
+    return Cell(formats.number(value, digits), small=small, key=sort_key(value))
 
 
 def share_cell(value: float, small: str = "") -> Cell:
     """A share in percent."""
-    return Cell(text=formats.share(value), small=small, key=sort_key(value))
+    return Cell(formats.share(value), small=small, key=sort_key(value))
 
 
 def sort_key(value: object) -> str:
@@ -103,22 +103,20 @@ def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (
     return _record_grid("Every number", parts, entries)
 
 
-def group_grid(
-    records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
-) -> Grid | None:
+def group_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
     """The numbers of groups in one grid, those farthest from their target first."""
     _, grouped = split_records(records)
     if not grouped:
         return None
     ordered = sorted(grouped, key=_departure, reverse=True)
-    kept = dict.fromkeys(_line(record) for record in ordered)
+    lines = list(dict.fromkeys(map(_line, ordered)))
     notes = []
-    if len(kept) > limit:
+    if len(lines) > ROWS_LIMIT:
         notes.append(
-            f"The {limit} of {len(kept):,} that lie farthest from their target, in "
+            f"The {ROWS_LIMIT} of {len(lines):,} that lie farthest from their target, in "
             "standard errors. The JSON and CSV forms of this report hold all."
         )
-    first = set(list(kept)[:limit])
+    first = set(lines[:ROWS_LIMIT])
     shown = [record for record in ordered if _line(record) in first]
     entries = {entry.name: entry for entry in glossary}
     return _record_grid("Every measure by group", {"": shown}, entries, groups=True, notes=notes)
@@ -137,46 +135,38 @@ def unanswered_grid(
 ) -> Grid | None:
     """What could not be computed, one row a reason."""
     entries = {entry.name: entry for entry in glossary}
-    reasons: dict[str, dict[str, int]] = {}
+    titles_of: dict[str, Counter[str]] = {}
     for record in records:
         if math.isnan(record.value):
             title = _title(record.metric, entries)
             if math.isfinite(record.coverage):
                 title += f" at {formats.level(record.coverage)}"
-            told = reasons.setdefault(record.reason or "no reason was given", {})
-            told[title] = told.get(title, 0) + 1
-    if not reasons:
+            reason = record.reason or "no reason was given"
+            titles_of.setdefault(reason, Counter())[title] += 1
+    if not titles_of:
         return None
-    rows = tuple(
+    rows = [
         (
-            Cell(text=reason),
-            Cell(text=", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in told.items())),
+            Cell(reason),
+            Cell(", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in titles.items())),
         )
-        for reason, told in list(reasons.items())[:ROWS_LIMIT]
-    )
-    columns = (Column(title="Reason"), Column(title="Measures"))
-    return Grid(
-        title="What could not be answered, and why", columns=columns, parts=(GridRows(rows=rows),)
-    )
+        for reason, titles in list(titles_of.items())[:ROWS_LIMIT]
+    ]
+    columns = (Column("Reason"), Column("Measures"))
+    return Grid.of("What could not be answered, and why", columns, rows)
 
 
 def table_grids(tables: Iterable[Table]) -> list[Grid]:
     """The tables of a report that hold rows."""
-    made: list[Grid | None] = [
-        attempt(
-            f"table {table.name}",
-            partial(table_grid, table),
-            lambda _: None,
-        )
+    grids = (
+        attempt(f"table {table.name}", partial(table_grid, table), lambda _: None)
         for table in tables
         if len(table)
-    ]
-    return [grid for grid in made if grid is not None]
+    )
+    return [grid for grid in grids if grid is not None]
 
 
-def table_grid(
-    table: Table, glossary: Sequence[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
-) -> Grid:
+def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
     """A table of a report."""
     order = worst_first(table)[:limit]
     notes = [table.notes] if table.notes else []
@@ -188,30 +178,26 @@ def table_grid(
             f"The {which} {len(order)} of {len(table):,} rows. The JSON form of this report "
             "holds all."
         )
-    entries = {entry.name: entry for entry in glossary}
+    shown = {name: column for name, column in table.columns.items() if name not in UNSHOWN}
     columns, cells = [], []
-    for name, column in table.columns.items():
-        if name in UNSHOWN:
-            continue
-        columns.append(Column(title=_column_title(table, name), numeric=column.dtype.kind in "fiu"))
+    for name, column in shown.items():
+        columns.append(Column(_column_title(table, name), numeric=column.dtype.kind in "fiu"))
         values = [formats.plain(column[row]) for row in order]
         texts = formats.column(values)
         if name.endswith("p_value"):
             texts = [formats.p_value(value) for value in values]
         if name == "metric":
-            texts = [_title(text, entries) for text in texts]
+            texts = [_title(text, {}) for text in texts]
         if table.name == OVERVIEW:
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
-        cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
+        cells.append([Cell(text, key=sort_key(value)) for text, value in pairs])
     titles = (TABLE_TITLES, *(topic.titles for topic in every_topic()))
     known = (each[table.name] for each in titles if table.name in each)
     title = next(known, headed(table.name.replace("_", " ")))
     if table.model:
         title += OF + table.model
-    part = GridRows(rows=tuple(zip(*cells, strict=True)))
-    grid = Grid(title=title, columns=tuple(columns), parts=(part,), notes=tuple(notes))
-    shown = [name for name in table.columns if name not in UNSHOWN]
+    grid = Grid.of(title, columns, zip(*cells, strict=True), notes)
     return footnoted(grid, [place for place, name in enumerate(shown) if name == "reason"])
 
 
@@ -259,42 +245,38 @@ def _remarks(cell: Cell, *, whole: bool) -> list[str]:
 
 def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     """Coverage in groups, a column each model; the group worst in any model first."""
-    held: dict[tuple[str, str, float], dict[str, int]] = {}
-    for place, table in enumerate(tables):
+    rows_of: dict[tuple[str, str, float], dict[int, int]] = {}
+    for number, table in enumerate(tables):
         names = ("grouping", "group", "nominal")
         for row, key in enumerate(zip(*(table.columns[name] for name in names), strict=True)):
-            at = float(key[2])
-            found = (str(key[0]), str(key[1]), -1.0 if math.isnan(at) else at)
-            held.setdefault(found, {})[str(place)] = row
+            grouping, group, nominal = str(key[0]), str(key[1]), float(key[2])
+            nominal = -1.0 if math.isnan(nominal) else nominal
+            rows_of.setdefault((grouping, group, nominal), {})[number] = row
     worst = {
-        key: min(float(tables[int(place)].columns["upper"][row]) for place, row in rows.items())
-        for key, rows in held.items()
+        key: min(float(tables[number].columns["upper"][row]) for number, row in rows.items())
+        for key, rows in rows_of.items()
     }
-    shown = sorted(held, key=lambda key: worst[key])[:limit]
-    several = len({key[2] for key in held}) > 1
-    rows = []
+    shown = sorted(rows_of, key=lambda key: worst[key])[:limit]
+    several = len({nominal for *_, nominal in rows_of}) > 1
+    lines = []
     for key in shown:
-        first, row = next(iter(held[key].items()))
-        cells = [Cell(text=key[1])]
-        cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
-        cells += [number_cell(float(tables[int(first)].columns["n"][row]), digits=7)]
-        for place, table in enumerate(tables):
-            own = held[key].get(str(place))
-            cells.append(Cell(text="") if own is None else _covered(table, own))
-        rows.append(tuple(cells))
-    notes = [f"The worst {len(shown)} of {len(held):,}."] if len(shown) < len(held) else []
+        _, group, nominal = key
+        first, row = next(iter(rows_of[key].items()))
+        cells = [Cell(group)]
+        cells += [Cell(formats.level(nominal), key=repr(nominal))] if several else []
+        cells += [number_cell(float(tables[first].columns["n"][row]), digits=7)]
+        for number, table in enumerate(tables):
+            line = rows_of[key].get(number)
+            cells.append(Cell("") if line is None else _covered(table, line))
+        lines.append(tuple(cells))
+    notes = [f"The worst {len(shown)} of {len(rows_of):,}."] if len(shown) < len(rows_of) else []
     columns = (
-        Column(title="Group"),
-        *([Column(title="Nominal", numeric=True)] if several else []),
-        Column(title="n", numeric=True),
-        *(Column(title=t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
+        Column("Group"),
+        *([Column("Nominal", numeric=True)] if several else []),
+        Column("n", numeric=True),
+        *(Column(t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
     )
-    return Grid(
-        title=TABLE_TITLES["groups"],
-        columns=columns,
-        parts=(GridRows(rows=tuple(rows)),),
-        notes=tuple(notes),
-    )
+    return Grid.of(TABLE_TITLES["groups"], columns, lines, notes)
 
 
 def _covered(table: Table, row: int) -> Cell:
@@ -366,30 +348,32 @@ def _record_grid(
     models = list(dict.fromkeys(record.model for record in records))
     if len(models) > 1:
         return _models_grid(title, parts, entries, models, groups, notes)
-    shown = _Shown(
-        group=groups,
-        perfect=any(_perfect(record) != Cell(text="") for record in records),
-        units=any(record.units != "1" for record in records),
-    )
     confidence = {record.confidence for record in records if not math.isnan(record.lower)}
     level = (
         f"{formats.level(next(iter(confidence)))} interval" if len(confidence) == 1 else "Interval"
     )
-    columns = [
-        Column(title="Measure"),
-        *([Column(title="Group")] if shown.group else []),
-        Column(title="Value", numeric=True),
-        Column(title=level, numeric=True),
-        *([Column(title="Perfect model", numeric=True)] if shown.perfect else []),
-        Column(title="n", numeric=True),
-        Column(title="Better"),
-        *([Column(title="Units")] if shown.units else []),
+    measure = partial(_measure, entries=entries, group=not groups)
+    cells: list[tuple[bool, Column, Callable[[Record], Cell]]] = [
+        (True, Column("Measure"), measure),
+        (groups, Column("Group"), lambda record: Cell(record.group)),
+        (True, Column("Value", numeric=True), _value),
+        (True, Column(level, numeric=True), _interval),
+        (
+            any(_perfect(record) != Cell("") for record in records),
+            Column("Perfect model", numeric=True),
+            _perfect,
+        ),
+        (True, Column("n", numeric=True), lambda record: number_cell(record.n, digits=7)),
+        (True, Column("Better"), _better),
+        (any(record.units != "1" for record in records), Column("Units"), _units),
     ]
-    grid_parts = tuple(
-        GridRows(title=heading, rows=tuple(_record_row(record, entries, shown) for record in part))
+    shown = [(column, cell) for is_shown, column, cell in cells if is_shown]
+    grid_parts = [
+        GridRows(tuple(tuple(cell(record) for _, cell in shown) for record in part), title=heading)
         for heading, part in parts.items()
-    )
-    grid = Grid(title=title, columns=tuple(columns), parts=grid_parts, notes=tuple(notes))
+    ]
+    columns = tuple(column for column, _ in shown)
+    grid = Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
     return footnoted(grid)
 
 
@@ -402,72 +386,57 @@ def _models_grid(
     notes: Sequence[str],
 ) -> Grid:
     """The numbers of several models, one beside the other."""
-    made = []
+    grid_parts = []
     for heading, part in parts.items():
-        held: dict[tuple[object, ...], dict[str, Record]] = {}
+        lines: dict[tuple[object, ...], dict[str, Record]] = {}
         for record in part:
-            held.setdefault(_line(record), {}).setdefault(record.model, record)
+            lines.setdefault(_line(record), {}).setdefault(record.model, record)
         rows = []
-        for by_model in held.values():
+        for by_model in lines.values():
             first = next(iter(by_model.values()))
             kind = first.reason if first.metric in OF_KINDS else ""
             shared = replace(first, options={}, p=math.nan, reason=kind)
             cells = [_measure(shared, entries, group=not groups)]
-            cells += [Cell(text=first.group)] if groups else []
-            cells += [_value(by_model[m]) if m in by_model else Cell(text="") for m in models]
+            cells += [Cell(first.group)] if groups else []
+            cells += [_value(by_model[m]) if m in by_model else Cell("") for m in models]
             rows.append((*cells, _better(first)))
-        made.append(GridRows(title=heading, rows=tuple(rows)))
+        grid_parts.append(GridRows(tuple(rows), title=heading))
     columns = (
-        Column(title="Measure"),
-        *([Column(title="Group")] if groups else []),
-        *(Column(title=model, numeric=True) for model in models),
-        Column(title="Better"),
+        Column("Measure"),
+        *([Column("Group")] if groups else []),
+        *(Column(model, numeric=True) for model in models),
+        Column("Better"),
     )
-    return footnoted(Grid(title=title, columns=columns, parts=tuple(made), notes=tuple(notes)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """Which of the columns that may be empty a grid of records shows."""
-
-    group: bool
-    perfect: bool
-    units: bool
-
-
-def _record_row(
-    record: Record, entries: dict[str, GlossaryEntry], shown: _Shown
-) -> tuple[Cell, ...]:
-    return (
-        _measure(record, entries, group=not shown.group),
-        *([Cell(text=record.group)] if shown.group else []),
-        _value(record),
-        Cell(text=formats.interval(record.lower, record.upper), key=sort_key(record.lower)),
-        *([_perfect(record)] if shown.perfect else []),
-        number_cell(record.n, digits=7),
-        _better(record),
-        *([Cell(text="" if record.units == "1" else record.units)] if shown.units else []),
+    return footnoted(
+        Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
     )
 
 
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
     """The measure's title, with what decided the number; it leads to the glossary."""
-    named = {"group": record.group} if group else {}
-    told = {**named, **formats.details(record), "reason": record.reason}
-    known = record.metric in entries
-    title = _title(record.metric, entries)
-    cell = Cell(text=title, link=slug("measure", record.metric) if known else "")
-    return cell.remarked(each for each in told.items() if each[1])
+    remarks = {"group": record.group} if group else {}
+    remarks |= {**formats.details(record), "reason": record.reason}
+    link = slug("measure", record.metric) if record.metric in entries else ""
+    cell = Cell(_title(record.metric, entries), link=link)
+    return cell.remarked(remark for remark in remarks.items() if remark[1])
 
 
 def _value(record: Record) -> Cell:
     value, error = formats.estimate(record.value, record.standard_error)
-    return Cell(text=value, small=f"± {error}" if error else "", key=sort_key(record.value))
+    return Cell(value, small=f"± {error}" if error else "", key=sort_key(record.value))
+
+
+def _interval(record: Record) -> Cell:
+    return Cell(formats.interval(record.lower, record.upper), key=sort_key(record.lower))
+
+
+def _units(record: Record) -> Cell:
+    return Cell("" if record.units == "1" else record.units)
 
 
 def _better(record: Record) -> Cell:
     sign, words = DIRECTIONS[record.direction]
-    return Cell(text=f"{sign}\N{NO-BREAK SPACE}{words}")
+    return Cell(f"{sign}\N{NO-BREAK SPACE}{words}")
 
 
 def _perfect(record: Record) -> Cell:
@@ -479,8 +448,5 @@ def _perfect(record: Record) -> Cell:
         whole = not (math.isnan(low) or math.isnan(high))
         reach = f"({formats.interval(low, high)})" if whole else f"{side} {formats.number(end)}"
     value = record.null if math.isfinite(record.null) else record.target
-    return replace(_maybe(value), small=reach)
-
-
-def _maybe(value: float) -> Cell:
-    return Cell(text="" if math.isnan(value) else formats.number(value), key=sort_key(value))
+    text = "" if math.isnan(value) else formats.number(value)
+    return Cell(text, key=sort_key(value), small=reach)

@@ -27,7 +27,6 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
-    GridRows,
     Option,
     Section,
     VerdictLine,
@@ -276,7 +275,7 @@ def state_grid(
         label = questions()[name].label if name in questions() else headed(name)
         sized = len(shown) <= MOST_SIZED
         cells = [_state(held[model].get(name), sized=sized) for model in shown]
-        rows.append((Cell(text=label, link=anchors.get(place, "")), *cells))
+        rows.append((Cell(label, link=anchors.get(place, "")), *cells))
     found = [held[model][name].state for model in shown for name in held[model]]
     marks = [" ".join(TONES[tone]) for tone in TONES if tone in found]
     notes = ["  ".join(marks)]
@@ -284,8 +283,8 @@ def state_grid(
         notes.insert(0, f"The first {len(shown)} of {len(order or models):,} models.")
     titles = shown if len(models) > 1 else ["Finding"]
     cut = abridged(titles)
-    columns = (Column(title="Question"), *(Column(title=cut.get(t, t)) for t in titles))
-    return Grid(title="", columns=columns, parts=(GridRows(rows=tuple(rows)),), notes=tuple(notes))
+    columns = (Column("Question"), *(Column(cut.get(t, t)) for t in titles))
+    return Grid.of("", columns, rows, notes)
 
 
 def _position_of(name: str) -> int:
@@ -295,9 +294,9 @@ def _position_of(name: str) -> int:
 
 def _state(finding: Finding | None, *, sized: bool) -> Cell:
     if finding is None:
-        return Cell(text="")
+        return Cell("")
     size = _size(finding) if sized and finding.state in _TOLD else ""
-    return Cell(text="", small=size, tone=finding.state)
+    return Cell("", small=size, tone=finding.state)
 
 
 def _size(finding: Finding) -> str:
@@ -322,9 +321,9 @@ def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell,
         return []
     places = {str(name): place for place, name in enumerate(ranked.columns["model"])}
     values = [grids.number_cell(float(ranked.columns["score"][places[m]])) for m in models]
-    best = [Cell(text=str(ranked.columns["best_set"][places[m]])) for m in models]
-    score = Cell(text=ranked.labels.get("score", "Score"), link=link)
-    return [(score, *values), (Cell(text="In the best set", link=link), *best)]
+    best = [Cell(str(ranked.columns["best_set"][places[m]])) for m in models]
+    score = Cell(ranked.labels.get("score", "Score"), link=link)
+    return [(score, *values), (Cell("In the best set", link=link), *best)]
 
 
 def _sections(

@@ -23,7 +23,6 @@ from howsure.report.document import (
     Column,
     Document,
     Grid,
-    GridRows,
     Section,
     Tone,
     VerdictLine,
@@ -134,19 +133,15 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     rows = []
     for found in rows_of:
         cells = map(_estimate, found) if several else _in_full(found[0])
-        rows.append((Cell(text=measured(next(filter(None, found)))), *cells))
+        rows.append((Cell(measured(next(filter(None, found)))), *cells))
     titles = models if several else ["Value", "Interval", "Perfect"]
     notes = ["Value ± standard error."] if several and rows else []
     judged = {model: _coverages(whole, model) for model in models}
     if len(set(judged.values()) - {""}) > 1:
         told = ", ".join(f"{model} at {at}" for model, at in judged.items() if at)
         notes.append(f"Models are judged at different coverages, which leaves blanks: {told}.")
-    return Grid(
-        title="Key numbers",
-        columns=(Column(title="Measure"), *(Column(title=t, numeric=True) for t in titles)),
-        parts=(GridRows(rows=tuple(rows)),),
-        notes=tuple(notes),
-    )
+    columns = (Column("Measure"), *(Column(title, numeric=True) for title in titles))
+    return Grid.of("Key numbers", columns, rows, notes)
 
 
 def key_records(
@@ -203,11 +198,11 @@ def _rows(whole: Sequence[Record]) -> list[Key]:
 def _estimate(record: Record | None) -> Cell:
     """A value and its standard error, unless that is of rounding alone."""
     if record is None:
-        return Cell(text="")
+        return Cell("")
     value, error = formats.estimate(record.value, record.standard_error)
     if record.standard_error > 1e-12 * abs(record.value):
-        return Cell(text=value, small=f"± {error}")
-    return Cell(text=formats.number(record.value))
+        return Cell(value, small=f"± {error}")
+    return Cell(formats.number(record.value))
 
 
 def _in_full(record: Record | None) -> tuple[Cell, ...]:
@@ -216,9 +211,9 @@ def _in_full(record: Record | None) -> tuple[Cell, ...]:
     perfect = record.null if not math.isnan(record.null) else record.target
     rounding = record.upper - record.lower <= 1e-12 * abs(record.value)
     return (
-        Cell(text=formats.estimate(record.value, record.standard_error)[0]),
-        Cell(text="" if rounding else formats.interval(record.lower, record.upper)),
-        Cell(text="" if math.isnan(perfect) else formats.number(perfect, 3)),
+        Cell(formats.estimate(record.value, record.standard_error)[0]),
+        Cell("" if rounding else formats.interval(record.lower, record.upper)),
+        Cell("" if math.isnan(perfect) else formats.number(perfect, 3)),
     )
 
 

@@ -18,7 +18,7 @@ from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
 from howsure.figures.telling import describe_figure
-from howsure.report.document import Cell, Column, Grid, GridRows
+from howsure.report.document import Cell, Column, Grid
 
 DATA_LIMIT = 41
 """The most rows of each line in a figure's table."""
@@ -135,17 +135,17 @@ def _data_grid(figure: Figure) -> Grid:
     )
     rows = [row for layer in layers for row in _data_rows(figure, layer, shown)]
     columns = [
-        *([Column(title="Series")] if shown.series else []),
-        *([Column(title=figure.naming)] if shown.label else []),
-        Column(title=figure.x.title or "x", numeric=True),
-        Column(title=figure.y.title or "Row", numeric=figure.y.kind != "category"),
-        *([Column(title=end, numeric=True) for end in ("From", "To")] if shown.ends else []),
-        *(Column(title=title, numeric=True) for title in shown.hover),
+        *([Column("Series")] if shown.series else []),
+        *([Column(figure.naming)] if shown.label else []),
+        Column(figure.x.title or "x", numeric=True),
+        Column(figure.y.title or "Row", numeric=figure.y.kind != "category"),
+        *([Column(end, numeric=True) for end in ("From", "To")] if shown.ends else []),
+        *(Column(title, numeric=True) for title in shown.hover),
     ]
     notes: tuple[str, ...] = ()
     if figure.shades is not None and any(len(layer) > MAP_DATA_LIMIT for layer in layers):
         notes = (f"The {MAP_DATA_LIMIT} points with the highest {figure.shades.title}.",)
-    return Grid(title="", columns=tuple(columns), parts=(GridRows(rows=tuple(rows)),), notes=notes)
+    return Grid.of("", columns, rows, notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,8 @@ def _data_rows(figure: Figure, layer: Layer, shown: _ShownColumns) -> list[tuple
     rows = []
     for place in _listed(layer):
         row = [
-            *([Cell(text=layer.series)] if shown.series else []),
-            *([Cell(text=layer.labels[place] if layer.labels else "")] if shown.label else []),
+            *([Cell(layer.series)] if shown.series else []),
+            *([Cell(layer.labels[place] if layer.labels else "")] if shown.label else []),
             _point(layer.x, place, figure.x),
             _point(layer.y, place, figure.y),
         ]
@@ -189,12 +189,12 @@ def _listed(layer: Layer) -> list[int]:
 
 def _point(part: FloatArray, place: int, axis: Axis) -> Cell:
     if not len(part) or math.isnan(part[place]):
-        return Cell(text="")
+        return Cell("")
     value = float(part[place])
     if axis.kind == "category":
-        return Cell(text=axis.categories[int(value)])
+        return Cell(axis.categories[int(value)])
     if axis.kind == "time":
-        return Cell(text=datetime.fromtimestamp(value, UTC).isoformat(" ", "minutes"))
+        return Cell(datetime.fromtimestamp(value, UTC).isoformat(" ", "minutes"))
     if axis.kind == "percent":
-        return Cell(text=formats.share(value))
-    return Cell(text=formats.number(value))
+        return Cell(formats.share(value))
+    return Cell(formats.number(value))
