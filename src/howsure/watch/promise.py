@@ -29,13 +29,13 @@ _NOTEWORTHY = 5.0
 _QUANTITIES = ("coverage", *COMPONENTS, "error")
 ROW_ROLES = ("weights", "time", "series", "ease", "cluster")
 """Roles of one column, of what is known of a row beside its prediction."""
+SEVERAL_COLUMNS = ("lower", "upper", "samples", "quantiles", "groups", "features")
+COLUMN_ROLES = ("y", "point", "mean", "sd", "variance", *ROW_ROLES, *SEVERAL_COLUMNS)
+"""Roles of columns of a reference, and those of which there may be several columns."""
 _ROLES: Mapping[str, Any] = {
-    **dict.fromkeys(("y", "point", "mean", "sd", "variance", "law", *ROW_ROLES), str),
-    **dict.fromkeys(
-        ("lower", "upper", "samples", "quantiles", "groups", "features"), tuple[str, ...]
-    ),
+    **dict.fromkeys((*COLUMN_ROLES, "law", "weights_kind"), str),
+    **dict.fromkeys(SEVERAL_COLUMNS, tuple[str, ...]),
     **dict.fromkeys(("coverage", "missing_value"), tuple[float, ...]),
-    "weights_kind": str,
 }
 """Roles that `Watch.init` writes, which are those that are read: none names code."""
 _READING: Mapping[str, Any] = {
@@ -80,13 +80,11 @@ class Promise:
 
     def __post_init__(self) -> None:
         check_fields(self, " of the promise")
-        for name, given, kinds in (
-            ("columns", self.columns, _ROLES),
-            ("reading", self.reading, _READING),
-        ):
-            if foreign := sorted(given.keys() - kinds.keys()):
+        for name, kinds in (("columns", _ROLES), ("reading", _READING)):
+            values = getattr(self, name)
+            if foreign := sorted(values.keys() - kinds.keys()):
                 raise InputError(f"{name} of the promise must not hold {foreign[0]!r}")
-            fitted = {key: checked(given[key], kinds[key], f"{key} of {name}") for key in given}
+            fitted = {key: checked(values[key], kinds[key], f"{key} of {name}") for key in values}
             object.__setattr__(self, name, fitted)
         strata = self.strata
         whole = {
@@ -107,18 +105,18 @@ class Promise:
     @property
     def sentence(self) -> str:
         """It in words."""
-        told = [f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."]
+        text = f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."
         if self.dropped:
             rows = "1 row is" if self.dropped == 1 else f"{self.dropped:,} rows are"
-            told.append(f"{rows} left out, as cells are missing.")
+            text += f" {rows} left out, as cells are missing."
         worth = max(self.worth.get(ALL, {}).values(), default=1.0)
         if not self.timed and not self.worth:
-            told.append("Without times, rows count as independent, and each addition as a day.")
+            text += " Without times, rows count as independent, and each addition as a day."
         elif worth > _NOTEWORTHY:
-            told.append(f"As rows may depend, up to {roughly(worth)} count as one.")
+            text += f" As rows may depend, up to {roughly(worth)} count as one."
         if self.flaw:
-            told.append(f"The reference itself does not keep the promise: {self.flaw}")
-        return " ".join(told)
+            text += f" The reference itself does not keep the promise: {self.flaw}"
+        return text
 
     @property
     def timed(self) -> bool:

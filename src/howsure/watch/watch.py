@@ -42,7 +42,7 @@ from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.booking import Arrivals, Booked, NamedOutcomes
-from howsure.watch.correction import RUNNING, Correction, go_on, learn, stretched
+from howsure.watch.correction import RUNNING, Correction, go_on, learn
 from howsure.watch.expected import MOST_ROWS, Background
 from howsure.watch.ledger import (
     DAY,
@@ -58,7 +58,7 @@ from howsure.watch.ledger import (
     name_hashes,
     row_keys,
 )
-from howsure.watch.promise import ROW_ROLES, Calendar, Promise
+from howsure.watch.promise import COLUMN_ROLES, SEVERAL_COLUMNS, Calendar, Promise
 from howsure.watch.quantities import (
     ALL,
     DaySums,
@@ -355,11 +355,14 @@ class Watch:
         last = int(days.max()) if self.promise.timed else written
         after = last if state.latest is None else max(last, state.latest)
         rows, days = rows.take(np.flatnonzero(inside)), days[inside]
-        present = next(reversed(self._corrections(state)), None)
+        corrections = self._corrections(state)
         if running:
-            found = self._going_on(state, rows, days, after)
-            corrected = stretched(rows, np.full(rows.n, found.factor))
+            report = report_of(self.promise, state, 0, corrections)
+            track, gain = report.running, report.gain_of_running
+            found = go_on(rows, days, self.promise, after=after, running=track, gain=gain)
+            corrected = found.apply(rows, np.full(rows.n, found.factor))
         else:
+            present = corrections[-1] if corrections else None
             found = learn(rows, days, self.promise, after=after, present=present)
             corrected = found.apply(rows)
         with suppress(InputError):
@@ -374,30 +377,6 @@ class Watch:
 
         self._ledger.append(make)
         return found
-
-    def _going_on(
-        self, state: LedgerState, rows: EvalSet, days: IntArray, after: int
-    ) -> Correction:
-        """The correction that runs on, where it would have been better than none."""
-        told = report_of(self.promise, state, 0, self._corrections(state))
-        if told.running is None or told.gain_of_running is None:
-            raise InputError(
-                "running needs intervals at a nominal coverage, and days that are booked"
-            )
-        if not told.gain_of_running.offered:
-            raise InputError(
-                "running must be proven better than no correction, which it is not yet, over "
-                f"{told.gain_of_running.days:,} days: the gain so far is "
-                f"{100.0 * told.gain_of_running.value:.1f} %"
-            )
-        return go_on(
-            rows,
-            days,
-            self.promise,
-            after=after,
-            running=told.running,
-            gain=told.gain_of_running,
-        )
 
     def _corrections(self, state: LedgerState) -> list[Correction]:
         return [Correction.from_dict(correction) for correction in state.corrections]
@@ -416,9 +395,10 @@ class Watch:
         """Each table that was given, in pieces where it is huge."""
         encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
         for table in tables:
-            huge = isinstance(table, str | os.PathLike) and is_huge(table, HUGE)
-            opened = [PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))] if huge else None
-            yield from opened or sources(table, encoding, decimal)
+            if isinstance(table, str | os.PathLike) and is_huge(table, HUGE):
+                yield PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))
+            else:
+                yield from sources(table, encoding, decimal)
 
     def _with_y(self, tables: Sequence[Any], state: LedgerState) -> tuple[EvalSet, IntArray]:
         """The rows of tables whose y is known, and their days."""
@@ -901,13 +881,10 @@ def _check_readable(loaded: Loaded) -> None:
 def _reading_choices(roles: Roles) -> dict[str, Any]:
     """What columns are, as `howsure.load` is told, so that later tables are read alike."""
     held = {name: list(columns) for name, columns in roles.columns.items() if columns}
-    made: dict[str, Any] = {
-        name: held[name][0]
-        for name in ("y", "point", "mean", "sd", "variance", *ROW_ROLES)
-        if name in held
-    }
-    several = ("lower", "upper", "samples", "groups", "features")
-    made |= {name: held[name] for name in several if name in held}
+    made: dict[str, Any] = {}
+    for name, columns in held.items():
+        if name in COLUMN_ROLES:
+            made[name] = columns if name in SEVERAL_COLUMNS else columns[0]
     if "quantiles" in held:
         made["quantiles"] = [
             f"{level:.12g}={name}"
