@@ -30,7 +30,7 @@ from howsure.report.assessment import Assessment
 from howsure.report.coercion import source_fact
 from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
 from howsure.report.no_rows import check_no_state
-from howsure.report.short_forms import in_brief, sentences, states_beside
+from howsure.report.plain import in_brief, sentences, states_beside
 from howsure.streaming import State, loaded_state, merged_states
 from howsure.verdict.family import check_judging
 

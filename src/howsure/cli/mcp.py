@@ -39,9 +39,8 @@ from howsure.inputs.source import split_sheet
 from howsure.recalibration import METHODS
 from howsure.report.check import rules_from
 from howsure.report.improve import improve as improved
-from howsure.report.plain import verdict_parts
+from howsure.report.plain import key_records, verdict_parts
 from howsure.report.recalibrate import Recalibration
-from howsure.report.short_forms import key_records
 from howsure.streaming.load import Resources
 from howsure.verdict.findings import questions
 

@@ -307,7 +307,7 @@ class Assessment(Formed):
 
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
-        from howsure.report.short_forms import pull_request
+        from howsure.report.plain import pull_request
 
         return pull_request(self.brief_document())
 
@@ -322,7 +322,7 @@ class Assessment(Formed):
         return "\n".join([f"Assessment: {self.title}", *told, rest])
 
     def _repr_html_(self) -> str:
-        from howsure.report.short_forms import notebook
+        from howsure.report.plain import notebook
 
         return notebook(self.document())
 
