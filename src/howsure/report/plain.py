@@ -106,10 +106,7 @@ def to_frame(records: Sequence[Record], library: str) -> Any:
 
 def to_markdown(document: Document) -> str:
     """A report as Markdown: sentences, tables, the glossary."""
-    blocks = [f"# {escape(document.title)}"]
-    if document.facts:
-        facts = document.facts.items()
-        blocks.append("\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts))
+    blocks = [f"# {escape(document.title)}", _facts(document)]
     blocks.append("\n".join(map(sentence, document.opening.lines)))
     for grid in document.opening.grids:
         blocks += [f"## {escape(grid.title)}" if grid.title else "", *grid_blocks(grid)]
@@ -121,6 +118,11 @@ def to_markdown(document: Document) -> str:
     if document.command:
         blocks += ["## Reproduce", fenced(document.command)]
     return legible("\n\n".join(filter(None, blocks)), lines=True) + "\n"
+
+
+def _facts(document: Document) -> str:
+    facts = document.facts.items()
+    return "\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts)
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -177,13 +179,13 @@ def _words(cell: Cell) -> str:
 
 
 def _glossary_block(entry: Any) -> str:
-    parts = [
+    lines = (
         f"**{escape(entry.title or entry.name)}** ({escape(entry.name)})",
         escape(entry.meaning),
-    ]
-    parts.append(f"Formula: {escape(entry.formula)}" if entry.formula else "")
-    parts.append(f"Source: {escape(entry.source)}" if entry.source else "")
-    return "  \n".join(part for part in parts if part)
+        f"Formula: {escape(entry.formula)}" if entry.formula else "",
+        f"Source: {escape(entry.source)}" if entry.source else "",
+    )
+    return "  \n".join(filter(None, lines))
 
 
 def _code(command: str) -> str:
@@ -224,15 +226,9 @@ def _csv_cell(value: object) -> str:
         return "" if math.isnan(value) else repr(float(value))
     if isinstance(value, bool | int):
         return str(value)
-    if isinstance(value, str):
-        return _harmless(str(value))
     if hasattr(value, "items"):
-        return _harmless("; ".join(f"{name}={choice}" for name, choice in value.items()))
-    return _harmless(str(value))
-
-
-def _harmless(text: str) -> str:
-    return unformulaic(text.replace("\r\n", "\n").replace("\r", "\n"))
+        value = "; ".join(f"{name}={choice}" for name, choice in value.items())
+    return unformulaic(str(value).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 # ---- a report as a model card, whose metadata Hugging Face reads ---------------------------------
@@ -249,9 +245,7 @@ def to_card(document: Document) -> str:
         f"# {escape(document.title)}",
         *_section_blocks("Verdict", "\n".join(map(sentence, sentences(document)))),
     ]
-    facts = document.facts.items()
-    told = "\n".join(f"- {escape(name)}: {escape(fact)}" for name, fact in facts)
-    blocks += _section_blocks("What it was assessed on", told)
+    blocks += _section_blocks("What it was assessed on", _facts(document))
     numbers = key_numbers(document.records)
     blocks += _section_blocks("Numbers", *(grid_blocks(numbers) if numbers.size else ()))
     for grid in grids.table_grids([t for t in document.tables if t.name == "not_judged"]):
@@ -304,11 +298,11 @@ def _metric(record: Record) -> Iterator[str]:
     yield f"      name: {_text(measured(record))}"
     yield f"      value: {_number(record.value)}"
     names = ("coverage", "n", "standard_error", "lower", "upper", "confidence")
-    held = {name: getattr(record, name) for name in names}
-    known = {name: value for name, value in held.items() if math.isfinite(value)}
-    if known:
+    arguments = {name: getattr(record, name) for name in names}
+    finite = [name for name, value in arguments.items() if math.isfinite(value)]
+    if finite:
         yield "      args:"
-        yield from (f"        {name}: {_number(value)}" for name, value in known.items())
+        yield from (f"        {name}: {_number(arguments[name])}" for name in finite)
 
 
 def _text(text: str) -> str:
@@ -318,9 +312,9 @@ def _text(text: str) -> str:
 
 def _number(value: float) -> str:
     """A number that YAML 1.1 reads as one: it wants a point before an exponent."""
-    told = repr(float(value))
-    mantissa, sign, exponent = told.partition("e")
-    return f"{mantissa}.0e{exponent}" if sign and "." not in mantissa else told
+    text = repr(float(value))
+    mantissa, sign, exponent = text.partition("e")
+    return f"{mantissa}.0e{exponent}" if sign and "." not in mantissa else text
 
 
 # ---- short forms of a report: what a terminal, a pull request and a notebook show of it ----------

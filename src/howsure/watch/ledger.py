@@ -67,39 +67,36 @@ class LedgerEntry:
 
     def to_bytes(self) -> bytes:
         """As an Arrow stream: sums as a table, the rest beside it."""
-        beside = {name: getattr(self, name) for name in _BESIDE}
+        fields_beside = {name: getattr(self, name) for name in _BESIDE}
         columns = {
-            **{
-                name: pa.array([getattr(each, name) for each in self.sums], kind)
-                for name, kind in _KEYS.items()
-            },
-            **{
-                name: pa.array(np.rint(column * _UNIT).astype(np.int64))
-                for name, column in _numbered([each.sums for each in self.sums])
-            },
+            name: pa.array([getattr(cell, name) for cell in self.sums], kind)
+            for name, kind in _KEYS.items()
         }
-        told = {"howsure": json.dumps(plain(beside, json_number))}
-        return stream_bytes(pa.table(columns).replace_schema_metadata(told))
+        rows = [cell.sums for cell in self.sums]
+        for number, column in enumerate(np.transpose(rows) if rows else ()):
+            columns[f"sum_{number}"] = pa.array(np.rint(column * _UNIT).astype(np.int64))
+        metadata = {"howsure": json.dumps(plain(fields_beside, json_number))}
+        return stream_bytes(pa.table(columns).replace_schema_metadata(metadata))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LedgerEntry:
         """What `to_bytes` made."""
         table = stream_table(data)
-        beside = read_json((table.schema.metadata or {})[b"howsure"])
-        told = [_without_gaps(table[name].cast(kind)).to_pylist() for name, kind in _KEYS.items()]
+        fields_beside = read_json((table.schema.metadata or {})[b"howsure"])
+        keys = [_without_gaps(table[name].cast(kind)).to_pylist() for name, kind in _KEYS.items()]
         names = [name for name in table.column_names if name.startswith("sum_")]
         sums = np.empty((len(table), len(names)))
-        for place, name in enumerate(names):
-            sums[:, place] = _without_gaps(table[name]).to_numpy() / _UNIT
-        counts = np.array(told[-2:])
+        for number, name in enumerate(names):
+            sums[:, number] = _without_gaps(table[name]).to_numpy() / _UNIT
+        counts = np.array(keys[-2:])
         if not (np.isfinite(sums).all() and np.isfinite(counts).all() and (counts >= 0.0).all()):
             raise InputError("sums must be finite, and numbers of rows at least 0")
-        made = tuple(
-            DaySums(**dict(zip(_KEYS, keys, strict=True)), sums=total)
-            for *keys, total in zip(*told, sums, strict=True)
+        cells = tuple(
+            DaySums(**dict(zip(_KEYS, key, strict=True)), sums=total)
+            for *key, total in zip(*keys, sums, strict=True)
         )
-        entry: LedgerEntry = restored(beside, cls, "entry")
-        return replace(entry, sums=made)
+        entry: LedgerEntry = restored(fields_beside, cls, "entry")
+        return replace(entry, sums=cells)
 
 
 def _without_gaps(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -120,12 +117,7 @@ _UNIT = 2.0**20
 """Sums are kept as whole numbers of its inverse, which add up to the same in any order."""
 
 
-def _numbered(rows: Sequence[FloatArray]) -> Iterator[tuple[str, FloatArray]]:
-    for place, column in enumerate(np.transpose(rows) if rows else ()):
-        yield f"sum_{place}", column
-
-
-_BESIDE = tuple(each.name for each in fields(LedgerEntry) if each.name != "sums")
+_BESIDE = tuple(field.name for field in fields(LedgerEntry) if field.name != "sums")
 
 
 @dataclass(slots=True)
@@ -151,19 +143,18 @@ class LedgerState:
         self.written += 1
         self.shortened = False
         self.entries.append(entry)
-        for each in entry.sums:
-            key = (each.day, each.group, each.stratum)
-            added = np.array([each.rows, each.n, *each.sums])
-            self.sums[key] = self.sums[key] + added if key in self.sums else added
+        for cell in entry.sums:
+            key = (cell.day, cell.group, cell.stratum)
+            self.sums[key] = self.sums.get(key, 0.0) + np.array([cell.rows, cell.n, *cell.sums])
         self.corrections += filter(None, [entry.correction])
         if entry.expected is not None and entry.latest is not None:
             self.expected[entry.latest] = entry.expected
-        for day, *more in entry.scores:
-            self.scores[day] = self.scores.get(day, np.zeros(len(more))) + np.array(more)
+        for day, *scores in entry.scores:
+            self.scores[day] = self.scores.get(day, 0.0) + np.array(scores)
         for day, cell, *both in entry.ratios:
             self.ratios.setdefault(day, np.zeros((2, RATIOS)))[:, cell] += both
         if entry.latest is not None:
-            self.latest = entry.latest if self.latest is None else max(self.latest, entry.latest)
+            self.latest = max(entry.latest, entry.latest if self.latest is None else self.latest)
         self.rows += entry.rows
         self.late += entry.late
 
