@@ -79,13 +79,13 @@ def rules_for(
 
     And the name of the file. A project's own rules serve where the flags name nothing to judge.
     """
-    source, held = "", None
+    source, written = "", None
     if path is not None:
-        source, held = str(path), read_rules(path)
+        source, written = str(path), read_rules(path)
     elif not limits and changes.get("fail_on") is None:
-        held = project_rules(Path())
-        source = "" if held is None else f"{PYPROJECT} [{TABLE}]"
-    rules = with_more(held or Rules(), limits, **changes)
+        written = project_rules(Path())
+        source = "" if written is None else f"{PYPROJECT} [{TABLE}]"
+    rules = with_more(written or Rules(), limits, **changes)
     if not rules.judges:
         raise InputError(
             "check needs a limit, such as --min-coverage 0.88, --limits FILE, --fail-on bad or "
@@ -197,10 +197,10 @@ def _summarise(text: str) -> None:
             file.write(text)
 
 
-def outcome(result: CheckResult, source: str, files_told: str) -> str:
+def outcome(result: CheckResult, source: str, files: str) -> str:
     """The outcome as JSON."""
-    beside = {"files": files_told} if files_told else {}
-    return json.dumps({**result.as_dict(), "source": source or None, **beside}, indent=2)
+    fields = {**result.as_dict(), "source": source or None}
+    return json.dumps({**fields, "files": files} if files else fields, indent=2)
 
 
 def _of_new(
@@ -255,11 +255,11 @@ def _print(result: CheckResult, source: str, files: str) -> None:
     def line(sign: str, text: str) -> None:
         console.print(f"{sign}  {escape(text)}", highlight=False, soft_wrap=True)
 
-    for name, said in (("limits", source), ("files", files)):
-        if said:
-            console.print(f"{name}: {escape(said)}", highlight=False, soft_wrap=True)
-    for each in result.told:
-        line(SIGNS[tone_of(each)], each.sentence)
+    for name, text in (("limits", source), ("files", files)):
+        if text:
+            console.print(f"{name}: {escape(text)}", highlight=False, soft_wrap=True)
+    for verdict in result.told:
+        line(SIGNS[tone_of(verdict)], verdict.sentence)
     line(SIGNS[result.tone], result.summary)
 
 
@@ -275,18 +275,18 @@ _HELP: Final = (
 )
 
 
-def tone_of(each: Answer | LimitOutcome) -> Tone:
+def tone_of(outcome: Answer | LimitOutcome) -> Tone:
     """How what became of a limit or a finding is marked."""
-    if each.failed:
+    if outcome.failed:
         return "bad"
-    state: Any = each.state
+    state: Any = outcome.state
     return _TONES.get(state, state)
 
 
 def places_of(files: Sequence[Path], models: Sequence[str]) -> dict[str, str]:
     """The file of each model, as its repository knows it; the first where none is a model's own."""
-    given = files if len(files) == len(models) else [files[0]] * len(models)
-    return {model: _in_repository(path) for model, path in zip(models, given, strict=True)}
+    paths = files if len(files) == len(models) else [files[0]] * len(models)
+    return {model: _in_repository(path) for model, path in zip(models, paths, strict=True)}
 
 
 def _in_repository(path: Path) -> str:
@@ -298,12 +298,12 @@ def _in_repository(path: Path) -> str:
 
 def _levels(result: CheckResult) -> list[tuple[str, LimitOutcome | Answer]]:
     """What fails is an error, and what is in doubt a warning."""
-    told: list[tuple[str, LimitOutcome | Answer]] = []
-    for each in result.told:
-        doubtful = each.state == ("undecided" if isinstance(each, LimitOutcome) else "caution")
-        if each.failed or doubtful:
-            told.append(("error" if each.failed else "warning", each))
-    return told
+    return [
+        ("error" if outcome.failed else "warning", outcome)
+        for outcome in result.told
+        if outcome.failed
+        or outcome.state == ("undecided" if isinstance(outcome, LimitOutcome) else "caution")
+    ]
 
 
 def annotated(result: CheckResult, places: Mapping[str, str]) -> list[str]:
@@ -312,12 +312,12 @@ def annotated(result: CheckResult, places: Mapping[str, str]) -> list[str]:
     Source: docs.github.com, "Workflow commands for GitHub Actions"; what it escapes follows
     actions/toolkit, packages/core/src/command.ts.
     """
-    told = []
-    for level, each in _levels(result):
-        where = {"file": places[each.model], "title": f"howsure: {each.name}"}
-        said = ",".join(f"{key}={_property(value)}" for key, value in where.items())
-        told.append(f"::{level} {said}::{_escaped(each.sentence)}")
-    return told
+    commands = []
+    for level, outcome in _levels(result):
+        where = {"file": places[outcome.model], "title": f"howsure: {outcome.name}"}
+        properties = ",".join(f"{key}={_property(value)}" for key, value in where.items())
+        commands.append(f"::{level} {properties}::{_escaped(outcome.sentence)}")
+    return commands
 
 
 def _property(text: str) -> str:
@@ -330,13 +330,10 @@ def _escaped(text: str) -> str:
 
 def summary(result: CheckResult, source: str, files: str) -> str:
     """The outcome as Markdown: what follows, then what fails, then the rest."""
-    told = sorted(result.told, key=lambda each: not each.failed)
-    lines = [
-        VerdictLine(result.summary, result.tone),
-        *(VerdictLine(each.sentence, tone_of(each)) for each in told),
-    ]
-    facts = {name: said for name, said in (("Limits", source), ("Files", files)) if said}
-    opening = Section(title="", lines=tuple(lines))
+    outcomes = sorted(result.told, key=lambda outcome: not outcome.failed)
+    lines = [VerdictLine(outcome.sentence, tone_of(outcome)) for outcome in outcomes]
+    facts = {name: text for name, text in (("Limits", source), ("Files", files)) if text}
+    opening = Section(title="", lines=(VerdictLine(result.summary, result.tone), *lines))
     return Document(title="howsure check", opening=opening, facts=facts).to_markdown()
 
 
@@ -351,19 +348,19 @@ def sarif_of(found: CheckResult, places: Mapping[str, str]) -> str:
     """
     rules: dict[str, dict[str, Any]] = {}
     results = []
-    for level, each in _levels(found):
-        rule = _rule(each)
+    for level, outcome in _levels(found):
+        rule = _rule(outcome)
         rules.setdefault(rule["id"], rule)
-        place = {"uri": quote(os.fsencode(places[each.model])), "uriBaseId": "%SRCROOT%"}
-        where = {"artifactLocation": place, "region": {"startLine": 1}}
-        asked = json.dumps([each.model, each.name]).encode()
+        file = {"uri": quote(os.fsencode(places[outcome.model])), "uriBaseId": "%SRCROOT%"}
+        where = {"artifactLocation": file, "region": {"startLine": 1}}
+        subject = json.dumps([outcome.model, outcome.name]).encode()
         result = {
             "ruleId": rule["id"],
             "ruleIndex": list(rules).index(rule["id"]),
             "level": level,
-            "message": {"text": _message(each.sentence)},
+            "message": {"text": _message(outcome.sentence)},
             "locations": [{"physicalLocation": where}],
-            "partialFingerprints": {"primaryLocationLineHash": hashlib.sha256(asked).hexdigest()},
+            "partialFingerprints": {"primaryLocationLineHash": hashlib.sha256(subject).hexdigest()},
         }
         results.append(result)
     driver = {"name": "howsure", "version": __version__, "rules": list(rules.values())}
@@ -377,15 +374,15 @@ def _message(text: str) -> str:
     return bare.replace("{", "{{").replace("}", "}}")
 
 
-def _rule(each: LimitOutcome | Answer) -> dict[str, Any]:
+def _rule(outcome: LimitOutcome | Answer) -> dict[str, Any]:
     """What was judged, whatever came of it."""
-    if isinstance(each, LimitOutcome):
-        kind, title = each.limit.metric, f"Limit on {each.limit.metric}"
-        name = f"limit/{kind}/{each.limit.side}"
+    if isinstance(outcome, LimitOutcome):
+        limit = outcome.limit
+        name, title = f"limit/{limit.metric}/{limit.side}", f"Limit on {limit.metric}"
     else:
-        name, title = f"finding/{each.finding.id}", f"Finding {each.finding.id}"
-    told = {"text": title}
-    return {"id": name, "shortDescription": told, "fullDescription": told, "help": {"text": _HELP}}
+        name, title = f"finding/{outcome.finding.id}", f"Finding {outcome.finding.id}"
+    text = {"text": title}
+    return {"id": name, "shortDescription": text, "fullDescription": text, "help": {"text": _HELP}}
 
 
 def junit_of(result: CheckResult) -> str:
@@ -396,28 +393,28 @@ def junit_of(result: CheckResult) -> str:
         "tests": str(len(cases)),
         "failures": str(len(result.failed)),
         "errors": "0",
-        "skipped": str(sum(_skipped(each) for each in cases)),
+        "skipped": str(sum(map(_skipped, cases))),
     }
     suites = ElementTree.Element("testsuites", {k: v for k, v in counts.items() if k != "skipped"})
     suite = ElementTree.SubElement(suites, "testsuite", counts)
-    for each in cases:
-        named = {"classname": _xml(each.model), "name": _xml(each.name), "time": "0"}
-        case = ElementTree.SubElement(suite, "testcase", named)
-        said = _xml(each.sentence)
-        if each.failed:
-            failure = {"message": said, "type": each.state}
-            ElementTree.SubElement(case, "failure", failure).text = said
-        elif _skipped(each):
-            ElementTree.SubElement(case, "skipped", {"message": said})
+    for outcome in cases:
+        names = {"classname": _xml(outcome.model), "name": _xml(outcome.name), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        text = _xml(outcome.sentence)
+        if outcome.failed:
+            failure = {"message": text, "type": outcome.state}
+            ElementTree.SubElement(case, "failure", failure).text = text
+        elif _skipped(outcome):
+            ElementTree.SubElement(case, "skipped", {"message": text})
         else:
-            ElementTree.SubElement(case, "system-out").text = said
+            ElementTree.SubElement(case, "system-out").text = text
     ElementTree.indent(suites)
-    text = ElementTree.tostring(suites, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+    document = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{document}\n'
 
 
-def _skipped(each: Answer | LimitOutcome) -> bool:
-    return each.state == "undecided" and not each.failed
+def _skipped(outcome: Answer | LimitOutcome) -> bool:
+    return outcome.state == "undecided" and not outcome.failed
 
 
 def _xml(text: str) -> str:

@@ -286,9 +286,9 @@ class Background:
         """As an Arrow table: what its columns are stands in the metadata."""
         arrays = {f"input_{place}": column for place, column in enumerate(self.inputs.T)}
         arrays |= {name: getattr(self, name) for name in _ROWS}
-        held = {name: getattr(self, name) for name in _BESIDE}
+        fields = {name: getattr(self, name) for name in _BESIDE}
         table = pa.table({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-        return table.replace_schema_metadata({"howsure": json.dumps(plain(held, json_number))})
+        return table.replace_schema_metadata({"howsure": json.dumps(plain(fields, json_number))})
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
@@ -300,16 +300,17 @@ class Background:
             If it is damaged.
         """
         try:
-            held = read_json((table.schema.metadata or {})[b"howsure"])
-            inputs = [table[f"input_{place}"].to_numpy() for place in range(len(held["columns"]))]
+            fields = read_json((table.schema.metadata or {})[b"howsure"])
+            inputs = [table[f"input_{k}"].to_numpy() for k in range(len(fields["columns"]))]
             rows = {name: table[name].to_numpy() for name in _ROWS}
-            held |= {"inputs": np.stack(inputs, axis=1), **rows}
-            made: Self = restored(held, cls, "reference")
-            if not (len(made.copies) and np.isfinite(made.copies).all() and made.copies.min() > 0):
+            fields |= {"inputs": np.stack(inputs, axis=1), **rows}
+            background: Self = restored(fields, cls, "reference")
+            copies = background.copies
+            if not (len(copies) and np.isfinite(copies).all() and copies.min() > 0):
                 raise InputError("it must have rows, each with a number of copies")
         except (LookupError, TypeError, ValueError, pa.ArrowException) as error:
             raise InputError(f"the reference's inputs are damaged: {error}") from error
-        return made
+        return background
 
     def expected(self, evalset: EvalSet, *, worth: float = 1.0) -> Expected:
         """What is expected of new rows; their y are not looked at.
@@ -337,7 +338,7 @@ class Background:
         total = float(copies.sum())
         order = np.lexsort((copies, *inputs.T))  # so that the order of rows leaves no rounding
         order = order[self._usable(inputs[order])]
-        told: dict[str, Any] = {"rows": total, "nominal": self.coverage}
+        fields: dict[str, Any] = {"rows": total, "nominal": self.coverage}
         balanced = self._known.balance(self._blocks(inputs[order]), copies[order])
         rows_inside = np.zeros(evalset.n, dtype=np.bool_)
         rows_inside[order] = balanced.inside
@@ -345,20 +346,20 @@ class Background:
         lead = self._fit_of_covered or self._fit_of_scores
         shares = balanced.weights if lead is None else self._known.shares(balanced, lead.ridge)
         effective = self._known.effective(shares) / worth if balanced.rows else 0.0
-        told |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
+        fields |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
         reason = _refusal(total, balanced.rows, effective)
         if lead is None and not reason:
             reason = "the reference has neither intervals of a known coverage nor a finite score"
         if reason:
-            return Expected(**told, reason=reason)
+            return Expected(**fields, reason=reason)
         if self._fit_of_covered is not None:
-            told["coverage"] = self._covers(balanced, self._fit_of_covered, share, worth)
+            fields["coverage"] = self._covers(balanced, self._fit_of_covered, share, worth)
             ridge = self._fit_of_covered.ridge
-            told["factor"] = self._factor(balanced, shares, ridge, effective, worth)
+            fields["factor"] = self._factor(balanced, shares, ridge, effective, worth)
         if self._fit_of_scores is not None:
-            told["score"] = self._scored(balanced, self._fit_of_scores, share, worth)
-            told["score_name"] = self.score
-        return Expected(**told)
+            fields["score"] = self._scored(balanced, self._fit_of_scores, share, worth)
+            fields["score_name"] = self.score
+        return Expected(**fields)
 
     @cached_property
     def _known(self) -> KnownRows:
@@ -500,7 +501,8 @@ def _plain_quantile(ratios: FloatArray, copies: FloatArray, coverage: float) -> 
 def _refusal(total: float, inside: float, effective: float) -> str:
     """Why too little is known of new rows; empty where enough is."""
     if inside == 0.0:
-        return _none_inside(total)
+        rows = "its row lies" if total == 1.0 else f"all {total:,.0f} rows lie"
+        return f"{rows} where nothing is known"
     if inside < LEAST_INSIDE:
         rows = "row lies" if inside == 1.0 else "rows lie"
         return (
@@ -513,12 +515,6 @@ def _refusal(total: float, inside: float, effective: float) -> str:
             f"least {LEAST_EFFECTIVE:.0f} must be there"
         )
     return ""
-
-
-def _none_inside(total: float) -> str:
-    if total == 1.0:
-        return "its row lies where nothing is known"
-    return f"all {total:,.0f} rows lie where nothing is known"
 
 
 def _finite(column: npt.NDArray[Any]) -> BoolArray:
