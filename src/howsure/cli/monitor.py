@@ -107,7 +107,7 @@ def run(
         loaded, monitor = watching(reference, read, parts, seed, options, everything)
         report_progress(f"reading {file.name}")
         new = load_unlabelled(address(file), loaded, encoding=read.encoding, decimal=read.decimal)
-        found = monitored(
+        scored = monitored(
             monitor,
             new,
             facts={"Source": file.name, "Reference table": _name(reference, loaded)},
@@ -117,11 +117,11 @@ def run(
         for path in outputs:
             report_progress(f"writing {path.name}")
             if path in tables:
-                write_table(found.columns(new), path, csv_safe=csv_safe)
+                write_table(scored.columns(new), path, csv_safe=csv_safe)
             else:
-                found.report.save(path)
-    print_report(console, found.report.document())
-    for table in () if no_rows else _worst(found, new):
+                scored.report.save(path)
+    print_report(console, scored.report.document())
+    for table in () if no_rows else _worst(scored, new):
         show_grid(console, table_grid(table, limit=WORST))
     say_written(console, *outputs)
 
@@ -131,7 +131,7 @@ def watching(
     read: ReadOptions,
     parts: PartFlags,
     seed: int,
-    options: CongruenceOptions | None = None,
+    congruence: CongruenceOptions | None = None,
     everything: bool = False,
 ) -> tuple[Loaded, Monitor]:
     """The reference, labelled or of inputs alone, and what is fitted on it.
@@ -152,8 +152,8 @@ def watching(
     try:
         loaded = read.load(reference, parts, seed)
     except InputError:
-        told = {"encoding": read.encoding, "decimal": read.decimal, **columns}
-        bare = load_bare(address(reference), **told)
+        options = {"encoding": read.encoding, "decimal": read.decimal, **columns}
+        bare = load_bare(address(reference), **options)
         if bare is None:
             raise
         loaded = bare
@@ -164,7 +164,7 @@ def watching(
             loaded.evalsets[0],
             seed=seed,
             everything=everything,
-            options=options or CongruenceOptions(),
+            options=congruence or CongruenceOptions(),
         )
     return loaded, monitor
 
@@ -174,20 +174,20 @@ def _name(reference: Path, loaded: Loaded) -> str:
     return f"{reference.name}{f' ({loaded.facts[SAMPLE]})' if loaded.totals else ''}"
 
 
-def _worst(found: Monitored, new: Unlabelled) -> Iterator[Table]:
+def _worst(scored: Monitored, new: Unlabelled) -> Iterator[Table]:
     """The rows farthest outside the reference, and the flagged rows of the highest CCE."""
     inputs = {**new.features, **new.texts}
-    for table in found.report.tables:
+    for table in scored.report.tables:
         if table.name == "outside":
             yield _with(table, ("row", "why", "distance", *inputs))
-    scores = found.table.columns
+    scores = scored.table.columns
     if "flagged" not in scores:
         return
     flagged = np.flatnonzero(scores["flagged"])
     order = flagged[np.argsort(-scores["cce"][flagged], kind="stable")]
-    columns = {name: held[order] for name, held in {**inputs, **scores}.items()}
-    chosen = replace(found.table, name="flagged", columns=columns, notes="")
-    yield _with(chosen, ("row", "cce", "perfect", "p_value", "near_p_value", *inputs))
+    columns = {name: values[order] for name, values in {**inputs, **scores}.items()}
+    flagged_rows = replace(scored.table, name="flagged", columns=columns, notes="")
+    yield _with(flagged_rows, ("row", "cce", "perfect", "p_value", "near_p_value", *inputs))
 
 
 def _with(table: Table, names: Sequence[str]) -> Table:

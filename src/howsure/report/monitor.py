@@ -397,9 +397,10 @@ def monitored(
         inside = ~judged.outside[new.places]
         scores = table.columns["cce"][new.places[inside]]
         if len(scores):
-            held = replace(new.labelled.take(np.flatnonzero(inside)), model=monitor.part.model)
-            curves = rejection_curves(held, scores)
-            lines += _rejection_lines(held, scores)
+            labelled = new.labelled.take(np.flatnonzero(inside))
+            labelled = replace(labelled, model=monitor.part.model)
+            curves = rejection_curves(labelled, scores)
+            lines += _rejection_lines(labelled, scores)
     lines.append(VerdictLine(_judged(monitor), "info", "Which predictions are judged?"))
     basis = Basis(
         records=(_record(monitor, judged),),
@@ -441,74 +442,70 @@ def _of(facts: Mapping[str, str] | None) -> str:
 def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
     """Are rows inside the reference, and is the model right around them? One Holm step for both."""
     count, rows = int(judged.outside.sum()), len(judged.outside)
-    low, high = clopper_pearson(count, rows)
-    tests = [more_outside(judged.support_p_value, monitor.part.n, OUTSIDE)]
+    low, high = (float(end) for end in clopper_pearson(count, rows))
+    chance = monitor.chance
+    p_values = [more_outside(judged.support_p_value, monitor.part.n, OUTSIDE)]
     near = None if judged.null is None else judged.null.near
     if near is not None:
-        tests.append(near.p_value)
-    adjusted = holm(np.array(tests))
-    within = count == 0 or float(high) - monitor.chance <= 0.03
+        p_values.append(near.p_value)
+    adjusted = holm(np.array(p_values)).tolist()
     support = _finding(
-        "outside",
-        "Do rows lie where the reference does?",
-        (count / rows - monitor.chance, float(low) - monitor.chance, float(high) - monitor.chance),
-        (tests[0], float(adjusted[0]), 0.01),
-        within,
-        "share",
-        monitor.part.model,
+        id="outside",
+        question="Do rows lie where the reference does?",
+        good=count == 0 or high - chance <= 0.03,
+        effect=count / rows - chance,
+        lower=low - chance,
+        upper=high - chance,
+        p=p_values[0],
+        p_adjusted=adjusted[0],
+        tolerance=0.01,
+        unit="share",
+        model=monitor.part.model,
     )
-    found = [replace(support, sentence=_support_words(support, count, rows, monitor.chance))]
+    findings = [replace(support, sentence=_support_words(support, count, rows, chance))]
     if near is not None:
         usual = float(near.replicates.mean())
         ratio = near.observed / usual if usual > 0 else 1.0
         spread = 1.96 * float(near.replicates.std(ddof=1)) / usual if usual > 0 else math.inf
         inside, flagged = rows - count, int(table.columns["flagged"].sum())
         few = flagged <= math.ceil(special.bdtrik(0.95, inside, FLAGGED))
-        made = _finding(
-            "congruence",
-            "Is the prediction right around the rows inside?",
-            (ratio - 1.0, ratio - 1.0 - spread, ratio - 1.0 + spread),
-            (tests[1], float(adjusted[1]), 0.02),
-            near.power >= POWER and few,
-            "ratio − 1",
-            monitor.part.model,
+        congruence = _finding(
+            id="congruence",
+            question="Is the prediction right around the rows inside?",
+            good=near.power >= POWER and few,
+            effect=ratio - 1.0,
+            lower=ratio - 1.0 - spread,
+            upper=ratio - 1.0 + spread,
+            p=p_values[1],
+            p_adjusted=adjusted[1],
+            tolerance=0.02,
+            unit="ratio − 1",
+            model=monitor.part.model,
         )
-        found.append(replace(made, sentence=_near_words(made, flagged, inside, near.power)))
-    return tuple(sorted(found, key=lambda finding: finding.state != "bad"))
+        text = _near_words(congruence, flagged, inside, near.power)
+        findings.append(replace(congruence, sentence=text))
+    return tuple(sorted(findings, key=lambda finding: finding.state != "bad"))
 
 
 def _finding(
-    name: str,
-    question: str,
-    effect: tuple[float, float, float],
-    test: tuple[float, float, float],
-    good: bool,
-    unit: str,
-    model: str,
+    *, good: bool, effect: float, p: float, p_adjusted: float, tolerance: float, **fields: Any
 ) -> Finding:
-    """An effect with its ends; a p-value alone and jointly, and what does no harm."""
-    size, low, high = effect
-    p, adjusted, tolerance = test
+    """An effect with what is known of it: a fault where it is proven and does harm."""
     state: State = "good" if good else "undecided"
-    if adjusted < 0.05:
-        state = "bad" if size > tolerance else "negligible"
-    elif p < 0.05 and size > tolerance:
+    if p_adjusted < 0.05:
+        state = "bad" if effect > tolerance else "negligible"
+    elif p < 0.05 and effect > tolerance:
         state = "caution"
     return Finding(
-        id=name,
-        question=question,
         state=state,
-        effect=size,
-        unit=unit,
-        lower=low,
-        upper=high,
+        effect=effect,
         p=p,
-        p_adjusted=adjusted,
+        p_adjusted=p_adjusted,
         tolerance=tolerance,
-        cost=abs(size) / tolerance,
+        cost=abs(effect) / tolerance,
         where="",
         sentence="",
-        model=model,
+        **fields,
     )
 
 
@@ -550,15 +547,15 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
     order = np.argsort(-scores, kind="stable")
     lines = []
     for name, losses in losses_of(evalset).items():
-        out, kept = losses[order[:count]], losses[order[count:]]
-        error = math.sqrt(out.var(ddof=1) / len(out) + kept.var(ddof=1) / len(kept))
-        apart = float(out.mean() - kept.mean())
-        way = "does not change, beyond chance," if abs(apart) <= 1.96 * error else ""
-        way = way or ("lowers" if apart > 0 else "raises")
-        best = np.sort(losses)[: len(kept)].mean()
+        withheld, rest = losses[order[:count]], losses[order[count:]]
+        error = math.sqrt(sum(group.var(ddof=1) / len(group) for group in (withheld, rest)))
+        gap = float(withheld.mean() - rest.mean())
+        way = "lowers" if gap > 0 else "raises"
+        way = "does not change, beyond chance," if abs(gap) <= 1.96 * error else way
+        best = np.sort(losses)[: len(rest)].mean()
         text = (
             f"Withholding the {percent(WITHHELD, 0)} of highest CCE {way} the mean {LOSSES[name]} "
-            f"of {len(scores):,} labelled rows: {losses.mean():.4g} before, {kept.mean():.4g} "
+            f"of {len(scores):,} labelled rows: {losses.mean():.4g} before, {rest.mean():.4g} "
             f"after. The best order would reach {best:.4g}."
         )
         lines.append(VerdictLine(text, "info", "Does it help to withhold suspect rows?"))
@@ -605,7 +602,7 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
     """A map, the rows of the highest errors and their images, and the outermost rows."""
     inside = np.flatnonzero(~judged.outside)
     columns = _add_inputs(table, new)
-    made = [_map(monitor, new, judged, table)]
+    tables = [_map(monitor, new, judged, table)]
     if judged.null is not None:
         values = judged.null.point_observed
         order = inside[np.argsort(-values, kind="stable")]
@@ -613,16 +610,16 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
         if len(order) > SHOWN:
             notes += f" The {SHOWN} of {len(order):,} rows inside with the highest CCE."
         worst = {name: column[order[:SHOWN]] for name, column in columns.items()}
-        made.append(replace(table, columns=worst, notes=notes))
+        tables.append(replace(table, columns=worst, notes=notes))
         if new.images is not None:
             first = order[:PICTURES]
             rows = {name: column[first] for name, column in table.columns.items()}
             rows["kind"] = np.array(["new"] * len(first), dtype=object)
             chosen = replace(table, columns=rows)
-            made.append(image_table(chosen, new.images[first], each=PICTURES))
+            tables.append(image_table(chosen, new.images[first], each=PICTURES))
     if judged.outside.any():
-        made.append(outermost(judged, columns, monitor.part.model))
-    return tuple(made)
+        tables.append(outermost(judged, columns, monitor.part.model))
+    return tuple(tables)
 
 
 def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Table:
@@ -655,16 +652,20 @@ def outermost(judged: Judged, columns: Mapping[str, npt.NDArray[Any]], model: st
     if len(rows) > OUTERMOST:
         notes += f" The first {OUTERMOST} of {len(rows):,}."
     rows = rows[:OUTERMOST]
-    own = ("distance", "outside", "cce", "perfect", "upper", "p_value", "near_p_value", "flagged")
-    kept = {name: column[rows] for name, column in columns.items() if name not in own}
-    first = {name: kept.pop(name) for name in ("row", "why", "support_p_value")}
+    columns = {**columns, "distance": judged.distance}
+    first = ("row", "why", "support_p_value", "distance")
+    inputs = [name for name in columns if name not in (*first, *_OF_ERRORS)]
     return Table(
         name="outside",
-        columns={**first, "distance": judged.distance[rows], **kept},
+        columns={name: columns[name][rows] for name in (*first, *inputs)},
         labels=LABELS,
         model=model,
         notes=notes,
     )
+
+
+_OF_ERRORS = ("outside", "cce", "perfect", "upper", "p_value", "near_p_value", "flagged")
+"""Columns that say nothing of rows outside."""
 
 
 def _facts(monitor: Monitor, new: Unlabelled, judged: Judged) -> dict[str, str]:

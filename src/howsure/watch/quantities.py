@@ -238,40 +238,40 @@ def worth_of_rows(
     evalset: EvalSet, days: IntArray | None, numbers: Watched
 ) -> dict[str, dict[str, float]]:
     """How many rows count as one, by days and by clusters, as far as there are any: the larger."""
-    made: dict[str, dict[str, float]] = {}
+    worth: dict[str, dict[str, float]] = {}
     for units in (days, None if evalset.cluster is None else evalset.cluster.codes):
         if units is not None:
-            made = larger_worth(
-                made, _worth_by_group(sums_by_day(evalset, units, numbers), numbers)
-            )
-    return made
+            sums = sums_by_day(evalset, units, numbers)
+            worth = larger_worth(worth, _worth_by_group(sums, numbers))
+    return worth
 
 
 def larger_worth(
-    one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
+    *worths: Mapping[str, Mapping[str, float]],
 ) -> dict[str, dict[str, float]]:
-    """The larger of two worths of each group and quantity: a few days tell little of dependence."""
-    made = {group: dict(own) for group, own in one.items()}
-    for group, own in other.items():
-        known = made.setdefault(group, {})
-        for name, value in own.items():
-            known[name] = max(known.get(name, 1.0), value)
-    return made
+    """The largest worth of each group and quantity: a few days tell little of dependence."""
+    largest: dict[str, dict[str, float]] = {}
+    for worth in worths:
+        for group, values in worth.items():
+            known = largest.setdefault(group, {})
+            for name, value in values.items():
+                known[name] = max(known.get(name, 1.0), value)
+    return largest
 
 
 def _worth_by_group(sums: Iterable[DaySums], numbers: Watched) -> dict[str, dict[str, float]]:
     """How many rows count as one, for each group and quantity; of groups with few days, as all."""
     by_group: dict[str, list[DaySums]] = {}
-    for each in sums:
-        by_group.setdefault(each.group, []).append(each)
-    made: dict[str, dict[str, float]] = {}
-    for group, parts in by_group.items():
-        if len(parts) < _FEWEST_DAYS:
+    for day in sums:
+        by_group.setdefault(day.group, []).append(day)
+    worth: dict[str, dict[str, float]] = {}
+    for group, days in by_group.items():
+        if len(days) < _FEWEST_DAYS:
             continue
-        parts = sorted(parts, key=lambda each: each.day)
-        totals, counts = np.array([p.sums for p in parts]), np.array([p.n for p in parts])
-        made[group] = {
+        days = sorted(days, key=lambda day: day.day)
+        totals, counts = np.array([day.sums for day in days]), np.array([day.n for day in days])
+        worth[group] = {
             name: worth_of(totals[:, k], counts, numbers.bounds[k].variance)
             for k, name in enumerate(numbers.names)
         }
-    return made
+    return worth
