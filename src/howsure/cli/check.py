@@ -148,7 +148,9 @@ def run(
     if os.environ.get("GITHUB_ACTIONS") == "true" if github is None else github:
         for line in annotated(result, paths):
             say(line, error=as_json)
-        _summarise(summary(result, source, of_files))
+        if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(summary(result, source, of_files))
     if repeated:
         say(_REPEATED, error=as_json)
     return result.status == 1
@@ -187,14 +189,6 @@ def judged(
     loaded = without_rows(loaded) if no_rows else loaded
     result = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
     return result, loaded.facts.get(FILES, ""), [evalset.model for evalset in loaded.evalsets]
-
-
-def _summarise(text: str) -> None:
-    """Add to the summary of GitHub's job, where it has named a file for it."""
-    name = os.environ.get("GITHUB_STEP_SUMMARY")
-    if name:
-        with Path(name).open("a", encoding="utf-8") as file:
-            file.write(text)
 
 
 def outcome(result: CheckResult, source: str, files: str) -> str:
@@ -284,16 +278,19 @@ def tone_of(outcome: Answer | LimitOutcome) -> Tone:
 
 
 def places_of(files: Sequence[Path], models: Sequence[str]) -> dict[str, str]:
-    """The file of each model, as its repository knows it; the first where none is a model's own."""
+    """The file of each model; the first where none is a model's own.
+
+    A path below the root that GitHub names, or else the current folder; its name elsewhere.
+    """
     paths = files if len(files) == len(models) else [files[0]] * len(models)
-    return {model: _in_repository(path) for model, path in zip(models, paths, strict=True)}
-
-
-def _in_repository(path: Path) -> str:
-    """A path below the root that GitHub names, or else the current folder; its name elsewhere."""
     root = Path(os.environ.get("GITHUB_WORKSPACE") or ".").resolve()
-    whole = path.resolve()
-    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path.name
+    names = [
+        path.resolve().relative_to(root).as_posix()
+        if path.resolve().is_relative_to(root)
+        else path.name
+        for path in paths
+    ]
+    return dict(zip(models, names, strict=True))
 
 
 def _levels(result: CheckResult) -> list[tuple[str, LimitOutcome | Answer]]:

@@ -170,16 +170,6 @@ class Monitor:
             ]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
-    def score(
-        self,
-        features: Mapping[str, npt.NDArray[Any]] | None = None,
-        *,
-        embedding: npt.ArrayLike | None = None,
-    ) -> Table:
-        """Score rows by their inputs."""
-        judged = self.judge(features, embedding)
-        return scored(self, judged, np.arange(len(judged.grid)))
-
 
 def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
     """The table ``monitor``: rows that were judged."""

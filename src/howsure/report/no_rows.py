@@ -63,6 +63,11 @@ def without_rows(loaded: Loaded) -> Loaded:
             if name in total.cells.names
         }
         sets[place] = replace(sets[place], groups=groups)
+    totals = []
+    for total in loaded.totals:
+        groups = total.cells.groups()
+        mass = total.moments.mass
+        totals.append(total.relabelled({name: pooled(groups[name], mass) for name in groups}))
     first, made = loaded.evalsets[0], sets[0]
     pairs = [(first.groups, made.groups), (first.features, made.features)]
     changed = [name for old, new in pairs for name in new if new[name] is not old[name]]
@@ -78,7 +83,7 @@ def without_rows(loaded: Loaded) -> Loaded:
     return replace(
         loaded,
         evalsets=tuple(sets),
-        totals=tuple(map(_pooled_totals, loaded.totals)),
+        totals=tuple(totals),
         texts={},
         images=None,
         notes=(*loaded.notes, *notes),
@@ -104,13 +109,6 @@ def _unnamed(evalset: EvalSet) -> EvalSet:
     groups = {name: pooled(group, counts) for name, group in evalset.groups.items()}
     features = {name: _pooled_text(feature, counts) for name, feature in evalset.features.items()}
     return replace(evalset, rows=None, groups=groups, features=features, fewest=FEWEST)
-
-
-def _pooled_totals(totals: Any) -> Any:
-    """Sums over groups, those of few rows together."""
-    mass = totals.moments.mass
-    groups = {name: pooled(each, mass) for name, each in totals.cells.groups().items()}
-    return totals.relabelled(groups)
 
 
 def _as_in(sampled: Categories, name: str, totals: Any) -> Categories:

@@ -336,7 +336,8 @@ _FACTS: Final = ("Source", "Files", "Rows", "Models", "Dropped rows", "Reading",
 def in_brief(document: Document) -> Document:
     """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
     states = states_beside(document)
-    first = _first_models(document)
+    ranked = [table.columns["model"] for table in document.tables if table.name == OVERVIEW]
+    first = [str(name) for names in ranked for name in names][:MOST_COLUMNS]
     numbers = key_numbers(document.records, first)
     groups = [t for t in document.tables if t.name == "groups" and len(t)]
     groups = [t for t in groups if not first or t.model in first]
@@ -390,12 +391,6 @@ def _first_lines(document: Document) -> tuple[VerdictLine, ...]:
         *told[:first],
         *[line for line in told[first:] if line.tone not in _MARKED][:_SENTENCES],
     )
-
-
-def _first_models(document: Document) -> list[str]:
-    """Several models, in the order in which their states are told, as many as have room."""
-    ranked = [table.columns["model"] for table in document.tables if table.name == OVERVIEW]
-    return [str(name) for names in ranked for name in names][:MOST_COLUMNS]
 
 
 def states_beside(document: Document) -> Grid | None:

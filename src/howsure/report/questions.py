@@ -268,7 +268,9 @@ def state_grid(
     rows = [] if ranked is None else _scores(ranked, shown, anchors.get("Models", ""))
     parts = _sections_of_topics()
     asked = {finding.id: finding.question for finding in findings}
-    for name in sorted(asked, key=_position_of):
+    order_of_questions = [name for name in asked if name not in questions()]
+    order_of_questions += [name for name in questions() if name in asked]
+    for name in order_of_questions:
         if name == "comparison" or not any(name in held[model] for model in shown):
             continue
         place = next((part.label for part in parts if name in part.ids), "")
@@ -285,11 +287,6 @@ def state_grid(
     cut = abridged(titles)
     columns = (Column("Question"), *(Column(cut.get(t, t)) for t in titles))
     return Grid.of("", columns, rows, notes)
-
-
-def _position_of(name: str) -> int:
-    names = list(questions())
-    return names.index(name) if name in names else -1
 
 
 def _state(finding: Finding | None, *, sized: bool) -> Cell:

@@ -337,7 +337,9 @@ class Background:
         inputs = self._read(evalset)
         total = float(copies.sum())
         order = np.lexsort((copies, *inputs.T))  # so that the order of rows leaves no rounding
-        order = order[self._usable(inputs[order])]
+        alike = (inputs == self.inputs[:1]) | ~self._constant  # in what never changed before
+        usable = (np.isfinite(inputs) & (inputs != _UNKNOWN) & alike).all(axis=1)
+        order = order[usable[order]]
         fields: dict[str, Any] = {"rows": total, "nominal": self.coverage}
         balanced = self._known.balance(self._blocks(inputs[order]), copies[order])
         rows_inside = np.zeros(evalset.n, dtype=np.bool_)
@@ -390,11 +392,6 @@ class Background:
                 f"features must hold those of the reference, got none of {listed(absent)}"
             )
         return np.stack([each.read(values[each.name]) for each in self.columns], axis=1)
-
-    def _usable(self, inputs: FloatArray) -> BoolArray:
-        """Rows of finite inputs, of known levels, and alike in what never changed before."""
-        alike = (inputs == self.inputs[:1]) | ~self._constant
-        return np.asarray((np.isfinite(inputs) & (inputs != _UNKNOWN) & alike).all(axis=1))
 
     def _covers(
         self, balanced: Balanced, fitted: RidgeFit, share: float, worth: float

@@ -271,13 +271,15 @@ class Watch:
             If a table lacks columns of the promise, or is of another kind of time; or if nothing is
             new: rows came before, or are of days that are booked. Nothing is kept then.
         """
-        given = [each for table in tables for each in _readable_again(table)]
+        readable: list[Any] = []  # what may be read twice
+        for table in tables:
+            readable += [table] if isinstance(table, str | os.PathLike) else sources(table)
         done: Booked
 
         def make(state: LedgerState) -> Addition:
             nonlocal done
-            done, made = self._booked(state, given)
-            return made
+            done, addition = self._booked(state, readable)
+            return addition
 
         self._ledger.append(make)
         self._ledger.forget(self.promise.forgotten_to)
@@ -680,17 +682,14 @@ class Watch:
             return None
         today = today.take(content_order([today])[:MOST_ROWS])
         worth = promise.worth_of(ALL, promise.quantities[0])
-        found = self._background(promise.reference).expected(today, worth=worth)
-        told: Mapping[str, Any] = plain(
-            replace(found, rows_inside=np.empty(0, np.bool_)), json_number
-        )
-        return told
-
-    def _background(self, name: str) -> Background:
-        """What is kept of a reference, with what was fitted to it."""
-        if name not in self._backgrounds:
+        name = promise.reference
+        if name not in self._backgrounds:  # with what was fitted to it
             self._backgrounds[name] = Background.from_table(self._ledger.kept(name))
-        return self._backgrounds[name]
+        expected = self._backgrounds[name].expected(today, worth=worth)
+        fields: Mapping[str, Any] = plain(
+            replace(expected, rows_inside=np.empty(0, np.bool_)), json_number
+        )
+        return fields
 
     def _waiting(self, state: LedgerState) -> Iterator[pa.Table]:
         """Rows that wait."""
@@ -817,11 +816,6 @@ def _placed(
     how: Any = {name: reading[name] for name in ("missing", "crossing")}
     loaded = load(source, **how, **{**columns, "rows": ""})  # so that rows have numbers for names
     return loaded, np.asarray(loaded.evalsets[0].row_names(), dtype=np.int64)
-
-
-def _readable_again(table: Any) -> Iterator[Any]:
-    """What may be read twice of a table that is given."""
-    yield from [table] if isinstance(table, str | os.PathLike) else sources(table)
 
 
 def _parts(
