@@ -69,19 +69,18 @@ def run(
             raise InputError(f"--{shown} cannot be given with --reference")
         from howsure.cli import monitor
 
-        monitor.check_flags(files, slow, parts, read, explain_input=explain_input, **options)
         monitor.run(
-            files[0],
+            files,
             reference,
             outputs,
-            bool(slow),
-            options["seed"],
+            slow,
             progress,
             tuned,
-            read,
             parts,
+            read,
+            explain_input=explain_input,
             csv_safe=csv_safe,
-            no_rows=options["no_rows"],
+            **options,
         )
         return
     if csv_safe:

@@ -43,16 +43,30 @@ REPORTS = (".html", ".json", ".md")
 """Endings of outputs that hold a report; others hold the rows with their scores."""
 
 
-def check_flags(
+_OF_Y = (
+    *("tolerance", "ignore", "miss_range", "cells", "baseline", "lead", "season", "confidence"),
+    *("at", "common_rows"),
+)
+"""Options that need y."""
+
+
+def run(
     files: Sequence[Path],
+    reference: Path,
+    outputs: Sequence[Path],
     slow: Sequence[str],
+    progress: bool | None,
+    tuned: CongruenceFlags,
     parts: PartFlags,
     read: ReadOptions,
     *,
     explain_input: bool,
+    csv_safe: bool,
+    seed: int,
+    no_rows: bool,
     **options: Any,
 ) -> None:
-    """Refuse flags of `howsure assess` that say nothing of rows without y."""
+    """Fit on the labelled reference, score the file's rows, print and write."""
     if len(files) != 1:
         raise InputError(f"--reference must be given with one file, got {len(files)}")
     if explain_input:
@@ -67,30 +81,7 @@ def check_flags(
         if options[name] and options[name] != usual.get(name):
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
-
-
-_OF_Y = (
-    *("tolerance", "ignore", "miss_range", "cells", "baseline", "lead", "season", "confidence"),
-    *("at", "common_rows"),
-)
-"""Options that need y."""
-
-
-def run(
-    file: Path,
-    reference: Path,
-    outputs: Sequence[Path],
-    everything: bool,
-    seed: int,
-    progress: bool | None,
-    tuned: CongruenceFlags,
-    read: ReadOptions,
-    parts: PartFlags,
-    *,
-    csv_safe: bool,
-    no_rows: bool,
-) -> None:
-    """Fit on the labelled reference, score the file's rows, print and write."""
+    (file,) = files
     console = Console()
     tables = [path for path in outputs if path.suffix.lower() not in REPORTS]
     for path in tables:
@@ -102,9 +93,9 @@ def run(
         table_form(path)
     check_outputs(outputs, [file, reference])
     with Stages(progress) as stages, subscribe(stages):
-        options = tuned.options()
+        congruence = tuned.options()
         report_progress(f"reading {reference.name}")
-        loaded, monitor = watching(reference, read, parts, seed, options, everything)
+        loaded, monitor = watching(reference, read, parts, seed, congruence, bool(slow))
         report_progress(f"reading {file.name}")
         new = load_unlabelled(address(file), loaded, encoding=read.encoding, decimal=read.decimal)
         scored = monitored(

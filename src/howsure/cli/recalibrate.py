@@ -173,9 +173,9 @@ def written(
     outputs = [path for path in (None if apart else output, keep) if path is not None]
     if not apart:
         table_form(output)
-    inputs = [place.path for place in places(file).places] if apart else [file]
+    inputs = [Path(place.path) for place in places(file).places] if apart else [Path(file)]
     inputs += [calibration] if isinstance(calibration, Path) else []
-    check_outputs(outputs, [*map(Path, inputs)])
+    check_outputs(outputs, inputs)
     if keep is not None:
         check_place(keep)
     with Stages() as stages, subscribe(stages):

@@ -796,27 +796,23 @@ def _limits(table: Any, place: int) -> list[Limit]:
 def read_rules(path: str | os.PathLike[str]) -> Rules:
     """The rules of a TOML file; of a pyproject.toml, those under ``[tool.howsure.check]``."""
     name = os.fspath(path)
-    tables = read_toml(Path(path), f"limits {name}")
     if Path(path).name != PYPROJECT:
-        return rules_from(tables, name)
-    held = _tool(tables, name)
-    if held is None:
+        return rules_from(read_toml(Path(path), f"limits {name}"), name)
+    rules = _rules_of_project(Path(path), name)
+    if rules is None:
         raise InputError(f"{name} must contain the table [{TABLE}]")
-    return rules_from(held, f"{name} [{TABLE}]")
+    return rules
 
 
 def project_rules(folder: Path) -> Rules | None:
     """The rules that the pyproject.toml of a folder holds, if it does."""
     path = folder / PYPROJECT
-    if not path.is_file():
-        return None
-    held = _tool(read_toml(path, f"limits {PYPROJECT}"), PYPROJECT)
-    return None if held is None else rules_from(held, f"{PYPROJECT} [{TABLE}]")
+    return _rules_of_project(path, PYPROJECT) if path.is_file() else None
 
 
-def _tool(tables: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+def _rules_of_project(path: Path, name: str) -> Rules | None:
     """What a pyproject.toml holds for this command."""
-    tools = tables.get("tool", {})
+    tools = read_toml(path, f"limits {name}").get("tool", {})
     ours = tools.get("howsure") if isinstance(tools, Mapping) else None
     if ours is None:
         return None
@@ -824,8 +820,7 @@ def _tool(tables: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
         raise InputError(f"{name}: [{TABLE}] must be a table, got {ours!r}")
     for key in ours:
         check_known(key, ["check"], f"{name}: table of [tool.howsure]")
-    held: Mapping[str, Any] | None = ours.get("check")
-    return held
+    return rules_from(ours["check"], f"{name} [{TABLE}]") if "check" in ours else None
 
 
 def with_more(rules: Rules, limits: Iterable[Limit] = (), **changes: Any) -> Rules:

@@ -283,7 +283,8 @@ def _classed(y: npt.NDArray[Any], models: Iterable[PredictionInput]) -> FloatArr
     }
     if len(classes) > 1:
         raise InputError("models must have the same classes, got label sets of different labels")
-    codes = {label: float(code) for code, label in enumerate(next(iter(classes), None) or ())}
+    names = next(iter(classes), None)
+    codes = {name: float(code) for code, name in enumerate(names or ())}
     if not codes:
         return as_vector(y, "y")
     labels = [label_text(value) for value in y.tolist()]

@@ -151,8 +151,8 @@ class LedgerState:
             self.expected[entry.latest] = entry.expected
         for day, *scores in entry.scores:
             self.scores[day] = self.scores.get(day, 0.0) + np.array(scores)
-        for day, cell, *both in entry.ratios:
-            self.ratios.setdefault(day, np.zeros((2, RATIOS)))[:, cell] += both
+        for day, number, *sums in entry.ratios:
+            self.ratios.setdefault(day, np.zeros((2, RATIOS)))[:, number] += sums
         if entry.latest is not None:
             self.latest = max(entry.latest, entry.latest if self.latest is None else self.latest)
         self.rows += entry.rows
