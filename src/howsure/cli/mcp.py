@@ -109,9 +109,9 @@ def run(root: Path, *, skill: bool = False) -> None:
 
 def server(root: Path) -> Any:
     """The server with its tools, which read and write within a folder alone."""
-    made = require("mcp.server.mcpserver", extra="mcp")
+    protocol = require("mcp.server.mcpserver", extra="mcp")
     tool = partial(_tool_within, root.resolve())
-    return made.MCPServer(
+    return protocol.MCPServer(
         "howsure",
         instructions=_INSTRUCTIONS,
         version=__version__,
@@ -267,13 +267,13 @@ def explain(finding: str) -> dict[str, Any]:
     means.
     """
     check_known(finding, questions(), "finding")
-    asked, entries = questions()[finding], catalogue()
-    measures = [entries[name] for name in asked.measures if name in entries]
+    question, entries = questions()[finding], catalogue()
+    measures = [entries[name] for name in question.measures if name in entries]
     return {
-        "id": asked.id,
-        "question": asked.asked,
-        "unit": asked.unit,
-        "tolerance": asked.tolerance,
+        "id": question.id,
+        "question": question.asked,
+        "unit": question.unit,
+        "tolerance": question.tolerance,
         "measures": [
             {name: getattr(measure, name) for name in _MEASURE if getattr(measure, name)}
             for measure in measures
@@ -283,7 +283,7 @@ def explain(finding: str) -> dict[str, Any]:
             for each in METHODS.values()
             if finding in each.aims
         },
-        "needs": asked.needs.format(where="this part"),
+        "needs": question.needs.format(where="this part"),
         "states": schema("findings")["$defs"]["state"]["description"],
     }
 
@@ -292,11 +292,11 @@ def _reading(
     columns: Mapping[str, Any] | None, at: list[float] | None, missing: Literal["error", "drop"]
 ) -> ReadOptions:
     """How tables are read; a role that may have several columns takes one, too."""
-    given: Any = {}
+    roles: Any = {}
     for name, value in (columns or {}).items():
         check_known(name, _ROLES, "role in columns")
-        given[name] = [value] if _ROLES[name].repeats and not isinstance(value, list) else value
-    return ReadOptions(at=at or [], missing=missing, columns=given)
+        roles[name] = [value] if _ROLES[name].repeats and not isinstance(value, list) else value
+    return ReadOptions(at=at or [], missing=missing, columns=roles)
 
 
 def _fresh(output: str) -> Path:
@@ -315,11 +315,11 @@ def _check_within(root: Path, given: Mapping[str, Any]) -> None:
             if not isinstance(text, str):
                 continue
             path = split_sheet(text)[0]
-            found = [fixed_folder(path) if is_pattern(path) else path]
-            if not is_address(path) and _is_within(root, found[0]):
+            paths = [fixed_folder(path) if is_pattern(path) else path]
+            if not is_address(path) and _is_within(root, paths[0]):
                 if is_pattern(path) or is_folder(path):
-                    found += [place.path for place in places(path).places]
-                if all(_is_within(root, each) for each in found):
+                    paths += [place.path for place in places(path).places]
+                if all(_is_within(root, part_of_path) for part_of_path in paths):
                     continue
             raise InputError(
                 f"{name} must lie in the folder of this server, {str(root)!r}, got {text!r}"
@@ -339,20 +339,20 @@ _FLAGS: Final = re.compile(r"\s*\((?:[^()]|\([^()]*\))*?--[a-z](?:[^()]|\([^()]*
 
 def _in_fields(message: str) -> str:
     """What an error says to somebody who writes Python or commands, for who writes JSON."""
-    told = _FLAGS.sub(
+    text = _FLAGS.sub(
         lambda flags: "" if re.search(r"\w=", message[: flags.start()][-80:]) else flags[0], message
     ).replace("howsure.load(…, missing='drop')", "missing='drop'")
     options = {f"--{name.replace('_', '-')}": name for name in _ARGUMENTS}
     options |= {role.option: f"columns.{role.name}" for role in _ROLES.values()}
-    told = re.sub(r"--[a-z][a-z-]*", lambda flag: options.get(flag[0], flag[0]), told)
+    text = re.sub(r"--[a-z][a-z-]*", lambda flag: options.get(flag[0], flag[0]), text)
     names = "|".join([*_ROLES, *_ARGUMENTS])
 
-    def field(said: re.Match[str]) -> str:
-        name = f"columns.{said[1]}" if said[1] in _ROLES else said[1]
-        value = {"True": "true", "False": "false"}.get(said[2], said[2].replace("'", '"'))
+    def field(match: re.Match[str]) -> str:
+        name = f"columns.{match[1]}" if match[1] in _ROLES else match[1]
+        value = {"True": "true", "False": "false"}.get(match[2], match[2].replace("'", '"'))
         return f"{name}={value}"
 
-    return re.sub(rf"(?<![\w.])({names})=('[^']*'|\w*)", field, told)
+    return re.sub(rf"(?<![\w.])({names})=('[^']*'|\w*)", field, text)
 
 
 def _paths(files: list[str]) -> list[Path]:
@@ -396,7 +396,7 @@ def _tool_within(
     types = require("mcp.types", extra="mcp")
     tools = require("mcp.server.mcpserver.tools", extra="mcp")
     paragraphs = (" ".join(part.split()) for part in (work.__doc__ or "").split("\n\n"))
-    made = tools.Tool.from_function(
+    tool = tools.Tool.from_function(
         _tool_call(root, work),
         description="\n\n".join(paragraphs),
         annotations=types.ToolAnnotations(
@@ -407,10 +407,10 @@ def _tool_within(
         ),
         structured_output=False,
     )
-    made.fn_metadata.output_schema = form or {"type": "object"}
-    for name, said in made.parameters["properties"].items():
+    tool.fn_metadata.output_schema = form or {"type": "object"}
+    for name, said in tool.parameters["properties"].items():
         said["description"] = _ARGUMENTS[name]
-    return made
+    return tool
 
 
 def _tool_call(root: Path, work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:

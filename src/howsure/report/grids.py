@@ -84,21 +84,21 @@ def share_cell(value: float, small: str = "") -> Cell:
 
 def sort_key(value: object) -> str:
     """What a cell sorts by: a number's shortest exact form, nothing for the rest."""
-    held = formats.plain(value)
-    if isinstance(held, bool) or not isinstance(held, int | float) or not math.isfinite(held):
+    number = formats.plain(value)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         return ""
-    return repr(held)
+    return repr(number)
 
 
 def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
     """The numbers of all rows, one part a question (a notion where no question is known)."""
-    whole, _ = split_records(records)
-    if not whole:
+    answered, _ = split_records(records)
+    if not answered:
         return None
     entries = {entry.name: entry for entry in glossary}
-    places = {name: place for place, name in enumerate(entries)}
+    places = {name: position for position, name in enumerate(entries)}
     parts: dict[str, list[Record]] = {}
-    for record in sorted(whole, key=lambda record: places.get(record.metric, len(places))):
+    for record in sorted(answered, key=lambda record: places.get(record.metric, len(places))):
         parts.setdefault(_heading(record, entries), []).append(record)
     return _record_grid("Every number", parts, entries)
 
@@ -126,8 +126,8 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
     """Answered records: those of all rows, and those of groups."""
     answered = [record for record in records if not math.isnan(record.value)]
     general = {record.metric for record in answered if not record.group}
-    whole = [r for r in answered if not r.group or r.metric not in general]
-    return whole, [r for r in answered if r.group and r.metric in general]
+    general_records = [r for r in answered if not r.group or r.metric not in general]
+    return general_records, [r for r in answered if r.group and r.metric in general]
 
 
 def unanswered_grid(
@@ -193,12 +193,12 @@ def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text, key=sort_key(value)) for text, value in pairs])
     titles = (TABLE_TITLES, *(topic.titles for topic in every_topic()))
-    known = (each[table.name] for each in titles if table.name in each)
-    title = next(known, headed(table.name.replace("_", " ")))
+    topic_titles = (titles_of[table.name] for titles_of in titles if table.name in titles_of)
+    title = next(topic_titles, headed(table.name.replace("_", " ")))
     if table.model:
         title += OF + table.model
     grid = Grid.of(title, columns, zip(*cells, strict=True), notes)
-    return footnoted(grid, [place for place, name in enumerate(shown) if name == "reason"])
+    return footnoted(grid, [position for position, name in enumerate(shown) if name == "reason"])
 
 
 def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
@@ -208,23 +208,23 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
     """
     rows = [row for part in grid.parts for row in part.rows]
     repeated = Counter(
-        (place, remark)
+        (column, remark)
         for row in rows
-        for place, cell in enumerate(row)
-        for remark in _remarks(cell, whole=place in reasons)
+        for column, cell in enumerate(row)
+        for remark in _remarks(cell, whole=column in reasons)
     )
     marks: dict[str, str] = {}
     for (_, remark), count in repeated.items():
         if count >= REPEATED:
             marks.setdefault(remark, str(len(marks) + 1).translate(_RAISED))
 
-    def marked(place: int, cell: Cell) -> Cell:
-        remarks = _remarks(cell, whole=place in reasons)
-        noted = [remark for remark in remarks if repeated[place, remark] >= REPEATED]
+    def marked(column: int, cell: Cell) -> Cell:
+        remarks = _remarks(cell, whole=column in reasons)
+        noted = [remark for remark in remarks if repeated[column, remark] >= REPEATED]
         if not noted:
             return cell
         raised = "\N{THIN SPACE}".join(marks[remark] for remark in noted)
-        if place in reasons:
+        if column in reasons:
             return replace(cell, text=raised)
         named = cell.remarks or (("", cell.small),)
         return cell.remarked((each for each in named if each[1] not in noted), raised)

@@ -49,7 +49,7 @@ FORMAT = "howsure-report/1"
 
 def to_json(document: Document) -> str:
     """Everything in a report as JSON: every record, curve and table."""
-    whole = {
+    report = {
         "format": FORMAT,
         **verdict_parts(document),
         "records": [record.as_dict() for record in document.records],
@@ -57,7 +57,7 @@ def to_json(document: Document) -> str:
         "tables": [_table(table) for table in document.tables],
         "glossary": [plain(entry) for entry in document.glossary],
     }
-    return clean(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
+    return clean(json.dumps(report, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
 def verdict_parts(document: Document) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def escape(text: object, *, inside: bool = False) -> str:
 
 def sentence(line: VerdictLine, section: str = "") -> str:
     """A sentence; within a section after its question, where that is another than the title."""
-    asked = ""
+    question = ""
     if section and line.question not in ("", section):
-        asked = f"{escape(line.question, inside=True)}: "
+        question = f"{escape(line.question, inside=True)}: "
     command = f" {_code(line.command)}" if line.command else ""
-    return f"- {TONES[line.tone][0]} {asked}{escape(line.text, inside=True)}{command}"
+    return f"- {TONES[line.tone][0]} {question}{escape(line.text, inside=True)}{command}"
 
 
 def grid_blocks(grid: Grid) -> Iterator[str]:
@@ -364,8 +364,8 @@ def _best_first(tried: Table) -> Table:
     gain = np.asarray(tried.columns["gain"], dtype=np.float64)
     order = np.argsort(np.where(np.isnan(gain), -np.inf, gain), kind="stable")[::-1][:_TRIED]
     columns = {name: column[order] for name, column in tried.columns.items()}
-    said = f" The best {len(order)} of {len(tried)}." if len(order) < len(tried) else ""
-    return replace(tried, columns=columns, notes=tried.notes + said)
+    remark = f" The best {len(order)} of {len(tried)}." if len(order) < len(tried) else ""
+    return replace(tried, columns=columns, notes=tried.notes + remark)
 
 
 def pull_request(document: Document) -> str:
@@ -379,17 +379,17 @@ def pull_request(document: Document) -> str:
 def sentences(document: Document) -> tuple[VerdictLine, ...]:
     """Every sentence once: the headline and the next step, then what is wrong, then the rest."""
     first = document.opening.lines
-    others = [line for line in document.lines if line not in first]
-    return (*first, *sorted(others, key=lambda line: _ORDER.index(line.tone)))
+    rest_of_lines = [line for line in document.lines if line not in first]
+    return (*first, *sorted(rest_of_lines, key=lambda line: _ORDER.index(line.tone)))
 
 
 def _first_lines(document: Document) -> tuple[VerdictLine, ...]:
     """Of several models: the headline, the next step, and what is most wrong."""
     first = len(document.opening.lines)
-    told = sentences(document)
+    every_line = sentences(document)
     return (
-        *told[:first],
-        *[line for line in told[first:] if line.tone not in _MARKED][:_SENTENCES],
+        *every_line[:first],
+        *[line for line in every_line[first:] if line.tone not in _MARKED][:_SENTENCES],
     )
 
 
@@ -409,19 +409,19 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     Of one model, its value stands beside the interval and what a perfect model shows. Of many,
     the `first` are shown, if they are said.
     """
-    whole = _answered_of_all(records)
+    answered = _answered_of_all(records)
     models, rows_of = key_records(records, first)
     several = len(models) != 1
     rows = []
-    for found in rows_of:
-        cells = map(_estimate, found) if several else _in_full(found[0])
-        rows.append((Cell(measured(next(filter(None, found)))), *cells))
+    for records_of_row in rows_of:
+        cells = map(_estimate, records_of_row) if several else _in_full(records_of_row[0])
+        rows.append((Cell(measured(next(filter(None, records_of_row)))), *cells))
     titles = models if several else ["Value", "Interval", "Perfect"]
     notes = ["Value ± standard error."] if several and rows else []
-    judged = {model: _coverages(whole, model) for model in models}
+    judged = {model: _coverages(answered, model) for model in models}
     if len(set(judged.values()) - {""}) > 1:
-        told = ", ".join(f"{model} at {at}" for model, at in judged.items() if at)
-        notes.append(f"Models are judged at different coverages, which leaves blanks: {told}.")
+        coverages = ", ".join(f"{model} at {at}" for model, at in judged.items() if at)
+        notes.append(f"Models are judged at different coverages, which leaves blanks: {coverages}.")
     columns = (Column("Measure"), *(Column(title, numeric=True) for title in titles))
     return Grid.of("Key numbers", columns, rows, notes)
 
@@ -430,13 +430,13 @@ def key_records(
     records: Sequence[Record], first: Sequence[str] = ()
 ) -> tuple[list[str], list[tuple[Record | None, ...]]]:
     """The models, and the key numbers: for each measure and coverage, a record of each model."""
-    whole = _answered_of_all(records)
-    models = list(dict.fromkeys(record.model for record in whole))
+    answered = _answered_of_all(records)
+    models = list(dict.fromkeys(record.model for record in answered))
     models = [name for name in first if name in models] or models
-    known = {(r.key, r.model): r for r in reversed(whole)}
+    record_of = {(r.key, r.model): r for r in reversed(answered)}
     several = len(models) != 1
-    chosen = _key_rows([r for r in whole if not (several and r.metric in grids.OF_KINDS)])
-    rows = [tuple(known.get((key, model)) for model in models) for key in chosen]
+    chosen = _key_rows([r for r in answered if not (several and r.metric in grids.OF_KINDS)])
+    rows = [tuple(record_of.get((key, model)) for model in models) for key in chosen]
     return models, [row for row in rows if any(row)]
 
 

@@ -411,12 +411,12 @@ def _types(
     """The columns of text files that are numbers in all of them, the new ones among them."""
     report_progress("looking at columns of text")
     pieces = [piece for file in files for piece in file.pieces]
-    whole = (batch.read_all() for piece in pieces for batch in reading.batches(piece))
-    types = number_types(whole, reading.options["decimal"])
+    tables = (batch.read_all() for piece in pieces for batch in reading.batches(piece))
+    types = number_types(tables, reading.options["decimal"])
     width = len(pieces[0].names())
-    for place, values in enumerate(first.predictions.values()):
+    for column, values in enumerate(first.predictions.values()):
         if values.dtype != object:
-            types[width + place] = pa.float64()
+            types[width + column] = pa.float64()
     return types
 
 

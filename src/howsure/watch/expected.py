@@ -479,8 +479,8 @@ _BESIDE = ("columns", "predicted", "score", "coverage", "rows")
 def _like(value: float, mean: BalancedMean) -> float:
     """How many independent rows an expected share is worth."""
     spread = mean.spread
-    found = like_rows(np.array([value]), spread.error, spread.units, spread.units, _CONFIDENCE)
-    return float(found[0])
+    rows = like_rows(np.array([value]), spread.error, spread.units, spread.units, _CONFIDENCE)
+    return float(rows[0])
 
 
 def _ends_of_share(value: float, like: float) -> tuple[float, float]:
@@ -491,8 +491,8 @@ def _ends_of_share(value: float, like: float) -> tuple[float, float]:
 def _plain_quantile(ratios: FloatArray, copies: FloatArray, coverage: float) -> float:
     order = np.argsort(ratios, kind="stable")
     reached = np.cumsum(copies[order])
-    place = int(np.searchsorted(reached, coverage * (reached[-1] + 1.0) - 1e-9))
-    return float(np.append(ratios[order], math.inf)[place])
+    position = int(np.searchsorted(reached, coverage * (reached[-1] + 1.0) - 1e-9))
+    return float(np.append(ratios[order], math.inf)[position])
 
 
 def _refusal(total: float, inside: float, effective: float) -> str:
@@ -523,10 +523,10 @@ def _finite(column: npt.NDArray[Any]) -> BoolArray:
 
 def _predicted(evalset: EvalSet, coverage: float) -> Mapping[str, FloatArray]:
     """What predictions say of a row, where there are no features."""
-    made = point_and_width(evalset, coverage)
-    if not made:
+    columns = point_and_width(evalset, coverage)
+    if not columns:
         raise InputError("rows need features, intervals or a point forecast to be judged without y")
-    return made
+    return columns
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -553,5 +553,5 @@ def _covered(evalset: EvalSet, coverage: float) -> tuple[FloatArray, FloatArray]
     lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
     half = (upper - lower) / 2.0
     ratios = np.abs(evalset.y - (lower + half)) / half
-    known = np.isfinite(half) & (half > 0.0)
-    return covered, np.where(known, ratios, np.where(covered > 0.0, 0.0, math.inf))
+    bounded = np.isfinite(half) & (half > 0.0)
+    return covered, np.where(bounded, ratios, np.where(covered > 0.0, 0.0, math.inf))

@@ -489,19 +489,23 @@ def _of_days(
         for index in np.argsort(-named).tolist():
             if named[index] >= line_of_alarm:
                 group, k = groups[index // size], index % size
-                own = sums[k, groups.index(group)], counts[k, groups.index(group)]
-                broken.append(_break(promise, group, k, days, own, flat[index], named[index]))
-    kept = not len(alarms)
-    proven = None if kept else int(days[alarms[0]])
+                group_days = sums[k, groups.index(group)], counts[k, groups.index(group)]
+                broken.append(
+                    _break(promise, group, k, days, group_days, flat[index], named[index])
+                )
+    is_kept = not len(alarms)
+    proven = None if is_kept else int(days[alarms[0]])
     if not groups:
-        told = "Nothing is booked yet."
-    elif kept:
-        told = f"{kept_words}: {_describe_kept_promise(promise, days, rows, counts[:, 0], shares)}"
+        sentence = "Nothing is booked yet."
+    elif is_kept:
+        sentence = (
+            f"{kept_words}: {_describe_kept_promise(promise, days, rows, counts[:, 0], shares)}"
+        )
     else:
-        told = _broken(promise, int(days[alarms[0]]), broken)
+        sentence = _broken(promise, int(days[alarms[0]]), broken)
     return WatchReport(
-        kept=kept,
-        sentence=told,
+        kept=is_kept,
+        sentence=sentence,
         broken=tuple(broken),
         day=proven,
         days=len(days),
@@ -588,12 +592,14 @@ def _shares(promise: Promise, groups: list[str], size: int) -> FloatArray:
 
     A group that the reference has not takes half of what is left for such groups when it comes.
     """
-    known = len(promise.groups)
-    if not known:  # as there is no column of groups
+    known_groups = len(promise.groups)
+    if not known_groups:  # as there is no column of groups
         return np.full(len(groups) * size, 1.0 / size)
-    rest = 1.0 - _ALL_ROWS
-    later = rest * _LATER * 0.5 ** np.arange(1.0, len(groups) - known)
-    share = np.array([_ALL_ROWS, *[rest * (1.0 - _LATER) / known] * known, *later])
+    left_for_groups = 1.0 - _ALL_ROWS
+    later = left_for_groups * _LATER * 0.5 ** np.arange(1.0, len(groups) - known_groups)
+    share = np.array(
+        [_ALL_ROWS, *[left_for_groups * (1.0 - _LATER) / known_groups] * known_groups, *later]
+    )
     return np.repeat(share[: len(groups)] / size, size)
 
 
@@ -602,14 +608,14 @@ def _break(
     group: str,
     k: int,
     days: IntArray,
-    own: tuple[FloatArray, FloatArray],
+    group_days: tuple[FloatArray, FloatArray],
     logs: FloatArray,
     log: float,
 ) -> Break:
     """One quantity of one group, since its change, which came before it was proven."""
     name, bounds = promise.quantities[k], promise.bounds[k]
     worth = promise.worth_of(group, name)
-    sums, counts = own
+    sums, counts = group_days
     proven = int(np.argmax(logs >= -math.log(LEVEL)))
     at, mean, (first, last) = change_point(sums, counts, bounds, worth, proven)
     n = float(counts[at:].sum())
@@ -620,7 +626,9 @@ def _break(
         alike = n / worth
         lower, upper = map(float, clopper_pearson(value * alike, alike, confidence=0.95))
     if promise.usual is not None and name == "error":
-        value, lower, upper = (1.0 + each / promise.usual.mean for each in (value, lower, upper))
+        value, lower, upper = (
+            1.0 + number / promise.usual.mean for number in (value, lower, upper)
+        )
     since = promise.day_in_words(int(days[at]))
     where = f"{group}: " if group else ""
     return Break(
@@ -695,11 +703,11 @@ def _means_of_fall(promise: Promise) -> list[float]:
     )
     z = (np.arange(_POINTS) + 0.5) / _POINTS
     components = legendre(special.ndtr(special.ndtri(z) * here / there)).mean(axis=1)
-    known = {
+    means = {
         "coverage": _fallen(promise) - promise.coverage,
         **dict(zip(COMPONENTS, components.tolist(), strict=True)),
     }
-    return [known[name] for name in promise.quantities]
+    return [means[name] for name in promise.quantities]
 
 
 def _describe_not_counted(waiting: int, open_rows: int, late: int, undone: int) -> str:

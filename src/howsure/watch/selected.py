@@ -100,9 +100,13 @@ class Strata:
             np.array([np.bincount(strata, mass * row, size) for row in table])
             for table in (values, values**2)
         )
-        known = np.maximum(rows, 1.0)  # a stratum that rounding left empty has the mean of all
-        means = np.where(rows > 0, first / known, first.sum(axis=1, keepdims=True) / rows.sum())
-        within = np.where(rows > 0, second / known - means**2, 0.0)
+        filled_rows = np.maximum(
+            rows, 1.0
+        )  # a stratum that rounding left empty has the mean of all
+        means = np.where(
+            rows > 0, first / filled_rows, first.sum(axis=1, keepdims=True) / rows.sum()
+        )
+        within = np.where(rows > 0, second / filled_rows - means**2, 0.0)
         common = (within @ rows / rows.sum())[:, None]
         leaning = (within * rows + _WITHIN * common) / (rows + _WITHIN)
         return cls(features=features, tree=tree, rows=rows, means=means, variances=leaning)
@@ -220,10 +224,13 @@ def _recent(counts: FloatArray, first: IntArray) -> FloatArray:
 
 def _weights(known: FloatArray, rows: FloatArray) -> FloatArray:
     """Rows for which each labelled one stands; few rows lean to their stratum, and it to all."""
-    whole, all_rows = known[:1].sum(axis=1, keepdims=True), rows[:1].sum(axis=1, keepdims=True)
-    share = whole / np.maximum(all_rows, 1.0)
-    for part, size in ((known[:1], rows[:1]), (known, rows)):
-        share = (part + _BESIDE * share) / (size + _BESIDE)
+    labelled_rows, all_rows = (
+        known[:1].sum(axis=1, keepdims=True),
+        rows[:1].sum(axis=1, keepdims=True),
+    )
+    share = labelled_rows / np.maximum(all_rows, 1.0)
+    for labelled, size in ((known[:1], rows[:1]), (known, rows)):
+        share = (labelled + _BESIDE * share) / (size + _BESIDE)
     return np.where(known > 0, np.clip(1.0 / np.maximum(share, _TINY), 1.0, LARGEST), 0.0)
 
 
@@ -272,13 +279,13 @@ def missing_sentence(labelled: FloatArray, rows: FloatArray, strata: Strata) -> 
     """Where labels are missing more often; empty where this is not shown."""
     if not len(labelled.T) or missing_by_stratum(labelled, rows).max() < math.log(20.0):
         return ""
-    known, size = labelled.sum(axis=1), rows.sum(axis=1)
-    share = float(known.sum() / size.sum())
-    lacking = (size * share - known) / np.sqrt(np.maximum(size, 1.0))
+    labelled_rows, size = labelled.sum(axis=1), rows.sum(axis=1)
+    share = float(labelled_rows.sum() / size.sum())
+    lacking = (size * share - labelled_rows) / np.sqrt(np.maximum(size, 1.0))
     worst = int(np.argmax(lacking))
     return (
         f"Labels are missing more often where {strata.words[worst]}: "
-        f"{percent(float(known[worst] / size[worst]), 0)} of these rows have y, of all "
+        f"{percent(float(labelled_rows[worst] / size[worst]), 0)} of these rows have y, of all "
         f"{percent(share, 0)}."
     )
 
