@@ -14,7 +14,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from benchmarks.intervals import write
@@ -25,7 +25,7 @@ from howsure.core.rng import child
 from howsure.stats.evidence import evidence
 from howsure.topics.scores import pinball
 from howsure.watch.quantities import coverage_bounds
-from howsure.watch.running import LEVEL, Running, shadow
+from howsure.watch.running import LEVEL, Running, Shadow, shadow
 
 MARKS = (
     "<!-- watch running: made by benchmarks/watch_running.py -->",
@@ -205,6 +205,11 @@ def alarmed(ratios: np.ndarray, late: int) -> int:
     return day if day < DAYS else 0
 
 
+def part(whole: Shadow, days: slice) -> Shadow:
+    """Some of the days of a shadow, which holds all from 0 on."""
+    return replace(whole, days=whole.days[days], sums=whole.sums[days], risks=whole.risks[days])
+
+
 def offered(spread: Spreads, late: int, runs: int) -> tuple[list[int], int]:
     """Days of the shadow until an offer, of each year with one; how many it made worse than none.
 
@@ -219,8 +224,9 @@ def offered(spread: Spreads, late: int, runs: int) -> tuple[list[int], int]:
         each = np.repeat(factors, ratios.shape[1])
         whole = shadow(ratios.ravel(), np.ones(rows), each, LEVEL_OF_INTERVALS, days)
         none, corrected = whole.sums[since:, 2:4].T
-        for place in np.flatnonzero(whole.log_capital(since) >= -math.log(LEVEL)).tolist():
-            if whole.until(since + place).gain(since).offered:
+        capital = part(whole, slice(since, None)).log_capital()
+        for place in np.flatnonzero(capital >= -math.log(LEVEL)).tolist():
+            if part(whole, slice(since, since + place + 1)).gain().offered:
                 delays.append(place + 1)
                 worse += bool(corrected[place + 1 :].sum() > none[place + 1 :].sum())
                 break

@@ -163,7 +163,7 @@ def test_what_breaks_is_no_failed_limit(tmp_path: Path, fault: str) -> None:
     path = covering(tmp_path / "t.csv", 45, 50)
     code = (
         "import howsure.cli.check\n"
-        f"def broken(*given):\n    {fault}\n"
+        f"def broken(**given):\n    {fault}\n"
         "howsure.cli.check.run = broken\n"
         "from howsure.cli.entry import main; main()"
     )
@@ -185,13 +185,13 @@ def test_only_a_command_gives_status_1(
     """Not the libraries below it, each of which would on its own."""
     path = covering(tmp_path / "t.csv", 45, 50)
 
-    def broken(*given: object) -> bool:
+    def broken(**given: object) -> bool:
         raise fault
 
     monkeypatch.setattr("howsure.cli.check.run", broken)
     monkeypatch.setattr(sys, "argv", ["howsure", "check", str(path), "--min-coverage", "0.5"])
     assert main() == 2
-    monkeypatch.setattr("howsure.cli.check.run", lambda *given: True)
+    monkeypatch.setattr("howsure.cli.check.run", lambda **given: True)
     assert main() == 1
 
 
@@ -201,7 +201,7 @@ def test_a_fault_of_howsure_asks_to_be_reported(tmp_path: Path) -> None:
     path = covering(tmp_path / "t.csv", 45, 50)
     code = (
         "import howsure.cli.check\n"
-        "howsure.cli.check.run = lambda *given: 1 / 0\n"
+        "howsure.cli.check.run = lambda **given: 1 / 0\n"
         "from howsure.cli.entry import main; main()"
     )
     arguments = ["-c", code, "check", str(path), "--min-coverage", "0.5"]

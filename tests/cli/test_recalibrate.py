@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from howsure.cli import recalibrate as recalibrating
 from howsure.cli.main import app
-from howsure.cli.options import ReadOptions
+from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.recalibrate import run
 from howsure.core.errors import InputError
 from howsure.inputs import load, open_table, write_table
@@ -38,9 +38,15 @@ def tables(tmp_path: Path) -> tuple[Path, Path, Path]:
     return paths
 
 
+USUAL: dict[str, Any] = {
+    **dict.fromkeys(("keep", "method", "by", "since", "levels")),
+    **{"seed": 0, "parts": PartFlags(), "read": ReadOptions(), "compare": False},
+    **{"csv_safe": False, "rank": "conformal", "delta": 0.05, "too_few": "infinite"},
+}
+
+
 def mended(tables: tuple[Path, Path, Path], **options: Any) -> pa.Table:
-    method = options.pop("method", None)
-    run(*tables, method, options.pop("too_few", "infinite"), 0, ReadOptions(), **options)
+    run(*tables, **{**USUAL, **options})
     return csv.read_csv(tables[2])
 
 

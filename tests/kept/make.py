@@ -23,7 +23,8 @@ import howsure
 from howsure.core.rng import child
 from howsure.recalibration import serialization
 from howsure.streaming import state
-from howsure.watch import Watch, sealed
+from howsure.watch import Watch
+from howsure.watch.ledger import FORM
 
 FOLDER = Path(__file__).parent
 ROWS = 8
@@ -74,7 +75,7 @@ def improved() -> Any:
 
 
 FILES: dict[str, Callable[[Path], None]] = {
-    f"ledger-{sealed.FORM}.watch": ledger,
+    f"ledger-{FORM}.watch": ledger,
     f"state-{state.VERSION}.arrow.gz": part_of_a_table,
     f"recalibration-{serialization.VERSION}.json": lambda path: improved().fitted.save(path),
     "improvement-1.json": lambda path: improved().save(path),

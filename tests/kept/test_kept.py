@@ -24,7 +24,7 @@ from howsure.report.improve import check_proof
 from howsure.streaming import State, loaded_state
 from howsure.streaming.engine import stream_bytes, stream_table
 from howsure.watch import Watch
-from howsure.watch.sealed import FORM, SealedPlace, _hash
+from howsure.watch.ledger import FORM, SealedPlace, _hash
 from kept.make import FILES, days, without_names, without_y
 
 FOLDER = Path(__file__).parent

@@ -17,7 +17,7 @@ from figures import samples
 from howsure.core.rng import child
 from howsure.report.assessment import Assessment
 from howsure.report.document import Grid
-from howsure.report.short_forms import in_brief, key_numbers, sentences
+from howsure.report.plain import in_brief, key_numbers, sentences
 
 N = 300
 ONES = np.ones(N)

@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs import write_table
 from howsure.watch import Watch
-from howsure.watch.names import RowNames, marks_of, name_hashes, row_keys
+from howsure.watch.ledger import RowNames, marks_of, name_hashes, row_keys
 from watch.test_watch import DAY, ROWS, begun, labels_of, made, rows, without_y
 
 Table = dict[str, Any]

@@ -23,7 +23,6 @@ from howsure.watch.running import (
     ROWS,
     SHARED,
     Running,
-    Shadow,
     ShadowGain,
     shadow,
 )
@@ -153,12 +152,12 @@ def test_it_never_runs_away() -> None:
 def test_a_day_of_many_rows_never_passes_its_quantile() -> None:
     ratios = 1.5 * np.abs(child(0, "running", "many").normal(size=20_000)) / Z
     running = Running.begin(REFERENCE, 0.9)
-    for _ in range(200):
-        running, _ = running.after(ratios)
+    for day in range(200):
+        running, _ = running.after(ratios, np.full(len(ratios), day))
     assert running.factor == pytest.approx(np.quantile(ratios, 0.9), rel=0.01)
     assert running.factor <= np.quantile(ratios, 0.9)
     # the distance of the fastest track halves from day to day
-    once = Running.begin(REFERENCE, 0.9).after(ratios)[0]
+    once = Running.begin(REFERENCE, 0.9).after(ratios, np.zeros(len(ratios)))[0]
     assert once.logs[0] == pytest.approx(0.5 * math.log(1.5), rel=0.1)
 
 
@@ -204,24 +203,6 @@ def test_a_shadow_scores_as_the_interval_score() -> None:
     assert worst.sums[:, 3] - worst.sums[:, 2] == pytest.approx(worst.risks, rel=1e-9)
 
 
-def test_shadows_are_merged_by_day() -> None:
-    ratios, days = year(1.3, days=40)
-    factors = Running.begin(REFERENCE, 0.9).after(ratios, days)[1]
-    widths = np.linspace(1.0, 3.0, len(ratios))
-    part = np.arange(len(ratios)) % 3 == 0
-
-    def of(rows: np.ndarray) -> Shadow:
-        return shadow(ratios[rows], widths[rows], factors[rows], 0.9, days[rows])
-
-    whole = of(np.ones(len(ratios), bool))
-    merged = of(part & (days < 25)).merged(of(~part), of(part & (days >= 25)))
-    assert np.array_equal(merged.days, whole.days)
-    assert merged.sums == pytest.approx(whole.sums, rel=1e-12)
-    assert merged.gain(since=10).low == pytest.approx(whole.gain(since=10).low, rel=1e-9)
-    assert merged.gain(since=10).days == 30
-    assert merged.until(24).gain(since=10).days == 15
-
-
 def test_evidence_is_a_fair_bet() -> None:
     """By the definition of a martingale: both outcomes of a day, with their chances."""
     for factor in (1.5, 0.7):
@@ -259,9 +240,9 @@ def test_what_cannot_be_followed_is_refused() -> None:
     with pytest.raises(InputError, match="ratios of the reference must not all be 1"):
         Running.begin([1.0, 1.0], 0.9)
     with pytest.raises(InputError, match=r"ratios must not be negative, got -0\.5"):
-        begun.after([-0.5])
+        begun.after([-0.5], [0])
     with pytest.raises(InputError, match="ratios"):
-        begun.after([math.nan])
+        begun.after([math.nan], [0])
     with pytest.raises(InputError, match="days must be one a row and rising"):
         begun.after([1.0, 1.0], [3, 2])
     after = begun.after([1.0], [3])[0]
@@ -273,12 +254,10 @@ def test_what_cannot_be_followed_is_refused() -> None:
         shadow([1.0], [1.0], [0.0], 0.9)
     with pytest.raises(InputError, match="widths must not be negative"):
         shadow([1.0], [-1.0], [1.0], 0.9)
-    with pytest.raises(InputError, match="of one coverage"):
-        shadow([1.0], [1.0], [1.0], 0.9).merged(shadow([1.0], [1.0], [1.0], 0.8))
     with pytest.raises(UnanswerableError, match="no row of any width"):
         shadow([1.0], [0.0], [1.0], 0.9).gain()
     with pytest.raises(InputError, match="at least one row"):
-        begun.after([])
+        begun.after([], [])
 
 
 @pytest.mark.rate

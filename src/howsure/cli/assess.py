@@ -1,12 +1,13 @@
-"""`howsure assess`: the verdict first, then the numbers behind it."""
+"""`howsure assess` and `howsure merge`: the verdict first, then the numbers behind it."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.table import Table
 from howsure.cli.options import CongruenceFlags, PartFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.show import BETTER, show_grid, show_lines, show_note
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import Console, escape, say_written
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import report_progress, subscribe
@@ -29,7 +30,8 @@ from howsure.report.assessment import Assessment
 from howsure.report.coercion import source_fact
 from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
 from howsure.report.no_rows import check_no_state
-from howsure.report.short_forms import in_brief, sentences, states_beside
+from howsure.report.plain import in_brief, sentences, states_beside
+from howsure.streaming import State, loaded_state, merged_states
 from howsure.verdict.family import check_judging
 
 _CAUTIONS: dict[str, Tone] = {
@@ -46,64 +48,126 @@ _DIRECTION = "Better"
 def run(
     files: Sequence[Path],
     outputs: Sequence[Path],
-    explain: bool,
+    reference: Path | None,
     slow: Sequence[str],
-    judging: tuple[float, Sequence[str], tuple[float, float] | None, int | None],
-    confidence: float,
-    seed: int,
     progress: bool | None,
     tuned: CongruenceFlags,
+    parts: PartFlags,
     read: ReadOptions,
-    trials: bool = True,
-    shown: str = "brief",
-    parts: PartFlags | None = None,
-    beside: Mapping[str, Any] | None = None,
     *,
-    no_rows: bool = False,
+    explain_input: bool,
+    csv_safe: bool,
+    show_all: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
-    """Read, assess, print, and write what is asked for."""
+    """Read, assess, print, and write what is asked for; other options are of `assess_loaded`."""
+    shown = _printed(show_all, quiet, as_json)
+    if reference is not None:
+        if shown != "brief":
+            raise InputError(f"--{shown} cannot be given with --reference")
+        from howsure.cli import monitor
+
+        monitor.run(
+            files,
+            reference,
+            outputs,
+            slow,
+            progress,
+            tuned,
+            parts,
+            read,
+            explain_input=explain_input,
+            csv_safe=csv_safe,
+            **options,
+        )
+        return
+    if csv_safe:
+        raise InputError("--csv-safe is for tables of rows, which --reference writes: none is here")
     if shown == "quiet" and not outputs:
         raise InputError("--quiet prints nothing: name a report with -o")
-    console = Console()
+    written = _written(files, outputs, parts.state, **options)
+    slow = asked_for(slow, "--with")
+    if explain_input:
+        print_explanation(Console(), read.explain(list(files) if len(files) > 1 else files[0]))
+        return
+    options |= {"slow": slow, "congruence": tuned.options()}
+    options["miss_range"] = options["miss_range"] or MISS_RANGE
+    work = partial(judged, files, read, parts, command=_command(), **options)
+    _report(work, progress, shown, outputs, written)
+
+
+def merge(
+    files: Sequence[Path],
+    outputs: Sequence[Path],
+    state: Path | None,
+    progress: bool | None,
+    *,
+    show_all: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """One assessment of tables that were assessed apart, without their rows."""
+    shown = _printed(show_all, quiet, as_json)
+    if shown == "quiet" and not outputs and state is None:
+        raise InputError("--quiet prints nothing: name a report with -o, or --state")
+    written = _written(files, outputs, state, **options)
+    _report(partial(_merged, files, state, **options), progress, shown, outputs, written)
+
+
+def _merged(files: Sequence[Path], path: Path | None, **options: Any) -> Assessment:
+    """Read states, keep what they are together, and assess that."""
+    states = []
+    for number, file in enumerate(files):
+        report_progress("reading states", number, len(files))
+        states.append(State.open(file))
+    merged = merged_states(states, [str(file) for file in files])
+    if path is not None:
+        merged.save(path)
+    return assess_loaded(
+        loaded_state(merged),
+        facts=source_fact(list(files)),
+        coverages=merged.models[0].coverages,
+        command=_command(),
+        recalibration={},
+        **options,
+    )
+
+
+def _command() -> str:
+    """What was typed."""
+    return shlex.join(["howsure", *sys.argv[1:]])
+
+
+def _printed(show_all: bool, quiet: bool, as_json: bool) -> str:
+    """How much is printed, by the one flag that says so."""
+    flags = {"all": show_all, "quiet": quiet, "json": as_json}
+    names = [name for name, is_set in flags.items() if is_set]
+    if len(names) > 1:
+        raise InputError(f"--{names[0]} and --{names[1]} contradict each other: give one of them")
+    return names[0] if names else "brief"
+
+
+def _written(
+    files: Sequence[Path], outputs: Sequence[Path], state: Path | None, **options: Any
+) -> list[Path]:
+    """All files that are written; what cannot be done is refused before any work."""
     for path in outputs:
         form_of(path)
-    kept = [] if parts is None or parts.state is None else [parts.state]
-    check_outputs([*outputs, *kept], files)
-    if no_rows:
-        check_no_state(next(iter(kept), None))
-    tolerance, ignore, miss_range, cells = judging
-    check_judging(tolerance, ignore)
-    slow = asked_for(slow, "--with")
-    if explain:
-        print_explanation(console, read.explain(list(files) if len(files) > 1 else files[0]))
-        return
-    choices = tuned.options()
-    with Stages(progress) as stages, subscribe(stages):
-        result = judged(
-            files,
-            read,
-            parts,
-            command=shlex.join(["howsure", *sys.argv[1:]]),
-            confidence=confidence,
-            seed=seed,
-            slow=slow,
-            tolerance=tolerance,
-            ignore=ignore,
-            trials=trials,
-            congruence=choices,
-            miss_range=miss_range or MISS_RANGE,
-            cells=cells,
-            no_rows=no_rows,
-            **(beside or {}),
-        )
-        write(result, shown, outputs)
-    show(console, result, shown, [*outputs, *kept])
+    written = [*outputs, *([] if state is None else [state])]
+    check_outputs(written, files)
+    if options["no_rows"]:
+        check_no_state(state)
+    check_judging(options["tolerance"], options["ignore"])
+    return written
 
 
 def judged(
     files: Sequence[Path],
     read: ReadOptions,
-    parts: PartFlags | None = None,
+    parts: PartFlags,
     *,
     command: str,
     seed: int = 0,
@@ -123,17 +187,22 @@ def judged(
     )
 
 
-def write(result: Assessment, shown: str, outputs: Sequence[Path]) -> None:
-    """Compute all that will be shown, while progress is, and write what is asked for."""
-    if shown in ("all", "json"):
-        result.whole()
-    for path in outputs:
-        report_progress(f"writing {path.name}")
-        result.save(path)
-
-
-def show(console: Console, result: Assessment, shown: str, written: Sequence[Path]) -> None:
-    """Print an assessment as it is asked for, and what was written."""
+def _report(
+    work: Callable[[], Assessment],
+    progress: bool | None,
+    shown: str,
+    outputs: Sequence[Path],
+    written: Sequence[Path],
+) -> None:
+    """Assess, write what is asked for, print it as is asked for, and say what was written."""
+    console = Console()
+    with Stages(progress) as stages, subscribe(stages):
+        result = work()
+        if shown in ("all", "json"):
+            result.whole()  # while progress is shown
+        for path in outputs:
+            report_progress(f"writing {path.name}")
+            result.save(path)
     if shown == "json":
         sys.stdout.write(result.to_json())
     if shown in ("json", "quiet"):
@@ -143,20 +212,19 @@ def show(console: Console, result: Assessment, shown: str, written: Sequence[Pat
     print_report(console, document, everything=everything)
     if not everything:
         show_note(console, "--all shows every sentence and number, -o report.html a page.")
-    for path in written:
-        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    say_written(console, *written)
 
 
 def _recalibration(
     files: Sequence[Path], read: ReadOptions, models: Sequence[str]
 ) -> dict[str, str]:
     """How the command begins that recalibrates new rows of each model that has its own table."""
-    told = read.flags(without={"groups"})  # the method names the columns that it needs
+    flags = read.flags(without={"groups"})  # the method names the columns that it needs
     words = ["howsure", "recalibrate", "NEW.csv", "--calibration"]
     if len(models) != len(files):
         return {}
     return {
-        model: shlex.join([*words, str(path), *told])
+        model: shlex.join([*words, str(path), *flags])
         for model, path in zip(models, files, strict=True)
     }
 

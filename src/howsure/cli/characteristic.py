@@ -11,7 +11,7 @@ from typing import get_args
 from rich.table import Table
 
 from howsure.cli.options import PartFlags, ReadOptions
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import Console, escape, say_written
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
@@ -36,20 +36,25 @@ WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")
 
 def run(
     files: Sequence[Path],
-    axes: tuple[XAxis, YAxis],
-    wanted: Sequence[str],
+    x_axis: XAxis,
+    y_axis: YAxis,
+    want: Sequence[str],
     miss_cost: float | None,
     cost_weight: float | None,
-    part: tuple[float, float] | None,
-    replicates: int,
+    miss_range: tuple[float, float] | None,
+    x: str | None,
+    bootstrap: int,
     plot: Path | None,
     seed: int,
-    read: ReadOptions,
     parts: PartFlags,
+    read: ReadOptions,
 ) -> None:
     """Print areas by every convention, gains, operating points and costs of each model."""
-    wishes = [parse_wish(text) for text in wanted]
-    x, y_axis = axes
+    if x is not None:
+        raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
+    if read.at:
+        raise InputError("--at cannot be given here: the curve is of every coverage")
+    wishes = [parse_wish(text) for text in want]
     if miss_cost is not None and not 0.0 <= miss_cost < math.inf:
         raise InputError(f"--miss-cost must be finite and at least 0, got {miss_cost:g}")
     if cost_weight is not None and not 0.0 <= cost_weight <= 1.0:
@@ -58,12 +63,12 @@ def run(
         raise InputError(
             "--miss-cost and --cost-weight must not both be given, as each sets a price"
         )
-    if part is not None:
-        check_range(part, "--miss-range", largest=1.0 if y_axis == "miss_rate" else math.inf)
+    if miss_range is not None:
+        check_range(miss_range, "--miss-range", largest=1.0 if y_axis == "miss_rate" else math.inf)
     elif y_axis == "miss_rate":
-        part = MISS_RANGE
-    if replicates < 0 or replicates == 1:
-        raise InputError(f"--bootstrap must be at least 2, or 0 for none, got {replicates}")
+        miss_range = MISS_RANGE
+    if bootstrap < 0 or bootstrap == 1:
+        raise InputError(f"--bootstrap must be at least 2, or 0 for none, got {bootstrap}")
     if plot is not None:
         if plot.suffix.lower() not in PLOTS:
             raise InputError(f"--plot must end in {', '.join(PLOTS)}, got {str(plot)!r}")
@@ -71,26 +76,27 @@ def run(
         require("matplotlib", extra="plots")
     console = Console()
     loaded = read.load(list(files) if len(files) > 1 else files[0], parts, seed)
-    few, rows = loaded.evalsets[0].n, loaded.totals[0].n if loaded.totals else 0
-    if few < rows:
-        console.print(f"note: the curves are of a sample of {few:,} of {rows:,} rows")
+    sampled, total = loaded.evalsets[0].n, loaded.totals[0].n if loaded.totals else 0
+    if sampled < total:
+        console.print(f"note: the curves are of a sample of {sampled:,} of {total:,} rows")
     drawn = []
     for evalset in loaded.evalsets:
-        held = evalset.take(content_order([evalset]))
-        view = View(held, seed=seed)
-        curve: CharacteristicCurve = view.get("characteristic").on(x=x, y_axis=y_axis)
-        console.print(f"\n[bold]{escape(held.model)}[/bold]: {x} against {y_axis}, n {held.n:,}")
-        console.print(_areas(curve, part))
-        if replicates:
-            cluster = None if held.cluster is None else held.cluster.codes
-            _print_bootstrap(console, curve, cluster, replicates, seed)
+        rows = evalset.take(content_order([evalset]))
+        view = View(rows, seed=seed)
+        curve: CharacteristicCurve = view.get("characteristic").on(x=x_axis, y_axis=y_axis)
+        title = f"[bold]{escape(rows.model)}[/bold]: {x_axis} against {y_axis}, n {rows.n:,}"
+        console.print(f"\n{title}")
+        console.print(_areas(curve, miss_range))
+        if bootstrap:
+            cluster = None if rows.cluster is None else rows.cluster.codes
+            _print_bootstrap(console, curve, cluster, bootstrap, seed)
         console.print(_points(curve, wishes))
-        found = _cost(curve, miss_cost, cost_weight, traced_coverage(view))
-        console.print(found, highlight=False)
-        drawn.append(curve.drawn(model=held.model))
+        cost = _cost(curve, miss_cost, cost_weight, traced_coverage(view))
+        console.print(cost, highlight=False)
+        drawn.append(curve.drawn(model=rows.model))
     if plot is not None:
         _save(drawn, plot)
-        console.print(f"written: {escape(str(plot))}", highlight=False, soft_wrap=True)
+        say_written(console, plot)
 
 
 def parse_wish(text: str) -> tuple[str, float]:
@@ -109,15 +115,19 @@ def parse_wish(text: str) -> tuple[str, float]:
     return name, value
 
 
-def _areas(curve: CharacteristicCurve, part: tuple[float, float] | None) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("convention", "part", "area", "gain over a constant band"):
-        table.add_column(heading)
-    parts: list[tuple[str, tuple[float, float] | None]] = [("whole", None)]
-    if part is not None:
-        parts.append((f"{curve.y_axis} {part[0]:g} … {part[1]:g}".replace("_", " "), part))
+def _table_of(*headings: str) -> Table:
+    """A table without rows."""
+    return Table(*headings, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def _areas(curve: CharacteristicCurve, miss_range: tuple[float, float] | None) -> Table:
+    table = _table_of("convention", "part", "area", "gain over a constant band")
+    ranges: list[tuple[str, tuple[float, float] | None]] = [("whole", None)]
+    if miss_range is not None:
+        low, high = miss_range
+        ranges.append((f"{curve.y_axis} {low:g} … {high:g}".replace("_", " "), miss_range))
     for convention in get_args(Convention):
-        for name, limits in parts:
+        for name, limits in ranges:
             request = AreaRequest(convention=convention, y_range=limits)
             area, gain = curve.area_by(request), curve.gain_by(request)
             table.add_row(
@@ -133,8 +143,8 @@ def _print_bootstrap(
     replicates: int,
     seed: int,
 ) -> None:
-    found = bootstrap_curve(curve, replicates=replicates, cluster=cluster, seed=seed)
-    for name, number in (("area", found.area), ("gain", found.gain)):
+    resampled = bootstrap_curve(curve, replicates=replicates, cluster=cluster, seed=seed)
+    for name, number in (("area", resampled.area), ("gain", resampled.gain)):
         value, low, high = number.value, number.lower, number.upper
         if name == "gain":
             value, low, high = map(_percent, (value, low, high))
@@ -148,21 +158,12 @@ def _percent(value: float) -> float:
 
 
 def _points(curve: CharacteristicCurve, wishes: Sequence[tuple[str, float]]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in (
-        "point",
-        "k",
-        "bandwidth",
-        "miss rate",
-        "excess",
-        "deficit",
-        "fresh rows (95 %)",
-    ):
-        table.add_column(heading)
-    found: list[tuple[str, OperatingPoint]] = [("as predicted", curve.at())]
-    for name, value in wishes:
-        found.append((f"{name} = {value:g}", curve.at(**{name: value})))
-    for name, point in found:
+    table = _table_of(
+        *("point", "k", "bandwidth", "miss rate", "excess", "deficit", "fresh rows (95 %)")
+    )
+    points: list[tuple[str, OperatingPoint]] = [("as predicted", curve.at())]
+    points += [(f"{name} = {value:g}", curve.at(**{name: value})) for name, value in wishes]
+    for name, point in points:
         least = point.conformal.coverage_lower
         covered = point.conformal.reason if math.isnan(least) else f"covered ≥ {least:.3f}"
         numbers = (point.knob, point.bandwidth, point.miss_rate, point.excess, point.deficit)

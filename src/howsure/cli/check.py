@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -42,30 +42,16 @@ from howsure.report.document import Document, Section, Tone, VerdictLine
 from howsure.report.no_rows import check_no_state, new_without_rows, without_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """How the outcome is told besides; if None, GitHub's own variable decides whether it hears."""
-
-    json: bool = False
-    junit: Path | None = None
-    sarif: Path | None = None
-    github: bool | None = None
-
-    @property
-    def outputs(self) -> list[Path]:
-        """The files that are written."""
-        return [path for path in (self.junit, self.sarif) if path is not None]
-
-
 def parse_limits(
     named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
 ) -> tuple[Limit, ...]:
     """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``."""
     limits: list[Limit] = []
-    for flag, given in named.items():
-        if given is not None:
+    for flag in sorted(named, key=lambda name: name.startswith("max")):
+        value = named[flag]
+        if value is not None:
             side, _, metric = flag.partition("_")
-            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, side, given))
+            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, side, value))
     for side, texts in (("min", least), ("max", most)):
         for text in texts:
             metric, sign, number = text.partition("=")
@@ -93,13 +79,13 @@ def rules_for(
 
     And the name of the file. A project's own rules serve where the flags name nothing to judge.
     """
-    source, held = "", None
+    source, written = "", None
     if path is not None:
-        source, held = str(path), read_rules(path)
+        source, written = str(path), read_rules(path)
     elif not limits and changes.get("fail_on") is None:
-        held = project_rules(Path())
-        source = "" if held is None else f"{PYPROJECT} [{TABLE}]"
-    rules = with_more(held or Rules(), limits, **changes)
+        written = project_rules(Path())
+        source = "" if written is None else f"{PYPROJECT} [{TABLE}]"
+    rules = with_more(written or Rules(), limits, **changes)
     if not rules.judges:
         raise InputError(
             "check needs a limit, such as --min-coverage 0.88, --limits FILE, --fail-on bad or "
@@ -110,39 +96,77 @@ def rules_for(
 
 def run(
     files: Sequence[Path],
-    rules: Rules,
-    source: str,
-    told: Told,
+    limits: Path | None,
+    least: Sequence[str],
+    most: Sequence[str],
+    bounds: Mapping[str, float | None],
+    reference: Path | None,
+    by: str | None,
+    findings: str | None,
+    ignore: Sequence[str],
+    baseline: str,
     seed: int,
+    parts: PartFlags,
     read: ReadOptions,
-    parts: PartFlags | None = None,
-    reference: Path | None = None,
-    no_rows: bool = False,
+    *,
+    repeated: bool,
+    as_json: bool,
+    junit: Path | None,
+    sarif: Path | None,
+    github: bool | None,
+    no_rows: bool,
+    **changes: Any,
 ) -> bool:
-    """Judge every finding and every limit, and tell of them; true if one fails."""
-    read_files = [*files, *([] if reference is None else [reference])]
-    check_outputs(told.outputs, [*read_files, *([Path(source)] if source else [])])
+    """Judge every finding and every limit, and tell of them; true if one fails.
+
+    Where `github` is None, GitHub's own variable decides whether it hears.
+    """
+    changes |= {
+        "by": _names(by),
+        "findings": _names(findings),
+        "ignore": tuple(ignore) or None,
+        "baseline": baseline or None,
+    }
+    rules, source = rules_for(limits, parse_limits(bounds, least, most), changes)
+    inputs = [*files, *filter(None, [reference])]
+    check_outputs([*filter(None, (junit, sarif))], [*inputs, *([Path(source)] if source else [])])
     if no_rows:
-        check_no_state(None if parts is None else parts.state)
-    found, files_told, models = judged(
+        check_no_state(parts.state)
+    result, of_files, models = judged(
         files, rules, source, seed, read, parts, reference, no_rows=no_rows
     )
-    places = places_of(files, models)
-    if told.junit is not None:
-        atomic_write(told.junit, junit(found))
-    if told.sarif is not None:
-        atomic_write(told.sarif, sarif(found, places))
-    if told.json:
-        for line in outcome(found, source, files_told).split("\n"):
+    paths = places_of(files, models)
+    if junit is not None:
+        atomic_write(junit, junit_of(result))
+    if sarif is not None:
+        atomic_write(sarif, sarif_of(result, paths))
+    if as_json:
+        for line in outcome(result, source, of_files).split("\n"):
             say(line.replace("\x7f", "\\u007f"))
     else:
-        _print(found, source, files_told)
-    github = os.environ.get("GITHUB_ACTIONS") == "true" if told.github is None else told.github
-    if github:
-        for line in annotated(found, places):
-            say(line, error=told.json)
-        _summarise(summary(found, source, files_told))
-    return found.status == 1
+        _print(result, source, of_files)
+    if os.environ.get("GITHUB_ACTIONS") == "true" if github is None else github:
+        for line in annotated(result, paths):
+            say(line, error=as_json)
+        if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(summary(result, source, of_files))
+    if repeated:
+        say(_REPEATED, error=as_json)
+    return result.status == 1
+
+
+_REPEATED = (
+    "Checked each day, a limit fails by chance sooner or later; howsure watch keeps its error, "
+    "however often one looks."
+)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between; none if nothing is said."""
+    if text is None:
+        return None
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def judged(
@@ -151,36 +175,26 @@ def judged(
     source: str,
     seed: int,
     read: ReadOptions,
-    parts: PartFlags | None = None,
+    parts: PartFlags,
     reference: Path | None = None,
     *,
     no_rows: bool = False,
 ) -> tuple[CheckResult, str, list[str]]:
     """What became of all rules, what is told of the files, and the models."""
-    if reference is None:
-        loaded = _load(files, rules, source, read, parts, seed)
-        check_coverage_is_used(loaded, read.assessed)
-        loaded = without_rows(loaded) if no_rows else loaded
-        found = check(
-            loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals
-        )
-        return found, loaded.facts.get(FILES, ""), [evalset.model for evalset in loaded.evalsets]
-    found = _of_new(files, reference, rules, read, parts or PartFlags(), seed, no_rows)
-    return found, f"{files[0]}, watched by {reference}", [files[0].stem]
+    if reference is not None:
+        result = _of_new(files, reference, rules, read, parts, seed, no_rows)
+        return result, f"{files[0]}, watched by {reference}", [files[0].stem]
+    loaded = _load(files, rules, source, read, parts, seed)
+    check_coverage_is_used(loaded, read.assessed)
+    loaded = without_rows(loaded) if no_rows else loaded
+    result = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
+    return result, loaded.facts.get(FILES, ""), [evalset.model for evalset in loaded.evalsets]
 
 
-def _summarise(text: str) -> None:
-    """Add to the summary of GitHub's job, where it has named a file for it."""
-    name = os.environ.get("GITHUB_STEP_SUMMARY")
-    if name:
-        with Path(name).open("a", encoding="utf-8") as file:
-            file.write(text)
-
-
-def outcome(result: CheckResult, source: str, files_told: str) -> str:
+def outcome(result: CheckResult, source: str, files: str) -> str:
     """The outcome as JSON."""
-    beside = {"files": files_told} if files_told else {}
-    return json.dumps({**result.as_dict(), "source": source or None, **beside}, indent=2)
+    fields = {**result.as_dict(), "source": source or None}
+    return json.dumps({**fields, "files": files} if files else fields, indent=2)
 
 
 def _of_new(
@@ -201,15 +215,8 @@ def _of_new(
     groups = columns_of(read.columns.get("groups"), *rules.columns)
     read = replace(read, columns={**read.columns, "groups": groups or None})
     loaded, monitor = watching(reference, read, parts, seed)
-    time: Any = read.columns.get("time")
-    new = load_unlabelled(
-        address(files[0]),
-        loaded,
-        encoding=read.encoding,
-        decimal=read.decimal,
-        groups=groups,
-        time=time,
-    )
+    options: Any = {"encoding": read.encoding, "decimal": read.decimal, "groups": groups}
+    new = load_unlabelled(address(files[0]), loaded, time=read.columns.get("time"), **options)
     new = new_without_rows(new) if no_rows else new
     return check_new(monitor, new, rules, name=files[0].stem, seed=seed)
 
@@ -219,7 +226,7 @@ def _load(
     rules: Rules,
     source: str,
     read: ReadOptions,
-    parts: PartFlags | None,
+    parts: PartFlags,
     seed: int,
 ) -> Loaded:
     """The tables, with the columns by which limits are judged as groups."""
@@ -242,11 +249,11 @@ def _print(result: CheckResult, source: str, files: str) -> None:
     def line(sign: str, text: str) -> None:
         console.print(f"{sign}  {escape(text)}", highlight=False, soft_wrap=True)
 
-    for name, said in (("limits", source), ("files", files)):
-        if said:
-            console.print(f"{name}: {escape(said)}", highlight=False, soft_wrap=True)
-    for each in result.told:
-        line(SIGNS[tone_of(each)], each.sentence)
+    for name, text in (("limits", source), ("files", files)):
+        if text:
+            console.print(f"{name}: {escape(text)}", highlight=False, soft_wrap=True)
+    for verdict in result.told:
+        line(SIGNS[tone_of(verdict)], verdict.sentence)
     line(SIGNS[result.tone], result.summary)
 
 
@@ -262,35 +269,38 @@ _HELP: Final = (
 )
 
 
-def tone_of(each: Answer | LimitOutcome) -> Tone:
+def tone_of(outcome: Answer | LimitOutcome) -> Tone:
     """How what became of a limit or a finding is marked."""
-    if each.failed:
+    if outcome.failed:
         return "bad"
-    state: Any = each.state
+    state: Any = outcome.state
     return _TONES.get(state, state)
 
 
 def places_of(files: Sequence[Path], models: Sequence[str]) -> dict[str, str]:
-    """The file of each model, as its repository knows it; the first where none is a model's own."""
-    given = files if len(files) == len(models) else [files[0]] * len(models)
-    return {model: _in_repository(path) for model, path in zip(models, given, strict=True)}
+    """The file of each model; the first where none is a model's own.
 
-
-def _in_repository(path: Path) -> str:
-    """A path below the root that GitHub names, or else the current folder; its name elsewhere."""
+    A path below the root that GitHub names, or else the current folder; its name elsewhere.
+    """
+    paths = files if len(files) == len(models) else [files[0]] * len(models)
     root = Path(os.environ.get("GITHUB_WORKSPACE") or ".").resolve()
-    whole = path.resolve()
-    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path.name
+    names = [
+        path.resolve().relative_to(root).as_posix()
+        if path.resolve().is_relative_to(root)
+        else path.name
+        for path in paths
+    ]
+    return dict(zip(models, names, strict=True))
 
 
 def _levels(result: CheckResult) -> list[tuple[str, LimitOutcome | Answer]]:
     """What fails is an error, and what is in doubt a warning."""
-    told: list[tuple[str, LimitOutcome | Answer]] = []
-    for each in result.told:
-        doubtful = each.state == ("undecided" if isinstance(each, LimitOutcome) else "caution")
-        if each.failed or doubtful:
-            told.append(("error" if each.failed else "warning", each))
-    return told
+    return [
+        ("error" if outcome.failed else "warning", outcome)
+        for outcome in result.told
+        if outcome.failed
+        or outcome.state == ("undecided" if isinstance(outcome, LimitOutcome) else "caution")
+    ]
 
 
 def annotated(result: CheckResult, places: Mapping[str, str]) -> list[str]:
@@ -299,12 +309,12 @@ def annotated(result: CheckResult, places: Mapping[str, str]) -> list[str]:
     Source: docs.github.com, "Workflow commands for GitHub Actions"; what it escapes follows
     actions/toolkit, packages/core/src/command.ts.
     """
-    told = []
-    for level, each in _levels(result):
-        where = {"file": places[each.model], "title": f"howsure: {each.name}"}
-        said = ",".join(f"{key}={_property(value)}" for key, value in where.items())
-        told.append(f"::{level} {said}::{_escaped(each.sentence)}")
-    return told
+    commands = []
+    for level, outcome in _levels(result):
+        where = {"file": places[outcome.model], "title": f"howsure: {outcome.name}"}
+        properties = ",".join(f"{key}={_property(value)}" for key, value in where.items())
+        commands.append(f"::{level} {properties}::{_escaped(outcome.sentence)}")
+    return commands
 
 
 def _property(text: str) -> str:
@@ -317,17 +327,14 @@ def _escaped(text: str) -> str:
 
 def summary(result: CheckResult, source: str, files: str) -> str:
     """The outcome as Markdown: what follows, then what fails, then the rest."""
-    told = sorted(result.told, key=lambda each: not each.failed)
-    lines = [
-        VerdictLine(result.summary, result.tone),
-        *(VerdictLine(each.sentence, tone_of(each)) for each in told),
-    ]
-    facts = {name: said for name, said in (("Limits", source), ("Files", files)) if said}
-    opening = Section(title="", lines=tuple(lines))
+    outcomes = sorted(result.told, key=lambda outcome: not outcome.failed)
+    lines = [VerdictLine(outcome.sentence, tone_of(outcome)) for outcome in outcomes]
+    facts = {name: text for name, text in (("Limits", source), ("Files", files)) if text}
+    opening = Section(title="", lines=(VerdictLine(result.summary, result.tone), *lines))
     return Document(title="howsure check", opening=opening, facts=facts).to_markdown()
 
 
-def sarif(found: CheckResult, places: Mapping[str, str]) -> str:
+def sarif_of(found: CheckResult, places: Mapping[str, str]) -> str:
     """What fails or is in doubt as SARIF 2.1.0, with all that GitHub's code scanning asks for.
 
     All results lie in the first line of their table. Fingerprints tell them apart, so that one
@@ -338,19 +345,19 @@ def sarif(found: CheckResult, places: Mapping[str, str]) -> str:
     """
     rules: dict[str, dict[str, Any]] = {}
     results = []
-    for level, each in _levels(found):
-        rule = _rule(each)
+    for level, outcome in _levels(found):
+        rule = _rule(outcome)
         rules.setdefault(rule["id"], rule)
-        place = {"uri": quote(os.fsencode(places[each.model])), "uriBaseId": "%SRCROOT%"}
-        where = {"artifactLocation": place, "region": {"startLine": 1}}
-        asked = json.dumps([each.model, each.name]).encode()
+        file = {"uri": quote(os.fsencode(places[outcome.model])), "uriBaseId": "%SRCROOT%"}
+        where = {"artifactLocation": file, "region": {"startLine": 1}}
+        subject = json.dumps([outcome.model, outcome.name]).encode()
         result = {
             "ruleId": rule["id"],
             "ruleIndex": list(rules).index(rule["id"]),
             "level": level,
-            "message": {"text": _message(each.sentence)},
+            "message": {"text": _message(outcome.sentence)},
             "locations": [{"physicalLocation": where}],
-            "partialFingerprints": {"primaryLocationLineHash": hashlib.sha256(asked).hexdigest()},
+            "partialFingerprints": {"primaryLocationLineHash": hashlib.sha256(subject).hexdigest()},
         }
         results.append(result)
     driver = {"name": "howsure", "version": __version__, "rules": list(rules.values())}
@@ -364,18 +371,18 @@ def _message(text: str) -> str:
     return bare.replace("{", "{{").replace("}", "}}")
 
 
-def _rule(each: LimitOutcome | Answer) -> dict[str, Any]:
+def _rule(outcome: LimitOutcome | Answer) -> dict[str, Any]:
     """What was judged, whatever came of it."""
-    if isinstance(each, LimitOutcome):
-        kind, title = each.limit.metric, f"Limit on {each.limit.metric}"
-        name = f"limit/{kind}/{each.limit.side}"
+    if isinstance(outcome, LimitOutcome):
+        limit = outcome.limit
+        name, title = f"limit/{limit.metric}/{limit.side}", f"Limit on {limit.metric}"
     else:
-        name, title = f"finding/{each.finding.id}", f"Finding {each.finding.id}"
-    told = {"text": title}
-    return {"id": name, "shortDescription": told, "fullDescription": told, "help": {"text": _HELP}}
+        name, title = f"finding/{outcome.finding.id}", f"Finding {outcome.finding.id}"
+    text = {"text": title}
+    return {"id": name, "shortDescription": text, "fullDescription": text, "help": {"text": _HELP}}
 
 
-def junit(result: CheckResult) -> str:
+def junit_of(result: CheckResult) -> str:
     """The outcome as JUnit's XML: a case for each finding and each limit."""
     cases = result.told
     counts = {
@@ -383,28 +390,28 @@ def junit(result: CheckResult) -> str:
         "tests": str(len(cases)),
         "failures": str(len(result.failed)),
         "errors": "0",
-        "skipped": str(sum(_skipped(each) for each in cases)),
+        "skipped": str(sum(map(_skipped, cases))),
     }
     suites = ElementTree.Element("testsuites", {k: v for k, v in counts.items() if k != "skipped"})
     suite = ElementTree.SubElement(suites, "testsuite", counts)
-    for each in cases:
-        named = {"classname": _xml(each.model), "name": _xml(each.name), "time": "0"}
-        case = ElementTree.SubElement(suite, "testcase", named)
-        said = _xml(each.sentence)
-        if each.failed:
-            failure = {"message": said, "type": each.state}
-            ElementTree.SubElement(case, "failure", failure).text = said
-        elif _skipped(each):
-            ElementTree.SubElement(case, "skipped", {"message": said})
+    for outcome in cases:
+        names = {"classname": _xml(outcome.model), "name": _xml(outcome.name), "time": "0"}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        text = _xml(outcome.sentence)
+        if outcome.failed:
+            failure = {"message": text, "type": outcome.state}
+            ElementTree.SubElement(case, "failure", failure).text = text
+        elif _skipped(outcome):
+            ElementTree.SubElement(case, "skipped", {"message": text})
         else:
-            ElementTree.SubElement(case, "system-out").text = said
+            ElementTree.SubElement(case, "system-out").text = text
     ElementTree.indent(suites)
-    text = ElementTree.tostring(suites, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+    document = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{document}\n'
 
 
-def _skipped(each: Answer | LimitOutcome) -> bool:
-    return each.state == "undecided" and not each.failed
+def _skipped(outcome: Answer | LimitOutcome) -> bool:
+    return outcome.state == "undecided" and not outcome.failed
 
 
 def _xml(text: str) -> str:

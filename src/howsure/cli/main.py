@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -16,6 +16,7 @@ from howsure.cli.entry import Interrupted
 from howsure.cli.options import (
     CONFIDENCE,
     FINDINGS,
+    LIMITS,
     OUTPUT,
     TOLERANCE,
     All,
@@ -42,6 +43,7 @@ from howsure.cli.options import (
     reads_parts,
     reads_tables,
     share,
+    takes_bounds,
     tunes_congruence,
     uses_resources,
 )
@@ -49,7 +51,7 @@ from howsure.cli.terminal import say
 from howsure.cli.watch import watch_app
 from howsure.core.errors import HowsureError, HowsureWarning, InputError, system_line
 from howsure.core.optional import installs
-from howsure.core.registry import PluginError, Registry
+from howsure.core.registry import PluginError, Registry, attribute_of
 from howsure.core.schemas import SchemaName
 
 
@@ -110,7 +112,24 @@ app = typer.Typer(
 app.add_typer(watch_app, name="watch")
 
 _NARROWEST = 40
-_LIMITS = "Limits"
+
+
+def runs(target: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command, which declares its flags alone, the function that does its work.
+
+    That one's module is loaded when the command is called. It returns true for status 1.
+    """
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**options: Any) -> None:
+            if attribute_of(f"howsure.cli.{target}")(**options):
+                raise typer.Exit(1)
+
+        return run
+
+    return give
+
 
 Cells = Annotated[
     int | None,
@@ -121,15 +140,6 @@ Cells = Annotated[
         rich_help_panel=FINDINGS,
     ),
 ]
-
-
-def _shown(all_: bool, quiet: bool, json_: bool) -> str:
-    """How much is printed, by the one flag that says so; empty by default."""
-    printed = {"all": all_, "quiet": quiet, "json": json_}
-    said = [name for name, given in printed.items() if given]
-    if len(said) > 1:
-        raise InputError(f"--{said[0]} and --{said[1]} contradict each other: give one of them")
-    return said[0] if said else ""
 
 
 def _measures(incomplete: str) -> list[str]:
@@ -163,13 +173,14 @@ def root(
 @reads_tables
 @reads_parts
 @tunes_congruence
+@runs("assess:run")
 def assess(
     files: Files,
-    output: Outputs = [],  # noqa: B006
+    outputs: Outputs = [],  # noqa: B006
     explain_input: Annotated[
         bool, typer.Option("--explain-input", help="Show how the columns would be read, and stop.")
     ] = False,
-    with_: Annotated[
+    slow: Annotated[
         list[str],
         typer.Option(
             "--with",
@@ -195,9 +206,9 @@ def assess(
     trials: Trials = True,
     confidence: Confidence = CONFIDENCE,
     seed: Seed = 0,
-    all_: All = False,
+    show_all: All = False,
     quiet: Quiet = False,
-    json_: Json = False,
+    as_json: Json = False,
     progress: Progress = None,
     *,
     no_rows: NoRows = False,
@@ -207,69 +218,16 @@ def assess(
     read: ReadOptions,
 ) -> None:
     """Judge the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
-    shown = _shown(all_, quiet, json_)
-    if reference is not None:
-        if shown:
-            raise InputError(f"--{shown} cannot be given with --reference")
-        from howsure.cli.monitor import run as score
-
-        if len(files) != 1:
-            raise InputError(f"--reference must be given with one file, got {len(files)}")
-        if explain_input:
-            raise InputError("--explain-input cannot be given with --reference")
-        if other := sorted({*with_} - {"mean_cce"}):
-            raise InputError(
-                f"--with must be mean_cce where --reference is given, got {other[0]!r}"
-            )
-        if parts.state is not None:
-            raise InputError("--state cannot be given: --reference scores rows, and adds none up")
-        unused = {
-            "--tolerance": tolerance != TOLERANCE,
-            "--ignore": ignore,
-            "--miss-range": miss_range,
-            "--cells": cells,
-            "--baseline": baseline,
-            "--lead": lead,
-            "--season": season,
-            "--confidence": confidence != CONFIDENCE,
-            "--at": read.at,
-            "--common-rows": read.common_rows,
-        }
-        for flag in (flag for flag, given in unused.items() if given):
-            raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
-        tables = (files[0], reference)
-        everything = bool(with_)
-        score(
-            *tables,
-            output,
-            everything,
-            seed,
-            progress,
-            tuned,
-            read,
-            parts,
-            csv_safe,
-            no_rows=no_rows,
-        )
-        return
-    from howsure.cli.assess import run
-
-    if csv_safe:
-        raise InputError("--csv-safe is for tables of rows, which --reference writes: none is here")
-    judging = (tolerance, ignore, miss_range, cells)
-    choices = (confidence, seed, progress, tuned, read, trials)
-    told = (shown or "brief", parts)
-    beside = {"baseline": baseline, "lead": lead, "season": season}
-    run(files, output, explain_input, with_, judging, *choices, *told, beside, no_rows=no_rows)
 
 
 @app.command(epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html")
+@runs("assess:merge")
 def merge(
     files: Annotated[
         list[Path],
         typer.Argument(metavar="STATE", help="Files that howsure assess --state wrote."),
     ],
-    output: Outputs = [],  # noqa: B006
+    outputs: Outputs = [],  # noqa: B006
     state: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also keep the merged state.", rich_help_panel=OUTPUT),
@@ -279,23 +237,20 @@ def merge(
     trials: Trials = True,
     confidence: Confidence = CONFIDENCE,
     seed: Seed = 0,
-    all_: All = False,
+    show_all: All = False,
     quiet: Quiet = False,
-    json_: Json = False,
+    as_json: Json = False,
     progress: Progress = None,
     no_rows: NoRows = False,
 ) -> None:
     """Assess several tables as one, from what was kept of each, without their rows."""
-    from howsure.cli.merge import run
-
-    shown = _shown(all_, quiet, json_) or "brief"
-    how = (confidence, seed, progress, trials, shown)
-    run(files, output, state, (tolerance, ignore), *how, no_rows=no_rows)
 
 
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
 @reads_tables
 @reads_parts
+@takes_bounds
+@runs("check:run")
 def check(
     files: Files,
     limits: Annotated[
@@ -303,77 +258,29 @@ def check(
         typer.Option(
             metavar="FILE",
             help="TOML file of limits. Without it and without limits here: pyproject.toml.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = None,
-    min_: Annotated[
+    least: Annotated[
         list[str],
         typer.Option(
             "--min",
             metavar="MEASURE=LIMIT",
             help="Least value of any measure. Repeatable.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = [],  # noqa: B006
-    max_: Annotated[
+    most: Annotated[
         list[str],
         typer.Option(
             "--max",
             metavar="MEASURE=LIMIT",
             help="Greatest value of any measure. Repeatable.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = [],  # noqa: B006
-    min_coverage: Annotated[
-        float | None, typer.Option(help="Least empirical coverage.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_coverage: Annotated[
-        float | None, typer.Option(help="Greatest empirical coverage.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_interval_score: Annotated[
-        float | None, typer.Option(help="Greatest mean interval score.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_crps: Annotated[
-        float | None, typer.Option(help="Greatest mean CRPS.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_mae: Annotated[
-        float | None, typer.Option(help="Greatest mean absolute error.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_mean_width: Annotated[
-        float | None, typer.Option(help="Greatest mean width.", rich_help_panel=_LIMITS)
-    ] = None,
-    min_skill: Annotated[
-        float | None,
-        typer.Option(
-            help="Least skill, as a share, against the --baseline.", rich_help_panel=_LIMITS
-        ),
-    ] = None,
-    max_drift: Annotated[
-        float | None,
-        typer.Option(
-            help="Greatest change of coverage over time, as a share.", rich_help_panel=_LIMITS
-        ),
-    ] = None,
-    max_outside: Annotated[
-        float | None,
-        typer.Option(
-            help="Greatest share of rows outside the --reference.", rich_help_panel=_LIMITS
-        ),
-    ] = None,
-    max_flagged: Annotated[
-        float | None,
-        typer.Option(
-            help="Greatest share of the rows inside the --reference that it flags.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
-    max_outside_drift: Annotated[
-        float | None,
-        typer.Option(
-            help="Greatest change over time of the share of rows outside the --reference.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
+    *,
+    bounds: Mapping[str, float | None],
     reference: Annotated[
         Path | None,
         typer.Option(
@@ -386,7 +293,7 @@ def check(
         typer.Option(
             metavar="A,B",
             help="Apply the limits to every group of these columns.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = None,
     repeated: Annotated[
@@ -394,21 +301,21 @@ def check(
         typer.Option(
             "--repeated",
             help="Say what repeated looks do to limits, where new rows are checked each day.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = False,
     undecided: Annotated[
         Literal["pass", "fail"] | None,
         typer.Option(
             help="What follows from an inconclusive limit: pass (the default) or fail.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = None,
     sided: Annotated[
         Literal["one", "two"] | None,
         typer.Option(
             help="Judge limits by one-sided bounds (the default) or two-sided intervals.",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=LIMITS,
         ),
     ] = None,
     fail_on: Annotated[
@@ -443,7 +350,7 @@ def check(
         float | None,
         typer.Option(callback=share, help="Confidence level of bounds; 0.95 if omitted."),
     ] = None,
-    json: Annotated[
+    as_json: Annotated[
         bool,
         typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=OUTPUT),
     ] = False,
@@ -469,7 +376,6 @@ def check(
     ] = None,
     no_rows: NoRows = False,
     seed: Seed = 0,
-    *,
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
@@ -477,54 +383,6 @@ def check(
 
     A limit that the rows cannot decide is inconclusive: it passes, unless --undecided fail.
     """
-    from howsure.cli.check import Told, parse_limits, rules_for, run
-
-    named = {
-        "min_coverage": min_coverage,
-        "min_skill": min_skill,
-        "max_coverage": max_coverage,
-        "max_interval_score": max_interval_score,
-        "max_crps": max_crps,
-        "max_mae": max_mae,
-        "max_mean_width": max_mean_width,
-        "max_drift": max_drift,
-        "max_outside": max_outside,
-        "max_flagged": max_flagged,
-        "max_outside_drift": max_outside_drift,
-    }
-    changes = {
-        "by": _names(by),
-        "confidence": confidence,
-        "sided": sided,
-        "undecided": undecided,
-        "fail_on": fail_on,
-        "findings": _names(findings),
-        "ignore": tuple(ignore) or None,
-        "tolerance": tolerance,
-        "miss_range": miss_range,
-        "baseline": baseline or None,
-        "lead": lead,
-        "season": season,
-    }
-    rules, source = rules_for(limits, parse_limits(named, min_, max_), changes)
-    told = Told(json, junit, sarif, github)
-    failed = run(files, rules, source, told, seed, read, parts, reference, no_rows)
-    if repeated:
-        say(_REPEATED, error=json)
-    raise typer.Exit(1 if failed else 0)
-
-
-_REPEATED = (
-    "Checked each day, a limit fails by chance sooner or later; howsure watch keeps its error, "
-    "however often one looks."
-)
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    """Names with commas between; none if nothing is said."""
-    if text is None:
-        return None
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 @app.command(
@@ -532,6 +390,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 )
 @reads_tables
 @uses_resources
+@runs("recalibrate:run")
 def recalibrate(
     file: Annotated[
         str,
@@ -618,32 +477,12 @@ def recalibrate(
     read: ReadOptions,
 ) -> None:
     """Recalibrate predictions on a held-out table. Where y is known, show the effect."""
-    from howsure.cli.recalibrate import run
-
-    read.refuse_common_rows()
-    run(
-        file,
-        calibration,
-        output,
-        method,
-        too_few,
-        seed,
-        read,
-        rank,
-        delta,
-        levels,
-        parts=parts,
-        by=by,
-        since=since,
-        keep=keep,
-        comparing=compare,
-        csv_safe=csv_safe,
-    )
 
 
 @app.command(epilog="Example: howsure improve held_out.csv new.csv --until-right -o improved.csv")
 @reads_tables
 @uses_resources
+@runs("recalibrate:run_improve")
 def improve(
     calibration: Annotated[
         Path, typer.Argument(metavar="TABLE", help="Held-out table with y and predictions.")
@@ -701,23 +540,6 @@ def improve(
     read: ReadOptions,
 ) -> None:
     """Recalibrate as advised, with proof on rows held back. Exits with 1 if a fault remains."""
-    from howsure.cli.improve import run
-
-    read.refuse_common_rows()
-    wrong = run(
-        calibration,
-        new,
-        output,
-        proof,
-        keep,
-        seed,
-        read,
-        parts,
-        until_right=until_right,
-        hold_back=hold_back,
-        csv_safe=csv_safe,
-    )
-    raise typer.Exit(1 if wrong else 0)
 
 
 @app.command(
@@ -725,6 +547,7 @@ def improve(
 )
 @reads_tables
 @uses_resources
+@runs("recalibrate:run_conformal")
 def conformal(
     table: Annotated[
         str,
@@ -795,24 +618,6 @@ def conformal(
     read: ReadOptions,
 ) -> None:
     """Make label sets or intervals that cover, by a held-out table."""
-    from howsure.cli.conformal import run
-
-    read.refuse_common_rows()
-    run(
-        table,
-        calibration,
-        output,
-        read,
-        parts=parts,
-        method=method,
-        bins=bins,
-        penalty=penalty,
-        delta=delta,
-        too_few=too_few,
-        seed=seed,
-        keep=keep,
-        csv_safe=csv_safe,
-    )
 
 
 @app.command(
@@ -820,6 +625,7 @@ def conformal(
 )
 @reads_tables
 @uses_resources
+@runs("characteristic:run")
 def characteristic(
     files: Files,
     x_axis: Annotated[
@@ -880,17 +686,10 @@ def characteristic(
     read: ReadOptions,
 ) -> None:
     """Trace the trade-off of width for misses: areas, gains, operating points, costs."""
-    from howsure.cli.characteristic import run
-
-    if x is not None:
-        raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
-    if read.at:
-        raise InputError("--at cannot be given here: the curve is of every coverage")
-    prices = (miss_cost, cost_weight)
-    run(files, (x_axis, y_axis), want, *prices, miss_range, bootstrap, plot, seed, read, parts)
 
 
 @app.command(epilog="Example: howsure metrics PICP")
+@runs("metrics:list_measures")
 def metrics(
     name: Annotated[
         str | None,
@@ -898,12 +697,10 @@ def metrics(
     ] = None,
 ) -> None:
     """List the measures, or show one: its direction, notion, formula and source."""
-    from howsure.cli.metrics import run
-
-    run(name)
 
 
 @app.command(name="schema", epilog="Example: howsure schema report -o report.schema.json")
+@runs("metrics:print_schema")
 def schema_(
     name: Annotated[
         SchemaName,
@@ -924,12 +721,10 @@ def schema_(
     ] = None,
 ) -> None:
     """Print the JSON Schema of what howsure writes for programs to read."""
-    from howsure.cli.schema import run
-
-    run(name, output)
 
 
 @app.command(epilog="Example: howsure mcp --skill")
+@runs("mcp:run")
 def mcp(
     skill: Annotated[
         bool,
@@ -946,9 +741,6 @@ def mcp(
     ] = Path(),
 ) -> None:
     """Serve agents by the Model Context Protocol: assess, check, recalibrate, explain."""
-    from howsure.cli.mcp import run
-
-    run(root, skill=skill)
 
 
 def main() -> int:

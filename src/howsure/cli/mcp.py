@@ -24,9 +24,8 @@ from howsure.cli.assess import judged as assessed
 from howsure.cli.check import judged as checked
 from howsure.cli.check import outcome, rules_for
 from howsure.cli.entry import ended
-from howsure.cli.improve import serve_new
 from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
-from howsure.cli.recalibrate import written
+from howsure.cli.recalibrate import serve_table
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, InputError, cut_text, system_line
 from howsure.core.formats import clean
@@ -39,10 +38,9 @@ from howsure.inputs.roles import NAMES_OUTSIDE, ROLES
 from howsure.inputs.source import split_sheet
 from howsure.recalibration import METHODS
 from howsure.report.check import rules_from
-from howsure.report.improve import improve_table
-from howsure.report.plain import verdict_parts
-from howsure.report.recalibrate import Recalibration, served
-from howsure.report.short_forms import key_records
+from howsure.report.improve import improve as improved
+from howsure.report.plain import key_records, verdict_parts
+from howsure.report.recalibrate import Recalibration
 from howsure.streaming.load import Resources
 from howsure.verdict.findings import questions
 
@@ -111,9 +109,9 @@ def run(root: Path, *, skill: bool = False) -> None:
 
 def server(root: Path) -> Any:
     """The server with its tools, which read and write within a folder alone."""
-    made = require("mcp.server.mcpserver", extra="mcp")
+    protocol = require("mcp.server.mcpserver", extra="mcp")
     tool = partial(_tool_within, root.resolve())
-    return made.MCPServer(
+    return protocol.MCPServer(
         "howsure",
         instructions=_INSTRUCTIONS,
         version=__version__,
@@ -187,9 +185,11 @@ def check(
     else:
         asked, source = rules_from(rules, "rules"), ""
     read = _reading(columns, at, missing)
-    found, told, _ = checked(_paths(files), asked, source, 0, read, PartFlags(), no_rows=no_rows)
-    held: dict[str, Any] = json.loads(outcome(found, source, told))
-    return held
+    result, of_files, _ = checked(
+        _paths(files), asked, source, 0, read, PartFlags(), no_rows=no_rows
+    )
+    fields: dict[str, Any] = json.loads(outcome(result, source, of_files))
+    return fields
 
 
 def recalibrate(
@@ -209,23 +209,19 @@ def recalibrate(
     it guarantees, in sentences, the methods, the number of rows and the files written. Refuses to
     overwrite a file. Judge the effect by assess on rows that taught nothing.
     """
-    given, target = Path(calibration), _fresh(output)
-    read = _reading(columns, None, missing)
-    resources = Resources()
-    serve = partial(
-        served,
-        new=file,
-        calibration=given,
-        columns=read.columns,
+    target, read = _fresh(output), _reading(columns, None, missing)
+    done = serve_table(
+        file,
+        Path(calibration),
+        target,
+        None,
+        read,
+        Resources(),
         method=method,
         by=by,
         since=since,
-        seed=0,
-        reading=read.reading,
         coverage=read.assessed[0] if read.assessed else None,
-        resources=resources,
     )
-    done = written(file, given, target, None, resources, serve, csv_safe=False)
     return {
         "sentences": list(done.lines()),
         "methods": dict(done.fitted.methods),
@@ -254,20 +250,12 @@ def improve(
         raise InputError("file and output must be given together")
     target = None if output is None else _fresh(output)
     read = _reading(columns, None, missing)
-    found = improve_table(
-        calibration,
-        read.columns,
-        until_right=until_right,
-        hold_back=0.5,
-        coverages=read.assessed,
-        seed=0,
-        reading=read.reading,
-        resources=Resources(),
-    )
+    options: Any = {**read.reading, **read.columns}
+    improvement = improved(calibration, until_right=until_right, coverages=read.assessed, **options)
     if file is not None and target is not None:
-        serve_new(found, file, Path(calibration), target, None, read, Resources())
-    held: dict[str, Any] = json.loads(found.to_json())
-    return held
+        serve_table(file, improvement.fitted, target, None, read, Resources())
+    fields: dict[str, Any] = json.loads(improvement.to_json())
+    return fields
 
 
 def explain(finding: str) -> dict[str, Any]:
@@ -279,13 +267,13 @@ def explain(finding: str) -> dict[str, Any]:
     means.
     """
     check_known(finding, questions(), "finding")
-    asked, entries = questions()[finding], catalogue()
-    measures = [entries[name] for name in asked.measures if name in entries]
+    question, entries = questions()[finding], catalogue()
+    measures = [entries[name] for name in question.measures if name in entries]
     return {
-        "id": asked.id,
-        "question": asked.asked,
-        "unit": asked.unit,
-        "tolerance": asked.tolerance,
+        "id": question.id,
+        "question": question.asked,
+        "unit": question.unit,
+        "tolerance": question.tolerance,
         "measures": [
             {name: getattr(measure, name) for name in _MEASURE if getattr(measure, name)}
             for measure in measures
@@ -295,7 +283,7 @@ def explain(finding: str) -> dict[str, Any]:
             for each in METHODS.values()
             if finding in each.aims
         },
-        "needs": asked.needs.format(where="this part"),
+        "needs": question.needs.format(where="this part"),
         "states": schema("findings")["$defs"]["state"]["description"],
     }
 
@@ -304,11 +292,11 @@ def _reading(
     columns: Mapping[str, Any] | None, at: list[float] | None, missing: Literal["error", "drop"]
 ) -> ReadOptions:
     """How tables are read; a role that may have several columns takes one, too."""
-    given: Any = {}
+    roles: Any = {}
     for name, value in (columns or {}).items():
         check_known(name, _ROLES, "role in columns")
-        given[name] = [value] if _ROLES[name].repeats and not isinstance(value, list) else value
-    return ReadOptions(at=at or [], missing=missing, columns=given)
+        roles[name] = [value] if _ROLES[name].repeats and not isinstance(value, list) else value
+    return ReadOptions(at=at or [], missing=missing, columns=roles)
 
 
 def _fresh(output: str) -> Path:
@@ -327,11 +315,11 @@ def _check_within(root: Path, given: Mapping[str, Any]) -> None:
             if not isinstance(text, str):
                 continue
             path = split_sheet(text)[0]
-            found = [fixed_folder(path) if is_pattern(path) else path]
-            if not is_address(path) and _is_within(root, found[0]):
+            paths = [fixed_folder(path) if is_pattern(path) else path]
+            if not is_address(path) and _is_within(root, paths[0]):
                 if is_pattern(path) or is_folder(path):
-                    found += [place.path for place in places(path).places]
-                if all(_is_within(root, each) for each in found):
+                    paths += [place.path for place in places(path).places]
+                if all(_is_within(root, part_of_path) for part_of_path in paths):
                     continue
             raise InputError(
                 f"{name} must lie in the folder of this server, {str(root)!r}, got {text!r}"
@@ -351,20 +339,20 @@ _FLAGS: Final = re.compile(r"\s*\((?:[^()]|\([^()]*\))*?--[a-z](?:[^()]|\([^()]*
 
 def _in_fields(message: str) -> str:
     """What an error says to somebody who writes Python or commands, for who writes JSON."""
-    told = _FLAGS.sub(
+    text = _FLAGS.sub(
         lambda flags: "" if re.search(r"\w=", message[: flags.start()][-80:]) else flags[0], message
     ).replace("howsure.load(…, missing='drop')", "missing='drop'")
     options = {f"--{name.replace('_', '-')}": name for name in _ARGUMENTS}
     options |= {role.option: f"columns.{role.name}" for role in _ROLES.values()}
-    told = re.sub(r"--[a-z][a-z-]*", lambda flag: options.get(flag[0], flag[0]), told)
+    text = re.sub(r"--[a-z][a-z-]*", lambda flag: options.get(flag[0], flag[0]), text)
     names = "|".join([*_ROLES, *_ARGUMENTS])
 
-    def field(said: re.Match[str]) -> str:
-        name = f"columns.{said[1]}" if said[1] in _ROLES else said[1]
-        value = {"True": "true", "False": "false"}.get(said[2], said[2].replace("'", '"'))
+    def field(match: re.Match[str]) -> str:
+        name = f"columns.{match[1]}" if match[1] in _ROLES else match[1]
+        value = {"True": "true", "False": "false"}.get(match[2], match[2].replace("'", '"'))
         return f"{name}={value}"
 
-    return re.sub(rf"(?<![\w.])({names})=('[^']*'|\w*)", field, told)
+    return re.sub(rf"(?<![\w.])({names})=('[^']*'|\w*)", field, text)
 
 
 def _paths(files: list[str]) -> list[Path]:
@@ -408,7 +396,7 @@ def _tool_within(
     types = require("mcp.types", extra="mcp")
     tools = require("mcp.server.mcpserver.tools", extra="mcp")
     paragraphs = (" ".join(part.split()) for part in (work.__doc__ or "").split("\n\n"))
-    made = tools.Tool.from_function(
+    tool = tools.Tool.from_function(
         _tool_call(root, work),
         description="\n\n".join(paragraphs),
         annotations=types.ToolAnnotations(
@@ -419,10 +407,10 @@ def _tool_within(
         ),
         structured_output=False,
     )
-    made.fn_metadata.output_schema = form or {"type": "object"}
-    for name, said in made.parameters["properties"].items():
+    tool.fn_metadata.output_schema = form or {"type": "object"}
+    for name, said in tool.parameters["properties"].items():
         said["description"] = _ARGUMENTS[name]
-    return made
+    return tool
 
 
 def _tool_call(root: Path, work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:

@@ -1,15 +1,20 @@
-"""`howsure metrics`: the catalogue, for people."""
+"""`howsure metrics` and `howsure schema`: measures for people, and forms for programs."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from rich.padding import Padding
 
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import Console, escape, say
+from howsure.core.files import atomic_write, check_outputs
+from howsure.core.schemas import SchemaName, schema
 from howsure.engine.catalogue import catalogue, metric_named
 from howsure.engine.metric import Metric
 
 
-def run(name: str | None) -> None:
+def list_measures(name: str | None) -> None:
     """Print every measure, or one in full."""
     console = Console()
     if name is not None:
@@ -42,3 +47,15 @@ def _print_one(console: Console, metric: Metric) -> None:
     ):
         if text:
             console.print(f"  {label:<10} {escape(text)}", highlight=False)
+
+
+def print_schema(name: SchemaName, output: Path | None) -> None:
+    """Print the schema of what howsure writes for programs, or write it."""
+    text = json.dumps(schema(name), ensure_ascii=False, indent=2)
+    if output is None:
+        for line in text.split("\n"):
+            say(line)
+        return
+    check_outputs([output])
+    atomic_write(output, f"{text}\n")
+    say(f"written: {output}")

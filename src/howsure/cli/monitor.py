@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from howsure.cli.assess import print_report
-from howsure.cli.options import CongruenceFlags, PartFlags, ReadOptions, address
+from howsure.cli.options import (
+    CONFIDENCE,
+    TOLERANCE,
+    CongruenceFlags,
+    PartFlags,
+    ReadOptions,
+    address,
+)
 from howsure.cli.progress import Stages
 from howsure.cli.show import show_grid
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import Console, say_written
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import part_of, report_progress, subscribe
@@ -36,21 +43,45 @@ REPORTS = (".html", ".json", ".md")
 """Endings of outputs that hold a report; others hold the rows with their scores."""
 
 
+_OF_Y = (
+    *("tolerance", "ignore", "miss_range", "cells", "baseline", "lead", "season", "confidence"),
+    *("at", "common_rows"),
+)
+"""Options that need y."""
+
+
 def run(
-    file: Path,
+    files: Sequence[Path],
     reference: Path,
     outputs: Sequence[Path],
-    everything: bool,
-    seed: int,
+    slow: Sequence[str],
     progress: bool | None,
     tuned: CongruenceFlags,
-    read: ReadOptions,
     parts: PartFlags,
-    csv_safe: bool,
+    read: ReadOptions,
     *,
+    explain_input: bool,
+    csv_safe: bool,
+    seed: int,
     no_rows: bool,
+    **options: Any,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
+    if len(files) != 1:
+        raise InputError(f"--reference must be given with one file, got {len(files)}")
+    if explain_input:
+        raise InputError("--explain-input cannot be given with --reference")
+    if others := sorted({*slow} - {"mean_cce"}):
+        raise InputError(f"--with must be mean_cce where --reference is given, got {others[0]!r}")
+    if parts.state is not None:
+        raise InputError("--state cannot be given: --reference scores rows, and adds none up")
+    usual = {"tolerance": TOLERANCE, "confidence": CONFIDENCE}
+    options |= {"at": read.at, "common_rows": read.common_rows}
+    for name in _OF_Y:
+        if options[name] and options[name] != usual.get(name):
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
+    (file,) = files
     console = Console()
     tables = [path for path in outputs if path.suffix.lower() not in REPORTS]
     for path in tables:
@@ -62,12 +93,12 @@ def run(
         table_form(path)
     check_outputs(outputs, [file, reference])
     with Stages(progress) as stages, subscribe(stages):
-        options = tuned.options()
+        congruence = tuned.options()
         report_progress(f"reading {reference.name}")
-        loaded, monitor = watching(reference, read, parts, seed, options, everything)
+        loaded, monitor = watching(reference, read, parts, seed, congruence, bool(slow))
         report_progress(f"reading {file.name}")
         new = load_unlabelled(address(file), loaded, encoding=read.encoding, decimal=read.decimal)
-        found = monitored(
+        scored = monitored(
             monitor,
             new,
             facts={"Source": file.name, "Reference table": _name(reference, loaded)},
@@ -77,14 +108,13 @@ def run(
         for path in outputs:
             report_progress(f"writing {path.name}")
             if path in tables:
-                write_table(found.columns(new), path, csv_safe=csv_safe)
+                write_table(scored.columns(new), path, csv_safe=csv_safe)
             else:
-                found.report.save(path)
-    print_report(console, found.report.document())
-    for table in () if no_rows else _worst(found, new):
+                scored.report.save(path)
+    print_report(console, scored.report.document())
+    for table in () if no_rows else _worst(scored, new):
         show_grid(console, table_grid(table, limit=WORST))
-    for path in outputs:
-        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    say_written(console, *outputs)
 
 
 def watching(
@@ -92,7 +122,7 @@ def watching(
     read: ReadOptions,
     parts: PartFlags,
     seed: int,
-    options: CongruenceOptions | None = None,
+    congruence: CongruenceOptions | None = None,
     everything: bool = False,
 ) -> tuple[Loaded, Monitor]:
     """The reference, labelled or of inputs alone, and what is fitted on it.
@@ -113,8 +143,8 @@ def watching(
     try:
         loaded = read.load(reference, parts, seed)
     except InputError:
-        told = {"encoding": read.encoding, "decimal": read.decimal, **columns}
-        bare = load_bare(address(reference), **told)
+        options = {"encoding": read.encoding, "decimal": read.decimal, **columns}
+        bare = load_bare(address(reference), **options)
         if bare is None:
             raise
         loaded = bare
@@ -125,7 +155,7 @@ def watching(
             loaded.evalsets[0],
             seed=seed,
             everything=everything,
-            options=options or CongruenceOptions(),
+            options=congruence or CongruenceOptions(),
         )
     return loaded, monitor
 
@@ -135,20 +165,20 @@ def _name(reference: Path, loaded: Loaded) -> str:
     return f"{reference.name}{f' ({loaded.facts[SAMPLE]})' if loaded.totals else ''}"
 
 
-def _worst(found: Monitored, new: Unlabelled) -> Iterator[Table]:
+def _worst(scored: Monitored, new: Unlabelled) -> Iterator[Table]:
     """The rows farthest outside the reference, and the flagged rows of the highest CCE."""
     inputs = {**new.features, **new.texts}
-    for table in found.report.tables:
+    for table in scored.report.tables:
         if table.name == "outside":
             yield _with(table, ("row", "why", "distance", *inputs))
-    scores = found.table.columns
+    scores = scored.table.columns
     if "flagged" not in scores:
         return
     flagged = np.flatnonzero(scores["flagged"])
     order = flagged[np.argsort(-scores["cce"][flagged], kind="stable")]
-    columns = {name: held[order] for name, held in {**inputs, **scores}.items()}
-    chosen = replace(found.table, name="flagged", columns=columns, notes="")
-    yield _with(chosen, ("row", "cce", "perfect", "p_value", "near_p_value", *inputs))
+    columns = {name: values[order] for name, values in {**inputs, **scores}.items()}
+    flagged_rows = replace(scored.table, name="flagged", columns=columns, notes="")
+    yield _with(flagged_rows, ("row", "cce", "perfect", "p_value", "near_p_value", *inputs))
 
 
 def _with(table: Table, names: Sequence[str]) -> Table:

@@ -47,6 +47,21 @@ _CONGRUENCE = "Conditional congruence"
 _PARTS = "Tables too large for memory"
 OUTPUT = "Output"
 FINDINGS = "Findings"
+LIMITS = "Limits"
+_BOUNDS: Final = {
+    "min_coverage": "Least empirical coverage.",
+    "max_coverage": "Greatest empirical coverage.",
+    "max_interval_score": "Greatest mean interval score.",
+    "max_crps": "Greatest mean CRPS.",
+    "max_mae": "Greatest mean absolute error.",
+    "max_mean_width": "Greatest mean width.",
+    "min_skill": "Least skill, as a share, against the --baseline.",
+    "max_drift": "Greatest change of coverage over time, as a share.",
+    "max_outside": "Greatest share of rows outside the --reference.",
+    "max_flagged": "Greatest share of the rows inside the --reference that it flags.",
+    "max_outside_drift": "Greatest change over time of the share of rows outside the --reference.",
+}
+"""Limits that have flags of their own."""
 
 TOLERANCE, CONFIDENCE = 0.01, 0.95
 """What is too small to count as a fault, and the level of confidence, if nothing is said."""
@@ -56,9 +71,9 @@ def share(param: typer.CallbackParam, value: Any) -> Any:
     """Refuse, before any work, what is no share strictly between 0 and 1; several are a list."""
     from howsure.core.arrays import check_fraction
 
-    for one in value if isinstance(value, list | tuple) else [value]:
-        if one is not None:
-            check_fraction(one, f"--{param.name}".replace("_", "-"))
+    for number in value if isinstance(value, list | tuple) else [value]:
+        if number is not None:
+            check_fraction(number, f"--{param.name}".replace("_", "-"))
     return value
 
 
@@ -257,40 +272,31 @@ class ReadOptions:
 
     def flags(self, without: Collection[str] = ()) -> list[str]:
         """The flags that read another table alike, but for some roles."""
-        told: list[str] = []
+        flags: list[str] = []
         for role in ROLES:
-            given: Any = None if role.name in without else self.columns.get(role.name)
-            for each in given if isinstance(given, list) else [] if given is None else [given]:
-                told += [role.option, str(each)]
-        silent = {"missing": "error", "crossing": "error", "encoding": None, "decimal": "."}
-        for name, default in silent.items():
-            if getattr(self, name) != default:
-                told += [f"--{name}", str(getattr(self, name))]
-        return told
+            columns: Any = None if role.name in without else self.columns.get(role.name)
+            for column in columns if isinstance(columns, list) else [columns]:
+                flags += [] if column is None else [role.option, str(column)]
+        usual = ReadOptions().reading
+        for name, value in self.reading.items():
+            flags += [] if value == usual[name] else [f"--{name}", str(value)]
+        return flags
 
     def load(self, source: Any, parts: PartFlags | None = None, seed: int = 0) -> Loaded:
         """Read a file, or several, as these options say; by parts where that is asked for."""
-        told: Any = {
-            "missing": self.missing,
-            "crossing": self.crossing,
-            "encoding": self.encoding,
-            "decimal": self.decimal,
-            **self.columns,
-        }
+        options: Any = {**self.reading, **self.columns}
         self._check_words(source)
-        one = source[0] if isinstance(source, list) and len(source) == 1 else source
-        if parts is not None and isinstance(one, Path) and not self.common_rows:
+        table = source[0] if isinstance(source, list) and len(source) == 1 else source
+        if parts is not None and isinstance(table, Path) and not self.common_rows:
             from howsure.streaming import load_parts
 
-            resources, at = parts.resources(), self.at
-            return load_parts(
-                address(one), resources=resources, state=parts.state, seed=seed, at=at, **told
-            )
+            options |= {"resources": parts.resources(), "state": parts.state, "at": self.at}
+            return load_parts(address(table), seed=seed, **options)
         if parts is not None:
             parts.refuse("models are compared row by row, so their tables are read whole")
         from howsure.inputs import load
 
-        return load(source, common_rows=self.common_rows, **told)
+        return load(source, common_rows=self.common_rows, **options)
 
     def _check_words(self, source: Any) -> None:
         """Refuse the second of several columns, where it stands as if it were a file."""
@@ -315,11 +321,10 @@ class ReadOptions:
         from howsure.inputs.tables import cut
 
         self._check_words(source)
+        options: Any = {"encoding": self.encoding, "decimal": self.decimal, **self.columns}
         if isinstance(source, Path) and is_huge(address(source), sys.maxsize):
-            return cut(
-                address(source), encoding=self.encoding, decimal=self.decimal, **self.columns
-            ).explanation
-        return explain(source, encoding=self.encoding, decimal=self.decimal, **self.columns)
+            return cut(address(source), **options).explanation
+        return explain(source, **options)
 
 
 @dataclass(frozen=True)
@@ -366,16 +371,22 @@ class PartFlags:
         ),
     ] = None
 
+    @property
+    def work(self) -> dict[str, Any]:
+        """What reading may take, and who reads."""
+        names = ("memory", "jobs", "scheduler", "resume")
+        return {name: getattr(self, name) for name in names}
+
     def resources(self) -> Resources:
-        """What reading may take."""
+        """The same, checked."""
         from howsure.streaming import Resources
 
-        return Resources.of(self.memory, self.jobs, self.scheduler, self.resume)
+        return Resources.of(**self.work)
 
     def refuse(self, why: str) -> None:
         """Refuse flags that say what cannot be done."""
-        for name in ("memory", "jobs", "scheduler", "resume", "state"):
-            if getattr(self, name):
+        for name, value in dataclasses.asdict(self).items():
+            if value:
                 raise InputError(f"--{name} cannot be given: {why}")
 
 
@@ -465,6 +476,20 @@ def uses_resources(command: Callable[..., R]) -> Callable[..., R]:
     return _spread(command, "parts", flags, PartFlags)
 
 
+def takes_bounds(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command a flag for each usual limit; it receives them by name as ``bounds``."""
+    flags = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[float | None, typer.Option(help=text, rich_help_panel=LIMITS)],
+        )
+        for name, text in _BOUNDS.items()
+    ]
+    return _spread(command, "bounds", flags, dict)
+
+
 def _flag(role: Role) -> inspect.Parameter:
     """The flag of a role."""
     kind: Any = str if role.kind else Literal[role.choices] if role.choices else float
@@ -508,8 +533,9 @@ def _spread(
         chosen = {p.name: kwargs.pop(p.name) for p in extra}
         return command(*args, **{name: made(**chosen)}, **kwargs)
 
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    kept = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != name]
-    wrapper.__signature__ = inspect.Signature([*kept, *extra])  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {p.name: p.annotation for p in [*kept, *extra]}
+    flags: list[inspect.Parameter] = []
+    for flag in inspect.signature(command, eval_str=True).parameters.values():
+        flags += extra if flag.name == name else [flag.replace(kind=flag.KEYWORD_ONLY)]
+    wrapper.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {flag.name: flag.annotation for flag in flags}
     return wrapper

@@ -1,16 +1,15 @@
-"""`howsure recalibrate`: correct predictions by a held-out table, and show what it changed."""
+"""`howsure recalibrate`, `improve` and `conformal`: new rows served by a held-out table."""
 
 from __future__ import annotations
 
 import math
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,7 @@ import numpy.typing as npt
 from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.show import BETTER, show_grid
-from howsure.cli.terminal import Console, escape
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.cli.terminal import SIGNS, Console, escape, say_written
 from howsure.core import formats
 from howsure.core.arrays import check_levels
 from howsure.core.errors import InputError
@@ -37,12 +35,12 @@ from howsure.inputs.files import table_form
 from howsure.inputs.places import places
 from howsure.inputs.sources import is_huge
 from howsure.predictions import EvalSet
-from howsure.recalibration import compare_recalibrations
+from howsure.recalibration import FittedRecalibration, compare_recalibrations
 from howsure.recalibration.base import kinds_of
 from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.dispatch import BEST, method_names, method_of
 from howsure.recalibration.serialization import check_place
-from howsure.report.document import Cell, Column, Document, Grid, GridRows, Section
+from howsure.report.document import Cell, Column, Document, Grid, Section
 from howsure.report.grids import DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
     Recalibration,
@@ -60,98 +58,68 @@ ALL = "all"
 
 @one_thread()
 def run(
-    file: str | os.PathLike[str],
+    file: str,
     calibration: Path,
     output: Path | None,
+    keep: Path | None,
     method: str | None,
-    too_few: TooFew,
+    by: str | None,
+    since: str | None,
+    levels: str | None,
     seed: int,
+    parts: PartFlags,
     read: ReadOptions,
-    rank: RankRule = "conformal",
-    delta: float = DELTA,
-    levels: str | None = None,
     *,
-    parts: PartFlags = PartFlags(),  # noqa: B008 - frozen
-    by: str | None = None,
-    since: str | None = None,
-    keep: Path | None = None,
-    comparing: bool = False,
-    csv_safe: bool = False,
+    compare: bool,
+    csv_safe: bool,
+    **conformal: Any,
 ) -> None:
     """Learn from the held-out table, apply to the file, write, and tell what it did.
 
-    Parameters
-    ----------
-    file, calibration, output : path
-        The table of new rows, the held-out table or a kept recalibration, and where the new table
-        goes; a comparison need not be written. A folder or a pattern of files, and a file with
-        too many rows to be held, are served part by part.
-    method, too_few, rank, delta, by, since
-        As in `howsure.recalibrate`; a comparison takes several methods with commas between.
-    seed : int
-        Fixes all random draws.
-    read, parts
-        How tables are read, and by whom.
-    levels : str, optional
-        Levels of the quantiles that distributions and samples become, with commas between.
-    keep : Path, optional
-        Where to keep what was learnt.
-    comparing : bool
-        Compare every way on the file instead, as `howsure.cli.recalibrate.compare` does.
-    csv_safe : bool
-        As in `howsure.inputs.write_table`.
+    A folder or a pattern of files, and a file with too many rows to be held, are served part by
+    part. A comparison of several methods need not be written. Other options are those of conformal
+    methods, as in `howsure.recalibrate`.
     """
+    read.refuse_common_rows()
     wanted_levels = None if levels is None else _levels(levels)
-    asked = names_of(by)
-    if comparing:
-        chosen = _compared(method)
+    groups = names_of(by)
+    is_fitted = calibration.suffix.lower() == ".json"
+    if compare:
+        methods = _compared(method)
         if levels is not None:
             raise InputError("--levels cannot be given with --compare, which takes those of --at")
-        if keep is not None or calibration.suffix.lower() == ".json":
+        if keep is not None or is_fitted:
             raise InputError("--compare keeps nothing, and needs a calibration table")
-    else:
-        if method == ALL:
-            raise InputError("--method all needs --compare, as one method is applied")
-        check_method(method or ("group" if asked else None), asked)
-        if output is None:
-            raise InputError("-o must name the file of the new table, got nothing")
-    target = (
-        None if calibration.suffix.lower() == ".json" or not read.assessed else read.assessed[0]
-    )
-    shared: Any = {"rank": rank, "delta": delta, "too_few": too_few}
-    resources = parts.resources()
-    if comparing:
         if output is not None:
             comparison_form(output)
             check_outputs([output], [Path(file), calibration])
-        given, held_out = rows_to_compare(
-            file, calibration, asked, since, read.columns, read.reading, resources
+        new, held_out = rows_to_compare(
+            file, calibration, groups, since, read.columns, read.reading, parts.resources()
         )
-        compare(
-            given,
-            held_out,
-            output,
-            chosen,
-            coverages=read.assessed,
-            seed=seed,
-            by=asked,
-            **shared,
-        )
+        options = {"coverages": read.assessed, "seed": seed, "by": groups, **conformal}
+        print_comparison(new, held_out, output, methods, **options)
         return
-    assert output is not None
-    shared |= {
-        "method": method,
-        "by": asked,
-        "since": since,
-        "seed": seed,
-        "reading": read.reading,
-        "coverage": target,
-        "levels": wanted_levels,
-        "resources": resources,
-        "csv_safe": csv_safe,
-    }
-    serve = partial(served, new=file, calibration=calibration, columns=read.columns, **shared)
-    done = written(file, calibration, output, keep, resources, serve, csv_safe=csv_safe)
+    if method == ALL:
+        raise InputError("--method all needs --compare, as one method is applied")
+    check_method(method or ("group" if groups else None), groups)
+    if output is None:
+        raise InputError("-o must name the file of the new table, got nothing")
+    done = serve_table(
+        file,
+        calibration,
+        output,
+        keep,
+        read,
+        parts.resources(),
+        csv_safe=csv_safe,
+        method=method,
+        by=groups,
+        since=since,
+        seed=seed,
+        coverage=None if is_fitted or not read.assessed else read.assessed[0],
+        levels=wanted_levels,
+        **conformal,
+    )
     console = Console()
     for line in done.lines():
         console.print(escape(line), highlight=False)
@@ -165,9 +133,34 @@ def run(
     tell_written(console, done, output, keep)
 
 
+def serve_table(
+    file: str,
+    calibration: Path | FittedRecalibration,
+    output: Path,
+    keep: Path | None,
+    read: ReadOptions,
+    resources: Resources,
+    *,
+    csv_safe: bool = False,
+    **options: Any,
+) -> Recalibration | RecalibratedFiles:
+    """Recalibrate new rows by a table or by what was learnt, and write them."""
+    serve = partial(
+        served,
+        new=file,
+        calibration=calibration,
+        columns=read.columns,
+        reading=read.reading,
+        resources=resources,
+        csv_safe=csv_safe,
+        **options,
+    )
+    return written(file, calibration, output, keep, resources, serve, csv_safe=csv_safe)
+
+
 def written(
-    file: str | os.PathLike[str],
-    calibration: Path,
+    file: str,
+    calibration: Path | FittedRecalibration,
     output: Path,
     keep: Path | None,
     resources: Resources,
@@ -180,8 +173,9 @@ def written(
     outputs = [path for path in (None if apart else output, keep) if path is not None]
     if not apart:
         table_form(output)
-    read = [place.path for place in places(os.fspath(file)).places] if apart else [file]
-    check_outputs(outputs, [*map(Path, read), calibration])
+    inputs = [Path(place.path) for place in places(file).places] if apart else [Path(file)]
+    inputs += [calibration] if isinstance(calibration, Path) else []
+    check_outputs(outputs, inputs)
     if keep is not None:
         check_place(keep)
     with Stages() as stages, subscribe(stages):
@@ -200,9 +194,7 @@ def tell_written(
     files = [output] if isinstance(done, Recalibration) else done.files
     first = str(output) if len(files) > 1 else str(files[0])
     more = f" ({len(files):,} files)" if len(files) > 1 else ""
-    console.print(f"written: {escape(first)}{more}", highlight=False, soft_wrap=True)
-    if keep is not None:
-        console.print(f"written: {escape(str(keep))}", highlight=False, soft_wrap=True)
+    say_written(console, f"{first}{more}", *filter(None, [keep]))
 
 
 def _compared(method: str | None) -> list[str]:
@@ -246,14 +238,10 @@ def _before_after(lines: Sequence[Line], notes: Sequence[str]) -> Grid:
         at = "" if math.isnan(line.coverage) else f"at {level(line.coverage)}"
         numbers = (number_cell(value, digits=4) for value in (*line.values, line.perfect))
         better = DIRECTIONS[catalogue()[line.metric].direction][0]
-        rows.append((Cell(text=line.title, small=at), *numbers, Cell(text=better)))
-    columns = [Column(title=title, numeric=True) for title in ("before", "after", "perfect")]
-    return Grid(
-        title="Before and after",
-        columns=(Column(title="Measure"), *columns, Column(title="")),
-        parts=(GridRows(rows=tuple(rows)),),
-        notes=(*notes, BETTER),
-    )
+        rows.append((Cell(line.title, small=at), *numbers, Cell(better)))
+    columns = [Column(title, numeric=True) for title in ("before", "after", "perfect")]
+    columns = [Column("Measure"), *columns, Column("")]
+    return Grid.of("Before and after", columns, rows, (*notes, BETTER))
 
 
 # ---- `howsure recalibrate --compare`: every way to recalibrate a prediction, through every measure
@@ -272,53 +260,40 @@ def comparison_form(path: Path) -> str:
     return ending
 
 
-def compare(
+def print_comparison(
     evalset: EvalSet,
     held_out: EvalSet,
     output: Path | None,
     methods: Sequence[str],
     *,
     coverages: Sequence[float],
-    seed: int,
-    rank: RankRule,
-    delta: float,
-    too_few: TooFew,
-    by: tuple[str, ...] = (),
+    **options: Any,
 ) -> None:
     """Print each prediction of a table, recalibrated in every way, through every measure."""
     tables = []
-    parts = _each_belief(evalset)
-    alien = {way for way in methods if not any(_suits(way, part) for part in parts)}
-    for part in parts:
-        ways = [way for way in methods if way in alien or _suits(way, part)]
+    sets = [replace(evalset, beliefs=(belief,)) for belief in evalset.beliefs] or [evalset]
+    alien = {way for way in methods if not any(_suits(way, rows) for rows in sets)}
+    for rows in sets:
+        ways = [way for way in methods if way in alien or _suits(way, rows)]
         if methods and not ways:
             continue
-        chosen = tuple(c for c in choose_coverages(part, coverages) if not math.isnan(c))
+        chosen = tuple(c for c in choose_coverages(rows, coverages) if not math.isnan(c))
         table = compare_recalibrations(
-            part,
+            rows,
             held_out,
             methods=ways or None,
             coverages=chosen or (0.9,),
-            seed=seed,
-            rank=rank,
-            delta=delta,
-            too_few=too_few,
-            by=by,
+            **options,
         )
         labels = {way: way for way in list(table.columns)[_SCORES:]}
-        tables.append(replace(table, name=f"ways to recalibrate: {_kind(part)}", labels=labels))
+        tables.append(replace(table, name=f"ways to recalibrate: {_kind(rows)}", labels=labels))
     console = Console()
     grids = [_grid(table) for table in tables]
     for grid in grids:
         show_grid(console, grid)
     if output is not None:
         _write(tables, grids, output)
-        console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
-
-
-def _each_belief(evalset: EvalSet) -> list[EvalSet]:
-    """The rows once for each belief that they hold, with that one alone."""
-    return [replace(evalset, beliefs=(belief,)) for belief in evalset.beliefs] or [evalset]
+        say_written(console, output)
 
 
 def _kind(evalset: EvalSet) -> str:
@@ -339,18 +314,9 @@ def _grid(table: Table) -> Grid:
         for row in range(len(table))
         if not all(math.isnan(float(table.columns[way][row])) for way in ways[1:])
     )
-    return Grid(
-        title=table.name.capitalize(),
-        columns=(
-            Column(title="Measure"),
-            *(Column(title=title, numeric=True) for title in (*ways, "perfect")),
-        ),
-        parts=(GridRows(rows=rows),),
-        notes=(
-            *([table.notes] if table.notes else []),
-            "*: the best of a row; chance is not tested.",
-        ),
-    )
+    columns = [Column(title, numeric=True) for title in (*ways, "perfect")]
+    notes = [*filter(None, [table.notes]), "*: the best of a row; chance is not tested."]
+    return Grid.of(table.name.capitalize(), [Column("Measure"), *columns], rows, notes)
 
 
 def _row(table: Table, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
@@ -363,7 +329,7 @@ def _row(table: Table, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
     title = str(table.columns["title"][row])
     small = "" if math.isnan(at) else f"at {formats.level(at)}"
     return (
-        Cell(text=title, small=small),
+        Cell(title, small=small),
         *(replace(cell, small="*" if cell.text == marked else "") for cell in shown),
         number_cell(perfect),
     )
@@ -408,3 +374,128 @@ def _together(tables: Sequence[Table]) -> dict[str, npt.NDArray[Any]]:
         parts = [t.columns.get(name, np.full(len(t), np.nan)) for t in tables]
         found[name] = np.concatenate(parts)
     return found
+
+
+# ---- `howsure improve`: recalibrate by a held-out table, with proof on rows held back ------------
+
+
+def run_improve(
+    calibration: Path,
+    new: str | None,
+    output: Path | None,
+    proof: Path,
+    keep: Path | None,
+    seed: int,
+    parts: PartFlags,
+    read: ReadOptions,
+    *,
+    until_right: bool,
+    hold_back: float,
+    csv_safe: bool,
+) -> bool:
+    """Improve, tell, write the proof and the new table; true if a fault is still proven."""
+    from howsure.report.improve import check_proof, improve
+
+    read.refuse_common_rows()
+    if (new is None) != (output is None):
+        missing = (
+            "-o must name the file of the new table" if new else "-o needs a table of new rows"
+        )
+        raise InputError(f"{missing}, got nothing")
+    check_proof(proof)
+    if keep is not None:
+        check_place(keep)
+    ends = [path for path in (output, proof, keep) if path is not None]
+    check_outputs(ends, [calibration, *([] if new is None else [Path(new)])])
+    options: Any = {**read.reading, **parts.work, **read.columns}
+    with Stages() as stages, subscribe(stages):
+        improvement = improve(
+            calibration,
+            until_right=until_right,
+            hold_back=hold_back,
+            coverages=read.assessed,
+            seed=seed,
+            **options,
+        )
+    console = Console()
+    for tone, line in improvement.lines():
+        sign = f"{SIGNS[tone]}  " if tone else ""
+        console.print(f"{sign}{escape(line)}", highlight=False)
+    improvement.save(proof)
+    say_written(console, proof)
+    if new is not None and output is not None:
+        resources = parts.resources()
+        done = serve_table(
+            new, improvement.fitted, output, keep, read, resources, csv_safe=csv_safe, seed=seed
+        )
+        console.print(f"{done.served:,} rows recalibrated", highlight=False)
+        for note in done.notes:
+            console.print(escape(f"note: {note}"), highlight=False)
+        tell_written(console, done, output, keep)
+    elif keep is not None:
+        improvement.fitted.save(keep)
+        say_written(console, keep)
+    return not improvement.right
+
+
+# ---- `howsure conformal`: label sets and intervals that cover, by a held-out table ---------------
+
+_SIZES: Final = {"set_size": "Mean set size", "mean_width": "Mean width"}
+
+
+@one_thread()
+def run_conformal(
+    table: str,
+    calibration: Path,
+    output: Path,
+    keep: Path | None,
+    seed: int,
+    parts: PartFlags,
+    read: ReadOptions,
+    *,
+    csv_safe: bool,
+    **options: Any,
+) -> None:
+    """Learn from the held-out table, write the new one, and tell what was learnt or reached.
+
+    Other options are as in `howsure.conformal`.
+    """
+    from howsure.report.conformal import COVERAGE, conformal
+
+    read.refuse_common_rows()
+    if len(read.assessed) > 1:
+        raise InputError(f"--coverage must be one number, got {len(read.assessed)}")
+    (options["coverage"],) = read.assessed or [COVERAGE]
+    columns = {name: value for name, value in read.columns.items() if name != "coverage"}
+    options |= {**read.reading, **parts.work, **columns}
+
+    def serve(target: Path | None) -> Recalibration | RecalibratedFiles:
+        return conformal(table, calibration, output=target, csv_safe=csv_safe, seed=seed, **options)
+
+    done = written(table, calibration, output, keep, parts.resources(), serve, csv_safe=csv_safe)
+    console = Console()
+    reached = _reached(done, seed) if isinstance(done, Recalibration) and done.rows.labelled else ()
+    for line in (*done.lines(), *reached):
+        console.print(escape(line), highlight=False)
+    console.print(f"{done.served:,} rows served", highlight=False)
+    tell_written(console, done, output, keep)
+
+
+def _reached(done: Recalibration, seed: int) -> list[str]:
+    """Coverage and mean size on the new rows, whose y is known, each with its interval."""
+    rows = done.evalset
+    if rows.weights is not None:
+        rows = rows.take(np.flatnonzero(rows.weights.values))
+    sentences = []
+    for record in evaluate(rows, metrics=("empirical_coverage", *_SIZES), seed=seed).records:
+        if math.isnan(record.value):
+            continue
+        if record.metric == "empirical_coverage":
+            share = formats.share(record.value) + formats.between(record)
+            sentences.append(
+                f"Covered: {share} of new rows, of a nominal {formats.level(record.coverage)}"
+            )
+        else:
+            ends = formats.interval(record.lower, record.upper)
+            sentences.append(f"{_SIZES[record.metric]}: {formats.number(record.value)} ({ends})")
+    return sentences

@@ -45,6 +45,12 @@ def escape(text: str) -> str:
     return markup.escape(legible(text))
 
 
+def say_written(console: Console, *paths: object) -> None:
+    """A line for each file that was written."""
+    for path in paths:
+        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
 def say(text: object, *, error: bool = False) -> None:
     """One plain line, on stdout or stderr."""
     stream = sys.stderr if error else sys.stdout

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from howsure.cli.options import TOLERANCE, Outputs, ReadOptions, Tolerance, address, reads_tables
-from howsure.cli.terminal import Console, escape
+from howsure.cli.terminal import Console, escape, say_written
 from howsure.core.errors import InputError
 
 watch_app = typer.Typer(
@@ -113,7 +113,7 @@ def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
     show_lines(console, report.document().lines)
     for path in output:
         report.save(path)
-        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+    say_written(console, *output)
     raise typer.Exit(0 if report.kept else 1)
 
 
@@ -159,9 +159,9 @@ def watch_correct(
         if running:
             raise InputError("--output keeps what is learnt once, and with --running it goes on")
         check_place(output)
-    found = Watch(ledger).correct(*map(address, files), since=since, running=running)
+    correction = Watch(ledger).correct(*map(address, files), since=since, running=running)
     console = Console()
-    console.print(escape(found.sentence), highlight=False)
+    console.print(escape(correction.sentence), highlight=False)
     if output is not None:
-        found.fitted.save(output)
-        console.print(f"written: {escape(str(output))}", highlight=False, soft_wrap=True)
+        correction.fitted.save(output)
+        say_written(console, output)

@@ -221,8 +221,7 @@ def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatAr
     leaf = max(FEWEST, math.floor(total) // 12)
     noise = float(np.average(np.square(target - np.average(target, weights=mass)), weights=mass))
     if 2 * leaf > total or not x.shape[1] or not noise > 0:
-        nothing = np.full(1, -1)
-        return Tree(nothing, np.zeros(1), nothing, nothing, np.zeros(1), ("all rows",))
+        return one_leaf()
     columns, levels = tree_inputs(x)
     fitted = DecisionTreeRegressor(
         max_depth=DEPTH,
@@ -230,20 +229,32 @@ def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatAr
         ccp_alpha=(LEAST_GAIN + 2.0 * math.log(x.shape[1])) * noise / total,
         random_state=0,
     ).fit(columns, target, sample_weight=mass)
-    tree = fitted.tree_
-    rules = node_rules(tree, names, levels)
-    feature = np.where(tree.children_left < 0, -1, tree.feature).astype(np.int64)
+    return tree_of(fitted.tree_, names, levels, fitted.tree_.value[:, 0, 0])
+
+
+def one_leaf() -> Tree:
+    """A tree that divides nothing."""
+    nothing = np.full(1, -1)
+    return Tree(nothing, np.zeros(1), nothing, nothing, np.zeros(1), ("all rows",))
+
+
+def tree_of(
+    fitted: Any, names: Sequence[str], levels: dict[int, FloatArray], values: FloatArray
+) -> Tree:
+    """What scikit-learn grew over the columns of `tree_inputs`, with the value of each node."""
+    rules = node_rules(fitted, names, levels)
+    feature = np.where(fitted.children_left < 0, -1, fitted.feature).astype(np.int64)
     edges = [
         _edge(levels, int(column), float(edge)) if column >= 0 else 0.0
-        for column, edge in zip(feature, tree.threshold, strict=True)
+        for column, edge in zip(feature, fitted.threshold, strict=True)
     ]
     return Tree(
         feature,
         np.array(edges),
-        tree.children_left.astype(np.int64),
-        tree.children_right.astype(np.int64),
-        np.asarray(tree.value[:, 0, 0], dtype=np.float64),
-        tuple(rules[node] for node in range(tree.node_count)),
+        fitted.children_left.astype(np.int64),
+        fitted.children_right.astype(np.int64),
+        np.asarray(values, dtype=np.float64),
+        tuple(rules[node] for node in range(fitted.node_count)),
     )
 
 

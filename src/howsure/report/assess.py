@@ -274,8 +274,8 @@ def assess(
     >>> assess(table).verdict == result.verdict
     True
     """
-    given = () if coverage is None else coverage
-    wanted = as_vector(given, "coverage", scalar=True).tolist() if np.size(given) else []
+    coverages = () if coverage is None else coverage
+    wanted = as_vector(coverages, "coverage", scalar=True).tolist() if np.size(coverages) else []
     if no_rows:
         check_no_state(state)
     with subscribe(progress):
@@ -360,8 +360,8 @@ def assess_loaded(
         options["recalibration"] = {}
     if no_rows:
         loaded = without_rows(loaded)
-    made = _assessed(loaded, Settings(**options), {**(facts or {}), **loaded.facts}, command)
-    return of_many_rows(made) if no_rows else made
+    assessment = _assessed(loaded, Settings(**options), {**(facts or {}), **loaded.facts}, command)
+    return of_many_rows(assessment) if no_rows else assessment
 
 
 @one_thread()
@@ -375,10 +375,10 @@ def _assessed(
         measured = _measured(rows, settings)
         ranked = _compared(measured.models, settings)
         judged = _judged(measured, ranked, settings)
-    told = _build_assessment(
+    assessment = _build_assessment(
         rows, measured, ranked, judged, settings, {**facts, **rows.missing}, faults
     )
-    return replace(told, command=command)
+    return replace(assessment, command=command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,8 +439,10 @@ def _measured(rows: _Ordered, settings: Settings) -> _Measured:
 
 def _reported(target: str, rows: _Ordered, settings: Settings) -> list[TopicReport]:
     """What a topic tells of every model beside its measures."""
-    made: list[TopicReport] = attribute_of(target)(rows.evalsets, settings, rows.texts, rows.images)
-    return made
+    reports: list[TopicReport] = attribute_of(target)(
+        rows.evalsets, settings, rows.texts, rows.images
+    )
+    return reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,15 +460,15 @@ class _Ranked:
 
 def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
     done = [model.found for model in models]
-    found = None
+    ranked = None
     if len(done) > 1:
         report_progress("comparison of models", 0, 0)
-        found = attempt(
+        ranked = attempt(
             "the best of the models",
             partial(standing, done, confidence=settings.confidence, seed=settings.seed),
             lambda _: None,
         )
-    return _Ranked(found, *_in_detail(done, found))
+    return _Ranked(ranked, *_in_detail(done, ranked))
 
 
 def _tested(model: Model, findings: Sequence[Finding], settings: Settings) -> Trials | None:
@@ -502,7 +504,7 @@ def _build_assessment(
     several, tested, loaded = len(models) > 1, judged.tested, rows.loaded
     answered = _answer(rows, measured, ranked, judged)
     first = VerdictLine(answered.sentence, STATES[answered.reply], "Can it be trusted?")
-    said = [first, *_in_sequence(judged, rows, several)]
+    verdict = [first, *_in_sequence(judged, rows, several)]
     last = [judged.silent, *([loaded.manifest.table()] if loaded.manifest.files else [])]
     if tested is not None:
         last = [*_trial_table(tested, judged.lead), *last]
@@ -521,7 +523,7 @@ def _build_assessment(
             [*(note for model in models for note in model.groups.notes), *faults],
         ),
     )
-    whole = partial(
+    later = partial(
         everything,
         brief,
         models,
@@ -534,10 +536,10 @@ def _build_assessment(
     )
     return Assessment(
         answer=answered,
-        lines=tuple(_line(each, several) for each in said),
-        findings=tuple(_findings(said)),
+        lines=tuple(_line(each, several) for each in verdict),
+        findings=tuple(_findings(verdict)),
         brief=brief,
-        whole=Later(whole),
+        whole=Later(later),
         advice=None if tested is None else tested.advice,
         title=_title(done, facts),
     )
@@ -634,7 +636,7 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
     uncovered: dict[str, str] = {}
     for model in models:
         name = model.name
-        told, reasons = judge(
+        findings, reasons = judge(
             by_model[name],
             model.evalset,
             comparison=ranked.standing if name == last else None,
@@ -646,22 +648,22 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
             reasons.pop("comparison", None)
             if ranked.standing is None and name == last:
                 reasons["comparison"] = "no two models share a score"
-        states[name] = {each.id: each.state for each in told if each.id != "comparison"}
+        states[name] = {each.id: each.state for each in findings if each.id != "comparison"}
         if name in shown:
             silent += [(name, i, questions()[i].asked, why) for i, why in reasons.items()]
         else:
-            told = told[:1]
-        said[name] = list(told)
+            findings = findings[:1]
+        said[name] = list(findings)
         if model.evalset.beliefs and "coverage" in reasons:
             uncovered[name] = reasons["coverage"]
-        if not told and several:
+        if not findings and several:
             text = f"{name}: Nothing can be judged: {reasons['coverage']}."
-            asked = questions()["coverage"].asked
-            said[name].append(VerdictLine(text, "undecided", asked, model=name))
+            question = questions()["coverage"].asked
+            said[name].append(VerdictLine(text, "undecided", question, model=name))
     names = ("model", "id", "question", "reason")
     columns = {
-        name: np.array([row[place] for row in silent], dtype=object)
-        for place, name in enumerate(names)
+        name: np.array([row[column] for row in silent], dtype=object)
+        for column, name in enumerate(names)
         if several or name != "model"
     }
     notes = "Questions that do not apply to these data, and why."
@@ -673,8 +675,8 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
 
 def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     """What must be said before all else of intervals whose coverage is unknown."""
-    kept = (belief for evalset in evalsets for belief in evalset.beliefs)
-    if any(isinstance(each, Intervals) and not each.coverages for each in kept):
+    beliefs = (belief for evalset in evalsets for belief in evalset.beliefs)
+    if any(isinstance(each, Intervals) and not each.coverages for each in beliefs):
         yield VerdictLine(
             f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: say it, "
             "such as --coverage 0.9 (coverage=0.9).",
@@ -686,17 +688,17 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
 def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictLine]:
     """Columns that may state an uncertainty, or mark censored rows."""
     if censoring:
-        told = quoted(censoring[0])
-        text = f"Column {told} may mark censored rows and is not read: --groups {told} judges them."
+        name = quoted(censoring[0])
+        text = f"Column {name} may mark censored rows and is not read: --groups {name} judges them."
         yield VerdictLine(text, "info")
     if names:
-        told = listed(map(quoted, names), most=3)
+        name = listed(map(quoted, names), most=3)
         text = (
-            f"Column {told} may state uncertainty and is not read as a spread: --sd or --variance "
+            f"Column {name} may state uncertainty and is not read as a spread: --sd or --variance "
             "reads it."
         )
         if len(names) > 1:
-            text = f"Columns {told} may state uncertainty: --sd or --variance reads one."
+            text = f"Columns {name} may state uncertainty: --sd or --variance reads one."
         yield VerdictLine(text, "info")
 
 
@@ -710,22 +712,22 @@ def _in_sequence(judged: _Judged, rows: _Ordered, several: bool) -> list[Said]:
     What is bad of the first model stands by its cost, and behind it the next step.
     """
     compared: list[Said] = []
-    others: list[Said] = []
+    in_order: list[Said] = []
     steps: list[Said] = []
     if judged.tested is not None and judged.tested.advice is not None:
         steps = [_step(judged.tested.advice, judged.lead, several)]
-    for model, own in judged.said.items():
-        compared += [each for each in own if getattr(each, "id", "") == "comparison"]
-        rest = [each for each in own if getattr(each, "id", "") != "comparison"]
-        found = _findings(rest)
-        if model == judged.lead and judged.tested is not None and found:
-            costly = ordered(found, judged.tested.costs)
-            bad = [place for place, each in enumerate(costly) if each.state == "bad"]
+    for model, said_of_model in judged.said.items():
+        compared += [each for each in said_of_model if getattr(each, "id", "") == "comparison"]
+        unranked = [each for each in said_of_model if getattr(each, "id", "") != "comparison"]
+        findings = _findings(unranked)
+        if model == judged.lead and judged.tested is not None and findings:
+            costly = ordered(findings, judged.tested.costs)
+            bad = [position for position, each in enumerate(costly) if each.state == "bad"]
             behind = max(bad, default=-1) + 1
-            rest, steps = [*costly[:behind], *steps, *costly[behind:]], []
-        others += rest
+            unranked, steps = [*costly[:behind], *steps, *costly[behind:]], []
+        in_order += unranked
     unread = _unread(rows.loaded.unread, rows.loaded.censoring)
-    return [*compared, *_unknown(rows.evalsets), *others, *unread, *steps]
+    return [*compared, *_unknown(rows.evalsets), *in_order, *unread, *steps]
 
 
 def _step(advice: Advice, model: str, several: bool) -> VerdictLine:
@@ -734,25 +736,28 @@ def _step(advice: Advice, model: str, several: bool) -> VerdictLine:
     return VerdictLine(text, "info", "What would help?", advice.command, model if several else "")
 
 
-def _trial_table(made: Trials, model: str) -> list[Table]:
+def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
     """All that was tried."""
-    if not made.trials:
+    if not trials_of_model.trials:
         return []
-    columns: dict[str, npt.NDArray[Any]] = {
-        "mend": np.array([" ".join((t.method, *t.by)) for t in made.trials], dtype=object),
-        "gain": np.array([t.gain for t in made.trials]),
-        "lower": np.array([t.lower for t in made.trials]),
-        "upper": np.array([t.upper for t in made.trials]),
-        "heals": np.array([", ".join(t.heals) for t in made.trials], dtype=object),
-        "leaves": np.array([", ".join(t.leaves) for t in made.trials], dtype=object),
-        "harms": np.array([t.harms for t in made.trials], dtype=object),
-        "accepted": np.array(["yes" if t.accepted else "" for t in made.trials], dtype=object),
-        "reason": np.array([t.reason for t in made.trials], dtype=object),
+    trials = trials_of_model.trials
+    texts = {
+        "mend": [" ".join((trial.method, *trial.by)) for trial in trials],
+        "heals": [", ".join(trial.heals) for trial in trials],
+        "leaves": [", ".join(trial.leaves) for trial in trials],
+        "harms": [trial.harms for trial in trials],
+        "accepted": ["yes" if trial.accepted else "" for trial in trials],
+        "reason": [trial.reason for trial in trials],
     }
-    for name in ("harms", "reason"):
-        if not any(columns[name]):
-            del columns[name]
-    title = made.score or "score"
+    names = ("mend", "gain", "lower", "upper", "heals", "leaves", "harms", "accepted", "reason")
+    columns = {
+        name: np.array(texts[name], dtype=object)
+        if name in texts
+        else np.array([getattr(trial, name) for trial in trials])
+        for name in names
+        if name not in ("harms", "reason") or any(texts[name])
+    }
+    title = trials_of_model.score or "score"
     notes = (
         f"By how much each method lowers the {title} in five-fold cross-validation, with a 95 % "
         "interval. It fixes findings that were bad and are no longer; others are still open."
@@ -781,15 +786,19 @@ def _facts(
     done: Sequence[Evaluation], dependences: Sequence[Known], confidence: float, seed: int
 ) -> dict[str, str]:
     first = done[0].evalset
-    known = [f"{c:g}" for c in done[0].coverages if not math.isnan(c)]
-    kinds, part = [belief.kind for belief in first.beliefs], done[0].view.miss_range
+    coverages = [f"{c:g}" for c in done[0].coverages if not math.isnan(c)]
+    kinds, miss_range = [belief.kind for belief in first.beliefs], done[0].view.miss_range
     facts = {
         "Rows": f"{first.n:,}",
         "Models": ", ".join(found.evalset.model for found in done),
         "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
-        "Nominal coverage": ", ".join(known) or "unknown",
+        "Nominal coverage": ", ".join(coverages) or "unknown",
         "Confidence of intervals": f"{confidence:g}",
-        **({"Miss rates of partial areas": in_words(part)} if part != MISS_RANGE else {}),
+        **(
+            {"Miss rates of partial areas": in_words(miss_range)}
+            if miss_range != MISS_RANGE
+            else {}
+        ),
         "Seed": str(seed),
         "howsure": __version__,
     }

@@ -154,9 +154,9 @@ class Assessment(Formed):
 
     def record(self, metric: str, *, coverage: float | None = None, model: str = "") -> Record:
         """The record of a metric over all rows; arguments as in `value`."""
-        known = {record.metric for record in self.records}
-        name = metric if metric in known else metric_named(metric).name
-        found = [
+        metrics = {record.metric for record in self.records}
+        name = metric if metric in metrics else metric_named(metric).name
+        records = [
             record
             for record in self.records
             if record.metric == name
@@ -164,17 +164,17 @@ class Assessment(Formed):
             and (not record.group or name == "worst_group_shortfall")
             and (coverage is None or math.isclose(record.coverage, coverage, abs_tol=1e-9))
         ]
-        models = dict.fromkeys(record.model for record in found)
+        models = dict.fromkeys(record.model for record in records)
         if len(models) > 1:
             listed = ", ".join(map(repr, models))
             raise InputError(f"model must name one of {listed} for {metric!r}, got none")
-        if found:
-            return found[0]
-        told = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
+        if records:
+            return records[0]
+        what = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
         at = "" if coverage is None else f" at coverage {coverage:g}"
         of = f" of model {model!r}" if model else ""
         elsewhere = self._elsewhere(name, coverage)
-        raise InputError(f"metric must be one that was assessed, got {told}{at}{of}{elsewhere}")
+        raise InputError(f"metric must be one that was assessed, got {what}{at}{of}{elsewhere}")
 
     def _elsewhere(self, name: str, coverage: float | None) -> str:
         """How a message goes on of a metric that was not assessed so: at what it was."""
@@ -182,10 +182,12 @@ class Assessment(Formed):
         models = ", ".join(dict.fromkeys(repr(record.model) for record in of))
         if coverage is None or not of:
             return f"; the models are {models}" if of else ""
-        known = sorted({record.coverage for record in of if not math.isnan(record.coverage)})
-        shares = ", ".join(f"{share:g}" for share in known)
+        coverages = sorted({record.coverage for record in of if not math.isnan(record.coverage)})
+        shares = ", ".join(f"{share:g}" for share in coverages)
         return (
-            f"; it was at {shares}: assess(…, coverage={coverage:g}) asks for more" if known else ""
+            f"; it was at {shares}: assess(…, coverage={coverage:g}) asks for more"
+            if coverages
+            else ""
         )
 
     @property
@@ -267,18 +269,18 @@ class Assessment(Formed):
         """
         models = list(dict.fromkeys(record.model for record in self.records))
         prefixes = dict(zip(models, _safe(models), strict=True))
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         for record in self.records:
-            whole = not record.group or record.metric == "worst_group_shortfall"
-            if not (whole and math.isfinite(record.value)):
+            is_of_all = not record.group or record.metric == "worst_group_shortfall"
+            if not (is_of_all and math.isfinite(record.value)):
                 continue
             at = "" if math.isnan(record.coverage) else f"_{record.coverage:g}"
             before = f"{prefixes[record.model]}/" if len(models) > 1 else ""
-            found.setdefault(f"{before}{record.metric}{at}", float(record.value))
+            numbers.setdefault(f"{before}{record.metric}{at}", float(record.value))
         for state in get_args(State):
             count = sum(finding.state == state for finding in self.findings)
-            found[f"findings_{state}"] = float(count)
-        return found
+            numbers[f"findings_{state}"] = float(count)
+        return numbers
 
     def document(self) -> Document:
         """The report that every form is made of."""
@@ -307,7 +309,7 @@ class Assessment(Formed):
 
     def to_markdown(self) -> str:
         """A screen or two of Markdown, as for a pull request: the verdict and the key numbers."""
-        from howsure.report.short_forms import pull_request
+        from howsure.report.plain import pull_request
 
         return pull_request(self.brief_document())
 
@@ -315,14 +317,14 @@ class Assessment(Formed):
         return self.verdict
 
     def __repr__(self) -> str:
-        told = [f"  {TONES[line.tone][0]} {_first(line.text)}" for line in self.lines[:_SHOWN]]
-        more = len(self.lines) - len(told)
+        lines = [f"  {TONES[line.tone][0]} {_first(line.text)}" for line in self.lines[:_SHOWN]]
+        more = len(self.lines) - len(lines)
         names = "print(result), result.value(name), result.to_frame(), result.save(path)"
-        rest = f"  … {more} more: {names}" if more > 0 else f"  {names}"
-        return "\n".join([f"Assessment: {self.title}", *told, rest])
+        ending = f"  … {more} more: {names}" if more > 0 else f"  {names}"
+        return "\n".join([f"Assessment: {self.title}", *lines, ending])
 
     def _repr_html_(self) -> str:
-        from howsure.report.short_forms import notebook
+        from howsure.report.plain import notebook
 
         return notebook(self.document())
 
@@ -335,9 +337,9 @@ def _first(text: str) -> str:
 
 def _safe(names: list[str]) -> list[str]:
     """Names of letters, digits and ``_ - .``, still distinct."""
-    made: list[str] = []
+    safe_names: list[str] = []
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", name) or "model"
         copies = (plain if k == 1 else f"{plain}_{k}" for k in itertools.count(1))
-        made.append(next(copy for copy in copies if copy not in made))
-    return made
+        safe_names.append(next(copy for copy in copies if copy not in safe_names))
+    return safe_names

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "howsure-check/1"
 """The name and version of the outcome's JSON form."""
 State = Literal["holds", "fails", "undecided"]
-_ORDER = ("holds", "fails", "undecided")
+_COUNTED = {"holds": "held", "fails": "failed", "undecided": "inconclusive"}
 _NOTHING_SEEN = {"support": "every y is possible under its prediction"}
 """Reasons of silence that say that there is no fault."""
 
@@ -92,17 +92,50 @@ class LimitOutcome:
     @property
     def sentence(self) -> str:
         """What was found, in words."""
-        span = f" ({self.lower:.4g} … {self.upper:.4g})"
+        span = f"{self.lower:.4g} … {self.upper:.4g}"
         if math.isnan(self.lower):
-            span = f" ({self.reason or 'no interval is known'})"
-        told = f"{self.model}: {self.name}: {self.value:.4g}{span}, n {self.n:,.0f}"
-        return f"{told}: not proven" if self.failed and self.state == "undecided" else told
+            span = self.reason or "no interval is known"
+        end = ": not proven" if self.failed and self.state == "undecided" else ""
+        return f"{self.model}: {self.name}: {self.value:.4g} ({span}), n {self.n:,.0f}{end}"
 
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
         limit = {"measure": self.limit.metric, "side": self.limit.side, "limit": self.limit.value}
-        held = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
-        return dict(plain({**limit, **held, "sentence": self.sentence}, json_number))
+        outcome = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
+        return dict(plain({**limit, **outcome, "sentence": self.sentence}, json_number))
+
+    @classmethod
+    def of(
+        cls,
+        limit: Limit,
+        records: tuple[Record, Record],
+        tails: tuple[float, float],
+        rules: Rules,
+        *,
+        group: str = "",
+        slack: tuple[float, float] = (0.0, 0.0),
+    ) -> Self:
+        """By the bound that would prove a limit, and the one that would refute it.
+
+        Each bound is of its own of two `records`, and leaves out its own of two `tails`.
+        """
+        lower, upper = records if limit.side == "min" else records[::-1]
+        below, above = tails if limit.side == "min" else tails[::-1]
+        record = replace(records[0], lower=lower.lower, upper=upper.upper)
+        return cls(
+            limit=limit,
+            model=record.model,
+            group=group,
+            coverage=record.coverage,
+            **rules.decided(judge(limit, record, slack)),
+            value=record.value,
+            lower=record.lower,
+            upper=record.upper,
+            lower_confidence=1.0 - below,
+            upper_confidence=1.0 - above,
+            n=record.n,
+            reason=record.reason,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +168,9 @@ class Answer:
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
         names = ("id", "model", "state", "effect", "unit", "lower", "upper", "p", "p_adjusted")
-        held = {name: getattr(self.finding, name) for name in (*names, "tolerance", "where")}
-        told = {"failed": self.failed, "sentence": self.finding.sentence}
-        return dict(plain({**held, **told}, json_number))
+        answer = {name: getattr(self.finding, name) for name in (*names, "tolerance", "where")}
+        answer |= {"failed": self.failed, "sentence": self.finding.sentence}
+        return dict(plain(answer, json_number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +189,7 @@ class CheckResult:
     @property
     def failed(self) -> tuple[LimitOutcome | Answer, ...]:
         """What fails."""
-        return tuple(each for each in self.told if each.failed)
+        return tuple(outcome for outcome in self.told if outcome.failed)
 
     @property
     def status(self) -> int:
@@ -176,32 +209,26 @@ class CheckResult:
     def summary(self) -> str:
         """What follows, and why, in a few short sentences."""
         states = [outcome.state for outcome in self.outcomes]
-        told = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
+        sentences = [f"{'FAIL' if self.status else 'PASS'} (exit {self.status})."]
         if self.tone == "caution":
             limits = counted(states.count("undecided"), "limit")
-            told = [f"PASS ({limits} inconclusive), exit 0."]
+            sentences = [f"PASS ({limits} inconclusive), exit 0."]
+        counts = [f"{states.count(s)} {word}" for s, word in _COUNTED.items() if s in states]
         if states:
-            words = {"holds": "held", "fails": "failed", "undecided": "inconclusive"}
-            counts = Counter(words.get(state, state) for state in sorted(states, key=_ORDER.index))
-            told.append(f"Limits: {', '.join(f'{n} {word}' for word, n in counts.items())}.")
+            sentences.append(f"Limits: {', '.join(counts)}.")
         if self.answers:
             failed = sum(answer.failed for answer in self.answers)
-            told.append(f"Findings: {failed or 'none'} of {len(self.answers)} failed.")
+            sentences.append(f"Findings: {failed or 'none'} of {len(self.answers)} failed.")
         if states:
-            told.append(f"Limits are judged by {self._bounds}.")
+            how = "one-sided bounds" if self.rules.sided == "one" else "two-sided intervals"
+            how += f" at {level(self.rules.confidence)}"
+            if any(outcome.group for outcome in self.outcomes):
+                how += ", failures adjusted for the number of groups"
+            sentences.append(f"Limits are judged by {how}.")
         if "undecided" in states:
             more = "; --undecided fail lets them fail" * (self.rules.undecided == "pass")
-            told.append(f"Inconclusive limits {self.rules.undecided}{more}.")
-        return " ".join(told)
-
-    @property
-    def _bounds(self) -> str:
-        """By what limits were judged, in words."""
-        how = "one-sided bounds" if self.rules.sided == "one" else "two-sided intervals"
-        told = f"{how} at {level(self.rules.confidence)}"
-        if any(outcome.group for outcome in self.outcomes):
-            told += ", failures adjusted for the number of groups"
-        return told
+            sentences.append(f"Inconclusive limits {self.rules.undecided}{more}.")
+        return " ".join(sentences)
 
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows; ``docs/check.md`` describes them."""
@@ -257,13 +284,13 @@ def check(
     answers: list[Answer] = []
     of_all = totals or (None,) * len(evalsets)
     if rules.fail_on != "never":
-        for held, whole in zip(evalsets, of_all, strict=True):
-            answers.extend(_answers(held, rules, coverages, seed, whole))
+        for evalset, total in zip(evalsets, of_all, strict=True):
+            answers += _answers(evalset, rules, coverages, seed, total)
     outcomes: list[LimitOutcome] = []
     if rules.limits:
-        sets, known = follow(evalsets, content_order(evalsets))
-        for held, whole, dependence in zip(sets, of_all, known, strict=True):
-            outcomes.extend(_outcomes(held, rules, coverages, seed, whole, dependence))
+        sets, dependences = follow(evalsets, content_order(evalsets))
+        for evalset, total, dependence in zip(sets, of_all, dependences, strict=True):
+            outcomes += _outcomes(evalset, rules, coverages, seed, total, dependence)
     return CheckResult(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
 
 
@@ -283,14 +310,12 @@ def check_new(
     table = scored(monitor, judged, new.names)
     answers: list[Answer] = []
     if rules.fail_on != "never":
-        states = ("bad",) if rules.fail_on == "bad" else ("bad", "caution")
         answers = [
-            Answer(finding=replace(each, model=name), failed=each.state in states)
-            for each in findings_of(monitor, judged, table)
-            if each.id not in rules.ignore
+            Answer(finding=replace(finding, model=name), failed=finding.state in rules.faults)
+            for finding in findings_of(monitor, judged, table)
+            if finding.id not in rules.ignore
         ]
     outcomes: list[LimitOutcome] = []
-    tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
     for limit in rules.limits:
         if limit.metric not in OF_NEW or limit.at is not None or limit.model:
             raise InputError(
@@ -302,75 +327,58 @@ def check_new(
                 f"{limit} cannot be judged: the reference states no distribution, so rows are "
                 "judged by where they lie alone"
             )
-        by = rules.by if limit.by is None else limit.by
-        parts = _parts_of(new.groups, by) or [("", np.arange(len(new.names)))]
-        for label, rows in parts:
-            counted = rows
-            if limit.metric == "flagged":
-                counted = rows[~judged.outside[rows]]
-            said = judged.outside if limit.metric != "flagged" else table.columns["flagged"]
-            share = partial(_share_of_new, limit, said[counted], None, seed)
-            if limit.metric == "outside_drift":
-                if new.time is None:
-                    raise InputError(f"{limit} cannot be judged: no times are named: give --time")
-                share = partial(_share_of_new, limit, said[counted], new.time[counted], seed)
-            good, bad = share(tail), share(tail / len(parts))
-            record = replace(good, model=name, lower=bad.lower)
-            state = judge(limit, record)
-            outcomes.append(
-                LimitOutcome(
-                    limit=limit,
-                    model=name,
-                    group=label,
-                    coverage=math.nan,
-                    state=state,
-                    failed=_fails(state, rules),
-                    value=record.value,
-                    lower=record.lower,
-                    upper=record.upper,
-                    lower_confidence=1.0 - tail / len(parts),
-                    upper_confidence=1.0 - tail,
-                    n=record.n,
-                    reason=record.reason,
-                )
-            )
+        if limit.metric == "outside_drift" and new.time is None:
+            raise InputError(f"{limit} cannot be judged: no times are named: give --time")
+        is_so = table.columns["flagged"] if limit.metric == "flagged" else judged.outside
+        groups = _parts_of(new.groups, rules.by if limit.by is None else limit.by)
+        for group, rows in groups or [("", np.arange(len(new.names)))]:
+            rows = rows[~judged.outside[rows]] if limit.metric == "flagged" else rows
+            times = new.time if limit.metric == "outside_drift" else None
+            times = None if times is None else times[rows]
+            tails = rules.tail, rules.tail / max(len(groups), 1)
+            share = partial(_share_of_new, limit, name, is_so[rows], times, seed)
+            records = share(tails[0]), share(tails[1])
+            outcomes.append(LimitOutcome.of(limit, records, tails, rules, group=group))
     return CheckResult(rules=rules, outcomes=tuple(outcomes), answers=tuple(answers))
 
 
 def _share_of_new(
-    limit: Limit, said: BoolArray, times: npt.NDArray[Any] | None, seed: int, tail: float
+    limit: Limit,
+    model: str,
+    is_so: BoolArray,
+    times: npt.NDArray[Any] | None,
+    seed: int,
+    tail: float,
 ) -> Record:
     """A share of rows, or the largest change of it over time, with its bounds."""
+    count, rows = int(is_so.sum()), len(is_so)
     record = Record(
         metric=limit.metric,
         value=math.nan,
         direction=Direction.LOWER,
         notion=Notion.MARGINAL,
-        n=float(len(said)),
-        reason="every row lies outside the reference",
+        n=float(rows),
+        model=model,
+        reason="" if rows else "every row lies outside the reference",
     )
-    if not len(said):
+    if not rows:
         return record
     level = 1.0 - 2.0 * tail
     if times is None:
-        count = int(said.sum())
-        low, high = clopper_pearson(count, len(said), confidence=level)
-        share = count / len(said)
-        return replace(record, value=share, lower=float(low), upper=float(high), reason="")
+        low, high = clopper_pearson(count, rows, confidence=level)
+        return replace(record, value=count / rows, lower=float(low), upper=float(high))
     ranks = Categories.checked(times, "time").codes
     try:
         with np.errstate(invalid="ignore"):  # a clean step leaves no noise to tell chance by
-            (found,) = find_changes(
-                said.astype(np.float64)[None], ranks, confidence=level, seed=seed
+            (change,) = find_changes(
+                is_so.astype(np.float64)[None], ranks, confidence=level, seed=seed
             )
     except UnanswerableError as error:
         raise InputError(f"{limit} cannot be judged: {error}") from error
-    if found is None:  # all rows alike, so a change can only have gone unseen
-        fewest = math.ceil(EDGE * len(said))
-        unseen = float(clopper_pearson(0, fewest, confidence=level)[1])
-        return replace(record, value=0.0, lower=0.0, upper=unseen, reason="")
-    size, most = abs(found.size), min(found.upper, 1.0)
-    return replace(record, value=size, lower=found.lower, upper=most, reason="")
+    if change is None:  # all rows alike, so a change can only have gone unseen
+        unseen = clopper_pearson(0, math.ceil(EDGE * rows), confidence=level)[1]
+        return replace(record, value=0.0, lower=0.0, upper=float(unseen))
+    return replace(record, value=abs(change.size), lower=change.lower, upper=min(change.upper, 1.0))
 
 
 def _answers(
@@ -378,54 +386,47 @@ def _answers(
     rules: Rules,
     coverages: Sequence[float],
     seed: int,
-    whole: SufficientStatistics | None = None,
+    total: SufficientStatistics | None,
 ) -> list[Answer]:
     """What the verdict finds on one model; what is named must be judged."""
-    found, silent = (
-        examine(
-            evalset,
-            coverages=coverages,
-            seed=seed,
-            tolerance=rules.tolerance,
-            ignore=rules.left_out,
-            miss_range=rules.miss_range,
-        )
-        if whole is None
-        else _examined(evalset, rules, coverages, seed, whole)
-    )
+    options: Any = {
+        "coverages": coverages,
+        "seed": seed,
+        "tolerance": rules.tolerance,
+        "miss_range": rules.miss_range,
+    }
+    if total is None:
+        findings, silent = examine(evalset, ignore=rules.left_out, **options)
+    else:
+        findings, silent = _examined(evalset, total, rules, options)
     for name in rules.findings:
         if name in silent and name not in rules.ignore and silent[name] != _NOTHING_SEEN.get(name):
             raise InputError(f"finding {name} cannot be judged: {silent[name]}")
-    states = ("bad",) if rules.fail_on == "bad" else ("bad", "caution")
     return [
-        Answer(finding=each, failed=each.state in states and questions()[each.id].kind != "setting")
-        for each in found
+        Answer(
+            finding=finding,
+            failed=finding.state in rules.faults and questions()[finding.id].kind != "setting",
+        )
+        for finding in findings
     ]
 
 
 def _examined(
-    evalset: EvalSet,
-    rules: Rules,
-    coverages: Sequence[float],
-    seed: int,
-    whole: SufficientStatistics,
+    evalset: EvalSet, total: SufficientStatistics, rules: Rules, options: Mapping[str, Any]
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """The same of a sample of all rows, beside what these add up to."""
     from howsure.inputs import Loaded
     from howsure.report.assess import assess_loaded
 
-    reported = {name for name, each in questions().items() if each.reported}
-    told = assess_loaded(
-        Loaded(evalsets=(evalset,), totals=(whole,)),
-        coverages=coverages,
-        seed=seed,
-        tolerance=rules.tolerance,
+    reported = {name for name, question in questions().items() if question.reported}
+    report = assess_loaded(
+        Loaded(evalsets=(evalset,), totals=(total,)),
         ignore={*rules.left_out, *reported},
-        miss_range=rules.miss_range,
         trials=False,
+        **options,
     )
-    silent = next(table.columns for table in told.tables if table.name == "not_judged")
-    return told.findings, dict(zip(silent["id"], silent["reason"], strict=True))
+    silent = next(table.columns for table in report.tables if table.name == "not_judged")
+    return report.findings, dict(zip(silent["id"], silent["reason"], strict=True))
 
 
 def judge(limit: Limit, record: Record, slack: tuple[float, float] = (0.0, 0.0)) -> State:
@@ -449,9 +450,9 @@ def slack_of(evaluation: Evaluation, record: Record) -> tuple[float, float]:
     rows = evaluation.row_scores(record.metric, record.coverage)
     if rows is None or rows.dtype == np.bool_:
         return 0.0, 0.0
-    held = evaluation.evalset
-    low, high = one_more(rows - record.value, held.weights, held.units)
-    share = min(held.independent_n / record.n, 1.0)  # of all rows, where these are a sample
+    evalset = evaluation.evalset
+    low, high = one_more(rows - record.value, evalset.weights, evalset.units)
+    share = min(evalset.independent_n / record.n, 1.0)  # of all rows, where these are a sample
     return share * low, share * high
 
 
@@ -460,54 +461,64 @@ def _outcomes(
     rules: Rules,
     coverages: Sequence[float],
     seed: int,
-    whole: SufficientStatistics | None = None,
-    dependence: Known = "",
+    total: SufficientStatistics | None,
+    dependence: Known,
 ) -> list[LimitOutcome]:
     """Every limit on one model; those on the same rows share what is measured."""
-    places: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
-    for place, limit in enumerate(rules.limits):
+    limits_on: dict[tuple[tuple[str, ...], float | None], list[int]] = {}
+    for number, limit in enumerate(rules.limits):
         rival = limit.metric == SKILL and rules.baseline == evalset.model
         if limit.model in ("", evalset.model) and not rival:
-            places.setdefault((_columns(evalset, limit, rules), limit.at), []).append(place)
-    made: dict[int, list[LimitOutcome]] = {}
-    tail = (1.0 - rules.confidence) / (1.0 if rules.sided == "one" else 2.0)
-    for (by, at), chosen in places.items():
+            key = _columns(evalset, limit, rules), limit.at
+            limits_on.setdefault(key, []).append(number)
+    outcomes: dict[int, list[LimitOutcome]] = {}
+    for (by, at), numbers in limits_on.items():
         wanted = choose_coverages(evalset, coverages if at is None else (at,))
-        if any(math.isnan(each) for each in wanted):
+        if any(math.isnan(coverage) for coverage in wanted):
             wanted = ()
-        parts = _parts(evalset, by)
-        names = list(dict.fromkeys(rules.limits[place].measured(evalset) for place in chosen))
-        tails = (tail, tail / len(parts))
-        for label, part in parts:
+        groups = _parts(evalset, by)
+        metrics = list(dict.fromkeys(rules.limits[k].measured(evalset) for k in numbers))
+        tails = rules.tail, rules.tail / len(groups)
+        for label, rows in groups:
             measured = [
                 evaluate(
-                    part,
+                    rows,
                     coverages=wanted,
-                    metrics=names,
-                    confidence=1.0 - 2.0 * each,
+                    metrics=metrics,
+                    confidence=1.0 - 2.0 * tail,
                     seed=seed,
-                    slow=names,
+                    slow=metrics,
                     miss_range=rules.miss_range,
                 )
-                for each in dict.fromkeys(tails)
+                for tail in dict.fromkeys(tails)
             ]
-            own = whole if whole is None or not label else whole.part(*label.split("=", 1))
-            if own is not None:
+            sums = total if total is None or not label else total.part(*label.split("=", 1))
+            if sums is not None:
                 measured = [
-                    FromTotals(own, each, dependence, seed, each.view.confidence).measured()
-                    for each in measured
+                    FromTotals(sums, sample, dependence, seed, sample.view.confidence).measured()
+                    for sample in measured
                 ]
-            for place in chosen:
-                limit = rules.limits[place]
-                found = _in_part(limit, limit.measured(evalset), label, measured, tails, rules)
-                made.setdefault(place, []).extend(found)
-    told: list[LimitOutcome] = []
-    for place in sorted(made):
-        limit, found = rules.limits[place], made[place]
-        if all(math.isnan(each.value) for each in found):
-            raise InputError(f"{limit} cannot be judged: {found[0].reason}")
-        told.extend(_worst(found, rules) if limit.metric == WORST_GROUP else found)
-    return told
+            for number in numbers:
+                limit = rules.limits[number]
+                outcomes.setdefault(number, []).extend(
+                    LimitOutcome.of(
+                        limit,
+                        records,
+                        tails,
+                        rules,
+                        group=label,
+                        slack=slack_of(measured[0], records[0]),
+                    )
+                    for records in zip(measured[0].records, measured[-1].records, strict=True)
+                    if records[0].metric == limit.measured(evalset)
+                )
+    judged: list[LimitOutcome] = []
+    for number in sorted(outcomes):
+        limit, in_groups = rules.limits[number], outcomes[number]
+        if all(math.isnan(outcome.value) for outcome in in_groups):
+            raise InputError(f"{limit} cannot be judged: {in_groups[0].reason}")
+        judged += _worst(in_groups, rules) if limit.metric == WORST_GROUP else in_groups
+    return judged
 
 
 def _columns(evalset: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
@@ -524,15 +535,16 @@ def _columns(evalset: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
 
 def _parts(evalset: EvalSet, by: Sequence[str]) -> list[tuple[str, EvalSet]]:
     """All rows, or the rows of each group of each column."""
-    parts = [(label, evalset.take(rows)) for label, rows in _parts_of(evalset.groups, by)]
-    return parts if by else [("", evalset)]
+    if not by:
+        return [("", evalset)]
+    return [(label, evalset.take(rows)) for label, rows in _parts_of(evalset.groups, by)]
 
 
 def _parts_of(
     groups: Mapping[str, Categories], by: Sequence[str]
 ) -> list[tuple[str, npt.NDArray[np.intp]]]:
     """Where the rows of each group of each column stand."""
-    parts: list[tuple[str, npt.NDArray[np.intp]]] = []
+    groups_of: list[tuple[str, npt.NDArray[np.intp]]] = []
     for name in by:
         if not groups:
             raise InputError(
@@ -549,80 +561,31 @@ def _parts_of(
         order = np.argsort(column.codes, kind="stable")
         ends = np.cumsum(column.counts)[:-1]
         for label, rows in zip(column.labels.tolist(), np.split(order, ends), strict=True):
-            parts.append((f"{name}={label}", rows))
-    return parts
+            groups_of.append((f"{name}={label}", rows))
+    return groups_of
 
 
-def _in_part(
-    limit: Limit,
-    measure: str,
-    label: str,
-    measured: Sequence[Evaluation],
-    tails: tuple[float, float],
-    rules: Rules,
-) -> list[LimitOutcome]:
-    """One limit on some rows: by the bound that would prove it, and the one that would refute it.
-
-    `measured` are the rows' measures at the confidences of the two, or at the one of both.
-    """
-    made = []
-    least = limit.side == "min"
-    for good, bad in zip(measured[0].records, measured[-1].records, strict=True):
-        if good.metric != measure:
-            continue
-        lower, upper = (good.lower, bad.upper) if least else (bad.lower, good.upper)
-        below, above = tails if least else tails[::-1]
-        record = replace(good, lower=lower, upper=upper)
-        state = judge(limit, record, slack_of(measured[0], record))
-        made.append(
-            LimitOutcome(
-                limit=limit,
-                model=record.model,
-                group=label,
-                coverage=record.coverage,
-                state=state,
-                failed=_fails(state, rules),
-                value=record.value,
-                lower=lower,
-                upper=upper,
-                lower_confidence=1.0 - below,
-                upper_confidence=1.0 - above,
-                n=record.n,
-                reason=record.reason,
-            )
-        )
-    return made
-
-
-def _fails(state: State, rules: Rules) -> bool:
-    return state == "fails" or (state == "undecided" and rules.undecided == "fail")
-
-
-def _worst(made: Sequence[LimitOutcome], rules: Rules) -> list[LimitOutcome]:
+def _worst(outcomes: Sequence[LimitOutcome], rules: Rules) -> list[LimitOutcome]:
     """At each coverage the group that decides, with the bounds of the least of all."""
     by_coverage: dict[str, list[LimitOutcome]] = {}
-    for each in made:
-        by_coverage.setdefault(f"{each.coverage:g}", []).append(each)
-    found = []
+    for outcome in outcomes:
+        by_coverage.setdefault(f"{outcome.coverage:g}", []).append(outcome)
+    worst = []
     for groups in by_coverage.values():
-        states = [group.state for group in groups]
-        state: State = "undecided"
-        if "fails" in states:
-            state = "fails"
-        elif all(each == "holds" for each in states):
-            state = "holds"
-        known = [each for each in groups if not math.isnan(each.lower)] or groups
-        worst = min(known, key=lambda each: each.upper if state == "fails" else each.lower)
-        found.append(
+        states = {group.state for group in groups}
+        state: State = "fails" if "fails" in states else "undecided"
+        state = "holds" if states == {"holds"} else state
+        bounded = [group for group in groups if not math.isnan(group.lower)] or groups
+        lower, upper = (min(bounded, key=attrgetter(end)) for end in ("lower", "upper"))
+        worst.append(
             replace(
-                worst,
-                state=state,
-                failed=_fails(state, rules),
-                lower=min(each.lower for each in known),
-                upper=min(each.upper for each in known),
+                upper if state == "fails" else lower,
+                **rules.decided(state),
+                lower=lower.lower,
+                upper=upper.upper,
             )
         )
-    return found
+    return worst
 
 
 # ---- limits that predictions must keep, and where they are written: a TOML file, or pyproject.toml
@@ -705,6 +668,21 @@ class Rules:
     def judges(self) -> bool:
         """Whether there is anything to judge."""
         return bool(self.limits) or self.fail_on != "never"
+
+    @property
+    def tail(self) -> float:
+        """Chance that one bound leaves out."""
+        return (1.0 - self.confidence) / (1.0 if self.sided == "one" else 2.0)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """States in which a finding fails."""
+        return ("bad",) if self.fail_on == "bad" else ("bad", "caution")
+
+    def decided(self, state: State) -> dict[str, Any]:
+        """The state of a limit, and whether it fails in it."""
+        failed = state == "fails" or (state == "undecided" and self.undecided == "fail")
+        return {"state": state, "failed": failed}
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -818,27 +796,23 @@ def _limits(table: Any, place: int) -> list[Limit]:
 def read_rules(path: str | os.PathLike[str]) -> Rules:
     """The rules of a TOML file; of a pyproject.toml, those under ``[tool.howsure.check]``."""
     name = os.fspath(path)
-    tables = read_toml(Path(path), f"limits {name}")
     if Path(path).name != PYPROJECT:
-        return rules_from(tables, name)
-    held = _tool(tables, name)
-    if held is None:
+        return rules_from(read_toml(Path(path), f"limits {name}"), name)
+    rules = _rules_of_project(Path(path), name)
+    if rules is None:
         raise InputError(f"{name} must contain the table [{TABLE}]")
-    return rules_from(held, f"{name} [{TABLE}]")
+    return rules
 
 
 def project_rules(folder: Path) -> Rules | None:
     """The rules that the pyproject.toml of a folder holds, if it does."""
     path = folder / PYPROJECT
-    if not path.is_file():
-        return None
-    held = _tool(read_toml(path, f"limits {PYPROJECT}"), PYPROJECT)
-    return None if held is None else rules_from(held, f"{PYPROJECT} [{TABLE}]")
+    return _rules_of_project(path, PYPROJECT) if path.is_file() else None
 
 
-def _tool(tables: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+def _rules_of_project(path: Path, name: str) -> Rules | None:
     """What a pyproject.toml holds for this command."""
-    tools = tables.get("tool", {})
+    tools = read_toml(path, f"limits {name}").get("tool", {})
     ours = tools.get("howsure") if isinstance(tools, Mapping) else None
     if ours is None:
         return None
@@ -846,8 +820,7 @@ def _tool(tables: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
         raise InputError(f"{name}: [{TABLE}] must be a table, got {ours!r}")
     for key in ours:
         check_known(key, ["check"], f"{name}: table of [tool.howsure]")
-    held: Mapping[str, Any] | None = ours.get("check")
-    return held
+    return rules_from(ours["check"], f"{name} [{TABLE}]") if "check" in ours else None
 
 
 def with_more(rules: Rules, limits: Iterable[Limit] = (), **changes: Any) -> Rules:

@@ -100,10 +100,10 @@ def opened(
         if isinstance(data, Loaded) or several or common_rows:
             return _from_table(data, {**named, "common_rows": common_rows or None})
         chosen: Any = {name: value for name, value in named.items() if value is not None}
-        one = data[0] if isinstance(data, (list, tuple)) else data
-        told = dict(parts or {})
-        state = told.pop("state", None)
-        return load_parts(one, resources=Resources.of(**told), state=state, seed=seed, **chosen)
+        table = data[0] if isinstance(data, (list, tuple)) else data
+        resources = dict(parts or {})
+        chosen["state"] = resources.pop("state", None)
+        return load_parts(table, resources=Resources.of(**resources), seed=seed, **chosen)
     if common_rows:
         raise InputError("common_rows is of tables; arrays are of the same rows already")
     if y is not None:
@@ -214,9 +214,7 @@ def _from_arrays(
     eased = "ease"
     if isinstance(ease, str):
         eased = ease
-        if ease not in features:
-            held = ", ".join(map(repr, features)) or "nothing"
-            raise InputError(f"ease must name a column of x, got {ease!r}; x holds {held}")
+        _check_column(features, ease, "ease")
     elif ease is not None:
         features["ease"] = as_vector(ease, "ease", length=n)
     beside: dict[str, npt.NDArray[Any]] = {}
@@ -268,45 +266,48 @@ def _from_arrays(
 
 def _as_text(y: Any) -> npt.NDArray[Any] | None:
     """y where it is text, one a row; None where it is something else."""
-    held = plain_array(y, "y")
-    if held.ndim != 1 or held.dtype.kind not in "OUS" or not held.size:
+    values = plain_array(y, "y")
+    if values.ndim != 1 or values.dtype.kind not in "OUS" or not values.size:
         return None
-    return held if all(isinstance(one, str) for one in held.tolist()) else None
+    return values if all(isinstance(value, str) for value in values.tolist()) else None
 
 
 def _classed(y: npt.NDArray[Any], models: Iterable[PredictionInput]) -> FloatArray:
     """y as numbers: the places of labels, where it holds the labels of label sets."""
-    sets = [
-        prediction
+    classes = {
+        prediction.labels
         for model in models
         for prediction in model.predictions
         if isinstance(prediction, LabelSets)
-    ]
-    every = {each.labels for each in sets}
-    if len(every) > 1:
+    }
+    if len(classes) > 1:
         raise InputError("models must have the same classes, got label sets of different labels")
-    labels = next(iter(every), None)
-    place = {label: float(code) for code, label in enumerate(labels or ())}
-    if not place:
+    names = next(iter(classes), None)
+    codes = {name: float(code) for code, name in enumerate(names or ())}
+    if not codes:
         return as_vector(y, "y")
-    seen = [label_text(one) for one in y.tolist()]
-    strange = [label for label in dict.fromkeys(seen) if label not in place]
+    labels = [label_text(value) for value in y.tolist()]
+    strange = [label for label in dict.fromkeys(labels) if label not in codes]
     if not strange:
-        return np.array([place[label] for label in seen])
+        return np.array([codes[label] for label in labels])
     if y.dtype.kind == "f":  # class numbers
         return y
     raise InputError(
-        f"y must hold labels of the classes ({listed(place, 6)}), got {listed(strange, 3)} "
-        f"(first at row {seen.index(strange[0])})"
+        f"y must hold labels of the classes ({listed(codes, 6)}), got {listed(strange, 3)} "
+        f"(first at row {labels.index(strange[0])})"
     )
 
 
 def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> npt.NDArray[Any]:
     """A column of x that is no feature."""
-    if name not in features:
-        held = ", ".join(map(repr, features)) or "nothing"
-        raise InputError(f"{argument} must name a column of x, got {name!r}; x holds {held}")
+    _check_column(features, name, argument)
     return as_labels(features.pop(name), f"column {name!r} of x")
+
+
+def _check_column(features: Mapping[str, object], name: str, argument: str) -> None:
+    if name not in features:
+        columns = ", ".join(map(repr, features)) or "nothing"
+        raise InputError(f"{argument} must name a column of x, got {name!r}; x holds {columns}")
 
 
 def features_of(x: Any) -> dict[str, npt.ArrayLike]:

@@ -132,31 +132,22 @@ def conformal(
     ['cat', '{}']
     """
     share = check_fraction(coverage, "coverage")
-    kept = given_fit(calibration)
-    if kept is None and method not in CONFORMAL_METHODS:
+    is_fitted = given_fit(calibration) is not None
+    if not is_fitted and method not in CONFORMAL_METHODS:
         if method is None:
             raise InputError(f"method must be one of {', '.join(CONFORMAL_METHODS)}, got none")
         raise InputError(unknown(method, CONFORMAL_METHODS, "method"))
     columns.pop("coverage", None)
     if columns.get("label_set"):
         columns["coverage"] = share
-    given: Any = columns
-    options: dict[str, Any] = {
-        "bins": bins,
-        "penalty": penalty,
-        "rank": rank,
-        "delta": delta,
-    }
-    if kept is None:
-        options |= {"too_few": too_few, "coverage": share}
+    roles: Any = columns
+    options: dict[str, Any] = {} if is_fitted else {"too_few": too_few, "coverage": share}
     return served(
         output,
         new,
         calibration,
-        given,
+        roles,
         method=method,
-        by=None,
-        since=None,
         seed=seed,
         reading={
             "missing": missing,
@@ -168,5 +159,9 @@ def conformal(
         csv_safe=csv_safe,
         batch_rows=batch_rows,
         alone=True,
+        bins=bins,
+        penalty=penalty,
+        rank=rank,
+        delta=delta,
         **options,
     )

@@ -66,21 +66,17 @@ def _reports(
         if len(embedded) > 1:
             named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
             report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
-        if images is not None and len(images) == held.n and report.tables and place < MODELS:
-            told = f"images of {held.model}"
-            report = attempt(told, partial(_with_images, report, images), partial(_same, report))
+        rows = next((table for table in report.tables if table.name == "cce_rows"), None)
+        if images is not None and len(images) == held.n and rows is not None and place < MODELS:
+            pictures = attempt(
+                f"images of {held.model}",
+                partial(image_table, rows, images[report.places]),
+                lambda _: None,
+            )
+            if pictures is not None:
+                report = replace(report, tables=(*report.tables, pictures))
         made.append(report)
     return made
-
-
-def _same(report: CongruenceReport, reason: str) -> CongruenceReport:
-    return report
-
-
-def _with_images(report: CongruenceReport, images: npt.NDArray[Any]) -> CongruenceReport:
-    """The report with small pictures of the best and worst rows."""
-    rows = next(table for table in report.tables if table.name == "cce_rows")
-    return replace(report, tables=(*report.tables, image_table(rows, images[report.places])))
 
 
 def with_embedding(evalset: EvalSet) -> EvalSet:

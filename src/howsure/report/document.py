@@ -8,10 +8,10 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -65,12 +65,20 @@ class VerdictLine:
 
 def by_model(lines: Iterable[VerdictLine]) -> Iterator[tuple[str, list[VerdictLine]]]:
     """Neighbouring lines of a model, which need not say its name each time."""
-    parts = [(model, list(own)) for model, own in itertools.groupby(lines, lambda ln: ln.model)]
-    if all(len(own) == 1 for model, own in parts if model):  # then none says it twice
-        yield "", [line for _, own in parts for line in own]
+    parts = [
+        (model, list(model_lines))
+        for model, model_lines in itertools.groupby(lines, lambda ln: ln.model)
+    ]
+    if all(
+        len(model_lines) == 1 for model, model_lines in parts if model
+    ):  # then none says it twice
+        yield "", [line for _, model_lines in parts for line in model_lines]
         return
-    for model, own in parts:
-        yield model, [replace(line, text=line.text.removeprefix(f"{model}: ")) for line in own]
+    for model, model_lines in parts:
+        yield (
+            model,
+            [replace(line, text=line.text.removeprefix(f"{model}: ")) for line in model_lines],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +112,8 @@ def slug(kind: str, name: str) -> str:
 
 def noted(facts: Mapping[str, str], notes: Sequence[str]) -> Mapping[str, str]:
     """Facts with further notes under their one heading."""
-    told = "; ".join(dict.fromkeys([*filter(None, [facts.get(_NOTES, "")]), *notes]))
-    return {**facts, _NOTES: told} if told else facts
+    all_notes = "; ".join(dict.fromkeys([*filter(None, [facts.get(_NOTES, "")]), *notes]))
+    return {**facts, _NOTES: all_notes} if all_notes else facts
 
 
 _NOTES = "Notes"
@@ -116,7 +124,7 @@ BETWEEN: Final = " · "
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One cell: what it shows, what it sorts by, what stands small beside it, where it leads.
 
@@ -125,6 +133,7 @@ class Cell:
     """
 
     text: str
+    _: KW_ONLY
     key: str = ""
     small: str = ""
     link: str = ""
@@ -139,7 +148,7 @@ class Cell:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column: its title and whether it holds numbers."""
 
@@ -148,7 +157,7 @@ class Column:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GridRows:
     """Rows that belong together; they are sorted among themselves."""
 
@@ -166,6 +175,18 @@ class Grid:
     parts: tuple[GridRows, ...]
     notes: tuple[str, ...] = ()
     footnotes: tuple[str, ...] = ()  # what several cells would say, each after its mark
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        columns: Iterable[Column],
+        rows: Iterable[tuple[Cell, ...]],
+        notes: Iterable[str] = (),
+    ) -> Self:
+        """In one part."""
+        parts = (GridRows(tuple(rows)),)
+        return cls(title=title, columns=tuple(columns), parts=parts, notes=tuple(notes))
 
     @property
     def size(self) -> int:
@@ -376,11 +397,13 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
     columns: dict[str, npt.NDArray[Any]] = {"model": np.array(names, dtype=object)}
     labels, notes = {}, "The models share no score."
     if ranked is not None:
-        left = len(names) - len(scored)
-        best = [*np.where(ranked.best, "yes", "no"), *([""] * left)]
+        unscored = len(names) - len(scored)
+        best = [*np.where(ranked.best, "yes", "no"), *([""] * unscored)]
         columns["best_set"] = np.array(best, dtype=object)
-        told = {"score": ranked.values, "lower": ranked.lower, "upper": ranked.upper}
-        columns |= {name: np.append(held, np.full(left, np.nan)) for name, held in told.items()}
+        scores = {"score": ranked.values, "lower": ranked.lower, "upper": ranked.upper}
+        columns |= {
+            name: np.append(values, np.full(unscored, np.nan)) for name, values in scores.items()
+        }
         labels = {"score": headed(ranked.score.title), "best_set": "In the best set"}
         how = f" ({ranked.score.how})" if ranked.score.how else ""
         out = "".join(f" {name} is not compared: {why}." for name, why in ranked.left_out.items())
@@ -388,8 +411,8 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
             f"Ordered by {ranked.score.title}{how}. The best set are the models that no other "
             f"provably beats, all pairs tested jointly at 5 %.{out}"
         )
-    for asked in questions():
-        if any(asked in state for state in states.values()):
-            marks = [states[name].get(asked, "") for name in names]
-            columns[asked] = np.array(marks, dtype=object)
+    for question in questions():
+        if any(question in state for state in states.values()):
+            marks = [states[name].get(question, "") for name in names]
+            columns[question] = np.array(marks, dtype=object)
     return Table(name=OVERVIEW, columns=columns, labels=labels, notes=notes)

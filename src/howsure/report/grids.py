@@ -16,7 +16,6 @@ from howsure.core import formats
 from howsure.core.errors import attempt
 from howsure.core.formats import headed
 from howsure.core.records import Direction, Record, Table
-from howsure.engine.catalogue import catalogue
 from howsure.figures.layouts import layout_of_table
 from howsure.report.document import (
     LEGEND,
@@ -70,55 +69,49 @@ Models of both kinds are compared by the score that means the same for all."""
 
 def number_cell(value: float, small: str = "", digits: int = 3) -> Cell:
     """A number with so many significant digits."""
-    return Cell(text=formats.number(value, digits), small=small, key=sort_key(value))
+    return Cell(formats.number(value, digits), small=small, key=sort_key(value))
 
 
 def share_cell(value: float, small: str = "") -> Cell:
     """A share in percent."""
-    return Cell(text=formats.share(value), small=small, key=sort_key(value))
+    return Cell(formats.share(value), small=small, key=sort_key(value))
 
 
 def sort_key(value: object) -> str:
     """What a cell sorts by: a number's shortest exact form, nothing for the rest."""
-    plain_value = formats.plain(value)
-    if (
-        isinstance(plain_value, bool)
-        or not isinstance(plain_value, int | float)
-        or not math.isfinite(plain_value)
-    ):
+    number = formats.plain(value)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         return ""
-    return repr(plain_value)
+    return repr(number)
 
 
 def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
     """The numbers of all rows, one part a question (a notion where no question is known)."""
-    of_all_rows, _ = split_records(records)
-    if not of_all_rows:
+    answered, _ = split_records(records)
+    if not answered:
         return None
     entries = {entry.name: entry for entry in glossary}
-    places = {name: number for number, name in enumerate(entries)}
+    places = {name: position for position, name in enumerate(entries)}
     parts: dict[str, list[Record]] = {}
-    for record in sorted(of_all_rows, key=lambda record: places.get(record.metric, len(places))):
+    for record in sorted(answered, key=lambda record: places.get(record.metric, len(places))):
         parts.setdefault(_heading(record, entries), []).append(record)
     return _record_grid("Every number", parts, entries)
 
 
-def group_grid(
-    records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (), *, limit: int = ROWS_LIMIT
-) -> Grid | None:
+def group_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
     """The numbers of groups in one grid, those farthest from their target first."""
     _, grouped = split_records(records)
     if not grouped:
         return None
     ordered = sorted(grouped, key=_departure, reverse=True)
-    lines = dict.fromkeys(_line(record) for record in ordered)
+    lines = list(dict.fromkeys(map(_line, ordered)))
     notes = []
-    if len(lines) > limit:
+    if len(lines) > ROWS_LIMIT:
         notes.append(
-            f"The {limit} of {len(lines):,} that lie farthest from their target, in "
+            f"The {ROWS_LIMIT} of {len(lines):,} that lie farthest from their target, in "
             "standard errors. The JSON and CSV forms of this report hold all."
         )
-    first = set(list(lines)[:limit])
+    first = set(lines[:ROWS_LIMIT])
     shown = [record for record in ordered if _line(record) in first]
     entries = {entry.name: entry for entry in glossary}
     return _record_grid("Every measure by group", {"": shown}, entries, groups=True, notes=notes)
@@ -128,8 +121,8 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
     """Answered records: those of all rows, and those of groups."""
     answered = [record for record in records if not math.isnan(record.value)]
     general = {record.metric for record in answered if not record.group}
-    of_all_rows = [r for r in answered if not r.group or r.metric not in general]
-    return of_all_rows, [r for r in answered if r.group and r.metric in general]
+    general_records = [r for r in answered if not r.group or r.metric not in general]
+    return general_records, [r for r in answered if r.group and r.metric in general]
 
 
 def unanswered_grid(
@@ -137,41 +130,35 @@ def unanswered_grid(
 ) -> Grid | None:
     """What could not be computed, one row a reason."""
     entries = {entry.name: entry for entry in glossary}
-    reasons: dict[str, dict[str, int]] = {}
+    titles_of: dict[str, Counter[str]] = {}
     for record in records:
         if math.isnan(record.value):
             title = _title(record.metric, entries)
             if math.isfinite(record.coverage):
                 title += f" at {formats.level(record.coverage)}"
-            titles = reasons.setdefault(record.reason or "no reason was given", {})
-            titles[title] = titles.get(title, 0) + 1
-    if not reasons:
+            reason = record.reason or "no reason was given"
+            titles_of.setdefault(reason, Counter())[title] += 1
+    if not titles_of:
         return None
-    rows = tuple(
+    rows = [
         (
-            Cell(text=reason),
-            Cell(text=", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in titles.items())),
+            Cell(reason),
+            Cell(", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in titles.items())),
         )
-        for reason, titles in list(reasons.items())[:ROWS_LIMIT]
-    )
-    columns = (Column(title="Reason"), Column(title="Measures"))
-    return Grid(
-        title="What could not be answered, and why", columns=columns, parts=(GridRows(rows=rows),)
-    )
+        for reason, titles in list(titles_of.items())[:ROWS_LIMIT]
+    ]
+    columns = (Column("Reason"), Column("Measures"))
+    return Grid.of("What could not be answered, and why", columns, rows)
 
 
 def table_grids(tables: Iterable[Table]) -> list[Grid]:
     """The tables of a report that hold rows."""
-    grids_or_none: list[Grid | None] = [
-        attempt(
-            f"table {table.name}",
-            partial(table_grid, table),
-            lambda _: None,
-        )
+    grids = (
+        attempt(f"table {table.name}", partial(table_grid, table), lambda _: None)
         for table in tables
         if len(table)
-    ]
-    return [grid for grid in grids_or_none if grid is not None]
+    )
+    return [grid for grid in grids if grid is not None]
 
 
 def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
@@ -189,11 +176,10 @@ def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
             f"The {which} {len(order)} of {len(table):,} rows. The JSON form of this report "
             "holds all."
         )
+    shown = {name: column for name, column in table.columns.items() if name not in UNSHOWN}
     columns, cells = [], []
-    for name, column in table.columns.items():
-        if name in UNSHOWN:
-            continue
-        columns.append(Column(title=_column_title(table, name), numeric=column.dtype.kind in "fiu"))
+    for name, column in shown.items():
+        columns.append(Column(_column_title(table, name), numeric=column.dtype.kind in "fiu"))
         values = [formats.plain(column[row]) for row in order]
         texts = formats.column(values)
         if name.endswith("p_value"):
@@ -203,16 +189,12 @@ def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
         if table.name == OVERVIEW:
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
-        cells.append([Cell(text=text, key=sort_key(value)) for text, value in pairs])
+        cells.append([Cell(text, key=sort_key(value)) for text, value in pairs])
     title = TABLE_TITLES.get(table.name) or layout.title or headed(table.name.replace("_", " "))
     if table.model:
         title += OF + table.model
-    grid_rows = GridRows(rows=tuple(zip(*cells, strict=True)))
-    grid = Grid(title=title, columns=tuple(columns), parts=(grid_rows,), notes=tuple(notes))
-    shown = [name for name in table.columns if name not in UNSHOWN]
-    return footnoted(
-        grid, [column_number for column_number, name in enumerate(shown) if name == "reason"]
-    )
+    grid = Grid.of(title, columns, zip(*cells, strict=True), notes)
+    return footnoted(grid, [position for position, name in enumerate(shown) if name == "reason"])
 
 
 def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
@@ -260,41 +242,37 @@ def _remarks(cell: Cell, *, whole: bool) -> list[str]:
 def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
     """Coverage in groups, a column each model; the group worst in any model first."""
     rows_of: dict[tuple[str, str, float], dict[int, int]] = {}
-    for model, table in enumerate(tables):
+    for number, table in enumerate(tables):
         names = ("grouping", "group", "nominal")
-        groups = zip(*(table.columns[name].tolist() for name in names), strict=True)
-        for row, (grouping, group, nominal) in enumerate(groups):
-            key = (str(grouping), str(group), -1.0 if math.isnan(nominal) else nominal)
-            rows_of.setdefault(key, {})[model] = row
-
-    def upper(key: tuple[str, str, float]) -> float:
-        return min(float(tables[m].columns["upper"][row]) for m, row in rows_of[key].items())
-
-    shown = sorted(rows_of, key=upper)[:limit]
+        for row, key in enumerate(zip(*(table.columns[name] for name in names), strict=True)):
+            grouping, group, nominal = str(key[0]), str(key[1]), float(key[2])
+            nominal = -1.0 if math.isnan(nominal) else nominal
+            rows_of.setdefault((grouping, group, nominal), {})[number] = row
+    worst = {
+        key: min(float(tables[number].columns["upper"][row]) for number, row in rows.items())
+        for key, rows in rows_of.items()
+    }
+    shown = sorted(rows_of, key=lambda key: worst[key])[:limit]
     several = len({nominal for *_, nominal in rows_of}) > 1
-    rows = []
+    lines = []
     for key in shown:
+        _, group, nominal = key
         first, row = next(iter(rows_of[key].items()))
-        cells = [Cell(text=key[1])]
-        cells += [Cell(text=formats.level(key[2]), key=repr(key[2]))] if several else []
+        cells = [Cell(group)]
+        cells += [Cell(formats.level(nominal), key=repr(nominal))] if several else []
         cells += [number_cell(float(tables[first].columns["n"][row]), digits=7)]
-        for model, table in enumerate(tables):
-            own = rows_of[key].get(model)
-            cells.append(Cell(text="") if own is None else _covered(table, own))
-        rows.append(tuple(cells))
+        for number, table in enumerate(tables):
+            line = rows_of[key].get(number)
+            cells.append(Cell("") if line is None else _covered(table, line))
+        lines.append(tuple(cells))
     notes = [f"The worst {len(shown)} of {len(rows_of):,}."] if len(shown) < len(rows_of) else []
     columns = (
-        Column(title="Group"),
-        *([Column(title="Nominal", numeric=True)] if several else []),
-        Column(title="n", numeric=True),
-        *(Column(title=t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
+        Column("Group"),
+        *([Column("Nominal", numeric=True)] if several else []),
+        Column("n", numeric=True),
+        *(Column(t.model if len(tables) > 1 else "Coverage", numeric=True) for t in tables),
     )
-    return Grid(
-        title=layout_of_table(tables[0].name).title,
-        columns=columns,
-        parts=(GridRows(rows=tuple(rows)),),
-        notes=tuple(notes),
-    )
+    return Grid.of(layout_of_table(tables[0].name).title, columns, lines, notes)
 
 
 def _covered(table: Table, row: int) -> Cell:
@@ -323,6 +301,8 @@ def _heading(record: Record, entries: dict[str, GlossaryEntry]) -> str:
 
 
 def _title(metric: str, entries: dict[str, GlossaryEntry]) -> str:
+    from howsure.engine.catalogue import catalogue
+
     entry = entries.get(metric) or catalogue().get(metric)
     return entry.title if entry is not None and entry.title else headed(metric.replace("_", " "))
 
@@ -369,27 +349,29 @@ def _record_grid(
     level = (
         f"{formats.level(next(iter(confidence)))} interval" if len(confidence) == 1 else "Interval"
     )
-    numeric = partial(Column, numeric=True)
-    columns: list[tuple[Column, Callable[[Record], Cell]]] = [
-        (Column(title="Measure"), partial(_measure, entries=entries, group=not groups)),
-        *([(Column(title="Group"), _group)] if groups else []),
-        (numeric(title="Value"), _value),
-        (numeric(title=level), _interval),
+    measure = partial(_measure, entries=entries, group=not groups)
+    cells: list[tuple[bool, Column, Callable[[Record], Cell]]] = [
+        (True, Column("Measure"), measure),
+        (groups, Column("Group"), lambda record: Cell(record.group)),
+        (True, Column("Value", numeric=True), _value),
+        (True, Column(level, numeric=True), _interval),
+        (
+            any(_perfect(record) != Cell("") for record in records),
+            Column("Perfect model", numeric=True),
+            _perfect,
+        ),
+        (True, Column("n", numeric=True), lambda record: number_cell(record.n, digits=7)),
+        (True, Column("Better"), _better),
+        (any(record.units != "1" for record in records), Column("Units"), _units),
     ]
-    if any(_perfect(record) != Cell(text="") for record in records):
-        columns.append((numeric(title="Perfect model"), _perfect))
-    columns += [(numeric(title="n"), _rows), (Column(title="Better"), _better)]
-    if any(record.units != "1" for record in records):
-        columns.append((Column(title="Units"), _units))
-    grid_parts = tuple(
-        GridRows(
-            title=heading,
-            rows=tuple(tuple(make(record) for _, make in columns) for record in part),
-        )
+    shown = [(column, cell) for is_shown, column, cell in cells if is_shown]
+    grid_parts = [
+        GridRows(tuple(tuple(cell(record) for _, cell in shown) for record in part), title=heading)
         for heading, part in parts.items()
-    )
-    titles = tuple(column for column, _ in columns)
-    return footnoted(Grid(title=title, columns=titles, parts=grid_parts, notes=tuple(notes)))
+    ]
+    columns = tuple(column for column, _ in shown)
+    grid = Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
+    return footnoted(grid)
 
 
 def _models_grid(
@@ -403,65 +385,55 @@ def _models_grid(
     """The numbers of several models, one beside the other."""
     grid_parts = []
     for heading, part in parts.items():
-        by_line: dict[tuple[object, ...], dict[str, Record]] = {}
+        lines: dict[tuple[object, ...], dict[str, Record]] = {}
         for record in part:
-            by_line.setdefault(_line(record), {}).setdefault(record.model, record)
+            lines.setdefault(_line(record), {}).setdefault(record.model, record)
         rows = []
-        for by_model in by_line.values():
+        for by_model in lines.values():
             first = next(iter(by_model.values()))
             kind = first.reason if first.metric in OF_KINDS else ""
             shared = replace(first, options={}, p=math.nan, reason=kind)
             cells = [_measure(shared, entries, group=not groups)]
-            cells += [Cell(text=first.group)] if groups else []
-            cells += [_value(by_model[m]) if m in by_model else Cell(text="") for m in models]
+            cells += [Cell(first.group)] if groups else []
+            cells += [_value(by_model[m]) if m in by_model else Cell("") for m in models]
             rows.append((*cells, _better(first)))
-        grid_parts.append(GridRows(title=heading, rows=tuple(rows)))
+        grid_parts.append(GridRows(tuple(rows), title=heading))
     columns = (
-        Column(title="Measure"),
-        *([Column(title="Group")] if groups else []),
-        *(Column(title=model, numeric=True) for model in models),
-        Column(title="Better"),
+        Column("Measure"),
+        *([Column("Group")] if groups else []),
+        *(Column(model, numeric=True) for model in models),
+        Column("Better"),
     )
     return footnoted(
         Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
     )
 
 
-def _group(record: Record) -> Cell:
-    return Cell(text=record.group)
-
-
-def _interval(record: Record) -> Cell:
-    ends = formats.interval(record.lower, record.upper)
-    return Cell(text=ends, key=sort_key(record.lower))
-
-
-def _rows(record: Record) -> Cell:
-    return number_cell(record.n, digits=7)
-
-
-def _units(record: Record) -> Cell:
-    return Cell(text="" if record.units == "1" else record.units)
-
-
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
     """The measure's title, with what decided the number; it leads to the glossary."""
-    named = {"group": record.group} if group else {}
-    remarks = {**named, **formats.details(record), "reason": record.reason}
-    in_glossary = record.metric in entries
-    title = _title(record.metric, entries)
-    cell = Cell(text=title, link=slug("measure", record.metric) if in_glossary else "")
-    return cell.remarked(each for each in remarks.items() if each[1])
+    remarks = {"group": record.group} if group else {}
+    remarks |= {**formats.details(record), "reason": record.reason}
+    link = slug("measure", record.metric) if record.metric in entries else ""
+    cell = Cell(_title(record.metric, entries), link=link)
+    return cell.remarked(remark for remark in remarks.items() if remark[1])
 
 
 def _value(record: Record) -> Cell:
     value, error = formats.estimate(record.value, record.standard_error)
-    return Cell(text=value, small=f"± {error}" if error else "", key=sort_key(record.value))
+    return Cell(value, small=f"± {error}" if error else "", key=sort_key(record.value))
+
+
+def _interval(record: Record) -> Cell:
+    return Cell(formats.interval(record.lower, record.upper), key=sort_key(record.lower))
+
+
+def _units(record: Record) -> Cell:
+    return Cell("" if record.units == "1" else record.units)
 
 
 def _better(record: Record) -> Cell:
     sign, words = DIRECTIONS[record.direction]
-    return Cell(text=f"{sign}\N{NO-BREAK SPACE}{words}")
+    return Cell(f"{sign}\N{NO-BREAK SPACE}{words}")
 
 
 def _perfect(record: Record) -> Cell:
@@ -470,11 +442,8 @@ def _perfect(record: Record) -> Cell:
     reach = str(record.options.get("no_null", ""))
     if not (math.isnan(low) and math.isnan(high)):
         side, end = ("up to", high) if math.isnan(low) else ("from", low)
-        two_sided = not (math.isnan(low) or math.isnan(high))
-        reach = f"({formats.interval(low, high)})" if two_sided else f"{side} {formats.number(end)}"
+        whole = not (math.isnan(low) or math.isnan(high))
+        reach = f"({formats.interval(low, high)})" if whole else f"{side} {formats.number(end)}"
     value = record.null if math.isfinite(record.null) else record.target
-    return replace(_maybe(value), small=reach)
-
-
-def _maybe(value: float) -> Cell:
-    return Cell(text="" if math.isnan(value) else formats.number(value), key=sort_key(value))
+    text = "" if math.isnan(value) else formats.number(value)
+    return Cell(text, key=sort_key(value), small=reach)

@@ -42,20 +42,18 @@ def image_table(rows: Table, files: npt.NDArray[Any], *, each: int = EACH) -> Ta
         [np.flatnonzero(kinds == kind)[:each] for kind in dict.fromkeys(kinds.tolist())]
     )
     columns = {name: rows.columns[name][chosen] for name in _KNOWN if name in rows.columns}
-    made = [thumbnail(str(files[place])) for place in chosen]
-    columns["image"] = np.array(
-        [os.path.basename(str(files[place])) for place in chosen], dtype=object
-    )
-    columns["thumbnail"] = np.array([uri for uri, _ in made], dtype=object)
-    columns["problem"] = np.array([problem for _, problem in made], dtype=object)
-    gone = sum(bool(problem) for _, problem in made)
-    notes = f"{gone} of {len(made)} images cannot be shown." if gone else ""
+    paths = [str(files[row]) for row in chosen]
+    uris, problems = zip(*map(thumbnail, paths), strict=True) if paths else ((), ())
+    texts = {"image": map(os.path.basename, paths), "thumbnail": uris, "problem": problems}
+    columns |= {name: np.array([*cells], dtype=object) for name, cells in texts.items()}
+    gone = sum(map(bool, problems))
+    notes = f"{gone} of {len(paths)} images cannot be shown." if gone else ""
     return Table(name="cce_images", columns=columns, model=rows.model, notes=notes)
 
 
 def missing_images(files: npt.NDArray[Any], names: npt.NDArray[Any]) -> str:
     """Which rows' images are no files; empty where all are."""
-    gone = [place for place, path in enumerate(files) if not os.path.isfile(path)]
+    gone = [row for row, path in enumerate(files) if not os.path.isfile(path)]
     if not gone:
         return ""
     named = [f"row {names[row]} ({quoted(os.path.basename(files[row]))})" for row in gone[:NAMED]]
@@ -165,7 +163,7 @@ def _gallery(table: Table, *, named: bool) -> Gallery:
     strips = [
         Strip(
             heading=HEADINGS.get(kind, kind),
-            tiles=tuple(_tile(table, row) for row, own in enumerate(kinds) if own == kind),
+            tiles=tuple(_tile(table, row) for row in range(len(kinds)) if kinds[row] == kind),
         )
         for kind in dict.fromkeys(kinds)
     ]

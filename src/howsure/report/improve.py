@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -16,10 +16,8 @@ from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.formats import listed, percent
-from howsure.engine.finding import Finding
 from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
-from howsure.inputs.roles import Columns
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import held_out, unfitted
@@ -88,7 +86,7 @@ class Improvement:
         steps = {0: "No step was confirmed", 1: "One step was confirmed"}.get(
             done, f"{done} steps were confirmed"
         )
-        bad = [questions()[each.id].name or each.id for each in self.rows.after if _bad(each)]
+        bad = _names(finding.id for finding in self.rows.after if finding.state == "bad")
         if not bad:
             return f"{steps}. Nothing is proven wrong on the held-back rows."
         return f"{steps}. On the held-back rows this is still proven wrong: {listed(bad)}."
@@ -109,12 +107,12 @@ class Improvement:
             f"{percent(ERROR_RATE)}, however many are tried."
         )
         ended = (rows.ended == "nothing_helps" and rows.reason) or _ENDS[rows.ended]
-        faults = [questions()[fault].name or fault for fault in rows.teaching_faults]
+        faults = _names(rows.teaching_faults)
         taught = [f"The teaching rows still show a fault of {listed(faults)}."] if faults else []
         after = [
-            (each.state, each.sentence)
-            for each in rows.after
-            if _bad(each) or (each.id == "rows" and each.state == "caution")
+            (finding.state, finding.sentence)
+            for finding in rows.after
+            if finding.state == "bad" or (finding.id == "rows" and finding.state == "caution")
         ]
         return (
             ("", opened),
@@ -236,42 +234,20 @@ def improve(
     >>> bool(0.9 < new.predictions["recalibrated_sd"][0] < 1.1)
     True
     """
-    given: Any = columns
+    roles: Any = columns
     reading = {"missing": missing, "crossing": crossing, "encoding": encoding, "decimal": decimal}
-    return improve_table(
-        calibration,
-        given,
-        until_right=until_right,
-        hold_back=hold_back,
-        coverages=coverages,
-        seed=seed,
-        reading=reading,
-        resources=Resources.of(memory, jobs, scheduler, resume),
-    )
-
-
-def improve_table(
-    calibration: Any,
-    columns: Columns,
-    *,
-    until_right: bool,
-    hold_back: float,
-    coverages: Sequence[float],
-    seed: int,
-    reading: dict[str, Any],
-    resources: Resources,
-) -> Improvement:
-    """Do the work of `improve`, whose arguments these are."""
-    teaching = held_out(calibration, (), columns, reading, resources)
+    resources = Resources.of(memory, jobs, scheduler, resume)
+    teaching = held_out(calibration, (), roles, reading, resources)
     rows = improved(
         teaching.rows, until_right=until_right, hold_back=hold_back, coverages=coverages, seed=seed
     )
-    needs = [unfitted(rows.held, step.advice.method, step.advice.by) for step in rows.confirmed]
-    by_inputs = any(step.advice.method == "inputs" for step in rows.confirmed)
+    advised = [step.advice for step in rows.confirmed]
+    needs = [unfitted(rows.held, advice.method, advice.by) for advice in advised]
+    by_inputs = any(advice.method == "inputs" for advice in advised)
     fitted = FittedRecalibration(
         recalibrators=rows.recalibrators,
-        by=tuple(dict.fromkeys(name for each in needs for name in each.by)),
-        features={name: kind for each in needs for name, kind in each.features.items()},
+        by=tuple(dict.fromkeys(name for fit in needs for name in fit.by)),
+        features={name: kind for fit in needs for name, kind in fit.features.items()},
         embedding=teaching.vectors if by_inputs and not rows.held.features else (),
         scales=TaughtScale.of(rows.held),
         facts=teaching.facts,
@@ -295,8 +271,9 @@ def check_proof(path: str | os.PathLike[str]) -> None:
         raise InputError(f"{str(path)!r} is there and is no proof: choose another name")
 
 
-def _bad(finding: Finding) -> bool:
-    return finding.state == "bad"
+def _names(ids: Iterable[str]) -> list[str]:
+    """What findings are called."""
+    return [questions()[name].name or name for name in ids]
 
 
 def _describe_step(step: ImprovementStep) -> str:

@@ -111,24 +111,24 @@ class Model:
         entries = catalogue()
         keys = [name for name in key_measures() if not entries[name].beside]
         names = list(dict.fromkeys((*measures(), *keys)))
-        found = None
+        evaluation = None
         for question in (Question.CALIBRATION, Question.TRADE):  # made of much that is theirs alone
             theirs = [k for k, name in enumerate(names) if entries[name].question is question]
             if theirs:
-                found = self._evaluated(names[: theirs[-1] + 1], found)
-                found.view.forget()
-        self.found = self._evaluated(names, found)
+                evaluation = self._evaluated(names[: theirs[-1] + 1], evaluation)
+                evaluation.view.forget()
+        self.found = self._evaluated(names, evaluation)
         self.groups = self._grouped(self.found, compare_groups)
-        asked = tuple(
+        compared = tuple(
             record
             for record in self.found.records
             if needs_null(record) or (key_numbers and record.metric in key_measures())
         )
-        told, _ = with_nulls(
-            replace(self.found, records=asked), seed=self.how.seed, dependence=self.dependence
+        with_null, _ = with_nulls(
+            replace(self.found, records=compared), seed=self.how.seed, dependence=self.dependence
         )
-        others = (record for record in self.found.records if record not in asked)
-        self.records = (*told, *others, *self.groups.records)
+        rest = (record for record in self.found.records if record not in compared)
+        self.records = (*with_null, *rest, *self.groups.records)
         self.found.view.forget()
 
     def complete(self) -> None:
@@ -136,23 +136,24 @@ class Model:
         if self._complete:
             return
         known, tests = (None, None) if self._totals is not None else (self.found, self.groups)
-        found = self._evaluated(None, known)
+        evaluation = self._evaluated(None, known)
         statistics = "group_statistics" in self.how.slow
-        groups = self._grouped(found, partial(assess_groups, statistics=statistics, tests=tests))
-        told, in_groups = with_nulls(
-            found, groups.records, seed=self.how.seed, dependence=self.dependence
+        ask = partial(assess_groups, statistics=statistics, tests=tests)
+        groups = self._grouped(evaluation, ask)
+        records, in_groups = with_nulls(
+            evaluation, groups.records, seed=self.how.seed, dependence=self.dependence
         )
         if self._totals is not None:
-            sampled = replace(found, records=told)
-            whole = FromTotals(
+            sampled = replace(evaluation, records=records)
+            totals = FromTotals(
                 self._totals, sampled, self.dependence, self.how.seed, self.how.confidence
             )
-            told, of_all = whole.told(in_groups)
+            records, of_all = totals.told(in_groups)
             in_groups = of_all.records
             groups = groups if of_all.table is None else replace(groups, table=of_all.table)
-            self.of_all = whole.calibration_curves()
-        self.found, self.groups = replace(found, records=told), groups
-        self.records, self._complete = (*told, *in_groups), True
+            self.of_all = totals.calibration_curves()
+        self.found, self.groups = replace(evaluation, records=records), groups
+        self.records, self._complete = (*records, *in_groups), True
 
     def tables(self) -> list[Table]:
         """Groups, those of its measures, and the worst rows."""
@@ -161,8 +162,8 @@ class Model:
         )
         if self._totals is not None and worst is not None:
             worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
-        made = (self.groups.table, *tables_of(self.found), worst)
-        return [table for table in made if table is not None]
+        tables = (self.groups.table, *tables_of(self.found), worst)
+        return [table for table in tables if table is not None]
 
     def _evaluated(self, metrics: Iterable[str] | None, known: Evaluation | None) -> Evaluation:
         return evaluate(
@@ -204,51 +205,50 @@ def everything(
     confidence, seed = how.confidence, how.seed
     steps = len(models) + len(detailed)
     tables: list[Table] = []
-    told = {note for model in models for note in model.groups.notes}
+    known_notes = {note for model in models for note in model.groups.notes}
     with collected() as faults:
-        for place, model in enumerate(models):
-            report_progress(f"all measures of {model.name}", place, steps)
+        for number, model in enumerate(models):
+            report_progress(f"all measures of {model.name}", number, steps)
             model.complete()
-        notes = [n for model in models for n in model.groups.notes if n not in told]
+        notes = [n for model in models for n in model.groups.notes if n not in known_notes]
         curves = [curve for model in models for curve in model.of_all]
         of_all = {(curve.name, curve.model) for curve in curves}
-        for place, model in enumerate(detailed):
-            report_progress(f"curves of {model.name}", len(models) + place, steps)
+        for number, model in enumerate(detailed, len(models)):
+            report_progress(f"curves of {model.name}", number, steps)
             drawn = curves_of(model.found, confidence=confidence)
-            curves.extend(each for each in drawn if (each.name, each.model) not in of_all)
-            tables.extend(model.tables())
+            curves += [curve for curve in drawn if (curve.name, curve.model) not in of_all]
+            tables += model.tables()
         of_rows, reasons = attempt(
             "intervals beside y",
             partial(interval_tables, [model.found for model in detailed], seed=seed),
             lambda reason: ([], [reason]),
         )
-        tables.extend(of_rows)
+        tables += of_rows
         local = given_inputs([model.evalset for model in models], how, local)
-        for found in local:
-            tables.extend(tables_of(found))
-            curves.extend(curves_of(found, confidence=confidence))
+        for evaluation in local:
+            tables += tables_of(evaluation)
+            curves += curves_of(evaluation, confidence=confidence)
         for report in reports:
-            tables.extend(report.tables)
-            curves.extend(report.curves)
+            tables += report.tables
+            curves += report.curves
         shown = {"", *(model.name for model in detailed)}
         tables = [table for table in tables if table.model in shown]
         if len(models) > 1:
             done = [model.found for model in models]
-            differences = attempt(
-                "comparison of models",
-                partial(compare, done, order=best, confidence=confidence, seed=seed),
-                lambda _: None,
-            )
-            ranked = attempt(
-                "relative skill of models",
-                partial(standing_over_series, done, confidence=confidence, seed=seed),
-                lambda _: None,
-            )
-            tables.extend(table for table in (differences, ranked) if table is not None)
+            for what, make in (
+                ("comparison", partial(compare, done, order=best)),
+                ("relative skill", partial(standing_over_series, done)),
+            ):
+                table = attempt(
+                    f"{what} of models",
+                    partial(make, confidence=confidence, seed=seed),
+                    lambda _: None,
+                )
+                tables += [] if table is None else [table]
     return Basis(
         records=(
             *(record for model in models for record in model.records),
-            *(record for found in local for record in found.records),
+            *(record for evaluation in local for record in evaluation.records),
             *(report.record for report in reports),
         ),
         curves=tuple(curve for curve in curves if curve.model in shown),
@@ -264,32 +264,33 @@ def given_inputs(
 
     By ease or rank too, where that is known; everything, if what it reads is `known`.
     """
-    eased = [evalset for evalset in evalsets if evalset.ease in evalset.features]
     if how.cells is not None:
+        eased = [evalset for evalset in evalsets if evalset.ease in evalset.features]
         if not eased:
             raise InputError("cells are by ease, and the ease of each row is needed: got none")
-        for held in eased:
-            check_cells(how.cells, held.n)
-    asked: list[tuple[EvalSet, Beside]] = []
-    for held in evalsets:
-        ranked = any(isinstance(b, LabelSets) and b.probabilities is not None for b in held.beliefs)
-        if held.ease in held.features or ranked:
-            asked.append((held, "ease"))
-        if held.features or held.embedding is not None:
-            asked.append((held, "inputs"))
-    made = []
-    for place, (held, beside) in enumerate(asked):
-        report_progress(f"coverage given inputs of {held.model}", place, len(asked))
-        made.append(
+        for evalset in eased:
+            check_cells(how.cells, evalset.n)
+    subjects: list[tuple[EvalSet, Beside]] = []
+    for evalset in evalsets:
+        sets = [belief for belief in evalset.beliefs if isinstance(belief, LabelSets)]
+        ranked = any(belief.probabilities is not None for belief in sets)
+        if evalset.ease in evalset.features or ranked:
+            subjects.append((evalset, "ease"))
+        if evalset.features or evalset.embedding is not None:
+            subjects.append((evalset, "inputs"))
+    evaluations = []
+    for number, (evalset, beside) in enumerate(subjects):
+        report_progress(f"coverage given inputs of {evalset.model}", number, len(subjects))
+        evaluations.append(
             evaluate(
-                held,
+                evalset,
                 metrics=measures(beside) if known is None else None,
                 beside=beside,
                 confidence=how.confidence,
                 seed=how.seed,
                 slow=how.slow,
                 given=None if how.cells is None else {"bins": how.cells},
-                known=None if known is None else known[place],
+                known=None if known is None else known[number],
             )
         )
-    return made
+    return evaluations

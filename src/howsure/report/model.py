@@ -95,10 +95,10 @@ def assess_model(
     models = model if named else {_title(model): model}
     if not models:
         raise InputError("model must hold at least one model, got none")
-    given: dict[str, PredictionInput] = {}
-    for name, one in models.items():
-        given[str(name)] = asked(
-            one,
+    inputs: dict[str, PredictionInput] = {}
+    for name, fitted in models.items():
+        inputs[str(name)] = asked(
+            fitted,
             X,
             len(truth),
             y=truth,
@@ -109,10 +109,10 @@ def assess_model(
     if isinstance(x, str) and x == "X":
         x, left_out = _inputs(X)
         if left_out:
-            first = next(iter(given))
-            notes = (*given[first].notes, left_out)
-            given[first] = replace(given[first], notes=notes)
-    return assess(y, given, x=x, coverage=coverage, **options)
+            first = next(iter(inputs))
+            notes = (*inputs[first].notes, left_out)
+            inputs[first] = replace(inputs[first], notes=notes)
+    return assess(y, inputs, x=x, coverage=coverage, **options)
 
 
 def asked(
@@ -155,15 +155,15 @@ def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
         return None, ""
     if hasattr(X, "tocsr"):  # sparse
         return None, ""
-    kept, gone = dict(features_of(X)), []
-    for name, value in list(kept.items()):
+    columns, gone = dict(features_of(X)), []
+    for name, value in list(columns.items()):
         try:
-            kept[name] = as_labels(value, name)
+            columns[name] = as_labels(value, name)
         except InputError:
             gone.append(name)
-            del kept[name]
-    told = f"columns of X with missing values are left out: {', '.join(gone)}" if gone else ""
-    return kept or None, told
+            del columns[name]
+    note = f"columns of X with missing values are left out: {', '.join(gone)}" if gone else ""
+    return columns or None, note
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,18 +188,18 @@ class _Asked:
             return replace(self, X=X).of(inner)
         options = predict_options(model)
         if hasattr(model, "predict_uncertainty"):  # howsure's own, whose point may stand apart
-            made = self._call(model, "predict_uncertainty", coverages=self.coverages)
-            apart = isinstance(made, Intervals)
-            point = self._call(model, "predict") if apart else None
-            return PredictionInput(predictions=(made,), point=point)
+            prediction = self._call(model, "predict_uncertainty", coverages=self.coverages)
+            has_intervals = isinstance(prediction, Intervals)
+            point = self._call(model, "predict") if has_intervals else None
+            return PredictionInput(predictions=(prediction,), point=point)
         if hasattr(model, "pred_dist"):
             return self._read(self._call(model, "pred_dist"))
         if hasattr(model, "predict_interval"):
             return self._of_mapie(model, self._call(model, "predict_interval"))
         if "confidence_level" in options:
-            asked = list(self._coverages())
-            table = self._call(model, "predict", confidence_level=asked)
-            return self._intervals(model, table, asked)
+            coverages = list(self._coverages())
+            table = self._call(model, "predict", confidence_level=coverages)
+            return self._intervals(model, table, coverages)
         if hasattr(model, "predict_int"):
             return self._of_crepes(model)
         if "output_type" in options:
@@ -207,8 +207,8 @@ class _Asked:
         if "quantiles" in options:
             at = self._levels()
             return self._quantiles(self._call(model, "predict", quantiles=at.tolist()), at)
-        own = told_levels(model)
-        if own is not None:
+        known_levels = told_levels(model)
+        if known_levels is not None:
             return self._of_list([model])
         if "return_std" in options:
             distribution = told_normals(self._call(model, "predict", return_std=True), self.n)
@@ -225,12 +225,12 @@ class _Asked:
         return np.union1d(LEVELS, central_levels(self.coverages))
 
     def _read(self, value: Any) -> PredictionInput:
-        found = read_given(
+        models = read_given(
             value, n=self.n, coverage=self.coverages or None, levels=self.levels, y=self.y
         )
-        if len(found) != 1:
-            raise InputError(f"must predict for one model, got {', '.join(found)}")
-        return next(iter(found.values()))
+        if len(models) != 1:
+            raise InputError(f"must predict for one model, got {', '.join(models)}")
+        return next(iter(models.values()))
 
     def _call(self, model: Any, method: str, **options: Any) -> Any:
         """What a method of the model says at X."""
@@ -256,19 +256,21 @@ class _Asked:
     def _of_mapie(self, model: Any, made: Any) -> PredictionInput:
         """Intervals at the coverages that the model was made for."""
         names = ("_alphas", "_alpha", "alpha") if library_classes(model, "mapie") else ()
-        held = next((getattr(model, name) for name in names if hasattr(model, name)), None)
-        if held is None:
+        stored = next((getattr(model, name) for name in names if hasattr(model, name)), None)
+        if stored is None:
             return self._intervals(model, made, self.coverages)
-        alphas = np.atleast_1d(np.asarray(held, dtype=np.float64))
-        own = np.round(1.0 - alphas, 12).tolist()
-        other = [c for c in self.coverages if not np.isclose(c, own, rtol=0.0, atol=1e-9).any()]
+        alphas = np.atleast_1d(np.asarray(stored, dtype=np.float64))
+        coverages = np.round(1.0 - alphas, 12).tolist()
+        other = [
+            c for c in self.coverages if not np.isclose(c, coverages, rtol=0.0, atol=1e-9).any()
+        ]
         if other:
             raise InputError(
                 f"of class {type(model).__name__} gives intervals at coverage "
-                f"{', '.join(f'{c:g}' for c in own)}, not {other[0]:g}: leave coverage= out, or "
-                f"make it with confidence_level={other[0]:g}"
+                f"{', '.join(f'{c:g}' for c in coverages)}, not {other[0]:g}: leave coverage= out, "
+                f"or make it with confidence_level={other[0]:g}"
             )
-        return self._intervals(model, made, own)
+        return self._intervals(model, made, coverages)
 
     def _of_crepes(self, model: Any) -> PredictionInput:
         tables = [
@@ -289,22 +291,22 @@ class _Asked:
         """By what the regressor makes itself: skpro derives the other kinds from normals."""
         if self.levels is not None:
             return self._skpro_quantiles(model, self.levels)
-        own = set[str]()
-        for made in type(model).__mro__:
-            if made.__name__ == "BaseProbaRegressor":
+        methods = set[str]()
+        for base in type(model).__mro__:
+            if base.__name__ == "BaseProbaRegressor":
                 break
-            own |= set(vars(made))
-        if "_predict_proba" not in own and "_predict_quantiles" in own:
+            methods |= set(vars(base))
+        if "_predict_proba" not in methods and "_predict_quantiles" in methods:
             at = np.union1d(central_levels(self._coverages()), 0.5)
             return self._skpro_quantiles(model, at)
-        if "_predict_proba" not in own and "_predict_interval" in own:
-            asked = list(self._coverages())
-            return self._read(self._call(model, "predict_interval", coverage=asked))
+        if "_predict_proba" not in methods and "_predict_interval" in methods:
+            coverages = list(self._coverages())
+            return self._read(self._call(model, "predict_interval", coverage=coverages))
         return self._read(self._call(model, "predict_proba"))
 
     def _skpro_quantiles(self, model: Any, at: FloatArray) -> PredictionInput:
-        made = self._call(model, "predict_quantiles", alpha=at.tolist())
-        return self._quantiles(np.asarray(made), at)
+        quantiles = self._call(model, "predict_quantiles", alpha=at.tolist())
+        return self._quantiles(np.asarray(quantiles), at)
 
     def _of_tabpfn(self, model: Any, options: set[str]) -> PredictionInput:
         """Quantiles of TabPFN, a list of one array a level, or of TabICL, shape (n, k)."""
@@ -315,10 +317,10 @@ class _Asked:
                 f"of class {type(model).__name__} takes no levels: give its quantiles, "
                 "howsure.Quantiles(levels, values)"
             )
-        asked = {option: at.tolist()}
-        made = self._call(model, "predict", output_type="quantiles", **asked)
+        at_levels = {option: at.tolist()}
+        quantiles = self._call(model, "predict", output_type="quantiles", **at_levels)
         return self._quantiles(
-            np.column_stack(made) if isinstance(made, (list, tuple)) else made, at
+            np.column_stack(quantiles) if isinstance(quantiles, (list, tuple)) else quantiles, at
         )
 
     def _of_predict(self, model: Any) -> PredictionInput:
@@ -328,21 +330,21 @@ class _Asked:
                 f"must have predict, got {type(model).__name__}: give its prediction at X, "
                 "howsure.assess(y, prediction)"
             )
-        made = self._call(model, "predict")
+        forecast = self._call(model, "predict")
         if str(parameters_of(model).get("loss_function")) == "RMSEWithUncertainty":
-            mean, variance = as_matrix(made, "forecast", length=self.n, columns=2).T
+            mean, variance = as_matrix(forecast, "forecast", length=self.n, columns=2).T
             return PredictionInput(predictions=(located("norm", mean, np.sqrt(variance)),))
-        if isinstance(made, (Prediction, tuple)) or not hasattr(made, "__array__"):
-            return self._read(made)
-        shape = np.shape(made)
+        if isinstance(forecast, (Prediction, tuple)) or not hasattr(forecast, "__array__"):
+            return self._read(forecast)
+        shape = np.shape(forecast)
         if len(shape) == 2 and shape[1] > 1:
             if self.levels is not None:
-                return self._quantiles(made, self.levels)
+                return self._quantiles(forecast, self.levels)
             raise InputError(
                 f"predicts an array of shape {shape}: if these are quantiles, pass levels=, one a "
                 "column"
             )
-        return PredictionInput(point=as_vector(made, "forecast", length=self.n))
+        return PredictionInput(point=as_vector(forecast, "forecast", length=self.n))
 
     def _of_list(self, models: Sequence[Any]) -> PredictionInput:
         """Quantile regressors as one prediction."""
@@ -350,23 +352,25 @@ class _Asked:
             raise InputError("must hold at least one model, got an empty list")
         several = len(models) > 1
         tables: list[Any] = []
-        told: list[tuple[float, ...] | None] = []
-        for place, model in enumerate(models):
+        levels_of_models: list[tuple[float, ...] | None] = []
+        for number, model in enumerate(models):
             try:
                 _check_kind(model)
                 inner, X = _unwrapped(model, self.X)
-                made = as_matrix(
+                forecast = as_matrix(
                     replace(self, X=X)._call(inner, "predict"), "forecast", length=self.n
                 )
-                told.append(told_levels(inner))
-                count = 0 if (own := told[-1]) is None else len(own)
-                if count not in (0, made.shape[1]):
-                    raise InputError(f"tells {count} levels, but predicts {made.shape[1]} columns")
-                tables.append(made)
+                levels_of_models.append(told_levels(inner))
+                count = 0 if (model_levels := levels_of_models[-1]) is None else len(model_levels)
+                if count not in (0, forecast.shape[1]):
+                    raise InputError(
+                        f"tells {count} levels, but predicts {forecast.shape[1]} columns"
+                    )
+                tables.append(forecast)
             except InputError as error:
                 if not several:
                     raise
-                raise InputError(f"{place + 1} of {len(models)}: {error}") from error
+                raise InputError(f"{number + 1} of {len(models)}: {error}") from error
         table = np.hstack(tables)
         if self.levels is not None:
             if len(self.levels) != table.shape[1]:
@@ -375,34 +379,41 @@ class _Asked:
                     f"{len(self.levels)}"
                 )
             return self._quantiles(table, self.levels)
-        silent = [place for place, own in enumerate(told) if own is None]
+        silent = [
+            number for number, model_levels in enumerate(levels_of_models) if model_levels is None
+        ]
         if silent:
-            place = silent[0]
+            number = silent[0]
             raise InputError(
-                f"{place + 1} of {len(models)} ({_title(models[place])}) tells no level. Of "
+                f"{number + 1} of {len(models)} ({_title(models[number])}) tells no level. Of "
                 "quantiles, one a model: pass levels=(0.05, 0.5, 0.95). Of an ensemble's members: "
                 "howsure.assess(y, howsure.Samples(np.stack([m.predict(X) for m in models], "
                 "axis=1))). To compare models: give a mapping of names to them."
             )
-        found = [level for own in told if own is not None for level in own]
-        if len(set(found)) < len(found):
-            twice = next(level for level in found if found.count(level) > 1)
+        levels = [
+            level
+            for model_levels in levels_of_models
+            if model_levels is not None
+            for level in model_levels
+        ]
+        if len(set(levels)) < len(levels):
+            twice = next(level for level in levels if levels.count(level) > 1)
             raise InputError(
                 f"tells level {twice:g} twice: give one regressor a level, or a mapping of names "
                 "to models to compare them"
             )
-        return self._quantiles(table, found)
+        return self._quantiles(table, levels)
 
     def _quantiles(self, table: Any, levels: npt.ArrayLike) -> PredictionInput:
         """Quantiles of separate columns, which may cross: each row is sorted, and it is told."""
-        given = np.asarray(levels, dtype=np.float64)
+        at = np.asarray(levels, dtype=np.float64)
         table = as_matrix(table, "forecast", length=self.n)
-        if table.shape[1] != len(given):
-            raise InputError(f"predicts {table.shape[1]} columns for {len(given)} levels")
-        made = Quantiles(given, table, crossing="sort")
-        rows = made.crossed_rows
+        if table.shape[1] != len(at):
+            raise InputError(f"predicts {table.shape[1]} columns for {len(at)} levels")
+        quantiles = Quantiles(at, table, crossing="sort")
+        rows = quantiles.crossed_rows
         note = f"{rows:,} of {self.n:,} rows had quantiles that crossed; each was sorted"
-        return PredictionInput(predictions=(made,), notes=(note,) if rows else ())
+        return PredictionInput(predictions=(quantiles,), notes=(note,) if rows else ())
 
 
 def _check_kind(model: Any) -> None:
@@ -462,21 +473,21 @@ def told_levels(model: Any) -> tuple[float, ...] | None:
     True
     """
     booster = "Booster" in library_classes(model, "lightgbm")
-    held = dict(model.params) if booster else parameters_of(model)
+    parameters = dict(model.params) if booster else parameters_of(model)
     key = quantile_parameter(model)
     if key is not None:
-        return _numbers(held[key])
-    if held.get("loss") == "quantile":  # of scikit-learn's GradientBoostingRegressor
-        return _numbers(held.get("alpha"))
-    if held.get("objective") == "quantile":  # of LightGBM, whose default is 0.9
-        return _numbers(held.get("alpha", 0.9))
-    if held.get("objective") == "reg:quantileerror":  # of XGBoost
-        return _numbers(held.get("quantile_alpha"))
-    told = re.fullmatch(
-        r"(?:Multi)?Quantile(?::.*?alpha=([\d.,\s]+).*)?", str(held.get("loss_function"))
+        return _numbers(parameters[key])
+    if parameters.get("loss") == "quantile":  # of scikit-learn's GradientBoostingRegressor
+        return _numbers(parameters.get("alpha"))
+    if parameters.get("objective") == "quantile":  # of LightGBM, whose default is 0.9
+        return _numbers(parameters.get("alpha", 0.9))
+    if parameters.get("objective") == "reg:quantileerror":  # of XGBoost
+        return _numbers(parameters.get("quantile_alpha"))
+    match = re.fullmatch(
+        r"(?:Multi)?Quantile(?::.*?alpha=([\d.,\s]+).*)?", str(parameters.get("loss_function"))
     )
-    if told is not None:  # of CatBoost, whose default is 0.5
-        return _numbers((told[1] or "0.5").split(","))
+    if match is not None:  # of CatBoost, whose default is 0.5
+        return _numbers((match[1] or "0.5").split(","))
     return None
 
 
@@ -489,16 +500,16 @@ def _numbers(value: Any) -> tuple[float, ...] | None:
 def _failure(model: Any, method: str, X: Any, error: Exception) -> str:
     """What to say of a model that did not predict."""
     title = type(model).__name__
-    said = error_line(error)
+    message = error_line(error)
     if _unfitted(model, error):
-        return f"must be fitted before it is assessed, got {title} that is not: {said}"
+        return f"must be fitted before it is assessed, got {title} that is not: {message}"
     shape = getattr(X, "shape", None)
     got = f"of shape {tuple(shape)}" if shape is not None else shortened(X)
-    return f"of class {title} must give {method}(X), and with X {got} said {said}"
+    return f"of class {title} must give {method}(X), and with X {got} said {message}"
 
 
 def _unfitted(model: Any, error: Exception) -> bool:
-    if any(made.__name__ == "NotFittedError" for made in type(error).__mro__):
+    if any(base.__name__ == "NotFittedError" for base in type(error).__mro__):
         return True
     fitted = getattr(model, "is_fitted", None)
     if (fitted() if callable(fitted) else fitted) is False:

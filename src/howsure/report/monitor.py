@@ -28,7 +28,7 @@ from howsure.report.images import image_table
 from howsure.report.no_rows import new_without_rows, of_many_rows
 from howsure.stats.binomial import clopper_pearson, holm
 from howsure.stats.gram import tiles
-from howsure.stats.neighbours import Neighbours, fit_neighbours, more_outside, rank_of
+from howsure.stats.neighbours import Neighbours, fit_neighbours, more_outside, share_outside
 from howsure.topics.congruence import CongruenceReference, NullReference
 from howsure.topics.congruence.examples import (
     LOSSES,
@@ -117,7 +117,7 @@ class Monitor:
     @property
     def chance(self) -> float:
         """Share of rows from the reference's own law that lie outside."""
-        return rank_of(self.part.n, OUTSIDE) / (self.part.n + 1.0)
+        return share_outside(self.part.n, OUTSIDE)
 
     def inputs(
         self,
@@ -169,69 +169,43 @@ class Monitor:
             ]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
-    def score(
-        self,
-        features: Mapping[str, npt.NDArray[Any]] | None = None,
-        *,
-        embedding: npt.ArrayLike | None = None,
-    ) -> Table:
-        """Score rows by their inputs."""
-        judged = self.judge(features, embedding)
-        return scored(self, judged, np.arange(len(judged.grid)))
-
 
 def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
     """The table ``monitor``: rows that were judged."""
-    null, inside = judged.null, ~judged.outside
-
-    def spread(values: FloatArray) -> FloatArray:
-        out = np.full(len(names), math.nan)
-        out[inside] = values
-        return out
-
-    support = (
+    notes = (
         f"A row is outside if it lies farther from its {monitor.neighbours.near.shape[1]} "
         f"nearest reference rows than all but {percent(monitor.chance)} of those themselves. "
         "It cannot be judged."
     )
+    columns = {
+        "row": names,
+        "outside": judged.outside,
+        "support_p_value": judged.support_p_value,
+    }
     if monitor.reference is None:
-        return Table(
-            name="monitor",
-            columns={
-                "row": names,
-                "outside": judged.outside,
-                "support_p_value": judged.support_p_value,
-                "distance": judged.distance,
-                "why": judged.why,
-            },
-            labels=LABELS,
-            model=monitor.part.model,
-            notes=support,
-        )
-    none = np.zeros(0)
-    p_value = spread(none if null is None else null.point_p_value)
-    near = spread(none if null is None or null.near is None else null.near.point_p_value)
-    return Table(
-        name="monitor",
-        columns={
-            "row": names,
-            "outside": judged.outside,
-            "support_p_value": judged.support_p_value,
-            "cce": spread(none if null is None else null.point_observed),
-            "perfect": spread(none if null is None else null.point_expected),
-            "upper": spread(none if null is None else null.point_upper),
-            "p_value": p_value,
-            "near_p_value": near,
-            "flagged": (p_value <= FLAGGED) & (near <= FLAGGED),
-            "why": judged.why,
-        },
-        labels=LABELS,
-        model=monitor.part.model,
-        notes=(
-            f"{support} A row inside is flagged if two errors are significant at "
+        columns["distance"] = judged.distance
+    else:
+        errors = judged.null
+        near = None if errors is None else errors.near
+        for name, source, attribute in (
+            ("cce", errors, "point_observed"),
+            ("perfect", errors, "point_expected"),
+            ("upper", errors, "point_upper"),
+            ("p_value", errors, "point_p_value"),
+            ("near_p_value", near, "point_p_value"),
+        ):
+            columns[name] = np.full(len(names), math.nan)
+            if source is not None:
+                columns[name][~judged.outside] = getattr(source, attribute)
+        columns["flagged"] = (columns["p_value"] <= FLAGGED) & (columns["near_p_value"] <= FLAGGED)
+        notes += (
+            " A row inside is flagged if two errors are significant at "
             f"{percent(FLAGGED)}: its CCE, and that of its {monitor.around} nearest reference rows "
             f"alone. Of rows without a fault, at most {percent(FLAGGED)} are flagged by chance."
-        ),
+        )
+    columns["why"] = judged.why
+    return Table(
+        name="monitor", columns=columns, labels=LABELS, model=monitor.part.model, notes=notes
     )
 
 
@@ -300,9 +274,8 @@ def _reasons(
     monitor: Monitor, features: Mapping[str, npt.NDArray[Any]], outside: BoolArray
 ) -> npt.NDArray[Any]:
     """For each row outside the feature that is farthest beyond the reference, or that is new."""
-    told = np.full(len(outside), "", dtype=object)
+    reasons = np.where(outside, "few reference rows nearby", "").astype(object)
     rows = np.flatnonzero(outside)
-    told[rows] = "few reference rows nearby"
     farthest = np.zeros(len(rows))
     for name, feature in monitor.part.features.items():
         if monitor.encoder is None or name not in features:
@@ -310,48 +283,49 @@ def _reasons(
         values = np.asarray(features[name])[rows]
         if name in monitor.seen:
             new = [label not in monitor.seen[name] for label in values.tolist()]
-            for row in rows[new]:
-                told[row] = f"new {name}"
+            reasons[rows[new]] = f"new {name}"
             farthest[new] = math.inf
         elif feature.dtype.kind in "biuf":
-            column, known = values.astype(np.float64), feature.astype(np.float64)
-            low, high, sd = float(known.min()), float(known.max()), float(known.std())
+            low, high, sd = float(feature.min()), float(feature.max()), float(feature.std())
             for words, end, beyond in (
-                ("below", low, (low - column) / sd),
-                ("above", high, (column - high) / sd),
+                ("below", low, (low - values) / sd),
+                ("above", high, (values - high) / sd),
             ):
-                for place in np.flatnonzero(beyond > farthest):
-                    told[rows[place]] = f"{name} {words} {number(end)}"
-                    farthest[place] = beyond[place]
-    return told
+                farther = beyond > farthest
+                reasons[rows[farther]] = f"{name} {words} {number(end)}"
+                farthest[farther] = beyond[farther]
+    return reasons
 
 
-def _joined(parts: Sequence[NullReference]) -> NullReference:
+def _joined(blocks: Sequence[NullReference]) -> NullReference:
     """One comparison of several blocks of rows, whose replicates are the same worlds."""
-    sizes = np.array([len(part.point_observed) for part in parts], dtype=np.float64)
-    means = np.average([part.replicates for part in parts], axis=0, weights=sizes)
-    observed = float(np.average([part.observed for part in parts], weights=sizes))
-    level = parts[0].level
+    near_blocks = [block.near for block in blocks if block.near is not None]
+    sizes = np.array([len(block.point_observed) for block in blocks], dtype=np.float64)
+
+    def averages(parts: Sequence[Any], *names: str) -> dict[str, Any]:
+        columns = {name: [getattr(part, name) for part in parts] for name in names}
+        return {name: np.average(means, axis=0, weights=sizes) for name, means in columns.items()}
+
+    def rows(parts: Sequence[Any], *names: str) -> dict[str, Any]:
+        return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+
+    level = blocks[0].level
+    overall = averages(blocks, "observed", "replicates")
+    observed, means = float(overall["observed"]), overall["replicates"]
+    near = averages(near_blocks, "observed", "replicates", "shifted")
     ends = np.quantile(means, [0.5 * (1.0 - level), 0.5 * (1.0 + level)])
-    near = [part.near for part in parts if part.near is not None]
     return replace(
-        parts[0],
+        blocks[0],
         observed=observed,
         expected=float(means.mean()),
         upper=float(np.quantile(means, level)),
         range=(float(ends[0]), float(ends[1])),
         p_value=float((1 + (means >= observed).sum()) / (len(means) + 1)),
         replicates=means,
-        point_observed=np.concatenate([part.point_observed for part in parts]),
-        point_expected=np.concatenate([part.point_expected for part in parts]),
-        point_upper=np.concatenate([part.point_upper for part in parts]),
-        point_p_value=np.concatenate([part.point_p_value for part in parts]),
+        **rows(blocks, "point_observed", "point_expected", "point_upper", "point_p_value"),
         near=NearErrors(
-            observed=float(np.average([part.observed for part in near], weights=sizes)),
-            replicates=np.average([part.replicates for part in near], axis=0, weights=sizes),
-            point_observed=np.concatenate([part.point_observed for part in near]),
-            point_p_value=np.concatenate([part.point_p_value for part in near]),
-            shifted=np.average([part.shifted for part in near], axis=0, weights=sizes),
+            **{**near, "observed": float(near["observed"])},
+            **rows(near_blocks, "point_observed", "point_p_value"),
         ),
     )
 
@@ -412,9 +386,10 @@ def monitored(
         inside = ~judged.outside[new.places]
         scores = table.columns["cce"][new.places[inside]]
         if len(scores):
-            held = replace(new.labelled.take(np.flatnonzero(inside)), model=monitor.part.model)
-            curves = rejection_curves(held, scores)
-            lines += _rejection_lines(held, scores)
+            labelled = new.labelled.take(np.flatnonzero(inside))
+            labelled = replace(labelled, model=monitor.part.model)
+            curves = rejection_curves(labelled, scores)
+            lines += _rejection_lines(labelled, scores)
     lines.append(VerdictLine(_judged(monitor), "info", "Which predictions are judged?"))
     basis = Basis(
         records=(_record(monitor, judged),),
@@ -456,74 +431,70 @@ def _of(facts: Mapping[str, str] | None) -> str:
 def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
     """Are rows inside the reference, and is the model right around them? One Holm step for both."""
     count, rows = int(judged.outside.sum()), len(judged.outside)
-    low, high = clopper_pearson(count, rows)
-    tests = [more_outside(judged.support_p_value, monitor.part.n, OUTSIDE)]
+    low, high = (float(end) for end in clopper_pearson(count, rows))
+    chance = monitor.chance
+    p_values = [more_outside(judged.support_p_value, monitor.part.n, OUTSIDE)]
     near = None if judged.null is None else judged.null.near
     if near is not None:
-        tests.append(near.p_value)
-    adjusted = holm(np.array(tests))
-    within = count == 0 or float(high) - monitor.chance <= 0.03
+        p_values.append(near.p_value)
+    adjusted = holm(np.array(p_values)).tolist()
     support = _finding(
-        "outside",
-        "Do rows lie where the reference does?",
-        (count / rows - monitor.chance, float(low) - monitor.chance, float(high) - monitor.chance),
-        (tests[0], float(adjusted[0]), 0.01),
-        within,
-        "share",
-        monitor.part.model,
+        id="outside",
+        question="Do rows lie where the reference does?",
+        good=count == 0 or high - chance <= 0.03,
+        effect=count / rows - chance,
+        lower=low - chance,
+        upper=high - chance,
+        p=p_values[0],
+        p_adjusted=adjusted[0],
+        tolerance=0.01,
+        unit="share",
+        model=monitor.part.model,
     )
-    found = [replace(support, sentence=_support_words(support, count, rows, monitor.chance))]
+    findings = [replace(support, sentence=_support_words(support, count, rows, chance))]
     if near is not None:
         usual = float(near.replicates.mean())
         ratio = near.observed / usual if usual > 0 else 1.0
         spread = 1.96 * float(near.replicates.std(ddof=1)) / usual if usual > 0 else math.inf
         inside, flagged = rows - count, int(table.columns["flagged"].sum())
         few = flagged <= math.ceil(special.bdtrik(0.95, inside, FLAGGED))
-        made = _finding(
-            "congruence",
-            "Is the prediction right around the rows inside?",
-            (ratio - 1.0, ratio - 1.0 - spread, ratio - 1.0 + spread),
-            (tests[1], float(adjusted[1]), 0.02),
-            near.power >= POWER and few,
-            "ratio − 1",
-            monitor.part.model,
+        congruence = _finding(
+            id="congruence",
+            question="Is the prediction right around the rows inside?",
+            good=near.power >= POWER and few,
+            effect=ratio - 1.0,
+            lower=ratio - 1.0 - spread,
+            upper=ratio - 1.0 + spread,
+            p=p_values[1],
+            p_adjusted=adjusted[1],
+            tolerance=0.02,
+            unit="ratio − 1",
+            model=monitor.part.model,
         )
-        found.append(replace(made, sentence=_near_words(made, flagged, inside, near.power)))
-    return tuple(sorted(found, key=lambda finding: finding.state != "bad"))
+        text = _near_words(congruence, flagged, inside, near.power)
+        findings.append(replace(congruence, sentence=text))
+    return tuple(sorted(findings, key=lambda finding: finding.state != "bad"))
 
 
 def _finding(
-    name: str,
-    question: str,
-    effect: tuple[float, float, float],
-    test: tuple[float, float, float],
-    good: bool,
-    unit: str,
-    model: str,
+    *, good: bool, effect: float, p: float, p_adjusted: float, tolerance: float, **fields: Any
 ) -> Finding:
-    """An effect with its ends; a p-value alone and jointly, and what does no harm."""
-    size, low, high = effect
-    p, adjusted, tolerance = test
+    """An effect with what is known of it: a fault where it is proven and does harm."""
     state: State = "good" if good else "undecided"
-    if adjusted < 0.05:
-        state = "bad" if size > tolerance else "negligible"
-    elif p < 0.05 and size > tolerance:
+    if p_adjusted < 0.05:
+        state = "bad" if effect > tolerance else "negligible"
+    elif p < 0.05 and effect > tolerance:
         state = "caution"
     return Finding(
-        id=name,
-        question=question,
         state=state,
-        effect=size,
-        unit=unit,
-        lower=low,
-        upper=high,
+        effect=effect,
         p=p,
-        p_adjusted=adjusted,
+        p_adjusted=p_adjusted,
         tolerance=tolerance,
-        cost=abs(size) / tolerance,
+        cost=abs(effect) / tolerance,
         where="",
         sentence="",
-        model=model,
+        **fields,
     )
 
 
@@ -565,15 +536,15 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
     order = np.argsort(-scores, kind="stable")
     lines = []
     for name, losses in losses_of(evalset).items():
-        out, kept = losses[order[:count]], losses[order[count:]]
-        error = math.sqrt(out.var(ddof=1) / len(out) + kept.var(ddof=1) / len(kept))
-        apart = float(out.mean() - kept.mean())
-        way = "does not change, beyond chance," if abs(apart) <= 1.96 * error else ""
-        way = way or ("lowers" if apart > 0 else "raises")
-        best = np.sort(losses)[: len(kept)].mean()
+        withheld, rest = losses[order[:count]], losses[order[count:]]
+        error = math.sqrt(sum(group.var(ddof=1) / len(group) for group in (withheld, rest)))
+        gap = float(withheld.mean() - rest.mean())
+        way = "lowers" if gap > 0 else "raises"
+        way = "does not change, beyond chance," if abs(gap) <= 1.96 * error else way
+        best = np.sort(losses)[: len(rest)].mean()
         text = (
             f"Withholding the {percent(WITHHELD, 0)} of highest CCE {way} the mean {LOSSES[name]} "
-            f"of {len(scores):,} labelled rows: {losses.mean():.4g} before, {kept.mean():.4g} "
+            f"of {len(scores):,} labelled rows: {losses.mean():.4g} before, {rest.mean():.4g} "
             f"after. The best order would reach {best:.4g}."
         )
         lines.append(VerdictLine(text, "info", "Does it help to withhold suspect rows?"))
@@ -620,7 +591,7 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
     """A map, the rows of the highest errors and their images, and the outermost rows."""
     inside = np.flatnonzero(~judged.outside)
     columns = _add_inputs(table, new)
-    made = [_map(monitor, new, judged, table)]
+    tables = [_map(monitor, new, judged, table)]
     if judged.null is not None:
         values = judged.null.point_observed
         order = inside[np.argsort(-values, kind="stable")]
@@ -628,16 +599,16 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
         if len(order) > SHOWN:
             notes += f" The {SHOWN} of {len(order):,} rows inside with the highest CCE."
         worst = {name: column[order[:SHOWN]] for name, column in columns.items()}
-        made.append(replace(table, columns=worst, notes=notes))
+        tables.append(replace(table, columns=worst, notes=notes))
         if new.images is not None:
             first = order[:PICTURES]
             rows = {name: column[first] for name, column in table.columns.items()}
             rows["kind"] = np.array(["new"] * len(first), dtype=object)
             chosen = replace(table, columns=rows)
-            made.append(image_table(chosen, new.images[first], each=PICTURES))
+            tables.append(image_table(chosen, new.images[first], each=PICTURES))
     if judged.outside.any():
-        made.append(outermost(judged, columns, monitor.part.model))
-    return tuple(made)
+        tables.append(outermost(judged, columns, monitor.part.model))
+    return tuple(tables)
 
 
 def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Table:
@@ -670,16 +641,20 @@ def outermost(judged: Judged, columns: Mapping[str, npt.NDArray[Any]], model: st
     if len(rows) > OUTERMOST:
         notes += f" The first {OUTERMOST} of {len(rows):,}."
     rows = rows[:OUTERMOST]
-    own = ("distance", "outside", "cce", "perfect", "upper", "p_value", "near_p_value", "flagged")
-    kept = {name: column[rows] for name, column in columns.items() if name not in own}
-    first = {name: kept.pop(name) for name in ("row", "why", "support_p_value")}
+    columns = {**columns, "distance": judged.distance}
+    first = ("row", "why", "support_p_value", "distance")
+    inputs = [name for name in columns if name not in (*first, *_OF_ERRORS)]
     return Table(
         name="outside",
-        columns={**first, "distance": judged.distance[rows], **kept},
+        columns={name: columns[name][rows] for name in (*first, *inputs)},
         labels=LABELS,
         model=model,
         notes=notes,
     )
+
+
+_OF_ERRORS = ("outside", "cce", "perfect", "upper", "p_value", "near_p_value", "flagged")
+"""Columns that say nothing of rows outside."""
 
 
 def _facts(monitor: Monitor, new: Unlabelled, judged: Judged) -> dict[str, str]:

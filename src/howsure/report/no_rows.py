@@ -7,6 +7,7 @@ fewer rows than `FEWEST`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -62,6 +63,11 @@ def without_rows(loaded: Loaded) -> Loaded:
             if name in total.cells.names
         }
         sets[place] = replace(sets[place], groups=groups)
+    totals = []
+    for total in loaded.totals:
+        groups = total.cells.groups()
+        mass = total.moments.mass
+        totals.append(total.relabelled({name: pooled(groups[name], mass) for name in groups}))
     first, made = loaded.evalsets[0], sets[0]
     pairs = [(first.groups, made.groups), (first.features, made.features)]
     changed = [name for old, new in pairs for name in new if new[name] is not old[name]]
@@ -77,7 +83,7 @@ def without_rows(loaded: Loaded) -> Loaded:
     return replace(
         loaded,
         evalsets=tuple(sets),
-        totals=tuple(map(_pooled_totals, loaded.totals)),
+        totals=tuple(totals),
         texts={},
         images=None,
         notes=(*loaded.notes, *notes),
@@ -105,22 +111,15 @@ def _unnamed(evalset: EvalSet) -> EvalSet:
     return replace(evalset, rows=None, groups=groups, features=features, fewest=FEWEST)
 
 
-def _pooled_totals(totals: Any) -> Any:
-    """Sums over groups, those of few rows together."""
-    mass = totals.moments.mass
-    groups = {name: pooled(each, mass) for name, each in totals.cells.groups().items()}
-    return totals.relabelled(groups)
-
-
-def _as_in(held: Categories, name: str, totals: Any) -> Categories:
+def _as_in(sampled: Categories, name: str, totals: Any) -> Categories:
     """The groups of a sample under the labels that they have among all rows."""
     column = totals.cells.groups()[name]
     among = pooled(column, totals.moments.mass)
-    told = dict(zip(column.values().tolist(), among.values().tolist(), strict=True))
-    labels = [told[label] for label in held.labels.tolist()]
-    if labels == held.labels.tolist():
-        return held
-    values = np.array(labels, dtype=object)[held.codes]
+    pooled_label = dict(zip(column.values().tolist(), among.values().tolist(), strict=True))
+    labels = [pooled_label[label] for label in sampled.labels.tolist()]
+    if labels == sampled.labels.tolist():
+        return sampled
+    values = np.array(labels, dtype=object)[sampled.codes]
     return Categories.checked(values, name)
 
 
@@ -180,21 +179,21 @@ def _of_many(table: Table) -> Table:
     """The lines that are of enough rows, and of these no ends."""
     if table.name == _OF_FILES:
         return table
-    told = _enough([table.columns[name] for name in _COUNTS if name in table.columns], len(table))
-    columns = {name: column[told] for name, column in table.columns.items() if name not in _ENDS}
+    many = _enough(table.columns, len(table))
+    columns = {name: column[many] for name, column in table.columns.items() if name not in _ENDS}
     return replace(table, columns=columns)
 
 
 def _at_many(curve: Curve) -> Curve:
     """The points that are of enough rows, and of these no ends."""
-    hover = {name: each for name, each in curve.hover.items() if name not in _ENDS}
-    told = _enough([hover[name] for name in _COUNTS if name in hover], len(curve.x))
-    return points_of(replace(curve, hover=hover), told)
+    hover = {name: column for name, column in curve.hover.items() if name not in _ENDS}
+    return points_of(replace(curve, hover=hover), _enough(hover, len(curve.x)))
 
 
-def _enough(counts: list[npt.NDArray[Any]], size: int) -> BoolArray:
+def _enough(columns: Mapping[str, npt.NDArray[Any]], size: int) -> BoolArray:
     """Which of some lines are of enough rows, by each column that says of how many they are."""
-    told = np.ones(size, dtype=np.bool_)
-    for column in counts:
-        told &= np.asarray(column, dtype=np.float64) >= FEWEST
-    return told
+    many = np.ones(size, dtype=np.bool_)
+    for name in _COUNTS:
+        if name in columns:
+            many &= np.asarray(columns[name], dtype=np.float64) >= FEWEST
+    return many

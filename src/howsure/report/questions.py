@@ -27,7 +27,6 @@ from howsure.report.document import (
     Document,
     GlossaryEntry,
     Grid,
-    GridRows,
     Option,
     Section,
     VerdictLine,
@@ -129,14 +128,14 @@ _UNLISTED: Final = ("files", "not_judged")
 @cache
 def _sections_of_topics() -> tuple[_PagePart, ...]:
     """What stands in each section; sections that topics add stand before what is folded."""
-    known = {part.label: part for part in _PAGE if not part.folded}
+    known = {section.label: section for section in _PAGE if not section.folded}
     for topic in every_topic():
         sections = [topic.label, *(question.section for question in topic.findings)]
         sections += [layout.section for layout in topic.layouts.values()]
         for label in filter(None, dict.fromkeys(sections)):
             new = _PagePart(label=label, title=topic.title if label == topic.label else "")
             known[label] = known.get(label, new).with_topic(topic)
-    return (*known.values(), *(part for part in _PAGE if part.folded))
+    return (*known.values(), *(section for section in _PAGE if section.folded))
 
 
 def document_of(
@@ -203,18 +202,18 @@ def _shortener(
     findings: Sequence[Finding], records: Sequence[Record]
 ) -> Callable[[Iterable[VerdictLine]], tuple[VerdictLine, ...]]:
     """What cuts long names of models, groups and columns in sentences."""
-    known = {name for finding in findings for name in (finding.model, finding.where)}
-    known |= {name for record in records for name in (record.model, record.group)}
-    cut = abridged(known)
+    names = {name for finding in findings for name in (finding.model, finding.where)}
+    names |= {name for record in records for name in (record.model, record.group)}
+    cut = abridged(names)
     longest = sorted(cut, key=len, reverse=True)
 
-    def told(text: str) -> str:
+    def shortened(text: str) -> str:
         for name in longest:
             text = text.replace(name, cut[name])
         return text
 
     return lambda lines: tuple(
-        replace(line, text=told(line.text), model=told(line.model)) for line in lines
+        replace(line, text=shortened(line.text), model=shortened(line.model)) for line in lines
     )
 
 
@@ -225,12 +224,12 @@ def _first_lines(
 
     Of several models the answer alone tells what is wrong with the best, and leaves no room.
     """
-    rest = lines[1:]
+    later = lines[1:]
     faults = {finding.sentence for finding in findings if finding.state == "bad"}
-    worst = [line for line in rest if line.text in faults][:MOST_FAULTS]
+    worst = [line for line in later if line.text in faults][:MOST_FAULTS]
     if answer is not None and answer.model:
         worst = []
-    return (*lines[:1], *worst, *[line for line in rest if line.question == STEP][:1])
+    return (*lines[:1], *worst, *[line for line in later if line.question == STEP][:1])
 
 
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:
@@ -257,48 +256,45 @@ def state_grid(
     findings: Sequence[Finding], tables: Sequence[Table], anchors: Mapping[str, str]
 ) -> Grid | None:
     """Questions by models: the state of each finding, and its size where it is a fault."""
-    held: dict[str, dict[str, Finding]] = {}
+    by_model: dict[str, dict[str, Finding]] = {}
     for finding in findings:
         if finding.id != "comparison":
-            held.setdefault(finding.model, {})[finding.id] = finding
+            by_model.setdefault(finding.model, {})[finding.id] = finding
     ranked = next((table for table in tables if table.name == OVERVIEW), None)
     order = [] if ranked is None else [str(name) for name in ranked.columns["model"]]
-    models = [name for name in order if name in held] + [m for m in held if m not in order]
+    models = [name for name in order if name in by_model] + [m for m in by_model if m not in order]
     if not models:
         return None
     shown = models[:MOST_COLUMNS]
     rows = [] if ranked is None else _scores(ranked, shown, anchors.get("Models", ""))
     parts = _sections_of_topics()
-    asked = {finding.id: finding.question for finding in findings}
-    for name in sorted(asked, key=_position_of):
-        if name == "comparison" or not any(name in held[model] for model in shown):
+    question_of = {finding.id: finding.question for finding in findings}
+    order_of_questions = [name for name in question_of if name not in questions()]
+    order_of_questions += [name for name in questions() if name in question_of]
+    for name in order_of_questions:
+        if name == "comparison" or not any(name in by_model[model] for model in shown):
             continue
-        place = next((part.label for part in parts if name in part.ids), "")
+        label_of_section = next((part.label for part in parts if name in part.ids), "")
         label = questions()[name].label if name in questions() else headed(name)
         sized = len(shown) <= MOST_SIZED
-        cells = [_state(held[model].get(name), sized=sized) for model in shown]
-        rows.append((Cell(text=label, link=anchors.get(place, "")), *cells))
-    found = [held[model][name].state for model in shown for name in held[model]]
-    marks = [" ".join(TONES[tone]) for tone in TONES if tone in found]
+        cells = [_state(by_model[model].get(name), sized=sized) for model in shown]
+        rows.append((Cell(label, link=anchors.get(label_of_section, "")), *cells))
+    states = [by_model[model][name].state for model in shown for name in by_model[model]]
+    marks = [" ".join(TONES[tone]) for tone in TONES if tone in states]
     notes = ["  ".join(marks)]
     if len(order or models) > len(shown):
         notes.insert(0, f"The first {len(shown)} of {len(order or models):,} models.")
     titles = shown if len(models) > 1 else ["Finding"]
     cut = abridged(titles)
-    columns = (Column(title="Question"), *(Column(title=cut.get(t, t)) for t in titles))
-    return Grid(title="", columns=columns, parts=(GridRows(rows=tuple(rows)),), notes=tuple(notes))
-
-
-def _position_of(name: str) -> int:
-    names = list(questions())
-    return names.index(name) if name in names else -1
+    columns = (Column("Question"), *(Column(cut.get(t, t)) for t in titles))
+    return Grid.of("", columns, rows, notes)
 
 
 def _state(finding: Finding | None, *, sized: bool) -> Cell:
     if finding is None:
-        return Cell(text="")
+        return Cell("")
     size = _size(finding) if sized and finding.state in _TOLD else ""
-    return Cell(text="", small=size, tone=finding.state)
+    return Cell("", small=size, tone=finding.state)
 
 
 def _size(finding: Finding) -> str:
@@ -323,9 +319,9 @@ def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell,
         return []
     places = {str(name): place for place, name in enumerate(ranked.columns["model"])}
     values = [grids.number_cell(float(ranked.columns["score"][places[m]])) for m in models]
-    best = [Cell(text=str(ranked.columns["best_set"][places[m]])) for m in models]
-    score = Cell(text=ranked.labels.get("score", "Score"), link=link)
-    return [(score, *values), (Cell(text="In the best set", link=link), *best)]
+    best = [Cell(str(ranked.columns["best_set"][places[m]])) for m in models]
+    score = Cell(ranked.labels.get("score", "Score"), link=link)
+    return [(score, *values), (Cell("In the best set", link=link), *best)]
 
 
 def _sections(
@@ -347,66 +343,69 @@ def _sections(
     answered = {name for part in parts for name in (*part.ids, *part.asked)} | {STEP}
     appeared = list(dict.fromkeys(table.name for table in tables))
     for part in parts:
-        told = [line for line in lines if ids.get(line.question, "") in part.ids]
-        told += [line for line in lines if line.question in part.asked]
+        section_lines = [line for line in lines if ids.get(line.question, "") in part.ids]
+        section_lines += [line for line in lines if line.question in part.asked]
         names = part.figures
         shown = [name for name in part.tables if name in appeared and name not in unlisted]
         shown.sort(key=lambda name: appeared.index(name) if name in titled else -1)
-        held = [table for name in shown for table in tables if table.name == name]
+        section_tables = [table for name in shown for table in tables if table.name == name]
         if part is parts[-1]:
             names = tuple(name for name in by_name if name not in drawn)
-            held = [table for table in tables if table.name not in listed]
-            told = [
+            section_tables = [table for table in tables if table.name not in listed]
+            section_lines = [
                 ln for ln in lines[1:] if not {ids.get(ln.question, ""), ln.question} & answered
             ]
         names = tuple(name for name in names if name in by_name)
         choices = tuple(_choice(by_name[name]) for name in names)
-        made = tuple(_grids(held))
-        own = tuple(pictures) if part.label == "Inputs" else ()
-        if not (told or choices or made or own):
+        section_grids = tuple(_grids(section_tables))
+        section_galleries = tuple(pictures) if part.label == "Inputs" else ()
+        if not (section_lines or choices or section_grids or section_galleries):
             continue
-        told.sort(key=lambda line: line.tone not in _TOLD)
-        models = list(dict.fromkeys(line.model for line in told))
-        told.sort(key=lambda line: models.index(line.model))
+        section_lines.sort(key=lambda line: line.tone not in _TOLD)
+        models = list(dict.fromkeys(line.model for line in section_lines))
+        section_lines.sort(key=lambda line: models.index(line.model))
         yield Section(
-            title=part.title or _title(told, choices, (*made, *own)),
+            title=part.title
+            or _title(section_lines, choices, (*section_grids, *section_galleries)),
             label=part.label,
-            lines=tuple(told),
+            lines=tuple(section_lines),
             choices=choices,
-            grids=made,
-            galleries=own,
-            folded=part.folded or not (told or part.title),
-            opened=int(not (names and told and layout_of(names[0]).folded)),
+            grids=section_grids,
+            galleries=section_galleries,
+            folded=part.folded or not (section_lines or part.title),
+            opened=int(not (names and section_lines and layout_of(names[0]).folded)),
         )
 
 
 def _title(
-    lines: Sequence[VerdictLine], choices: Sequence[Choice], made: Sequence[Grid | Gallery]
+    lines: Sequence[VerdictLine], choices: Sequence[Choice], below: Sequence[Grid | Gallery]
 ) -> str:
     """The question of the first finding, else that of the first figure, else a title below."""
     if lines:
-        asked = {each.asked: place for place, each in enumerate(questions().values())}
-        return min((line.question for line in lines), key=lambda q: asked.get(q, -1))
+        positions = {
+            question.asked: position for position, question in enumerate(questions().values())
+        }
+        return min((line.question for line in lines), key=lambda q: positions.get(q, -1))
     if choices:
         return re.sub(r" \([^)]*\)$", "", choices[0].options[0].figures[0].question)
-    return made[0].title
+    return below[0].title
 
 
 def _grids(tables: Sequence[Table]) -> list[Grid]:
     """Tables as a reader sees them; groups of all models are one."""
     groups = [table for table in tables if table.name == "groups" and len(table)]
-    others = [table for table in tables if table.name != "groups"]
-    return [*([grids.groups_beside(groups)] if groups else []), *grids.table_grids(others)]
+    plain_tables = [table for table in tables if table.name != "groups"]
+    return [*([grids.groups_beside(groups)] if groups else []), *grids.table_grids(plain_tables)]
 
 
 def _numbers(
     records: Sequence[Record], entries: Sequence[GlossaryEntry], tables: Sequence[Table]
 ) -> Iterator[Section]:
     """Every number, and what has none."""
-    told = (grids.record_grid(records, entries), grids.group_grid(records, entries))
-    made = tuple(grid for grid in told if grid is not None)
-    if made:
-        yield Section(title="Every number", label="Numbers", grids=made, folded=True)
+    numbers = (grids.record_grid(records, entries), grids.group_grid(records, entries))
+    shown = tuple(grid for grid in numbers if grid is not None)
+    if shown:
+        yield Section(title="Every number", label="Numbers", grids=shown, folded=True)
     silent = grids.table_grids([table for table in tables if table.name == "not_judged"])
     missing = grids.unanswered_grid(records, entries)
     lost = (*silent, *([] if missing is None else [missing]))

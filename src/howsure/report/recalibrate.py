@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, final, overload
+from typing import TYPE_CHECKING, Any, Final, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -78,9 +78,32 @@ def fitted_on(rows: int, of: int) -> tuple[str, ...]:
     return (f"Fitted on {rows:,} of {of:,} calibration rows.",) if rows < of else ()
 
 
+class ServedRows:
+    """New rows that were served, however many at a time, and what to say of that."""
+
+    __slots__ = ()
+    fitted: FittedRecalibration
+    notes: tuple[str, ...]
+    served: int
+
+    def lines(self) -> tuple[str, ...]:
+        """What was done, in words: why, how, what it guarantees, and what else to know."""
+        lines = [self.fitted.sentence] if self.fitted.sentence else []
+        for recalibrator in self.fitted.recalibrators:
+            numbers = ", ".join(_numbers(recalibrator.parameters))
+            learnt = f" ({numbers})" if numbers else ""
+            lines.append(
+                f"{recalibrator.belief}: {recalibrator.method}{learnt}. {recalibrator.guarantee}"
+            )
+        return (*lines, *(f"note: {note}" for note in self.notes))
+
+    def __str__(self) -> str:
+        return "\n".join((*self.lines(), f"{self.served:,} rows recalibrated."))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalibration:
+class Recalibration(ServedRows):
     """New rows with recalibrated predictions, and how they came about."""
 
     rows: NewRows  # the rows as they were given
@@ -95,16 +118,17 @@ class Recalibration:
     @property
     def predictions(self) -> dict[str, npt.NDArray[Any]]:
         """The new predictions by the names of their columns; NaN or None where none was given."""
-        told = dict(prediction_columns(self.evalset))
-        if LabelSets.kind in self.methods and TEMPERATURE not in self.methods.values():
-            told = {name: values for name, values in told.items() if name.startswith(_SET)}
-        made = {}
-        for name, values in told.items():
+        columns = prediction_columns(self.evalset)
+        sets_alone = LabelSets.kind in self.methods and TEMPERATURE not in self.methods.values()
+        predictions = {}
+        for name, values in columns.items():
             text = values.dtype == object
-            full = np.full(self._n, None if text else np.nan, dtype=object if text else np.float64)
+            if sets_alone and not name.startswith(_SET):
+                continue
+            full = np.full(self.rows.n, None if text else np.nan, dtype=object if text else float)
             full[self.rows.places] = values
-            made[name.replace(_SET, "set", 1) if text else self.prefix + name] = full
-        return made
+            predictions[name.replace(_SET, "set", 1) if text else self.prefix + name] = full
+        return predictions
 
     @property
     def table(self) -> pa.Table:
@@ -112,7 +136,7 @@ class Recalibration:
         return typed(self.read_all(), self.rows.decimal) if self.rows.is_text else self.read_all()
 
     @property
-    def served(self) -> int:
+    def served(self) -> int:  # type: ignore[override]
         """Rows with a recalibrated prediction."""
         return self.evalset.n
 
@@ -151,19 +175,8 @@ class Recalibration:
         mark = self.rows.decimal if as_text else "."
         write_table(table, path, csv_safe=csv_safe, bare=as_text, decimal=mark)
 
-    def lines(self) -> tuple[str, ...]:
-        """What was done, in words: why, how, what it guarantees, and what else to know."""
-        return lines_of(self.fitted, self.notes)
-
-    def __str__(self) -> str:
-        return "\n".join((*self.lines(), f"{self.evalset.n:,} rows recalibrated."))
-
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
-
-    @property
-    def _n(self) -> int:
-        return self.rows.n
 
     def read_all(self) -> pa.Table:
         """The table with cells as they are, those of a text file as text."""
@@ -175,8 +188,8 @@ class Recalibration:
             from howsure.inputs.frames import MappingTable
 
             table = MappingTable(to_columns(self.rows.evalset)).read_all()
-        known = np.zeros(self._n, dtype=np.bool_)
-        known[self.rows.places] = True
+        unserved = np.ones(self.rows.n, dtype=np.bool_)
+        unserved[self.rows.places] = False
         new = self.predictions
         twice = [name for name in new if name in table.column_names]
         if twice:
@@ -186,33 +199,20 @@ class Recalibration:
             )
         for name, values in new.items():
             text = values.dtype == object
-            column = pa.array(values, pa.string() if text else None, mask=~known)
+            column = pa.array(values, pa.string() if text else None, mask=unserved)
             if self.rows.is_text and self.rows.decimal != "." and not text:
-                text = pc.replace_substring(column.cast(pa.string()), ".", self.rows.decimal)
-                column = text
+                column = pc.replace_substring(column.cast(pa.string()), ".", self.rows.decimal)
             table = table.append_column(name, column)
         return table
-
-
-def lines_of(fitted: FittedRecalibration, notes: Sequence[str]) -> tuple[str, ...]:
-    """Why, how, what it guarantees, and what else to know, in words."""
-    told = [fitted.sentence] if fitted.sentence else []
-    for recalibrator in fitted.recalibrators:
-        numbers = ", ".join(_numbers(recalibrator.parameters))
-        learnt = f" ({numbers})" if numbers else ""
-        told.append(
-            f"{recalibrator.belief}: {recalibrator.method}{learnt}. {recalibrator.guarantee}"
-        )
-    return (*told, *(f"note: {note}" for note in notes))
 
 
 def _numbers(learnt: Sequence[FittedParameter]) -> list[str]:
     """What was learnt; of many numbers of one name their range."""
     if len(learnt) <= _SHOWN:
-        return [f"{each.name} {each.value:.4g}" for each in learnt]
+        return [f"{parameter.name} {parameter.value:.4g}" for parameter in learnt]
     named: dict[str, list[float]] = {}
-    for each in learnt:
-        named.setdefault(each.name.partition(",")[0], []).append(each.value)
+    for parameter in learnt:
+        named.setdefault(parameter.name.partition(",")[0], []).append(parameter.value)
     if len(named) > _SHOWN:
         return []
     spans = [(name, min(values), max(values)) for name, values in named.items()]
@@ -337,12 +337,12 @@ def recalibrate(
     """
     if coverage is not None and columns.get("lower"):
         columns["coverage"] = coverage
-    given: Any = columns
+    roles: Any = columns
     return served(
         output,
         new,
         calibration,
-        given,
+        roles,
         method=method,
         by=by,
         since=since,
@@ -396,11 +396,11 @@ def recalibrate_tables(
     calibration: Any,
     columns: Columns,
     *,
-    method: str | None,
-    by: str | Sequence[str] | None,
-    since: Any,
-    seed: int,
     reading: Mapping[str, Any],
+    method: str | None = None,
+    by: str | Sequence[str] | None = None,
+    since: Any = None,
+    seed: int = 0,
     resources: Resources | None = None,
     alone: bool = False,
     **options: Any,
@@ -416,52 +416,52 @@ def recalibrate_tables(
         and isinstance(calibration, EvalSet | FittedRecalibration)
     ):
         raise InputError(f"columns are named for tables, got {', '.join(columns)} beside EvalSets")
-    kept = given_fit(calibration)
-    asked = names_of(by)
-    if kept is not None:
-        said = {"method": method, "by": by, "since": since, **options}
+    fit = given_fit(calibration)
+    groups = names_of(by)
+    if fit is not None:
+        choices = {"method": method, "by": by, "since": since, **options}
         if columns.get("coverage"):  # which tells what the intervals of the rows cover
-            said["coverage"] = None
-        chosen = [
+            choices["coverage"] = None
+        names = [
             name
-            for name, value in said.items()
+            for name, value in choices.items()
             if value is not None and value != () and value != _DEFAULTS.get(name)
         ]
-        if chosen:
+        if names:
             raise InputError(
-                f"a saved recalibration takes no further options, got {', '.join(chosen)} beside it"
+                f"a saved recalibration takes no further options, got {', '.join(names)} beside it"
             )
-        rows = _rows(new, kept, columns, reading)
-        done = kept.apply(rows.evalset)
+        rows = _rows(new, fit, columns, reading)
+        done = fit.apply(rows.evalset)
         return Recalibration(
             rows=rows,
             evalset=done.evalset,
-            fitted=kept,
+            fitted=fit,
             notes=(*rows.notes, *done.notes),
             prefix=_prefix(rows, alone=alone),
         )
-    method = method or ("group" if asked else None)
-    check_method(method, asked)
-    teaching = held_out(calibration, asked, columns, reading, resources)
-    held, vectors = teaching.rows, teaching.vectors
+    method = method or ("group" if groups else None)
+    check_method(method, groups)
+    teaching = held_out(calibration, groups, columns, reading, resources)
+    held = teaching.rows
     sentence = ""
     if method == BEST:
         advice, step = _advised(held if since is None else since_rows(held, since), seed)
-        method, asked, since = advice.method, advice.by, advice.since or since
+        method, groups, since = advice.method, advice.by, advice.since or since
         sentence = f"Applied: {step}" if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
     if alone and method is not None:
         held = suited(held, method)
     needs = METHODS[method].needs if method and method in METHODS else ""
     fitted = replace(
-        unfitted(held, method or "", asked),
+        unfitted(held, method or "", groups),
         scales=TaughtScale.of(held),
         sentence=sentence,
         facts=teaching.facts,
     )
     if needs == "inputs" and not held.features and not isinstance(new, EvalSet | Loaded):
-        if held.embedding is not None and not vectors:
+        if held.embedding is not None and not teaching.vectors:
             raise InputError("method 'inputs' needs features, or columns of the embedding")
-        fitted = replace(fitted, embedding=vectors)
+        fitted = replace(fitted, embedding=teaching.vectors)
     rows = _rows(new, fitted, columns, reading)
     prefix = _prefix(rows, alone=alone)
     if alone and method is not None:
@@ -472,8 +472,8 @@ def recalibrate_tables(
     else:
         if options.get("levels") is None:
             options["levels"] = DEFAULT_LEVELS
-        if asked and needs == "groups":
-            options["by"] = asked
+        if groups and needs == "groups":
+            options["by"] = groups
         if since is not None:
             options["since"] = since
         done = fitted_and_applied(rows.evalset, held, method=method, seed=seed, **options)
@@ -496,7 +496,12 @@ def unfitted(evalset: EvalSet, method: str, by: tuple[str, ...]) -> FittedRecali
     if needs == "ease":
         return FittedRecalibration(features={ease_column(evalset): "number"})
     if needs == "inputs":
-        return FittedRecalibration(features=_kinds(evalset))
+        return FittedRecalibration(
+            features={
+                name: "number" if values.dtype.kind in "biuf" else "label"
+                for name, values in evalset.features.items()
+            }
+        )
     return FittedRecalibration()
 
 
@@ -579,30 +584,36 @@ def held_out(
             columns = {**columns, "groups": columns_of(columns.get("groups"), *by)}
         with within("calibration"):
             source = load_parts(source, resources=resources, **reading, **columns)
-    if len(source.evalsets) != 1:
-        names = ", ".join(evalset.model for evalset in source.evalsets)
-        raise InputError(f"calibration must hold one model, got {names}")
-    made = [
+    held = _only(source, "calibration")
+    recalibrated = [
         column
         for role in ROLES
         if role.of == "belief" and role.name in source.roles.guessed
         for column in source.roles[role.name]
         if column.startswith(RECALIBRATED)
     ]
-    if made:
+    if recalibrated:
         raise InputError(
-            f"calibration holds predictions that are recalibrated already ({listed(made)}): "
+            "calibration holds predictions that are recalibrated already "
+            f"({listed(recalibrated)}): "
             "name the columns of the model's own"
         )
-    (held,) = source.evalsets
     _check_groups(held, by)
-    told = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
+    note = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
     return HeldOut(
         rows=held,
         vectors=source.roles["embedding"],
-        notes=(told,) if source.dropped else (),
+        notes=(note,) if source.dropped else (),
         facts=fitted_on(held.n, source.totals[0].n) if source.totals else (),
     )
+
+
+def _only(loaded: Loaded, name: str) -> EvalSet:
+    """The rows of the one model of a table."""
+    if len(loaded.evalsets) != 1:
+        models = ", ".join(evalset.model for evalset in loaded.evalsets)
+        raise InputError(f"{name} must hold one model, got {models}")
+    return loaded.evalsets[0]
 
 
 def _check_groups(evalset: EvalSet, by: Sequence[str]) -> None:
@@ -616,10 +627,7 @@ def _rows(
 ) -> NewRows:
     """The new rows, which must hold what the recalibration needs."""
     if isinstance(source, Loaded):
-        if len(source.evalsets) != 1:
-            names = ", ".join(evalset.model for evalset in source.evalsets)
-            raise InputError(f"new must hold one model, got {names}")
-        (source,) = source.evalsets
+        source = _only(source, "new")
     if not isinstance(source, EvalSet):
         needs: dict[str, Any] = {
             "by": fitted.by,
@@ -627,13 +635,13 @@ def _rows(
             "vectors": fitted.embedding,
         }
         return load_new(source, **needs, **reading, **columns)
-    needed = [(name, source.groups) for name in fitted.by]
-    for name, held in (*needed, *((name, source.features) for name in fitted.features)):
-        if name not in held:
-            raise InputError(
-                f"new must hold {quoted(name)}, which the recalibration needs, got "
-                f"{listed(held) or 'none'}"
-            )
+    for needed, columns_of_rows in ((fitted.by, source.groups), (fitted.features, source.features)):
+        for name in needed:
+            if name not in columns_of_rows:
+                raise InputError(
+                    f"new must hold {quoted(name)}, which the recalibration needs, got "
+                    f"{listed(columns_of_rows) or 'none'}"
+                )
     return NewRows(evalset=source, labelled=True, places=np.arange(source.n), n=source.n)
 
 
@@ -652,14 +660,6 @@ def _check_names(rows: NewRows, method: str | None) -> None:
         raise InputError(
             f"the new rows hold label sets already ({listed(held)}): drop or rename the column"
         )
-
-
-def _kinds(rows: EvalSet) -> dict[str, Literal["number", "label"]]:
-    """What each feature holds."""
-    return {
-        name: "number" if values.dtype.kind in "biuf" else "label"
-        for name, values in rows.features.items()
-    }
 
 
 def _advised(evalset: EvalSet, seed: int) -> tuple[Advice, str]:

@@ -42,7 +42,7 @@ from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.base import kinds_of
 from howsure.recalibration.dispatch import suited
 from howsure.recalibration.serialization import TaughtScale
-from howsure.report.recalibrate import Recalibration, lines_of, recalibrate_tables
+from howsure.report.recalibrate import Recalibration, ServedRows, recalibrate_tables
 from howsure.streaming.engine import Kept, done_in_order
 from howsure.streaming.load import Resources, identity_with
 
@@ -52,7 +52,7 @@ _SMALL: Final = 64 << 20  # bytes of a file of text that is held as a whole
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecalibratedFiles:
+class RecalibratedFiles(ServedRows):
     """Files of new rows with recalibrated predictions, and how they came about."""
 
     files: tuple[Path, ...]  # what was written
@@ -63,13 +63,6 @@ class RecalibratedFiles:
     notes: tuple[str, ...] = ()  # what the reader must know
 
     __repr__ = brief_repr
-
-    def lines(self) -> tuple[str, ...]:
-        """What was done, in words: why, how, what it guarantees, and what else to know."""
-        return lines_of(self.fitted, self.notes)
-
-    def __str__(self) -> str:
-        return "\n".join((*self.lines(), f"{self.served:,} rows recalibrated."))
 
 
 @one_thread()
@@ -93,8 +86,12 @@ def recalibrated_files(
     """
     check_whole(batch_rows, "batch_rows", 1)
     resources = resources or Resources()
-    told = {name: reading[name] for name in ("encoding", "decimal")}
-    files = new_files(new, **told, piece_rows=resources.piece_rows)
+    files = new_files(
+        new,
+        encoding=reading["encoding"],
+        decimal=reading["decimal"],
+        piece_rows=resources.piece_rows,
+    )
     plan = targets(files, Path(output))
     apart = Path(output) not in plan  # a file stands for each that was given
     _check_plan(plan, files, calibration, apart=apart)
@@ -103,19 +100,21 @@ def recalibrated_files(
     first = _first(files, calibration, look, {**shared, **options})
     fitted = first.fitted
     skipped = skipped_of(new)
-    beside = (f"not read: {listed_skipped(skipped)}",) if skipped else ()
+    unread = (f"not read: {listed_skipped(skipped)}",) if skipped else ()
     if not fitted.by_rows:
-        whole = _serve_first_file(files, plan, first, columns, shared, csv_safe=csv_safe)
-        return replace(whole, notes=(*whole.notes, *beside))
+        done = _serve_first_file(files, plan, first, columns, shared, csv_safe=csv_safe)
+        return replace(done, notes=(*done.notes, *unread))
+    added = list(first.read_all().schema)[-len(first.predictions) or None :]
     needs = {"by": fitted.by, "like": fitted.features, "vectors": fitted.embedding}
     serve = _Serve(
         fitted=fitted,
         prefix=first.prefix,
         method=options.get("method") if alone else None,
-        added=_added(first),
+        added=tuple((field.name, str(field.type)) for field in added),
         reading=NewReading(needs=needs, columns=columns, options=reading, rows=batch_rows),
     )
-    work = _Work(first=first, total=_total(files), decimal=reading["decimal"])
+    counts = [file.rows for file in files]  # 0 where a file does not tell
+    work = _Work(first=first, total=sum(counts) if all(counts) else 0, decimal=reading["decimal"])
     with ExitStack() as stack:
         kept = stack.enter_context(Kept.of(f"{new} {serve.identity}", resume=resources.resume))
         ordered = [file for joined in plan.values() for file in joined]
@@ -135,7 +134,7 @@ def recalibrated_files(
         served=work.account.served,
         fitted=fitted,
         labelled=first.rows.labelled,
-        notes=(*work.notes(), *beside),
+        notes=(*work.notes(), *unread),
     )
 
 
@@ -192,16 +191,7 @@ def _serve_first_file(
     if files[0].place.remote:
         raise InputError(f"{why}, so new rows must be in a file at hand, got {files[0].path}")
     (target,) = plan
-    done = recalibrate_tables(
-        files[0].path,
-        first.fitted,
-        columns,
-        method=None,
-        by=None,
-        since=None,
-        seed=0,
-        **shared,
-    )
+    done = recalibrate_tables(files[0].path, first.fitted, columns, **shared)
     done.save(target, csv_safe=csv_safe)
     notes = (*_lasting(first), *done.notes, f"All rows were held at once, as {why}.")
     return RecalibratedFiles(
@@ -219,12 +209,6 @@ def _lasting(first: Recalibration) -> list[str]:
     rows = first.rows
     passing = {*rows.notes, *first.fitted.apply(rows.evalset).notes}
     return [note for note in first.notes if note not in passing]
-
-
-def _total(files: Sequence[NewFile]) -> int:
-    """Rows of all files; 0 where some do not tell."""
-    counts = [file.rows for file in files]
-    return sum(counts) if all(counts) else 0
 
 
 @final
@@ -330,11 +314,6 @@ class _Serve:
         return table
 
 
-def _added(first: Recalibration) -> tuple[tuple[str, str], ...]:
-    fields = list(first.read_all().schema)[-len(first.predictions) or None :]
-    return tuple((field.name, str(field.type)) for field in fields)
-
-
 def _served(
     serve: _Serve, files: Iterable[NewFile], resources: Resources, kept: Path
 ) -> Generator[Iterable[tuple[pa.Table, _Account]]]:
@@ -345,14 +324,15 @@ def _served(
     """
     pieces = [piece for file in files for piece in file.pieces]
     asked = resources.jobs or resources.scheduler is not None or resources.resume
-    if not asked or not all(_is_small(piece) for piece in pieces):
+    small = (piece.rows is not None or piece.place.size <= _SMALL for piece in pieces)
+    if not asked or not all(small):
         yield from map(serve.batches, pieces)
         return
-    told = serve.identity
+    identity = serve.identity
     tables = done_in_order(
         serve,
         pieces,
-        identities=[identity_with(piece.identity, told) for piece in pieces],
+        identities=[identity_with(piece.identity, identity) for piece in pieces],
         jobs=resources.processes,
         scheduler=resources.scheduler,
         resume=kept,
@@ -363,11 +343,6 @@ def _served(
             facts = dict(table.schema.metadata)
             account = _Account.from_json(facts.pop(_ACCOUNT).decode())
             yield [(table.replace_schema_metadata(facts or None), account)]
-
-
-def _is_small(piece: FilePiece) -> bool:
-    """Whether all rows of a piece can be held."""
-    return piece.rows is not None or piece.place.size <= _SMALL
 
 
 @final
@@ -433,12 +408,12 @@ def _types(
     """The columns of text files that are numbers in all of them, the new ones among them."""
     report_progress("looking at columns of text")
     pieces = [piece for file in files for piece in file.pieces]
-    whole = (batch.read_all() for piece in pieces for batch in reading.batches(piece))
-    types = number_types(whole, reading.options["decimal"])
+    tables = (batch.read_all() for piece in pieces for batch in reading.batches(piece))
+    types = number_types(tables, reading.options["decimal"])
     width = len(pieces[0].names())
-    for place, values in enumerate(first.predictions.values()):
+    for column, values in enumerate(first.predictions.values()):
         if values.dtype != object:
-            types[width + place] = pa.float64()
+            types[width + column] = pa.float64()
     return types
 
 
@@ -446,28 +421,26 @@ def _as(table: pa.Table, schema: pa.Schema, file: NewFile, first: NewFile) -> pa
     """The table with the columns of another, in their order."""
     if table.schema.equals(schema):
         return table
-    lacking = [name for name in schema.names if name not in table.column_names]
-    more = [name for name in table.column_names if name not in schema.names]
-    if lacking or more:
-        said = [
-            f"{what} {listed(names)}"
-            for what, names in (("without", lacking), ("with", more))
-            if names
-        ]
+    names = {
+        "without": [name for name in schema.names if name not in table.column_names],
+        "with": [name for name in table.column_names if name not in schema.names],
+    }
+    unlike = [f"{what} {listed(columns)}" for what, columns in names.items() if columns]
+    if unlike:
         raise InputError(
             f"{file.path} must have the columns of {first.path} to stand in one file with it, got "
-            f"columns {' and '.join(said)}; a folder as output has a file for each"
+            f"columns {' and '.join(unlike)}; a folder as output has a file for each"
         )
-    made = table.select(schema.names)
+    table = table.select(schema.names)
     try:
         unlike = [
-            f"{wanted.name!r} of {held.type}, not {wanted.type}"
-            for held, wanted in zip(made.schema, schema, strict=True)
-            if _family(held.type) not in (_family(wanted.type), "nothing")
+            f"{wanted.name!r} of {column.type}, not {wanted.type}"
+            for column, wanted in zip(table.schema, schema, strict=True)
+            if _family(column.type) not in (_family(wanted.type), "nothing")
         ]
         if unlike:
             raise pa.ArrowInvalid(", ".join(unlike))
-        return made.cast(schema)
+        return table.cast(schema)
     except pa.ArrowInvalid as error:
         raise InputError(
             f"{file.path} must have columns of the types that those of {first.path} have, to stand "

@@ -27,7 +27,7 @@ from howsure.core.convert import (
     plain,
 )
 from howsure.core.errors import InputError
-from howsure.core.formats import fixed, legible, level, number, percent, share
+from howsure.core.formats import counted, fixed, legible, level, number, percent, share
 from howsure.core.rng import child
 from howsure.stats.evidence import (
     BETS,
@@ -177,8 +177,8 @@ class CoverageOutcome:
         ends = f"{fixed(100 * self.lower, 1)}–{fixed(100 * self.upper, 1)}"
         seen = (
             f"Empirical coverage is {percent(self.empirical_coverage)} ({ends}, bounds at "
-            f"{level(self.confidence)}) over {_counted(self.replicates, 'replicate')} with "
-            f"{_counted(self.rows, 'row')}."
+            f"{level(self.confidence)}) over {counted(self.replicates, 'replicate')} with "
+            f"{counted(self.rows, 'row')}."
         )
         within = f"at least {percent(self.least)}"
         if self.most < 1.0:
@@ -317,9 +317,10 @@ class CoverageSession:
     def summary(self) -> str:
         """How many of each state, and how often a session of right methods fails."""
         counts = Counter(outcome.state for outcome in self.outcomes)
-        told = [f"{counts[state]} {word}" for state, word in _COUNTED.items() if counts[state]]
+        states = [f"{counts[state]} {word}" for state, word in _COUNTED.items() if counts[state]]
         return (
-            f"{_counted(len(self.outcomes), 'test')} of coverage: {', '.join(told) or 'none ran'}. "
+            f"{counted(len(self.outcomes), 'test')} of coverage: "
+            f"{', '.join(states) or 'none ran'}. "
             f"If all methods are right, any fails with probability {percent(self.error_rate, 3)} "
             "at most."
         )
@@ -348,30 +349,26 @@ class CoverageSession:
             lines = [rows[0], rows[1], *([escape(c, inside=True) for c in row] for row in rows[2:])]
             blocks.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
         for outcome in self.outcomes:
-            told = escape(outcome.sentence, inside=True)
-            blocks.append(f"- {MARKS[outcome.state]} {escape(outcome.test, inside=True)}: {told}")
+            test, text = (escape(t, inside=True) for t in (outcome.test, outcome.sentence))
+            blocks.append(f"- {MARKS[outcome.state]} {test}: {text}")
         return legible("\n\n".join(blocks), lines=True) + "\n"
 
 
-def _cells(each: CoverageOutcome) -> tuple[str, ...]:
+def _cells(outcome: CoverageOutcome) -> tuple[str, ...]:
     """A row of the table."""
     return (
-        MARKS[each.state],
-        each.test,
-        level(each.coverage),
-        percent(each.empirical_coverage),
-        f"{share(each.lower)} to {share(each.upper)}",
-        f"{each.replicates:,}",
-        number(each.e_value, 3),
+        MARKS[outcome.state],
+        outcome.test,
+        level(outcome.coverage),
+        percent(outcome.empirical_coverage),
+        f"{share(outcome.lower)} to {share(outcome.upper)}",
+        f"{outcome.replicates:,}",
+        number(outcome.e_value, 3),
     )
 
 
 def _capital(logs: FloatArray) -> float:
     return float(mixed_capital(logs))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 _OTHER: Final[dict[Side, Side]] = {"above": "below", "below": "above"}

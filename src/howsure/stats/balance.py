@@ -26,7 +26,7 @@ import numpy as np
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.brief import brief_repr
 from howsure.stats.estimate import Spread, quantile_statistic
-from howsure.stats.neighbours import Neighbours, fit_neighbours, rank_of
+from howsure.stats.neighbours import Neighbours, fit_neighbours, share_outside
 
 DENSEST = 10.0
 """How many times denser new rows may lie than the reference does for these to tell of them."""
@@ -217,8 +217,7 @@ class KnownRows:
         places = self._places(blocks)
         if places.size and len(self.copies) > 2:
             p, _ = self._near.outside(places)
-            rows = len(self.copies)
-            inside = p > rank_of(rows, _FAR) / (rows + 1.0) * (1.0 + 1e-9)
+            inside = p > share_outside(len(self.copies), _FAR)
         if inside.any():
             inside[inside] = self._dense_enough(columns[inside], copies[inside])
         mass = copies[inside]

@@ -146,13 +146,18 @@ def more_outside(p: FloatArray, n: int, level: float) -> float:
     from scipy.stats import betabinom
 
     rank = rank_of(n, level)
-    count = int((p <= rank / (n + 1.0)).sum())
+    count = int((p <= share_outside(n, level)).sum())
     return float(betabinom.sf(count - 1, len(p), rank, n + 1 - rank))
 
 
 def rank_of(n: int, level: float) -> int:
     """How many of n + 1 exchangeable rows may lie outside: ⌊α(n + 1)⌋, and one at least."""
     return max(1, math.floor(level * (n + 1) * (1.0 + 1e-12)))
+
+
+def share_outside(n: int, level: float) -> float:
+    """Share of rows of the reference's own law that lie outside: those whose p is at most this."""
+    return rank_of(n, level) / (n + 1.0)
 
 
 def _counts(labels: IntArray) -> IntArray:

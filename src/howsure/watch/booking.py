@@ -11,8 +11,7 @@ import pyarrow as pa
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.formats import CountedNote
 from howsure.inputs.source import listed
-from howsure.watch.ledger import DAY, HASH, LedgerEntry, LedgerState
-from howsure.watch.names import RowNames, row_keys
+from howsure.watch.ledger import DAY, HASH, LedgerEntry, LedgerState, RowNames, row_keys
 from howsure.watch.quantities import DaySums
 
 
@@ -50,18 +49,18 @@ class Booked:
     @property
     def sentence(self) -> str:
         """It in words."""
-        told = [CountedNote.of(self.rows, "row", " with y")]
-        if self.waiting:
-            told.append(CountedNote.of(self.waiting, "prediction", " without, which wait"))
-        if self.late:
-            told.append(CountedNote.of(self.late, "row", " too late, of days that are booked"))
-        if self.unknown:
-            told.append(CountedNote.of(self.unknown, "label", " of rows that do not wait"))
+        more = (
+            (self.waiting, "prediction", " without, which wait"),
+            (self.late, "row", " too late, of days that are booked"),
+            (self.unknown, "label", " of rows that do not wait"),
+        )
+        notes = [CountedNote.of(self.rows, "row", " with y")]
+        notes += [CountedNote.of(*counted) for counted in more if counted[0]]
         if self.again:
-            told.append(self.came_before)
+            notes.append(self.came_before)
         if self.dropped:
-            told.append(CountedNote.of(self.dropped, "row", " left out, as cells are missing"))
-        return f"Added: {'; '.join(told)}."
+            notes.append(CountedNote.of(self.dropped, "row", " left out, as cells are missing"))
+        return f"Added: {'; '.join(notes)}."
 
     @property
     def came_before(self) -> CountedNote:
@@ -134,7 +133,7 @@ class Arrivals:
         """What it comes to."""
         return Booked(
             rows=self.sums.rows,
-            waiting=sum(each.num_rows for each in self.waits),
+            waiting=sum(table.num_rows for table in self.waits),
             late=self.sums.late,
             unknown=self.unknown,
             again=self.again,

@@ -30,9 +30,9 @@ from howsure.verdict import words
 from howsure.verdict.advice import try_recalibrations
 from howsure.watch.ledger import DayScores
 from howsure.watch.promise import Promise
-from howsure.watch.quantities import larger_worth, watched, worth_of_rows
+from howsure.watch.quantities import larger_worth, row_counts, watched, worth_of_rows
 from howsure.watch.running import Running, ShadowGain, running_of
-from howsure.watch.selected import strata_of
+from howsure.watch.selected import Strata
 
 
 @final
@@ -81,14 +81,10 @@ class Correction:
     @property
     def sentence(self) -> str:
         """It in words."""
-        if not self.method:
-            return (
-                f"The correction ends after {self.promise.day_in_words(self.after)}, by "
-                f"{self.rows:,} rows since the change: {self.advice} A new promise begins."
-            )
         return (
-            f"Corrected after {self.promise.day_in_words(self.after)}, by {self.rows:,} rows since "
-            f"the change: {self.advice} A new promise begins."
+            f"{'Corrected' if self.method else 'The correction ends'} after "
+            f"{self.promise.day_in_words(self.after)}, by {self.rows:,} rows since the change: "
+            f"{self.advice} A new promise begins."
         )
 
     def apply(self, rows: EvalSet, factors: FloatArray | None = None) -> EvalSet:
@@ -99,26 +95,26 @@ class Correction:
 
     def scores(self, before: EvalSet, after: EvalSet, days: IntArray) -> list[DayScores]:
         """Of each day: rows, and sums of the score of predictions as they are and corrected."""
-        told = [scored(_evaluated(each), self.score) for each in (before, after)]
-        if any(isinstance(each, str) for each in told):
+        scores = [scored(_evaluated(rows), self.score) for rows in (before, after)]
+        if any(isinstance(rows, str) for rows in scores):
             return []
-        mass = np.ones(before.n) if before.multiplicities is None else before.multiplicities
-        known, place = np.unique(days, return_inverse=True)
-        sums = [np.bincount(place, weights=mass * row) for row in (np.ones(before.n), *told)]
-        return [(int(day), *each) for day, each in zip(known, np.transpose(sums), strict=True)]
+        counts = row_counts(before)
+        dates, codes = np.unique(days, return_inverse=True)
+        sums = [np.bincount(codes, weights=counts * rows) for rows in (np.ones(before.n), *scores)]
+        return [(int(day), *totals) for day, totals in zip(dates, np.transpose(sums), strict=True)]
 
     def as_dict(self) -> dict[str, Any]:
         """As values that JSON knows."""
-        held = {each.name: getattr(self, each.name) for each in fields(self)}
-        return dict(plain({**held, "fitted": self.fitted.to_json()}, json_number))
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return dict(plain({**values, "fitted": self.fitted.to_json()}, json_number))
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """What `as_dict` made."""
-        fitted = FittedRecalibration.from_json(checked(told.get("fitted"), str, "fitted"))
-        made: Self = restored({**told, "fitted": fitted}, cls, "correction")
-        check_known(made.score.metric, catalogue(), "score of the correction")
-        return made
+        fitted = FittedRecalibration.from_json(checked(values.get("fitted"), str, "fitted"))
+        correction: Self = restored({**values, "fitted": fitted}, cls, "correction")
+        check_known(correction.score.metric, catalogue(), "score of the correction")
+        return correction
 
 
 def learn(
@@ -158,9 +154,6 @@ def learn(
         )
     since = advice.since or None
     done = recalibrate(rows, rows, method=advice.method, by=advice.by or None, since=since)
-    score = shared_by_all([_evaluated(each) for each in (rows, done.evalset)])
-    if score is None:
-        raise InputError("the rows must leave a score that is the same before and after")
     return Correction(
         after=after,
         method=advice.method,
@@ -171,7 +164,7 @@ def learn(
         upper=advice.upper,
         promise=_promised(replace(done.evalset, model=rows.model), days, promise),
         fitted=done.fitted,
-        score=score.score,
+        score=_shared_score(rows, done.evalset),
     )
 
 
@@ -181,14 +174,24 @@ def go_on(
     promise: Promise,
     *,
     after: int,
-    running: Running,
-    gain: ShadowGain,
+    running: Running | None,
+    gain: ShadowGain | None,
 ) -> Correction:
-    """The correction that runs on, from where it stands; of rows since the change."""
+    """The correction that runs on, from where it stands; of rows since the change.
+
+    Raises
+    ------
+    InputError
+        If it is not proven better than none.
+    """
+    if running is None or gain is None:
+        raise InputError("running needs intervals at a nominal coverage, and days that are booked")
+    if not gain.offered:
+        raise InputError(
+            "running must be proven better than no correction, which it is not yet, over "
+            f"{gain.days:,} days: the gain so far is {100.0 * gain.value:.1f} %"
+        )
     corrected = stretched(rows, np.full(rows.n, running.factor))
-    score = shared_by_all([_evaluated(each) for each in (rows, corrected)])
-    if score is None:
-        raise InputError("the rows must leave a score that is the same before and after")
     span = between(100.0 * gain.low, 100.0 * gain.high, 1)
     return Correction(
         after=after,
@@ -201,19 +204,26 @@ def go_on(
         upper=gain.high,
         promise=replace(_promised(corrected, days, promise), running=running),
         fitted=FittedRecalibration(),
-        score=score.score,
+        score=_shared_score(rows, corrected),
     )
+
+
+def _shared_score(before: EvalSet, after: EvalSet) -> SharedScore:
+    """The score that is the same of predictions as they are and corrected."""
+    shared = shared_by_all([_evaluated(before), _evaluated(after)])
+    if shared is None:
+        raise InputError("the rows must leave a score that is the same before and after")
+    return shared.score
 
 
 def stretched(rows: EvalSet, factors: FloatArray) -> EvalSet:
     """Rows whose predictions are stretched about their middle, each by its factor."""
-    none = np.zeros(rows.n)
-    made = [
-        moved(belief, LocationScale.of(belief), none, factors)
+    beliefs = (
+        moved(belief, LocationScale.of(belief), np.zeros(rows.n), factors)
         for belief in rows.beliefs
         if isinstance(belief, FRAMED)
-    ]
-    return replace(rows, beliefs=tuple(made))
+    )
+    return replace(rows, beliefs=tuple(beliefs))
 
 
 RUNNING = "running"
@@ -258,7 +268,7 @@ def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
         rows=rows.n,
         days=len(np.unique(days)),
         worth=larger_worth(promise.worth, worth),
-        strata=None if promise.strata is None else strata_of(rows, promise.coverage, numbers),
+        strata=None if promise.strata is None else Strata.learnt(rows, promise.coverage, numbers),
         flaw="",
     )
 

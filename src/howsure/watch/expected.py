@@ -30,7 +30,7 @@ from howsure.predictions import EvalSet, content_order
 from howsure.stats.balance import Balanced, BalancedMean, KnownRows, RidgeFit
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Spread, like_rows, skewed_ends
-from howsure.watch.quantities import point_and_width
+from howsure.watch.quantities import point_and_width, row_counts
 
 MOST_ROWS = 5_000
 """Rows of a reference that are kept, drawn by what they hold."""
@@ -262,7 +262,7 @@ class Background:
             raise InputError("the reference must have rows whose inputs are finite, got none")
         part = part.take(np.flatnonzero(usable))
         values = {name: column[usable] for name, column in values.items()}
-        copies = np.ones(part.n) if part.multiplicities is None else part.multiplicities
+        copies = row_counts(part)
         columns = tuple(KnownInput.of(name, values[name], copies) for name in sorted(values))
         inputs = [column.read(values[column.name]) for column in columns]
         score, scores = _scores(part, coverage)
@@ -284,9 +284,9 @@ class Background:
         """As an Arrow table: what its columns are stands in the metadata."""
         arrays = {f"input_{place}": column for place, column in enumerate(self.inputs.T)}
         arrays |= {name: getattr(self, name) for name in _ROWS}
-        held = {name: getattr(self, name) for name in _BESIDE}
+        fields = {name: getattr(self, name) for name in _BESIDE}
         table = pa.table({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-        return table.replace_schema_metadata({"howsure": json.dumps(plain(held, json_number))})
+        return table.replace_schema_metadata({"howsure": json.dumps(plain(fields, json_number))})
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
@@ -298,16 +298,17 @@ class Background:
             If it is damaged.
         """
         try:
-            held = read_json((table.schema.metadata or {})[b"howsure"])
-            inputs = [table[f"input_{place}"].to_numpy() for place in range(len(held["columns"]))]
+            fields = read_json((table.schema.metadata or {})[b"howsure"])
+            inputs = [table[f"input_{k}"].to_numpy() for k in range(len(fields["columns"]))]
             rows = {name: table[name].to_numpy() for name in _ROWS}
-            held |= {"inputs": np.stack(inputs, axis=1), **rows}
-            made: Self = restored(held, cls, "reference")
-            if not (len(made.copies) and np.isfinite(made.copies).all() and made.copies.min() > 0):
+            fields |= {"inputs": np.stack(inputs, axis=1), **rows}
+            background: Self = restored(fields, cls, "reference")
+            copies = background.copies
+            if not (len(copies) and np.isfinite(copies).all() and copies.min() > 0):
                 raise InputError("it must have rows, each with a number of copies")
         except (LookupError, TypeError, ValueError, pa.ArrowException) as error:
             raise InputError(f"the reference's inputs are damaged: {error}") from error
-        return made
+        return background
 
     def expected(self, evalset: EvalSet, *, worth: float = 1.0) -> Expected:
         """What is expected of new rows; their y are not looked at.
@@ -330,12 +331,14 @@ class Background:
         """
         if not worth >= 1.0:
             raise InputError(f"worth must be at least 1, got {worth!r}")
-        copies = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+        copies = row_counts(evalset)
         inputs = self._read(evalset)
         total = float(copies.sum())
         order = np.lexsort((copies, *inputs.T))  # so that the order of rows leaves no rounding
-        order = order[self._usable(inputs[order])]
-        told: dict[str, Any] = {"rows": total, "nominal": self.coverage}
+        alike = (inputs == self.inputs[:1]) | ~self._constant  # in what never changed before
+        usable = (np.isfinite(inputs) & (inputs != _UNKNOWN) & alike).all(axis=1)
+        order = order[usable[order]]
+        fields: dict[str, Any] = {"rows": total, "nominal": self.coverage}
         balanced = self._known.balance(self._blocks(inputs[order]), copies[order])
         rows_inside = np.zeros(evalset.n, dtype=np.bool_)
         rows_inside[order] = balanced.inside
@@ -343,20 +346,20 @@ class Background:
         lead = self._fit_of_covered or self._fit_of_scores
         shares = balanced.weights if lead is None else self._known.shares(balanced, lead.ridge)
         effective = self._known.effective(shares) / worth if balanced.rows else 0.0
-        told |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
+        fields |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
         reason = _refusal(total, balanced.rows, effective)
         if lead is None and not reason:
             reason = "the reference has neither intervals of a known coverage nor a finite score"
         if reason:
-            return Expected(**told, reason=reason)
+            return Expected(**fields, reason=reason)
         if self._fit_of_covered is not None:
-            told["coverage"] = self._covers(balanced, self._fit_of_covered, share, worth)
+            fields["coverage"] = self._covers(balanced, self._fit_of_covered, share, worth)
             ridge = self._fit_of_covered.ridge
-            told["factor"] = self._factor(balanced, shares, ridge, effective, worth)
+            fields["factor"] = self._factor(balanced, shares, ridge, effective, worth)
         if self._fit_of_scores is not None:
-            told["score"] = self._scored(balanced, self._fit_of_scores, share, worth)
-            told["score_name"] = self.score
-        return Expected(**told)
+            fields["score"] = self._scored(balanced, self._fit_of_scores, share, worth)
+            fields["score_name"] = self.score
+        return Expected(**fields)
 
     @cached_property
     def _known(self) -> KnownRows:
@@ -387,11 +390,6 @@ class Background:
                 f"features must hold those of the reference, got none of {listed(absent)}"
             )
         return np.stack([each.read(values[each.name]) for each in self.columns], axis=1)
-
-    def _usable(self, inputs: FloatArray) -> BoolArray:
-        """Rows of finite inputs, of known levels, and alike in what never changed before."""
-        alike = (inputs == self.inputs[:1]) | ~self._constant
-        return np.asarray((np.isfinite(inputs) & (inputs != _UNKNOWN) & alike).all(axis=1))
 
     def _covers(
         self, balanced: Balanced, fitted: RidgeFit, share: float, worth: float
@@ -479,8 +477,8 @@ _BESIDE = ("columns", "predicted", "score", "coverage", "rows")
 def _like(value: float, mean: BalancedMean) -> float:
     """How many independent rows an expected share is worth."""
     spread = mean.spread
-    found = like_rows(np.array([value]), spread.error, spread.units, spread.units, _CONFIDENCE)
-    return float(found[0])
+    rows = like_rows(np.array([value]), spread.error, spread.units, spread.units, _CONFIDENCE)
+    return float(rows[0])
 
 
 def _ends_of_share(value: float, like: float) -> tuple[float, float]:
@@ -491,14 +489,15 @@ def _ends_of_share(value: float, like: float) -> tuple[float, float]:
 def _plain_quantile(ratios: FloatArray, copies: FloatArray, coverage: float) -> float:
     order = np.argsort(ratios, kind="stable")
     reached = np.cumsum(copies[order])
-    place = int(np.searchsorted(reached, coverage * (reached[-1] + 1.0) - 1e-9))
-    return float(np.append(ratios[order], math.inf)[place])
+    position = int(np.searchsorted(reached, coverage * (reached[-1] + 1.0) - 1e-9))
+    return float(np.append(ratios[order], math.inf)[position])
 
 
 def _refusal(total: float, inside: float, effective: float) -> str:
     """Why too little is known of new rows; empty where enough is."""
     if inside == 0.0:
-        return _none_inside(total)
+        rows = "its row lies" if total == 1.0 else f"all {total:,.0f} rows lie"
+        return f"{rows} where nothing is known"
     if inside < LEAST_INSIDE:
         rows = "row lies" if inside == 1.0 else "rows lie"
         return (
@@ -513,12 +512,6 @@ def _refusal(total: float, inside: float, effective: float) -> str:
     return ""
 
 
-def _none_inside(total: float) -> str:
-    if total == 1.0:
-        return "its row lies where nothing is known"
-    return f"all {total:,.0f} rows lie where nothing is known"
-
-
 def _finite(column: npt.NDArray[Any]) -> BoolArray:
     """Rows whose number is finite; of labels all."""
     if column.dtype.kind != "f":
@@ -528,10 +521,10 @@ def _finite(column: npt.NDArray[Any]) -> BoolArray:
 
 def _predicted(evalset: EvalSet, coverage: float) -> Mapping[str, FloatArray]:
     """What predictions say of a row, where there are no features."""
-    made = point_and_width(evalset, coverage)
-    if not made:
+    columns = point_and_width(evalset, coverage)
+    if not columns:
         raise InputError("rows need features, intervals or a point forecast to be judged without y")
-    return made
+    return columns
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -558,5 +551,5 @@ def _covered(evalset: EvalSet, coverage: float) -> tuple[FloatArray, FloatArray]
     lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
     half = (upper - lower) / 2.0
     ratios = np.abs(evalset.y - (lower + half)) / half
-    known = np.isfinite(half) & (half > 0.0)
-    return covered, np.where(known, ratios, np.where(covered > 0.0, 0.0, math.inf))
+    bounded = np.isfinite(half) & (half > 0.0)
+    return covered, np.where(bounded, ratios, np.where(covered > 0.0, 0.0, math.inf))

@@ -1,4 +1,4 @@
-"""What is kept of a watch: the promise, and an entry for each time that rows or labels came.
+"""What is kept of a watch: the promise, an entry for each time that rows or labels came, and names.
 
 Entries are numbered, and never change. A writer makes the next number from all before it; where
 another was faster, it reads on and tries again. So two writers are safe without a lock, and a
@@ -11,26 +11,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Final, Self, final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.convert import json_number, plain, read_json, restored
 from howsure.core.errors import InputError
 from howsure.core.files import LocalFolder, NamedBytes, RemoteFolder, SingleFile
+from howsure.core.rng import row_hashes
+from howsure.core.sizes import most_inflated
+from howsure.inputs import values
 from howsure.streaming.engine import stream_bytes, stream_table
-from howsure.watch.names import RowNames, row_keys
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import DaySums
 from howsure.watch.running import RATIOS, RatioCell
-from howsure.watch.sealed import ANEW, SealedPlace
 
 _PROMISE = "promise.json"
 MOST_NAMES = 50_000_000
@@ -63,39 +67,36 @@ class LedgerEntry:
 
     def to_bytes(self) -> bytes:
         """As an Arrow stream: sums as a table, the rest beside it."""
-        beside = {name: getattr(self, name) for name in _BESIDE}
+        fields_beside = {name: getattr(self, name) for name in _BESIDE}
         columns = {
-            **{
-                name: pa.array([getattr(each, name) for each in self.sums], kind)
-                for name, kind in _KEYS.items()
-            },
-            **{
-                name: pa.array(np.rint(column * _UNIT).astype(np.int64))
-                for name, column in _numbered([each.sums for each in self.sums])
-            },
+            name: pa.array([getattr(cell, name) for cell in self.sums], kind)
+            for name, kind in _KEYS.items()
         }
-        told = {"howsure": json.dumps(plain(beside, json_number))}
-        return stream_bytes(pa.table(columns).replace_schema_metadata(told))
+        rows = [cell.sums for cell in self.sums]
+        for number, column in enumerate(np.transpose(rows) if rows else ()):
+            columns[f"sum_{number}"] = pa.array(np.rint(column * _UNIT).astype(np.int64))
+        metadata = {"howsure": json.dumps(plain(fields_beside, json_number))}
+        return stream_bytes(pa.table(columns).replace_schema_metadata(metadata))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LedgerEntry:
         """What `to_bytes` made."""
         table = stream_table(data)
-        beside = read_json((table.schema.metadata or {})[b"howsure"])
-        told = [_without_gaps(table[name].cast(kind)).to_pylist() for name, kind in _KEYS.items()]
+        fields_beside = read_json((table.schema.metadata or {})[b"howsure"])
+        keys = [_without_gaps(table[name].cast(kind)).to_pylist() for name, kind in _KEYS.items()]
         names = [name for name in table.column_names if name.startswith("sum_")]
         sums = np.empty((len(table), len(names)))
-        for place, name in enumerate(names):
-            sums[:, place] = _without_gaps(table[name]).to_numpy() / _UNIT
-        counts = np.array(told[-2:])
+        for number, name in enumerate(names):
+            sums[:, number] = _without_gaps(table[name]).to_numpy() / _UNIT
+        counts = np.array(keys[-2:])
         if not (np.isfinite(sums).all() and np.isfinite(counts).all() and (counts >= 0.0).all()):
             raise InputError("sums must be finite, and numbers of rows at least 0")
-        made = tuple(
-            DaySums(**dict(zip(_KEYS, keys, strict=True)), sums=total)
-            for *keys, total in zip(*told, sums, strict=True)
+        cells = tuple(
+            DaySums(**dict(zip(_KEYS, key, strict=True)), sums=total)
+            for *key, total in zip(*keys, sums, strict=True)
         )
-        entry: LedgerEntry = restored(beside, cls, "entry")
-        return replace(entry, sums=made)
+        entry: LedgerEntry = restored(fields_beside, cls, "entry")
+        return replace(entry, sums=cells)
 
 
 def _without_gaps(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -116,12 +117,7 @@ _UNIT = 2.0**20
 """Sums are kept as whole numbers of its inverse, which add up to the same in any order."""
 
 
-def _numbered(rows: Sequence[FloatArray]) -> Iterator[tuple[str, FloatArray]]:
-    for place, column in enumerate(np.transpose(rows) if rows else ()):
-        yield f"sum_{place}", column
-
-
-_BESIDE = tuple(each.name for each in fields(LedgerEntry) if each.name != "sums")
+_BESIDE = tuple(field.name for field in fields(LedgerEntry) if field.name != "sums")
 
 
 @dataclass(slots=True)
@@ -147,19 +143,18 @@ class LedgerState:
         self.written += 1
         self.shortened = False
         self.entries.append(entry)
-        for each in entry.sums:
-            key = (each.day, each.group, each.stratum)
-            added = np.array([each.rows, each.n, *each.sums])
-            self.sums[key] = self.sums[key] + added if key in self.sums else added
+        for cell in entry.sums:
+            key = (cell.day, cell.group, cell.stratum)
+            self.sums[key] = self.sums.get(key, 0.0) + np.array([cell.rows, cell.n, *cell.sums])
         self.corrections += filter(None, [entry.correction])
         if entry.expected is not None and entry.latest is not None:
             self.expected[entry.latest] = entry.expected
-        for day, *more in entry.scores:
-            self.scores[day] = self.scores.get(day, np.zeros(len(more))) + np.array(more)
-        for day, cell, *both in entry.ratios:
-            self.ratios.setdefault(day, np.zeros((2, RATIOS)))[:, cell] += both
+        for day, *scores in entry.scores:
+            self.scores[day] = self.scores.get(day, 0.0) + np.array(scores)
+        for day, number, *sums in entry.ratios:
+            self.ratios.setdefault(day, np.zeros((2, RATIOS)))[:, number] += sums
         if entry.latest is not None:
-            self.latest = entry.latest if self.latest is None else max(self.latest, entry.latest)
+            self.latest = max(entry.latest, entry.latest if self.latest is None else self.latest)
         self.rows += entry.rows
         self.late += entry.late
 
@@ -362,3 +357,178 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
     if path.is_dir() or text.endswith(("/", os.sep)):
         return LocalFolder(path)
     return SingleFile(path)
+
+
+# ---- pieces of a ledger as they are stored: each with its form, its size, and a hash of it -------
+# So damage is seen before anything is read from it, by whatever it came. A hash keeps nobody out
+# who wants to write another: what is read is checked all the same, and nothing in it names code.
+
+FORM: Final = 3
+"""Version of what is written. `tests/kept` holds a ledger of each, which opens or is refused."""
+ANEW: Final = "begin another by howsure watch init NEW --reference TABLE"
+"""What to do about a ledger that cannot be read."""
+_HASH: Final = 16  # bytes of the hash
+_LONGEST_LINE: Final = 64  # bytes of the first line
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SealedPlace:
+    """A place of named bytes, all of which are sealed."""
+
+    place: NamedBytes
+
+    @property
+    def location(self) -> str:
+        return self.place.location
+
+    def read(self, name: str) -> bytes | None:
+        data = self.place.read(self._checked(name))
+        return None if data is None else self._opened(name, data)
+
+    def write(self, name: str, data: bytes) -> None:
+        self.place.write(self._checked(name), _sealed(name, data))
+
+    def create(self, name: str, data: bytes) -> bool:
+        return self.place.create(self._checked(name), _sealed(name, data))
+
+    def remove(self, name: str) -> None:
+        self.place.remove(self._checked(name))
+
+    def names(self, name: str = "") -> tuple[str, ...]:
+        return self.place.names(name)
+
+    def _checked(self, name: str) -> str:
+        """A name that leads to no other place."""
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise self._refusal(f"is damaged: {name!r} is no name of a piece")
+        return name
+
+    def _refusal(self, words: str) -> InputError:
+        return InputError(f"{self.location!r} {words}: {ANEW}")
+
+    def _opened(self, name: str, data: bytes) -> bytes:
+        """What was sealed."""
+        line = data[:_LONGEST_LINE].partition(b"\n")[0]
+        found = re.fullmatch(rb"howsure ledger (\d{1,9}) (zstd|none) (\d{1,18})", line)
+        if found is None or int(found[1]) != FORM:
+            raise self._refusal("is no ledger of this version of howsure")
+        start = len(line) + 1 + _HASH
+        check, held, size = data[len(line) + 1 : start], memoryview(data)[start:], int(found[3])
+        if check != _hash(name, line, held):
+            raise self._refusal(f"is damaged: {name!r} was changed since it was written")
+        if found[2] == b"none":
+            return bytes(held)
+        if size > most_inflated(len(held)):
+            raise self._refusal(
+                f"is damaged: the {len(held):,} bytes of {name!r} would take {size:,}"
+            )
+        try:
+            return bytes(pa.decompress(held, decompressed_size=size, codec="zstd", asbytes=True))
+        except OSError as error:
+            raise self._refusal(f"is damaged: {name!r} cannot be read ({error})") from error
+
+
+def _sealed(name: str, data: bytes) -> bytes:
+    held = pa.compress(data, codec="zstd", asbytes=True)
+    # what repeats more than may grow again is stored as it is
+    packed = len(data) <= most_inflated(len(held))
+    held = held if packed else data
+    line = f"howsure ledger {FORM} {'zstd' if packed else 'none'} {len(data)}".encode()
+    return b"".join((line, b"\n", _hash(name, line, held), held))
+
+
+def _hash(name: str, line: bytes, held: bytes | memoryview) -> bytes:
+    made = blake2b(name.encode() + b"\n" + line + b"\n", digest_size=_HASH)
+    made.update(held)
+    return made.digest()
+
+
+# ---- which rows came before: names of rows by day, so that a row that comes again counts once ----
+# A row is known by its name and its day. A set of 10⁶ takes 5.7 MB, one of 10⁷ 53 MB: numbers of 56
+# bits in their order, of which only the steps are kept, and 8 bits that tell whether y is another.
+# That a new row is taken for one of 10⁷ others has a probability of 10⁻¹⁰.
+
+MarkArray = npt.NDArray[np.uint8]
+_BITS = 56
+_APART = 0x9E3779B97F4A7C15 & ((1 << _BITS) - 1)  # by which the keys of one name differ by day
+UNKNOWN = 0
+"""The mark of rows without y."""
+_WIDTH = 9  # bytes of a key and its mark
+
+
+def name_hashes(column: pa.ChunkedArray, role: str) -> IntArray:
+    """Of names of rows."""
+    names = values.names(column, role).tolist()
+    if None in names:
+        raise InputError(
+            f"column {role!r} must name every row, got none at row {names.index(None)}, counting "
+            "from 0"
+        )
+    made = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(made), dtype="<i8").astype(np.int64) & ((1 << _BITS) - 1)
+
+
+def row_keys(hashes: IntArray, days: IntArray | int) -> IntArray:
+    """What stands for rows: their names' hashes, and their days."""
+    with np.errstate(over="ignore"):
+        return np.asarray((hashes + np.int64(_APART) * days) & ((1 << _BITS) - 1))
+
+
+def marks_of(y: FloatArray) -> MarkArray:
+    """By which y is known again, in single or double precision; 0 where it is NaN."""
+    if not len(y):
+        return np.empty(0, np.uint8)
+    with np.errstate(over="ignore"):
+        hashed = row_hashes(y.astype(np.float32).astype(np.float64) + 0.0) % np.uint64(255)
+    return np.where(np.isnan(y), UNKNOWN, hashed + np.uint64(1)).astype(np.uint8)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RowNames:
+    """Keys of rows, rising, and a mark of the y of each."""
+
+    keys: IntArray
+    marks: MarkArray
+
+    @classmethod
+    def of(cls, keys: IntArray, y: FloatArray) -> Self:
+        """Those of some rows."""
+        kept, first = np.unique(keys, return_index=True)
+        return cls(kept, marks_of(y)[first])
+
+    @classmethod
+    def joined(cls, every: Iterable[RowNames]) -> Self:
+        """All of several sets."""
+        parts = [*every]
+        keys = np.concatenate([np.empty(0, np.int64), *(each.keys for each in parts)])
+        marks = np.concatenate([np.empty(0, np.uint8), *(each.marks for each in parts)])
+        order = np.argsort(keys, kind="stable")
+        return cls(keys[order], marks[order])
+
+    def places(self, keys: IntArray) -> IntArray:
+        """Where each key stands; −1 where it is not."""
+        if not len(self.keys):
+            return np.full(len(keys), -1)
+        found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[found] == keys, found, -1)
+
+    def holds(self, keys: IntArray) -> BoolArray:
+        """Whether each key is there."""
+        return np.asarray(self.places(keys) >= 0)
+
+    def to_bytes(self) -> bytes:
+        """Steps from key to key, whose bytes of one place lie together, then the marks."""
+        steps = np.diff(self.keys, prepend=0).astype("<i8").view(np.uint8).reshape(-1, 8)
+        return np.concatenate([steps.T.ravel(), self.marks]).tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What `to_bytes` made."""
+        cells = np.frombuffer(data, np.uint8)
+        count = len(cells) // _WIDTH
+        if len(cells) != _WIDTH * count:
+            raise InputError(f"names of rows must take {_WIDTH} bytes each, got {len(cells)}")
+        steps = np.ascontiguousarray(cells[: 8 * count].reshape(8, -1).T).view("<i8").ravel()
+        return cls(np.cumsum(steps, dtype=np.int64), cells[8 * count :])

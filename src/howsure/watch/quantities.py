@@ -55,17 +55,15 @@ class UsualError:
     @classmethod
     def of(cls, evalset: EvalSet, days: IntArray) -> UsualError | None:
         """Of a reference; None where its points have no error, or it has none."""
-        with suppress(UnanswerableError):
-            return cls._of(_errors(evalset), evalset, days)
-        return None
-
-    @classmethod
-    def _of(cls, error: FloatArray, evalset: EvalSet, days: IntArray) -> UsualError | None:
-        limit = float(np.quantile(error, _MOST_ERRORS))
+        try:
+            errors = _errors(evalset)
+        except UnanswerableError:
+            return None
+        limit = float(np.quantile(errors, _MOST_ERRORS))
         if not limit > 0.0:
             return None
-        share = np.minimum(error / limit, 1.0)
-        mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+        share = np.minimum(errors / limit, 1.0)
+        mass = row_counts(evalset)
         mean = weighted_mean(share, mass)
         place = np.unique(days, return_inverse=True)[1]
         counts = np.bincount(place, weights=mass).astype(np.float64)
@@ -91,6 +89,12 @@ _GROWTH = 0.05
 """Growth of the mean error that does no harm."""
 _VARIANCE = 1.25
 """By how much the variance may be larger than in the reference while the mean is not."""
+
+
+def row_counts(evalset: EvalSet) -> FloatArray:
+    """How many rows each stands for."""
+    counts = evalset.multiplicities
+    return np.ones(evalset.n) if counts is None else counts
 
 
 def _errors(evalset: EvalSet) -> FloatArray:
@@ -204,20 +208,16 @@ def sums_by_day(
 
     Rows add to the sums whose y is known, and to the number of rows if they are new.
     """
-    mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
+    mass = row_counts(evalset)
     told = mass if known is None else mass * known
     counted = mass if new is None else mass * new
     parts = np.zeros(evalset.n, dtype=np.int64) if strata is None else strata
-    columns: Mapping[str, tuple[IntArray, list[str]]] = {
-        ALL: (np.zeros(evalset.n, dtype=np.int64), [ALL]),
-        **{
-            name: (column.codes, [f"{name}={label}" for label in column.labels.tolist()])
-            for name, column in evalset.groups.items()
-        },
-    }
+    columns: list[tuple[IntArray, list[str]]] = [(np.zeros(evalset.n, dtype=np.int64), [ALL])]
+    for name, column in evalset.groups.items():
+        columns.append((column.codes, [f"{name}={label}" for label in column.labels.tolist()]))
     dates, place = np.unique(days, return_inverse=True)
     width = int(parts.max(initial=0)) + 1
-    for codes, labels in columns.values():
+    for codes, labels in columns:
         cells = (place * len(labels) + codes) * width + parts
         size = len(dates) * len(labels) * width
         rows, counts = (np.bincount(cells, each, size) for each in (counted, told))
@@ -238,40 +238,40 @@ def worth_of_rows(
     evalset: EvalSet, days: IntArray | None, numbers: Watched
 ) -> dict[str, dict[str, float]]:
     """How many rows count as one, by days and by clusters, as far as there are any: the larger."""
-    made: dict[str, dict[str, float]] = {}
+    worth: dict[str, dict[str, float]] = {}
     for units in (days, None if evalset.cluster is None else evalset.cluster.codes):
         if units is not None:
-            made = larger_worth(
-                made, _worth_by_group(sums_by_day(evalset, units, numbers), numbers)
-            )
-    return made
+            sums = sums_by_day(evalset, units, numbers)
+            worth = larger_worth(worth, _worth_by_group(sums, numbers))
+    return worth
 
 
 def larger_worth(
-    one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
+    *worths: Mapping[str, Mapping[str, float]],
 ) -> dict[str, dict[str, float]]:
-    """The larger of two worths of each group and quantity: a few days tell little of dependence."""
-    made = {group: dict(own) for group, own in one.items()}
-    for group, own in other.items():
-        known = made.setdefault(group, {})
-        for name, value in own.items():
-            known[name] = max(known.get(name, 1.0), value)
-    return made
+    """The largest worth of each group and quantity: a few days tell little of dependence."""
+    largest: dict[str, dict[str, float]] = {}
+    for worth in worths:
+        for group, values in worth.items():
+            known = largest.setdefault(group, {})
+            for name, value in values.items():
+                known[name] = max(known.get(name, 1.0), value)
+    return largest
 
 
 def _worth_by_group(sums: Iterable[DaySums], numbers: Watched) -> dict[str, dict[str, float]]:
     """How many rows count as one, for each group and quantity; of groups with few days, as all."""
     by_group: dict[str, list[DaySums]] = {}
-    for each in sums:
-        by_group.setdefault(each.group, []).append(each)
-    made: dict[str, dict[str, float]] = {}
-    for group, parts in by_group.items():
-        if len(parts) < _FEWEST_DAYS:
+    for day in sums:
+        by_group.setdefault(day.group, []).append(day)
+    worth: dict[str, dict[str, float]] = {}
+    for group, days in by_group.items():
+        if len(days) < _FEWEST_DAYS:
             continue
-        parts = sorted(parts, key=lambda each: each.day)
-        totals, counts = np.array([p.sums for p in parts]), np.array([p.n for p in parts])
-        made[group] = {
+        days = sorted(days, key=lambda day: day.day)
+        totals, counts = np.array([day.sums for day in days]), np.array([day.n for day in days])
+        worth[group] = {
             name: worth_of(totals[:, k], counts, numbers.bounds[k].variance)
             for k, name in enumerate(numbers.names)
         }
-    return made
+    return worth

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -19,7 +19,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.brief import brief_repr
 from howsure.core.convert import restored
 from howsure.core.errors import InputError
-from howsure.core.formats import fixed, listed, percent
+from howsure.core.formats import counted, fixed, listed, percent
 from howsure.core.records import Table
 from howsure.engine.finding import between
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
@@ -136,22 +136,19 @@ class WatchReport(Formed):
     @property
     def since(self) -> int | None:
         """The first day of the change; None where none is proven."""
-        return min((each.since for each in self.broken), default=self.day)
+        return min((fault.since for fault in self.broken), default=self.day)
 
     def document(self) -> Document:
         """The report that every form is made of."""
         tone: Tone = "undecided" if not self.days else "good" if self.kept else "bad"
-        line = VerdictLine(self.sentence, tone, "Is the promise kept?")
-        broken = tuple(
-            VerdictLine(each.sentence, "bad", "What broke, and since when?")
-            for each in self.broken[1:]
-        )
-        missing = [VerdictLine(told, "info", "Is y missing for a reason?") for told in self.missing]
         lines = (
-            line,
-            *broken,
+            VerdictLine(self.sentence, tone, "Is the promise kept?"),
+            *(
+                VerdictLine(fault.sentence, "bad", "What broke, and since when?")
+                for fault in self.broken[1:]
+            ),
             *self._next(),
-            *missing,
+            *(VerdictLine(text, "info", "Is y missing for a reason?") for text in self.missing),
             *self._of_today(),
             *self._worth_of_correction(),
             *self._offer(),
@@ -190,100 +187,110 @@ class WatchReport(Formed):
         """What is expected before labels come."""
         if self.expected is None or not self.kept:
             return
-        question = "What is expected before labels come?"
         coverage, factor = self.expected.coverage, self.expected.factor
         less = coverage.upper < self.promise.coverage - self.promise.tolerance
-        told = [self.expected.sentence]
+        text = self.expected.sentence
         if factor.lower > 1.0 or factor.upper < 1.0:
-            told.append(self.expected.width_sentence)
+            text += f" {self.expected.width_sentence}"
         if not self.expected.reason:
-            told.append(self.expected.beware)
-        yield VerdictLine(" ".join(told), "caution" if less else "info", question)
+            text += f" {self.expected.beware}"
+        tone: Tone = "caution" if less else "info"
+        yield VerdictLine(text, tone, "What is expected before labels come?")
 
     def _worth_of_correction(self) -> Iterator[VerdictLine]:
         """Whether the correction in use is better than none, which runs beside it."""
-        latest = self.past[-1].correction if self.past else None
+        latest = self._latest
         if self.gain is None or latest is None or not latest.method:
             return
-        share, lower, upper = (100.0 * each for each in self.gain)
+        share, lower, upper = (100.0 * number for number in self.gain)
         if not math.isfinite(lower):
             return
         score = latest.score.title
-        question = "Is the correction better than none?"
+        tone: Tone = "good" if lower > 0 else "bad" if upper < 0 else "undecided"
         if lower > 0:
-            told = f"Corrected predictions have a {score} {fixed(share, 1)} % lower"
-            yield VerdictLine(f"{told}{between(lower, upper, 1)} than without.", "good", question)
+            ends = between(lower, upper, 1)
+            text = f"Corrected predictions have a {score} {fixed(share, 1)} % lower{ends} than "
+            text += "without."
         elif upper < 0:
-            told = f"Corrected predictions have a {score} {fixed(-share, 1)} % higher"
-            told = f"{told}{between(-upper, -lower, 1)} than without: correct them anew."
-            yield VerdictLine(told, "bad", question)
+            ends = between(-upper, -lower, 1)
+            text = (
+                f"Corrected predictions have a {score} {fixed(-share, 1)} % higher{ends} than "
+                "without: correct them anew."
+            )
         else:
-            told = f"Whether corrected predictions are better is not known yet: their {score}"
             ends = f"{fixed(-upper, 1)} to {fixed(-lower, 1)}"
-            told = f"{told} changes by {fixed(-share, 1)} % ({ends})."
-            yield VerdictLine(told, "undecided", question)
+            text = (
+                f"Whether corrected predictions are better is not known yet: their {score} changes "
+                f"by {fixed(-share, 1)} % ({ends})."
+            )
+        yield VerdictLine(text, tone, "Is the correction better than none?")
+
+    @property
+    def _latest(self) -> Correction | None:
+        """The last correction."""
+        return self.past[-1].correction if self.past else None
 
     def _offer(self) -> Iterator[VerdictLine]:
         """The correction that runs on, where it is proven better than none."""
-        gain, running = self.gain_of_running, self.running
+        gain, running, latest = self.gain_of_running, self.running, self._latest
         if gain is None or running is None or not gain.offered:
             return
-        latest = self.past[-1].correction if self.past else None
         if latest is None or latest.method != RUNNING:
-            since = self.promise.day_in_words(int(self.booked[0]))
-            told = gain.sentence(since, running.factor)
+            text = gain.sentence(self.promise.day_in_words(int(self.booked[0])), running.factor)
             yield VerdictLine(
-                told, question="Would a running correction help?", command=_RUNNING_COMMAND
+                text, question="Would a running correction help?", command=_RUNNING_COMMAND
             )
 
     def _history(self) -> Iterator[VerdictLine]:
         """What came before, the latest first."""
-        for each in reversed(self.past):
-            if each.correction is not None:
-                yield VerdictLine(each.correction.sentence, question="What was done?")
-            yield VerdictLine(each.sentence, question="What came before?")
+        for report in reversed(self.past):
+            if report.correction is not None:
+                yield VerdictLine(report.correction.sentence, question="What was done?")
+            yield VerdictLine(report.sentence, question="What came before?")
 
     def _tables(self) -> tuple[Table, ...]:
-        parts = (*self.past, self)
+        reports = (*self.past, self)
+        lengths = [report.days for report in reports]
         days = {
-            "day": np.concatenate([each.booked for each in parts]),
-            "log_evidence": np.concatenate([each.curve for each in parts]),
+            "day": np.concatenate([report.booked for report in reports]),
+            "log_evidence": np.concatenate([report.curve for report in reports]),
         }
         if self.promise.dated:
             days["day"] = days["day"].astype("datetime64[D]")
-        if any(len(each.covered) for each in parts):
-            seen = (e.covered if len(e.covered) else np.full(e.days, np.nan) for e in parts)
-            days["coverage"] = np.concatenate([*seen])
+        if any(len(report.covered) for report in reports):
+            days["coverage"] = np.concatenate(
+                [r.covered if len(r.covered) else np.full(r.days, np.nan) for r in reports]
+            )
         if self.past:
-            days["corrections"] = np.repeat(np.arange(len(parts)), [each.days for each in parts])
+            days["corrections"] = np.repeat(np.arange(len(reports)), lengths)
         names = ["group", "quantity", "since", "earliest", "latest", "value", "lower", "upper"]
-        made = [Table(name="days", columns=days), self._table("broken", names, self.broken)]
-        done = [each.correction for each in self.past if each.correction is not None]
-        if done:
+        tables = [Table(name="days", columns=days), self._table("broken", names, self.broken)]
+        corrections = [report.correction for report in self.past if report.correction is not None]
+        if corrections:
             names = ["after", "method", "rows", "gain", "lower", "upper"]
-            made.append(self._table("corrections", names, done))
+            tables.append(self._table("corrections", names, corrections))
         if self.expected_by_day:
-            made.append(self._table_of_expectations())
+            tables.append(self._table_of_expectations())
         if self.gain_of_running is not None and self.running is not None:
             names = ["days", "value", "low", "high", "covered", "covered_unchanged", "offered"]
             table = self._table("running", names, [self.gain_of_running])
             factor = np.array([self.running.factor])
-            made.append(replace(table, columns={"factor": factor, **table.columns}))
-        return tuple(made)
+            tables.append(replace(table, columns={"factor": factor, **table.columns}))
+        return tuple(tables)
 
     def _table_of_expectations(self) -> Table:
         """What was expected on each day before its labels came."""
-        told = [*self.expected_by_day.values()]
+        expected = [*self.expected_by_day.values()]
         columns: dict[str, npt.NDArray[Any]] = {
             "day": np.array([self.promise.day_in_words(day) for day in self.expected_by_day]),
             **{
-                name: np.array([getattr(each, name) for each in told])
+                name: np.array([getattr(today, name) for today in expected])
                 for name in ("rows", "inside", "effective", "reason")
             },
         }
         for name in ("coverage", "score", "factor"):
             for end in ("value", "lower", "upper", "seen_lower", "seen_upper", "least", "most"):
-                cells = np.array([getattr(getattr(each, name), end) for each in told])
+                cells = np.array([getattr(getattr(today, name), end) for today in expected])
                 if not np.isnan(cells).all():
                     columns[name if end == "value" else f"{name}_{end}"] = cells
         return Table(name="expected", columns=columns)
@@ -308,30 +315,33 @@ class WatchReport(Formed):
 
     def _figures(self) -> tuple[Choice, ...]:
         """Evidence, and coverage, over time: of each promise since the first."""
-        every = (*self.past, self)
-        words = ["", *(f", correction {k}" for k in range(1, len(every)))]
-        words[0] = ", uncorrected" if self.past else ""
-        parts = [each for each in every if each.days]
-        names = [name for each, name in zip(every, words, strict=True) if each.days]
-        if not parts:
+        reports = (*self.past, self)
+        names = [f", correction {k}" if k else ", uncorrected" for k in range(len(reports))]
+        drawn = [(name, r) for name, r in zip(names, reports, strict=True) if r.days]
+        if not drawn:
             return ()
         dated = self.promise.dated
+        seconds = 86_400.0 if dated else 1.0
+
+        def layers(mark: Mark, title: str, values: Callable[[WatchReport], FloatArray]) -> Any:
+            return [
+                Layer(
+                    mark=mark,
+                    x=report.booked.astype(np.float64) * seconds,
+                    y=values(report),
+                    series=f"{title}{name if self.past else ''}",
+                    colour=colour,
+                )
+                for colour, (name, report) in enumerate(drawn)
+            ]
+
+        def rule(value: float, title: str) -> Layer:
+            return Layer(mark=Mark.RULE, y=np.array([value]), series=title, colour=REFERENCE)
+
         along = Axis(title="Day", kind="time") if dated else Axis(title="Day")
         limit = -math.log10(LEVEL)
-        seconds = 86_400.0 if dated else 1.0
-        x: list[FloatArray] = [each.booked.astype(np.float64) * seconds for each in parts]
-        evidence_of = [
-            Layer(
-                mark=Mark.STEP,
-                x=at,
-                y=each.curve / math.log(10.0),
-                series=f"evidence{name}",
-                colour=place,
-            )
-            for place, (at, each, name) in enumerate(zip(x, parts, names, strict=True))
-        ]
-        alarm = Layer(mark=Mark.RULE, y=np.array([limit]), series="proven broken", colour=REFERENCE)
-        made = [
+        evidence = layers(Mark.STEP, "evidence", lambda report: report.curve / math.log(10.0))
+        figures = [
             Figure(
                 name="watch_evidence",
                 question="Is the promise kept?",
@@ -339,21 +349,18 @@ class WatchReport(Formed):
                 reading="At the line it is proven broken. A promise that is kept reaches it with "
                 "probability 5 % at most, however often one looks.",
                 x=along,
-                y=Axis(title="Evidence (log₁₀)", domain=_reach(parts, limit), clamp=True),
-                layers=(*evidence_of, alarm),
+                y=Axis(
+                    title="Evidence (log₁₀)",
+                    domain=_reach([layer.y for layer in evidence], limit),
+                    clamp=True,
+                ),
+                layers=(*evidence, rule(limit, "proven broken")),
             )
         ]
-        if len(self.covered) or any(len(each.covered) for each in parts):
-            level = np.array([self.promise.coverage])
-            points = [
-                Layer(
-                    mark=Mark.POINTS, x=at, y=each.covered, series=f"coverage{name}", colour=place
-                )
-                for place, (at, each, name) in enumerate(zip(x, parts, names, strict=True))
-            ]
-            points += self._expectations(seconds, len(parts))
-            nominal = Layer(mark=Mark.RULE, y=level, series="nominal", colour=REFERENCE)
-            made.append(
+        if any(len(report.covered) for report in reports):
+            points = layers(Mark.POINTS, "coverage", lambda report: report.covered)
+            points += self._expectations(seconds, len(drawn))
+            figures.append(
                 Figure(
                     name="watch_coverage",
                     question="Do the intervals cover as often as they claim?",
@@ -361,22 +368,25 @@ class WatchReport(Formed):
                     reading="Single days scatter; only the evidence says whether that is chance.",
                     x=along,
                     y=Axis(title="Empirical coverage", kind="percent"),
-                    layers=(*points, nominal),
+                    layers=(*points, rule(self.promise.coverage, "nominal")),
                 )
             )
-        labels = ("Evidence", "Coverage")
-        options = (Option(label=n, figures=(f,)) for n, f in zip(labels, made, strict=False))
+        titles = ("Evidence", "Coverage")
+        options = (
+            Option(label=title, figures=(figure,))
+            for title, figure in zip(titles, figures, strict=False)
+        )
         return (Choice(label="Over time", options=tuple(options)),)
 
     def _expectations(self, seconds: float, colour: int) -> list[Layer]:
         """The coverage that was expected of each day before its labels came."""
-        told = {day: each.coverage for day, each in self.expected_by_day.items()}
-        known = {day: each for day, each in told.items() if not math.isnan(each.value)}
-        if not known:
+        coverages = {day: today.coverage for day, today in self.expected_by_day.items()}
+        coverages = {day: c for day, c in coverages.items() if not math.isnan(c.value)}
+        if not coverages:
             return []
-        x = np.array([*known], dtype=np.float64) * seconds
+        x = np.array([*coverages], dtype=np.float64) * seconds
         y, lower, upper = (
-            np.array([getattr(each, name) for each in known.values()], dtype=np.float64)
+            np.array([getattr(coverage, name) for coverage in coverages.values()], dtype=np.float64)
             for name in ("value", "lower", "upper")
         )
         layer = Layer(mark=Mark.POINTS, x=x, y=y, series="expected before labels", colour=colour)
@@ -384,9 +394,9 @@ class WatchReport(Formed):
         return [replace(ends, faint=True), layer]
 
 
-def _reach(parts: Sequence[WatchReport], limit: float) -> tuple[float, float]:
+def _reach(curves: Sequence[FloatArray], limit: float) -> tuple[float, float]:
     """The range of the evidence that is shown: beyond proof it grows without end."""
-    logs = np.concatenate([each.curve for each in parts]) / math.log(10.0)
+    logs = np.concatenate(curves)
     low, high = min(float(logs.min()), -1.0), float(logs.max())
     return max(low, -3.0), max(2.0 * limit, min(high, 6.0))
 
@@ -396,61 +406,49 @@ def report_of(
 ) -> WatchReport:
     """What the sums of all days that are booked say: of the days since the last correction."""
     past: list[WatchReport] = []
-    held, first = promise, -math.inf
+    current, first = promise, -math.inf
     for correction in corrections:
-        made = _of_days(held, promise, state, (first, correction.after))
-        past.append(replace(made, correction=correction))
-        held, first = correction.promise, correction.after
+        ended = _of_days(current, promise, state, (first, correction.after))
+        past.append(replace(ended, correction=correction))
+        current, first = correction.promise, correction.after
     kept = "Kept so far"
     if corrections:
         latest = corrections[-1]
         day = promise.day_in_words(latest.after)
         what = "the correction" if latest.method else "the end of the correction"
         kept = f"Kept since {what} after {day}"
-    report = _of_days(held, promise, state, (first, math.inf), kept)
-    told = report.sentence
+    report = _of_days(current, promise, state, (first, math.inf), kept)
+    text = report.sentence
     if corrections and not report.days:
         what = "Corrected" if latest.method else "No longer corrected"
-        told = f"{what} after {day}; no day since is booked yet."
-    by_day = {day: restored(told, Expected, "expected") for day, told in state.expected.items()}
-    open_rows = _rows_of(state) - sum(each.rows for each in (*past, report))
-    rest = _describe_not_counted(waiting, open_rows, state.late, state.undone)
+        text = f"{what} after {day}; no day since is booked yet."
+    expected = {day: restored(held, Expected, "expected") for day, held in state.expected.items()}
+    labelled = sum(sums[1] for (_, group, _), sums in state.sums.items() if group == ALL)
+    open_rows = int(labelled) - sum(part.rows for part in (*past, report))
+    text = f"{text} {_describe_not_counted(waiting, open_rows, state.late, state.undone)}"
+    booked = report.booked.tolist()
+    scores = [state.scores[day] for day in booked if day > first and day in state.scores]
+    # it counts from the promise's first day on, which no later row has chosen
+    running, shadow = (
+        (None, None)
+        if current.running is None
+        else run(current.running, state.ratios, report.booked)
+    )
+    if shadow is not None and shadow.sums[:, 2].sum() <= 0.0:
+        shadow = None
     return replace(
         report,
-        sentence=f"{told} {rest}".strip(),
+        sentence=text.strip(),
         waiting=waiting,
         open_rows=open_rows,
         late=state.late,
         past=tuple(past),
-        expected=None if not waiting else by_day.get(state.latest or 0),
-        expected_by_day=by_day,
-        gain=_gain(state, first, report.booked),
-        **_running(held, state, report),
+        expected=None if not waiting else expected.get(state.latest or 0),
+        expected_by_day=expected,
+        gain=gained(np.array(scores)) if scores else None,
+        running=None if shadow is None else running,
+        gain_of_running=None if shadow is None else shadow.gain(),
     )
-
-
-def _running(promise: Promise, state: LedgerState, report: WatchReport) -> dict[str, Any]:
-    """The correction that runs on beside the promise, and what it would have gained.
-
-    It counts from the promise's first day on, which no later row has chosen.
-    """
-    if promise.running is None:
-        return {}
-    running, beside = run(promise.running, state.ratios, report.booked)
-    if beside is None or beside.sums[:, 2].sum() <= 0.0:
-        return {}
-    gain = beside.gain()
-    return {"running": running, "gain_of_running": gain}
-
-
-def _rows_of(state: LedgerState) -> int:
-    return int(sum(held[1] for (_, group, _), held in state.sums.items() if group == ALL))
-
-
-def _gain(state: LedgerState, first: float, booked: IntArray) -> tuple[float, float, float] | None:
-    """By which share the last correction lowered the score so far; None without one."""
-    scores = [state.scores[day] for day in booked.tolist() if day > first and day in state.scores]
-    return gained(np.array(scores)) if scores else None
 
 
 def _of_days(
@@ -491,19 +489,23 @@ def _of_days(
         for index in np.argsort(-named).tolist():
             if named[index] >= line_of_alarm:
                 group, k = groups[index // size], index % size
-                own = sums[k, groups.index(group)], counts[k, groups.index(group)]
-                broken.append(_break(promise, group, k, days, own, flat[index], named[index]))
-    kept = not len(alarms)
-    proven = None if kept else int(days[alarms[0]])
+                group_days = sums[k, groups.index(group)], counts[k, groups.index(group)]
+                broken.append(
+                    _break(promise, group, k, days, group_days, flat[index], named[index])
+                )
+    is_kept = not len(alarms)
+    proven = None if is_kept else int(days[alarms[0]])
     if not groups:
-        told = "Nothing is booked yet."
-    elif kept:
-        told = f"{kept_words}: {_describe_kept_promise(promise, days, rows, counts[:, 0], shares)}"
+        sentence = "Nothing is booked yet."
+    elif is_kept:
+        sentence = (
+            f"{kept_words}: {_describe_kept_promise(promise, days, rows, counts[:, 0], shares)}"
+        )
     else:
-        told = _broken(promise, int(days[alarms[0]]), broken)
+        sentence = _broken(promise, int(days[alarms[0]]), broken)
     return WatchReport(
-        kept=kept,
-        sentence=told,
+        kept=is_kept,
+        sentence=sentence,
         broken=tuple(broken),
         day=proven,
         days=len(days),
@@ -534,16 +536,15 @@ class _Cells:
         days: IntArray,
     ) -> _Cells:
         strata = 1 if promise.strata is None else len(promise.strata.rows)
-        sizes = {len(told) - 2 for told in held.values()} | {len(of_all.quantities)}
-        parts = {stratum for _, _, stratum in held}
-        if len(sizes) > 1 or not parts <= {*range(strata)}:
+        sizes = {len(sums) - 2 for sums in held.values()} | {len(of_all.quantities)}
+        if len(sizes) > 1 or not {stratum for *_, stratum in held} <= {*range(strata)}:
             raise InputError("the ledger is damaged: an entry does not fit the promise")
         columns = [2 + of_all.quantities.index(name) for name in promise.quantities]
-        place = {day: k for k, day in enumerate(days.tolist())}
-        line = {group: k for k, group in enumerate(groups)}
+        numbers = {day: k for k, day in enumerate(days.tolist())}
+        lines = {group: k for k, group in enumerate(groups)}
         every = np.zeros((2 + len(columns), len(groups), strata, len(days)))
-        for (day, group, stratum), told in held.items():
-            every[:, line[group], stratum, place[day]] = told[[0, 1, *columns]]
+        for (day, group, stratum), sums in held.items():
+            every[:, lines[group], stratum, numbers[day]] = sums[[0, 1, *columns]]
         return cls(rows=every[0], labelled=every[1], sums=every[2:])
 
     def weighted(
@@ -591,12 +592,14 @@ def _shares(promise: Promise, groups: list[str], size: int) -> FloatArray:
 
     A group that the reference has not takes half of what is left for such groups when it comes.
     """
-    known = len(promise.groups)
-    if not known:  # as there is no column of groups
+    known_groups = len(promise.groups)
+    if not known_groups:  # as there is no column of groups
         return np.full(len(groups) * size, 1.0 / size)
-    rest = 1.0 - _ALL_ROWS
-    later = rest * _LATER * 0.5 ** np.arange(1.0, len(groups) - known)
-    share = np.array([_ALL_ROWS, *[rest * (1.0 - _LATER) / known] * known, *later])
+    left_for_groups = 1.0 - _ALL_ROWS
+    later = left_for_groups * _LATER * 0.5 ** np.arange(1.0, len(groups) - known_groups)
+    share = np.array(
+        [_ALL_ROWS, *[left_for_groups * (1.0 - _LATER) / known_groups] * known_groups, *later]
+    )
     return np.repeat(share[: len(groups)] / size, size)
 
 
@@ -605,14 +608,14 @@ def _break(
     group: str,
     k: int,
     days: IntArray,
-    own: tuple[FloatArray, FloatArray],
+    group_days: tuple[FloatArray, FloatArray],
     logs: FloatArray,
     log: float,
 ) -> Break:
     """One quantity of one group, since its change, which came before it was proven."""
     name, bounds = promise.quantities[k], promise.bounds[k]
     worth = promise.worth_of(group, name)
-    sums, counts = own
+    sums, counts = group_days
     proven = int(np.argmax(logs >= -math.log(LEVEL)))
     at, mean, (first, last) = change_point(sums, counts, bounds, worth, proven)
     n = float(counts[at:].sum())
@@ -623,7 +626,9 @@ def _break(
         alike = n / worth
         lower, upper = map(float, clopper_pearson(value * alike, alike, confidence=0.95))
     if promise.usual is not None and name == "error":
-        value, lower, upper = (1.0 + each / promise.usual.mean for each in (value, lower, upper))
+        value, lower, upper = (
+            1.0 + number / promise.usual.mean for number in (value, lower, upper)
+        )
     since = promise.day_in_words(int(days[at]))
     where = f"{group}: " if group else ""
     return Break(
@@ -670,10 +675,9 @@ def _broken(promise: Promise, day: int, broken: list[Break]) -> str:
 def _describe_kept_promise(
     promise: Promise, days: IntArray, rows: int, counts: FloatArray, shares: FloatArray
 ) -> str:
-    seen = f"{len(days):,} day{'s' * (len(days) != 1)}, {rows:,} row{'s' * (rows != 1)}"
-    told = f"{seen}, no departure proven"
+    text = f"{counted(len(days), 'day')}, {counted(rows, 'row')}, no departure proven"
     if "coverage" not in promise.quantities:
-        return f"{told}."
+        return f"{text}."
     fallen = np.full(len(days), -math.inf)
     for k, mean in enumerate(_means_of_fall(promise)):
         name, bounds = promise.quantities[k], promise.bounds[k]
@@ -681,14 +685,10 @@ def _describe_kept_promise(
         logs = evidence(mean * counts[k], counts[k], bounds, worth, days)
         fallen = np.logaddexp(fallen, logs + math.log(float(shares[k])))
     shown = np.flatnonzero(fallen >= -math.log(LEVEL))
-    least = percent(_fallen(promise))
+    fall = f"{text}; had coverage fallen to {percent(_fallen(promise))}, this"
     if not len(shown):
-        return f"{told}; had coverage fallen to {least}, this might not have shown yet."
-    count = int(shown[0]) + 1
-    return (
-        f"{told}; had coverage fallen to {least}, this would probably have shown after {count:,} "
-        f"day{'s' * (count != 1)}."
-    )
+        return f"{fall} might not have shown yet."
+    return f"{fall} would probably have shown after {counted(int(shown[0]) + 1, 'day')}."
 
 
 def _fallen(promise: Promise) -> float:
@@ -703,25 +703,23 @@ def _means_of_fall(promise: Promise) -> list[float]:
     )
     z = (np.arange(_POINTS) + 0.5) / _POINTS
     components = legendre(special.ndtr(special.ndtri(z) * here / there)).mean(axis=1)
-    known = {
+    means = {
         "coverage": _fallen(promise) - promise.coverage,
         **dict(zip(COMPONENTS, components.tolist(), strict=True)),
     }
-    return [known[name] for name in promise.quantities]
+    return [means[name] for name in promise.quantities]
 
 
 def _describe_not_counted(waiting: int, open_rows: int, late: int, undone: int) -> str:
     """What is not in the evidence, a sentence each."""
-    told = []
-    if open_rows:
-        told.append(
-            f"{open_rows:,} row{' is' if open_rows == 1 else 's are'} of days not booked yet."
-        )
-    if waiting:
-        told.append(f"{waiting:,} prediction{' waits' if waiting == 1 else 's wait'} for y.")
-    if late:
-        rows = "row came too late and counts" if late == 1 else "rows came too late and count"
-        told.append(f"{late:,} {rows} for nothing.")
-    if undone:
-        told.append(f"{undone:,} addition{' was' if undone == 1 else 's were'} taken back.")
-    return " ".join(told)
+    is_open = f"{counted(open_rows, 'row')} {'is' if open_rows == 1 else 'are'}"
+    waits = f"{counted(waiting, 'prediction')} wait{'s' * (waiting == 1)}"
+    too_late = f"{counted(late, 'row')} came too late and count{'s' * (late == 1)}"
+    taken = f"{counted(undone, 'addition')} {'was' if undone == 1 else 'were'}"
+    sentences = {
+        f"{is_open} of days not booked yet.": open_rows,
+        f"{waits} for y.": waiting,
+        f"{too_late} for nothing.": late,
+        f"{taken} taken back.": undone,
+    }
+    return " ".join(sentence for sentence, count in sentences.items() if count)

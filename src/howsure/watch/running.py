@@ -42,6 +42,7 @@ from howsure.predictions import EvalSet
 from howsure.stats.estimate import skewed_ends, spread_of
 from howsure.stats.evidence import mixed_bets
 from howsure.topics.scores import pinball
+from howsure.watch.quantities import row_counts
 
 ROWS = np.array([50.0, 150.0, 500.0, 2_000.0])
 DAYS = np.array([1.0, 4.0, 15.0, 60.0])
@@ -111,7 +112,8 @@ class Running:
     @property
     def factor(self) -> float:
         """By which half-widths of rows to come are multiplied."""
-        return _mixed(np.exp(self.logs), np.array(self.shares))
+        # the loss is convex, so that of the mean of factors is at most their mean loss
+        return float(1.0 + np.array(self.shares) @ (np.exp(self.logs) - 1.0))
 
     def factor_on(self, day: int) -> float:
         """The factor that stood when rows of a day to come were predicted."""
@@ -120,19 +122,17 @@ class Running:
     def after(
         self,
         ratios: npt.ArrayLike,
-        days: npt.ArrayLike | None = None,
+        days: npt.ArrayLike,
         weights: npt.ArrayLike | None = None,
     ) -> tuple[Self, FloatArray]:
         """As it stands after more rows, and the factor that stood for each row.
 
-        Rows come in the order of their days (one day, the next, if these are omitted); each has
-        the factor that was known before its day, from labels of days before it less ``late``.
-        Weights count rows.
+        Rows come in the order of their days; each has the factor that was known before its day,
+        from labels of days before it less ``late``. Weights count rows.
         """
         held = _ratios(ratios)
         mass = check_multiplicities(weights, len(held))
-        following = 0 if self.day is None else self.day + 1
-        at = np.full(len(held), following) if days is None else np.asarray(days, dtype=np.int64)
+        at = np.asarray(days, dtype=np.int64)
         if at.shape != held.shape or (np.diff(at) < 0).any():
             raise InputError(f"days must be one a row and rising, got shape {at.shape}")
         if self.day is not None and at[0] <= self.day:
@@ -182,65 +182,43 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shadow:
-    """Sums by day of unchanged intervals and of corrected ones, which are merged by adding."""
+    """Sums by day of unchanged intervals and of corrected ones."""
 
-    coverage: float  # nominal
     days: IntArray  # shape (k,), rising
     # shape (k, 6): rows; their widths; interval scores, unchanged and corrected; covered,
     # unchanged and corrected
     sums: FloatArray
     risks: FloatArray  # shape (k,): by how much the score may become worse, known before y
 
-    def merged(self, *others: Shadow) -> Shadow:
-        """Together with the rows of others."""
-        every = (self, *others)
-        if any(each.coverage != self.coverage for each in others):
-            raise InputError("shadows must be of one coverage to be merged")
-        days, place = np.unique(np.concatenate([each.days for each in every]), return_inverse=True)
-        sums, risks = np.zeros((len(days), self.sums.shape[1])), np.zeros(len(days))
-        np.add.at(sums, place, np.concatenate([each.sums for each in every]))
-        np.add.at(risks, place, np.concatenate([each.risks for each in every]))
-        return Shadow(coverage=self.coverage, days=days, sums=sums, risks=risks)
-
-    def until(self, day: int) -> Shadow:
-        """Up to a day, that day included."""
-        last = int(np.searchsorted(self.days, day, side="right"))
-        return replace(self, days=self.days[:last], sums=self.sums[:last], risks=self.risks[:last])
-
-    def log_capital(self, since: int | None = None) -> FloatArray:
+    def log_capital(self) -> FloatArray:
         """Evidence after each day that the correction gains, which may be looked at every day.
 
         A supermartingale where no day gains on average, whatever came before: a day is one unit,
         whose rows may depend in any way, and its greatest loss and its stake are known before its
         y. So it ever reaches −log α with probability α at most.
         """
-        first = 0 if since is None else int(np.searchsorted(self.days, since))
-        _, widths, none, corrected, *_ = self.sums[first:].T
-        moves = (self.risks[first:] > 0.0) & (widths > 0.0)
+        _, widths, none, corrected, *_ = self.sums.T
+        moves = (self.risks > 0.0) & (widths > 0.0)
         width = np.where(moves, widths, 1.0)
-        worst = np.where(moves, self.risks[first:] / width, 1.0)
+        worst = np.where(moves, self.risks / width, 1.0)
         gains = np.where(moves, (none - corrected) / width, 0.0)
         logs = np.cumsum(np.log1p(np.minimum(STAKES[:, None], _RISK / worst) * gains), axis=1)
         return mixed_bets(logs, np.full(len(STAKES), 1.0 / len(STAKES)))
 
-    def gain(self, since: int | None = None, confidence: float = 0.95) -> ShadowGain:
-        """What the correction gained, over all days or those from one on.
-
-        That one must be chosen without a look at later rows, as the day of an alarm is.
-        """
-        chosen = slice(0 if since is None else int(np.searchsorted(self.days, since)), None)
-        days = self.days[chosen]
-        rows, widths, none, corrected, covered_none, covered = self.sums[chosen].T
+    def gain(self) -> ShadowGain:
+        """What the correction gained over all days."""
+        days = self.days
+        rows, widths, none, corrected, covered_none, covered = self.sums.T
         if not none.sum() > 0.0:
             raise UnanswerableError("no row of any width has come")
         value = 1.0 - float(corrected.sum() / none.sum())
         # of a ratio of sums; days are the units, and may follow each other. That it gained less
         # while it still moved away from 1 is no memory of the days
         influence = ((1.0 - value) * none - corrected) * (len(days) / none.sum())
-        moved = self.risks[chosen] / np.where(widths > 0.0, widths, 1.0)
+        moved = self.risks / np.where(widths > 0.0, widths, 1.0)
         settled = np.cumsum(moved >= 0.5 * np.median(moved)) > 0
         spread = spread_of(influence, None, Chronology(days, levels=settled.astype(np.int64)))
-        (low,), (high,) = skewed_ends(value, spread, confidence)
+        (low,), (high,) = skewed_ends(value, spread, 0.95)
         return ShadowGain(
             days=len(days),
             value=value,
@@ -248,7 +226,7 @@ class Shadow:
             high=float(high),
             covered=float(covered.sum() / rows.sum()),
             covered_unchanged=float(covered_none.sum() / rows.sum()),
-            log_capital=float(self.log_capital(since)[-1]),
+            log_capital=float(self.log_capital()[-1]),
         )
 
 
@@ -324,9 +302,7 @@ def shadow(
     # wider intervals lose what they are wider by; narrower ones lose by misses
     risk = wide * np.where(factor > 1.0, factor - 1.0, (1.0 - factor) * (1.0 / alpha - 1.0))
     sums = np.array([np.bincount(place, each, minlength=len(there)) for each in (*rows, risk)]).T
-    return Shadow(
-        coverage=float(coverage), days=there, sums=sums[:, :-1].copy(), risks=sums[:, -1].copy()
-    )
+    return Shadow(days=there, sums=sums[:, :-1].copy(), risks=sums[:, -1].copy())
 
 
 def _losses(
@@ -368,11 +344,6 @@ def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: flo
     return np.asarray(np.clip(np.minimum(free, stop), -most, most))
 
 
-def _mixed(tracks: FloatArray, shares: FloatArray) -> float:
-    """The mean of factors; the loss is convex, so the mean's is at most the mean loss."""
-    return float(1.0 + shares @ (tracks - 1.0))
-
-
 RATIOS = 96
 _FARTHEST = 8.0
 _EDGES = np.exp(np.linspace(-1.0, 1.0, RATIOS + 1) * math.log(_FARTHEST))
@@ -395,8 +366,7 @@ def _placed(evalset: EvalSet, coverage: float) -> tuple[BoolArray, FloatArray, F
 def ratio_cells(evalset: EvalSet, coverage: float, days: IntArray) -> list[RatioCell]:
     """Rows counted by day and by ratio: all that a running correction needs, in any order."""
     known, ratios, widths = _placed(evalset, coverage)
-    mass = np.ones(evalset.n) if evalset.multiplicities is None else evalset.multiplicities
-    mass, days = mass[known], days[known]
+    mass, days = row_counts(evalset)[known], days[known]
     cell = np.clip(np.searchsorted(_EDGES, ratios, side="left") - 1, 0, RATIOS - 1)
     there, place = np.unique(days, return_inverse=True)
     joint = place * RATIOS + cell

@@ -35,8 +35,8 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.formats import percent
 from howsure.predictions import EvalSet
-from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree
-from howsure.topics.conditional.forests import edge_of, node_rules, tree_inputs
+from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree, one_leaf, tree_of
+from howsure.topics.conditional.forests import tree_inputs
 from howsure.watch.quantities import Watched, point_and_width
 
 LEAST_SHARE, LEAST_ROWS = 0.05, 30
@@ -73,13 +73,12 @@ class Strata:
             raise InputError("strata must have rows, means and variances for each leaf of the tree")
 
     @classmethod
-    def learnt(
-        cls, reference: EvalSet, coverage: float, values: FloatArray, variances: FloatArray
-    ) -> Self:
-        """Strata of a reference, by the watched quantities and the variance of each."""
+    def learnt(cls, reference: EvalSet, coverage: float, numbers: Watched) -> Self:
+        """Strata of a reference, by what is watched of it."""
         features = Encoding.learnt(reference).inputs if reference.features else ()
         names, x = inputs(reference, coverage, features)
-        return cls.grown(x, names, values, variances, reference.multiplicities, features)
+        variances = np.array([bound.variance for bound in numbers.bounds])
+        return cls.grown(x, names, numbers.values, variances, reference.multiplicities, features)
 
     @classmethod
     def grown(
@@ -101,9 +100,13 @@ class Strata:
             np.array([np.bincount(strata, mass * row, size) for row in table])
             for table in (values, values**2)
         )
-        known = np.maximum(rows, 1.0)  # a stratum that rounding left empty has the mean of all
-        means = np.where(rows > 0, first / known, first.sum(axis=1, keepdims=True) / rows.sum())
-        within = np.where(rows > 0, second / known - means**2, 0.0)
+        filled_rows = np.maximum(
+            rows, 1.0
+        )  # a stratum that rounding left empty has the mean of all
+        means = np.where(
+            rows > 0, first / filled_rows, first.sum(axis=1, keepdims=True) / rows.sum()
+        )
+        within = np.where(rows > 0, second / filled_rows - means**2, 0.0)
         common = (within @ rows / rows.sum())[:, None]
         leaning = (within * rows + _WITHIN * common) / (rows + _WITHIN)
         return cls(features=features, tree=tree, rows=rows, means=means, variances=leaning)
@@ -120,12 +123,6 @@ class Strata:
     def at(self, x: FloatArray) -> IntArray:
         """The stratum of each row of inputs."""
         return self.tree.at(x).astype(np.int64)
-
-
-def strata_of(reference: EvalSet, coverage: float, numbers: Watched) -> Strata:
-    """Strata of a reference by what is watched of it."""
-    variances = np.array([bound.variance for bound in numbers.bounds])
-    return Strata.learnt(reference, coverage, numbers.values, variances)
 
 
 def inputs(
@@ -148,27 +145,13 @@ def _grown(x: FloatArray, names: Sequence[str], values: FloatArray, mass: FloatA
     total = float(mass.sum())
     least = max(LEAST_ROWS, LEAST_SHARE * total)
     if 2.0 * least > total or not x.shape[1]:
-        nothing = np.full(1, -1)
-        return Tree(nothing, np.zeros(1), nothing, nothing, np.zeros(1), ("all rows",))
+        return one_leaf()
     columns, levels = tree_inputs(x)
     fitted = DecisionTreeRegressor(
         max_depth=DEPTH, min_weight_fraction_leaf=(least - 0.5) / total, random_state=0
     ).fit(columns, values.T, sample_weight=mass)
-    tree = fitted.tree_
-    leaf = tree.children_left < 0
-    edges = [
-        0.0 if last else edge_of(levels, int(column), float(edge))
-        for last, column, edge in zip(leaf, tree.feature, tree.threshold, strict=True)
-    ]
-    rules = node_rules(tree, names, levels)
-    return Tree(
-        np.where(leaf, -1, tree.feature).astype(np.int64),
-        np.array(edges),
-        tree.children_left.astype(np.int64),
-        tree.children_right.astype(np.int64),
-        np.where(leaf, np.cumsum(leaf) - 1.0, -1.0),
-        tuple(rules[node] for node in range(tree.node_count)),
-    )
+    leaf = fitted.tree_.children_left < 0
+    return tree_of(fitted.tree_, names, levels, np.where(leaf, np.cumsum(leaf) - 1.0, -1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +165,6 @@ class WeightedDays:
     # shape (quantities, groups, days): how far the mean may be off as the reference may be
     slack: FloatArray
     unseen: FloatArray  # shape (groups, days): share of rows for which the reference stands
-    greatest: FloatArray  # shape (groups, days): rows for which one with y stands, at most
 
 
 def weighted(
@@ -228,7 +210,6 @@ def weighted(
         worth=worth,
         slack=_SLACK * error,
         unseen=filled.sum(axis=1),
-        greatest=np.maximum(weights.max(axis=1), 1.0),
     )
 
 
@@ -243,10 +224,13 @@ def _recent(counts: FloatArray, first: IntArray) -> FloatArray:
 
 def _weights(known: FloatArray, rows: FloatArray) -> FloatArray:
     """Rows for which each labelled one stands; few rows lean to their stratum, and it to all."""
-    whole, all_rows = known[:1].sum(axis=1, keepdims=True), rows[:1].sum(axis=1, keepdims=True)
-    share = whole / np.maximum(all_rows, 1.0)
-    for part, size in ((known[:1], rows[:1]), (known, rows)):
-        share = (part + _BESIDE * share) / (size + _BESIDE)
+    labelled_rows, all_rows = (
+        known[:1].sum(axis=1, keepdims=True),
+        rows[:1].sum(axis=1, keepdims=True),
+    )
+    share = labelled_rows / np.maximum(all_rows, 1.0)
+    for labelled, size in ((known[:1], rows[:1]), (known, rows)):
+        share = (labelled + _BESIDE * share) / (size + _BESIDE)
     return np.where(known > 0, np.clip(1.0 / np.maximum(share, _TINY), 1.0, LARGEST), 0.0)
 
 
@@ -295,27 +279,22 @@ def missing_sentence(labelled: FloatArray, rows: FloatArray, strata: Strata) -> 
     """Where labels are missing more often; empty where this is not shown."""
     if not len(labelled.T) or missing_by_stratum(labelled, rows).max() < math.log(20.0):
         return ""
-    known, size = labelled.sum(axis=1), rows.sum(axis=1)
-    share = float(known.sum() / size.sum())
-    lacking = (size * share - known) / np.sqrt(np.maximum(size, 1.0))
+    labelled_rows, size = labelled.sum(axis=1), rows.sum(axis=1)
+    share = float(labelled_rows.sum() / size.sum())
+    lacking = (size * share - labelled_rows) / np.sqrt(np.maximum(size, 1.0))
     worst = int(np.argmax(lacking))
     return (
         f"Labels are missing more often where {strata.words[worst]}: "
-        f"{percent(float(known[worst] / size[worst]), 0)} of these rows have y, of all "
+        f"{percent(float(labelled_rows[worst] / size[worst]), 0)} of these rows have y, of all "
         f"{percent(share, 0)}."
     )
-
-
-def covered_between(covered: float, labelled: float, rows: float) -> tuple[float, float]:
-    """The share of all rows that is covered, if none or all of those without y are."""
-    return covered / rows, (covered + rows - labelled) / rows
 
 
 def bounds_sentence(covered: float, labelled: float, rows: float) -> str:
     """What holds of all rows, for whatever reason y are missing; empty where none are."""
     if labelled >= rows:
         return ""
-    low, high = covered_between(covered, labelled, rows)
+    low, high = covered / rows, (covered + rows - labelled) / rows
     return (
         f"{percent(1.0 - labelled / rows, 0)} of the rows of booked days have no y: whatever they "
         f"are, between {math.floor(100 * low)} and {math.ceil(100 * high)} % of all rows are "

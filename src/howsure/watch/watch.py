@@ -42,12 +42,23 @@ from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.booking import Arrivals, Booked, NamedOutcomes
-from howsure.watch.calendar import Calendar
-from howsure.watch.correction import RUNNING, Correction, go_on, learn, stretched
+from howsure.watch.correction import RUNNING, Correction, go_on, learn
 from howsure.watch.expected import MOST_ROWS, Background
-from howsure.watch.ledger import DAY, HASH, Addition, DayScores, Ledger, LedgerEntry, LedgerState
-from howsure.watch.names import UNKNOWN, RowNames, marks_of, name_hashes, row_keys
-from howsure.watch.promise import ROW_ROLES, Promise
+from howsure.watch.ledger import (
+    DAY,
+    HASH,
+    UNKNOWN,
+    Addition,
+    DayScores,
+    Ledger,
+    LedgerEntry,
+    LedgerState,
+    RowNames,
+    marks_of,
+    name_hashes,
+    row_keys,
+)
+from howsure.watch.promise import COLUMN_ROLES, SEVERAL_COLUMNS, Calendar, Promise
 from howsure.watch.quantities import (
     ALL,
     DaySums,
@@ -58,7 +69,7 @@ from howsure.watch.quantities import (
 )
 from howsure.watch.report import WatchReport, report_of
 from howsure.watch.running import RatioCell, ratio_cells, run, running_of
-from howsure.watch.selected import strata_of
+from howsure.watch.selected import Strata
 
 
 @final
@@ -170,39 +181,39 @@ class Watch:
         reading: dict[str, str | None] = {"missing": missing, "crossing": crossing}
         reading |= {"encoding": encoding, "decimal": decimal}
         with in_lines(sources(reference, encoding, decimal)) as tables:
-            source, *others = tables
-            if others:
-                names = listed(each.title for each in (source, *others))
+            source, *more = tables
+            if more:
+                names = listed(each.title for each in (source, *more))
                 raise InputError(f"the reference must hold one model, got {names}")
             explained = explain(source, encoding=encoding, decimal=decimal, **columns)
             used = [use.column for use in explained if use.role != "ignored"]
             ((table, raw),) = _parts(source, [*used, row_id or ""], whole=True)
             loaded, places = _placed(table, source.title, reading, columns)
             _check_readable(loaded)
-        (held,) = loaded.evalsets
+        (evalset,) = loaded.evalsets
         if not loaded.roles.model and source.stem:
-            held = replace(held, model=source.stem)
-        calendar, days = None, np.zeros(held.n, dtype=np.int64)
+            evalset = replace(evalset, model=source.stem)
+        calendar, days = None, np.zeros(evalset.n, dtype=np.int64)
         if (time := loaded.roles.one("time")) is not None:
             with within(source.title):
                 calendar, days = Calendar.of(table[time].take(pa.array(places)), time)
-        coverage = View(held).headline
-        usual = UsualError.of(held, days)
-        numbers = watched(held, coverage, tolerance, usual)
+        coverage = View(evalset).headline
+        usual = UsualError.of(evalset, days)
+        numbers = watched(evalset, coverage, tolerance, usual)
         coverage = coverage if "coverage" in numbers.names else math.nan
-        sums = tuple(sums_by_day(held, days, numbers))
+        sums = tuple(sums_by_day(evalset, days, numbers))
         keys, hashes = None, np.empty(0, dtype=np.int64)
         if row_id:
             if row_id not in source.names:
                 raise InputError(no_column(row_id, source.names, "row_id (--row-id)", source.title))
             with within(source.title):
                 hashes = name_hashes(raw[row_id], row_id)[places]
-            keys = RowNames.of(row_keys(hashes, days), held.y)
-            if len(keys.keys) < held.n:
+            keys = RowNames.of(row_keys(hashes, days), evalset.y)
+            if len(keys.keys) < evalset.n:
                 raise InputError(f"{source.title} must name each row of a day once")
         promise = Promise(
             howsure=__version__,
-            model=held.model,
+            model=evalset.model,
             quantities=numbers.names,
             bounds=numbers.bounds,
             coverage=coverage,
@@ -213,31 +224,33 @@ class Watch:
             row_id=row_id or "",
             recurring=len(np.unique(hashes)) < len(hashes),
             calendar=calendar,
-            rows=held.n,
+            rows=evalset.n,
             dropped=loaded.dropped,
             days=len(np.unique(days)),
             groups=tuple(sorted({each.group for each in sums} - {ALL})),
-            running=running_of(held, coverage, mature),
+            running=running_of(evalset, coverage, mature),
             usual=usual if "error" in numbers.names else None,
-            worth=worth_of_rows(held, None if calendar is None else days, numbers),
+            worth=worth_of_rows(evalset, None if calendar is None else days, numbers),
         )
-        known = LedgerState()
-        known.add(LedgerEntry(sums=sums, latest=int(days.max())))
-        own = report_of(replace(promise, mature=0), known, 0)
-        if not own.kept:
-            promise = replace(promise, flaw=own.broken[0].sentence if own.broken else own.sentence)
+        state = LedgerState()
+        state.add(LedgerEntry(sums=sums, latest=int(days.max())))
+        report = report_of(replace(promise, mature=0), state, 0)
+        if not report.kept:
+            promise = replace(
+                promise, flaw=report.broken[0].sentence if report.broken else report.sentence
+            )
         if not row_id:
             promise = replace(promise, digest=_digest(_content(table.select(promise.cells()))))
         if row_id and calendar is not None and len(promise.groups) <= _MOST_GROUPS:
-            promise = replace(promise, strata=strata_of(held, coverage, numbers))
-        place = Ledger(ledger)
-        place.check_empty()
+            promise = replace(promise, strata=Strata.learnt(evalset, coverage, numbers))
+        target = Ledger(ledger)
+        target.check_empty()
         if keys is not None:
-            promise = replace(promise, names=place.keep_names(keys))
+            promise = replace(promise, names=target.keep_names(keys))
         with suppress(InputError):  # without inputs nothing is expected before labels
-            kept = place.keep(Background.of(held, coverage).to_table())
-            promise = replace(promise, reference=kept)
-        place.begin(promise)
+            address = target.keep(Background.of(evalset, coverage).to_table())
+            promise = replace(promise, reference=address)
+        target.begin(promise)
         return cls(ledger)
 
     def add(self, *tables: Any) -> Booked:
@@ -260,13 +273,15 @@ class Watch:
             If a table lacks columns of the promise, or is of another kind of time; or if nothing is
             new: rows came before, or are of days that are booked. Nothing is kept then.
         """
-        given = [each for table in tables for each in _readable_again(table)]
+        readable: list[Any] = []  # what may be read twice
+        for table in tables:
+            readable += [table] if isinstance(table, str | os.PathLike) else sources(table)
         done: Booked
 
         def make(state: LedgerState) -> Addition:
             nonlocal done
-            done, made = self._booked(state, given)
-            return made
+            done, addition = self._booked(state, readable)
+            return addition
 
         self._ledger.append(make)
         self._ledger.forget(self.promise.forgotten_to)
@@ -344,49 +359,28 @@ class Watch:
         last = int(days.max()) if self.promise.timed else written
         after = last if state.latest is None else max(last, state.latest)
         rows, days = rows.take(np.flatnonzero(inside)), days[inside]
-        present = next(reversed(self._corrections(state)), None)
+        corrections = self._corrections(state)
         if running:
-            found = self._going_on(state, rows, days, after)
-            corrected = stretched(rows, np.full(rows.n, found.factor))
+            report = report_of(self.promise, state, 0, corrections)
+            track, gain = report.running, report.gain_of_running
+            correction = go_on(rows, days, self.promise, after=after, running=track, gain=gain)
+            corrected = correction.apply(rows, np.full(rows.n, correction.factor))
         else:
-            found = learn(rows, days, self.promise, after=after, present=present)
-            corrected = found.apply(rows)
+            present = corrections[-1] if corrections else None
+            correction = learn(rows, days, self.promise, after=after, present=present)
+            corrected = correction.apply(rows)
         with suppress(InputError):
-            table = Background.of(corrected, found.promise.coverage).to_table()
-            promise = replace(found.promise, reference=self._ledger.keep(table))
-            found = replace(found, promise=promise)
+            table = Background.of(corrected, correction.promise.coverage).to_table()
+            promise = replace(correction.promise, reference=self._ledger.keep(table))
+            correction = replace(correction, promise=promise)
 
         def make(now: LedgerState) -> Addition:
             if now.written != written:
                 raise InputError("the ledger changed while the correction was learnt: do it again")
-            return Addition(entry=LedgerEntry(correction=found.as_dict()))
+            return Addition(entry=LedgerEntry(correction=correction.as_dict()))
 
         self._ledger.append(make)
-        return found
-
-    def _going_on(
-        self, state: LedgerState, rows: EvalSet, days: IntArray, after: int
-    ) -> Correction:
-        """The correction that runs on, where it would have been better than none."""
-        told = report_of(self.promise, state, 0, self._corrections(state))
-        if told.running is None or told.gain_of_running is None:
-            raise InputError(
-                "running needs intervals at a nominal coverage, and days that are booked"
-            )
-        if not told.gain_of_running.offered:
-            raise InputError(
-                "running must be proven better than no correction, which it is not yet, over "
-                f"{told.gain_of_running.days:,} days: the gain so far is "
-                f"{100.0 * told.gain_of_running.value:.1f} %"
-            )
-        return go_on(
-            rows,
-            days,
-            self.promise,
-            after=after,
-            running=told.running,
-            gain=told.gain_of_running,
-        )
+        return correction
 
     def _corrections(self, state: LedgerState) -> list[Correction]:
         return [Correction.from_dict(correction) for correction in state.corrections]
@@ -405,9 +399,10 @@ class Watch:
         """Each table that was given, in pieces where it is huge."""
         encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
         for table in tables:
-            huge = isinstance(table, str | os.PathLike) and is_huge(table, HUGE)
-            opened = [PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))] if huge else None
-            yield from opened or sources(table, encoding, decimal)
+            if isinstance(table, str | os.PathLike) and is_huge(table, HUGE):
+                yield PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))
+            else:
+                yield from sources(table, encoding, decimal)
 
     def _with_y(self, tables: Sequence[Any], state: LedgerState) -> tuple[EvalSet, IntArray]:
         """The rows of tables whose y is known, and their days."""
@@ -418,9 +413,9 @@ class Watch:
             titles.append(source.title)
             for table, _ in _parts(source, self.promise.cells()):
                 y = self._outcomes(table)
-                known = np.flatnonzero(~np.isnan(y))
-                parts.append(self._chosen(table, source).take(pa.array(known)))
-                outcomes.append(y[known])
+                labelled = np.flatnonzero(~np.isnan(y))
+                parts.append(self._chosen(table, source).take(pa.array(labelled)))
+                outcomes.append(y[labelled])
             if not any(map(len, outcomes)):
                 name = quoted(self.promise.y)
                 raise InputError(f"{source.title} must hold y, in the column {name}")
@@ -429,8 +424,8 @@ class Watch:
         title = listed(titles)
         with refusing(title):  # as files of two forms may not fit together
             rows = pa.concat_tables(parts, promote_options="permissive")
-        held, _, days = self._read(rows, np.concatenate(outcomes), title, state)
-        return held, days
+        evalset, _, days = self._read(rows, np.concatenate(outcomes), title, state)
+        return evalset, days
 
     def _chosen(self, table: pa.Table, source: Source) -> pa.Table:
         """The columns of a table that tell of its predictions."""
@@ -476,10 +471,10 @@ class Watch:
         for table, raw in _parts(source, [*promise.cells(), promise.row_id]):
             y = self._outcomes(table)
             chosen = self._chosen(table, source)
-            held, places, days = self._read(chosen, y, title, state)
+            evalset, places, days = self._read(chosen, y, title, state)
             y = y[places]
-            known, fresh = ~np.isnan(y), np.ones(held.n, dtype=np.bool_)
-            came.dropped += table.num_rows - held.n
+            labelled, fresh = ~np.isnan(y), np.ones(evalset.n, dtype=np.bool_)
+            came.dropped += table.num_rows - evalset.n
             came.days.append((title, np.unique(days)))
             named = days if promise.timed else np.zeros_like(days)
             keys = hashes = named
@@ -490,8 +485,8 @@ class Watch:
                 every.append(keys)
                 waits = came.waits_for(keys)
                 before = self._came_before(keys, named, y, state, came)
-                came.again += int((waits & ~known).sum())
-                came.outcomes.append((keys[waits & known], y[waits & known]))
+                came.again += int((waits & ~labelled).sum())
+                came.outcomes.append((keys[waits & labelled], y[waits & labelled]))
                 fresh = ~before & ~waits
             else:
                 digest += _content(table)
@@ -500,17 +495,17 @@ class Watch:
                 continue
             new = np.ones(len(there), dtype=np.bool_)
             entry, late = self._entry(
-                state, held.take(there), days[there], known[there], new, title
+                state, evalset.take(there), days[there], labelled[there], new, title
             )
             came.sums.add(entry)
-            told = there[known[there] | late]
+            settled = there[labelled[there] | late]
             if promise.row_id:
-                came.add_names(keys[told], named[told], y[told])
-            left = there[~known[there] & ~late]
+                came.add_names(keys[settled], named[settled], y[settled])
+            unlabelled = there[~labelled[there] & ~late]
             came.waits.append(
-                chosen.take(pa.array(places[left]))
-                .append_column(HASH, pa.array(hashes[left]))
-                .append_column(DAY, pa.array(named[left]))
+                chosen.take(pa.array(places[unlabelled]))
+                .append_column(HASH, pa.array(hashes[unlabelled]))
+                .append_column(DAY, pa.array(named[unlabelled]))
             )
         if promise.row_id and len(np.unique(np.concatenate(every))) < sum(map(len, every)):
             raise InputError(f"{title} must name each row of a day once")
@@ -565,14 +560,14 @@ class Watch:
         outcomes: list[FloatArray] = []
         for table, raw in _parts(source, [promise.y, promise.row_id, *promise.beside()]):
             y = self._outcomes(table)
-            known = ~np.isnan(y)
-            outcomes.append(y[known])
+            labelled = ~np.isnan(y)
+            outcomes.append(y[labelled])
             with within(title):
-                names.append(name_hashes(raw[promise.row_id], promise.row_id)[known])
+                names.append(name_hashes(raw[promise.row_id], promise.row_id)[labelled])
                 if calendar is None:
                     dates.append(np.zeros_like(names[-1]))
                 elif dated:
-                    dates.append(calendar.days(table[calendar.column])[known])
+                    dates.append(calendar.days(table[calendar.column])[labelled])
         hashes = np.concatenate(names)
         days = np.concatenate(dates) if dates else None
         keys = hashes if days is None else row_keys(hashes, days)
@@ -599,15 +594,21 @@ class Watch:
             there = last > first
             keys = row_keys(hashes, np.append(dates, 0)[first])
         came.outcomes.append((keys[there], y[there]))
-        rest = np.flatnonzero(~there)
+        unmatched = np.flatnonzero(~there)
         if labels.days is not None:
-            rest = rest[~self._came_before(keys[rest], labels.days[rest], y[rest], state, came)]
-        elif len(rest):
+            unmatched = unmatched[
+                ~self._came_before(
+                    keys[unmatched], labels.days[unmatched], y[unmatched], state, came
+                )
+            ]
+        elif len(unmatched):
             for day in sorted({day for entry in state.entries for day in entry.days}):
-                days = np.full(len(rest), day)
-                again = self._came_before(row_keys(hashes[rest], days), days, y[rest], state, came)
-                rest = rest[~again]
-        came.unknown += len(rest)
+                days = np.full(len(unmatched), day)
+                again = self._came_before(
+                    row_keys(hashes[unmatched], days), days, y[unmatched], state, came
+                )
+                unmatched = unmatched[~again]
+        came.unknown += len(unmatched)
 
     def _resolve(self, state: LedgerState, came: Arrivals) -> None:
         """Add up the predictions whose y came."""
@@ -617,34 +618,36 @@ class Watch:
         keys, first = np.unique(keys, return_index=True)
         came.again += len(y) - len(keys)
         labels = RowNames(keys, np.empty(0, np.uint8))
-        kept: list[pa.Table] = []
+        still_waiting: list[pa.Table] = []
         waited = len(came.waiting)
         for number, table in enumerate([*came.waiting, *came.waits]):
-            own = row_keys(table[HASH].to_numpy(), table[DAY].to_numpy())
-            places = labels.places(own)
+            table_keys = row_keys(table[HASH].to_numpy(), table[DAY].to_numpy())
+            places = labels.places(table_keys)
             there = places >= 0
             if number >= waited:
-                kept.append(table.filter(pa.array(~there)))
+                still_waiting.append(table.filter(pa.array(~there)))
             if not there.any():
                 continue
             outcomes = y[first[places[there]]]
             rows = table.filter(pa.array(there))
-            held, _, days = self._read(rows.drop_columns([HASH, DAY]), outcomes, came.title, state)
-            every = np.ones(held.n, dtype=np.bool_)
-            came.sums.add(self._entry(state, held, days, every, ~every, came.title)[0])
-            came.add_names(own[there], rows[DAY].to_numpy(), outcomes)
-            came.resolved += held.n
-        came.waits = [each for each in kept if each.num_rows]
+            evalset, _, days = self._read(
+                rows.drop_columns([HASH, DAY]), outcomes, came.title, state
+            )
+            every = np.ones(evalset.n, dtype=np.bool_)
+            came.sums.add(self._entry(state, evalset, days, every, ~every, came.title)[0])
+            came.add_names(table_keys[there], rows[DAY].to_numpy(), outcomes)
+            came.resolved += evalset.n
+        came.waits = [each for each in still_waiting if each.num_rows]
 
     def _check_new(self, done: Booked, state: LedgerState, came: Arrivals) -> None:
         """Refuse tables that bring nothing new, or rows that cannot wait."""
         promise, title = self.promise, came.title
-        known = {promise.digest, *(each for entry in state.entries for each in entry.digests)}
+        digests = {promise.digest, *(each for entry in state.entries for each in entry.digests)}
         for name, digest in zip(came.titles, came.digests, strict=False):
-            if digest in known:
+            if digest in digests:
                 what = "is the reference" if digest == promise.digest else "was added before"
                 raise InputError(f"{name} {what}: its rows are booked")
-            known.add(digest)
+            digests.add(digest)
         if done.waiting and not (promise.row_id and (promise.mature or not promise.timed)):
             raise InputError(
                 f"{title} has {done.waiting:,} rows without y, which wait for it by their names "
@@ -689,17 +692,14 @@ class Watch:
             return None
         today = today.take(content_order([today])[:MOST_ROWS])
         worth = promise.worth_of(ALL, promise.quantities[0])
-        found = self._background(promise.reference).expected(today, worth=worth)
-        told: Mapping[str, Any] = plain(
-            replace(found, rows_inside=np.empty(0, np.bool_)), json_number
-        )
-        return told
-
-    def _background(self, name: str) -> Background:
-        """What is kept of a reference, with what was fitted to it."""
-        if name not in self._backgrounds:
+        name = promise.reference
+        if name not in self._backgrounds:  # with what was fitted to it
             self._backgrounds[name] = Background.from_table(self._ledger.kept(name))
-        return self._backgrounds[name]
+        expected = self._backgrounds[name].expected(today, worth=worth)
+        fields: Mapping[str, Any] = plain(
+            replace(expected, rows_inside=np.empty(0, np.bool_)), json_number
+        )
+        return fields
 
     def _waiting(self, state: LedgerState) -> Iterator[pa.Table]:
         """Rows that wait."""
@@ -721,9 +721,9 @@ class Watch:
     def _entry(
         self,
         state: LedgerState,
-        held: EvalSet,
+        evalset: EvalSet,
         days: IntArray,
-        known: BoolArray,
+        labelled: BoolArray,
         new: BoolArray,
         title: str,
     ) -> tuple[LedgerEntry, BoolArray]:
@@ -734,25 +734,29 @@ class Watch:
         late = days <= self.promise.booked_to(state.latest)
         corrections = self._corrections(state)
         ends = np.array([each.after for each in corrections], dtype=np.int64)
-        place = np.where(late, -1, np.searchsorted(ends, days))  # corrections before each day
+        corrections_before = np.where(
+            late, -1, np.searchsorted(ends, days)
+        )  # corrections before each day
         sums: list[DaySums] = []
         scores: list[DayScores] = []
         ratios: list[RatioCell] = []
-        for count in np.unique(place[place >= 0]).tolist():
-            there = np.flatnonzero(place == count)
-            rows, promise = held.take(there), self.promise
-            told, base = np.flatnonzero(known[there]), rows
+        for count in np.unique(corrections_before[corrections_before >= 0]).tolist():
+            there = np.flatnonzero(corrections_before == count)
+            rows, promise = evalset.take(there), self.promise
+            labelled_rows, base = np.flatnonzero(labelled[there]), rows
             if count:
                 correction = corrections[count - 1]
                 promise = correction.promise
                 factors = self._factors(state, correction, days[there])
                 corrected = correction.apply(rows, factors)
-                if len(told):
-                    pair = rows.take(told), corrected.take(told)
-                    scores += correction.scores(*pair, days[there][told])
+                if len(labelled_rows):
+                    pair = rows.take(labelled_rows), corrected.take(labelled_rows)
+                    scores += correction.scores(*pair, days[there][labelled_rows])
                 base, rows = rows if factors is not None else corrected, corrected
-            if promise.running is not None and len(told):
-                ratios += ratio_cells(base.take(told), promise.coverage, days[there][told])
+            if promise.running is not None and len(labelled_rows):
+                ratios += ratio_cells(
+                    base.take(labelled_rows), promise.coverage, days[there][labelled_rows]
+                )
             seen = watched(rows, promise.coverage, promise.tolerance, promise.usual)
             if seen.names != promise.quantities or seen.bounds != promise.bounds:
                 raise InputError(
@@ -764,13 +768,13 @@ class Watch:
                 days[there],
                 seen.of(self.promise.quantities),
                 strata=promise.strata_of(rows),
-                known=known[there],
+                known=labelled[there],
                 new=new[there],
             )
         entry = LedgerEntry(
             sums=tuple(sums),
             latest=int(days.max()),
-            rows=int((known & ~late).sum()),
+            rows=int((labelled & ~late).sum()),
             late=int(late.sum()),
             scores=tuple(scores),
             ratios=tuple(ratios),
@@ -785,10 +789,10 @@ class Watch:
         if correction.method != RUNNING or running is None:
             return None
         booked = correction.promise.booked_to(state.latest)
-        known = [day for day in sorted(state.ratios) if correction.after < day <= booked]
-        running, _ = run(running, state.ratios, np.array(known, dtype=np.int64))
-        dates, place = np.unique(days, return_inverse=True)
-        return np.array([running.factor_on(day) for day in dates.tolist()])[place]
+        booked_days = [day for day in sorted(state.ratios) if correction.after < day <= booked]
+        running, _ = run(running, state.ratios, np.array(booked_days, dtype=np.int64))
+        dates, codes = np.unique(days, return_inverse=True)
+        return np.array([running.factor_on(day) for day in dates.tolist()])[codes]
 
     def _read(
         self, rows: pa.Table, y: FloatArray, title: str, state: LedgerState
@@ -801,14 +805,14 @@ class Watch:
         unknown = 1.0 + max(map(abs, self._missing_values), default=-1.0)  # which is y of no row
         table = rows.append_column(promise.y, pa.array(np.where(np.isnan(y), unknown, y)))
         loaded, places = _placed(table, title, promise.reading, promise.columns)
-        held = loaded.evalsets[0]
-        if len(loaded.evalsets) != 1 or held.n + loaded.dropped != table.num_rows:
+        evalset = loaded.evalsets[0]
+        if len(loaded.evalsets) != 1 or evalset.n + loaded.dropped != table.num_rows:
             raise InputError(f"{title} must hold one model, and no row of weight 0")
         if promise.calendar is None:
-            return held, places, np.full(held.n, state.written + 1, dtype=np.int64)
+            return evalset, places, np.full(evalset.n, state.written + 1, dtype=np.int64)
         with within(title):
             days = promise.calendar.days(table[promise.calendar.column].take(pa.array(places)))
-        return held, places, days
+        return evalset, places, days
 
 
 _MOST_GROUPS = 50
@@ -826,11 +830,6 @@ def _placed(
     how: Any = {name: reading[name] for name in ("missing", "crossing")}
     loaded = load(source, **how, **{**columns, "rows": ""})  # so that rows have numbers for names
     return loaded, np.asarray(loaded.evalsets[0].row_names(), dtype=np.int64)
-
-
-def _readable_again(table: Any) -> Iterator[Any]:
-    """What may be read twice of a table that is given."""
-    yield from [table] if isinstance(table, str | os.PathLike) else sources(table)
 
 
 def _parts(
@@ -889,26 +888,23 @@ def _check_readable(loaded: Loaded) -> None:
 
 def _reading_choices(roles: Roles) -> dict[str, Any]:
     """What columns are, as `howsure.load` is told, so that later tables are read alike."""
-    held = {name: list(columns) for name, columns in roles.columns.items() if columns}
-    made: dict[str, Any] = {
-        name: held[name][0]
-        for name in ("y", "point", "mean", "sd", "variance", *ROW_ROLES)
-        if name in held
-    }
-    several = ("lower", "upper", "samples", "groups", "features")
-    made |= {name: held[name] for name in several if name in held}
-    if "quantiles" in held:
-        made["quantiles"] = [
+    columns_of = {name: list(columns) for name, columns in roles.columns.items() if columns}
+    choices: dict[str, Any] = {}
+    for name, columns in columns_of.items():
+        if name in COLUMN_ROLES:
+            choices[name] = columns if name in SEVERAL_COLUMNS else columns[0]
+    if "quantiles" in columns_of:
+        choices["quantiles"] = [
             f"{level:.12g}={name}"
-            for level, name in zip(roles.levels, held["quantiles"], strict=True)
+            for level, name in zip(roles.levels, columns_of["quantiles"], strict=True)
         ]
     if roles.law is not None:
         parts = ",".join(f"{name}={value}" for name, value in roles.law.parameters.items())
-        made["law"] = f"{roles.law.name}:{parts}"
-    if "lower" in held:
-        made["coverage"] = [share for share in roles.coverages if share is not None]
-    if "weights" in made:
-        made["weights_kind"] = roles.weights_kind
+        choices["law"] = f"{roles.law.name}:{parts}"
+    if "lower" in columns_of:
+        choices["coverage"] = [share for share in roles.coverages if share is not None]
+    if "weights" in choices:
+        choices["weights_kind"] = roles.weights_kind
     if roles.missing_values:
-        made["missing_value"] = list(roles.missing_values)
-    return made
+        choices["missing_value"] = list(roles.missing_values)
+    return choices

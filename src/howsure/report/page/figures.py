@@ -18,7 +18,7 @@ from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
 from howsure.figures.telling import describe_figure
-from howsure.report.document import Cell, Column, Grid, GridRows
+from howsure.report.document import Cell, Column, Grid
 
 DATA_LIMIT = 41
 """The most rows of each line in a figure's table."""
@@ -127,54 +127,34 @@ def _swatch_kind(mark: Mark) -> str:
 def _data_grid(figure: Figure) -> Grid:
     """The figure's numbers, each line thinned to few rows, the strongest points of a map."""
     layers = [layer for layer in figure.layers if layer.mark not in {Mark.INTERVALS, Mark.TEXT}]
-    shown = _ShownColumns(
-        series=any(layer.series for layer in layers),
-        label=any(layer.labels for layer in layers) and not figure.is_horizontal(),
-        ends=any(len(layer.lower) for layer in layers),
-        hover=tuple(dict.fromkeys(title for layer in layers for title in layer.hover)),
-    )
-    rows = [row for layer in layers for row in _data_rows(figure, layer, shown)]
+    horizontal = figure.is_horizontal()
+    has_series = any(layer.series for layer in layers)
+    has_labels = any(layer.labels for layer in layers) and not horizontal
+    has_ends = any(len(layer.lower) for layer in layers)
+    titles = tuple(dict.fromkeys(title for layer in layers for title in layer.hover))
     columns = [
-        *([Column(title="Series")] if shown.series else []),
-        *([Column(title=figure.naming)] if shown.label else []),
-        Column(title=figure.x.title or "x", numeric=True),
-        Column(title=figure.y.title or "Row", numeric=figure.y.kind != "category"),
-        *([Column(title=end, numeric=True) for end in ("From", "To")] if shown.ends else []),
-        *(Column(title=title, numeric=True) for title in shown.hover),
+        *([Column("Series")] if has_series else []),
+        *([Column(figure.naming)] if has_labels else []),
+        Column(figure.x.title or "x", numeric=True),
+        Column(figure.y.title or "Row", numeric=figure.y.kind != "category"),
+        *([Column(end, numeric=True) for end in ("From", "To")] if has_ends else []),
+        *(Column(title, numeric=True) for title in titles),
     ]
+    rows = []
+    for layer in layers:
+        across = figure.x if horizontal or layer.mark is Mark.BARS else figure.y
+        numbers = [(layer.x, figure.x), (layer.y, figure.y)]
+        numbers += [(layer.lower, across), (layer.upper, across)] if has_ends else []
+        numbers += [(layer.hover.get(title, np.zeros(0)), Axis()) for title in titles]
+        for place in _listed(layer):
+            label = layer.labels[place] if layer.labels else ""
+            texts = [layer.series] * has_series + [label] * has_labels
+            points = (_point(values, place, axis) for values, axis in numbers)
+            rows.append((*map(Cell, texts), *points))
     notes: tuple[str, ...] = ()
     if figure.shades is not None and any(len(layer) > MAP_DATA_LIMIT for layer in layers):
         notes = (f"The {MAP_DATA_LIMIT} points with the highest {figure.shades.title}.",)
-    return Grid(title="", columns=tuple(columns), parts=(GridRows(rows=tuple(rows)),), notes=notes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ShownColumns:
-    """Which of the columns that may be empty a figure's table shows."""
-
-    series: bool
-    label: bool
-    ends: bool
-    hover: tuple[str, ...]
-
-
-def _data_rows(figure: Figure, layer: Layer, shown: _ShownColumns) -> list[tuple[Cell, ...]]:
-    horizontal = figure.is_horizontal()
-    across = figure.x if horizontal or layer.mark is Mark.BARS else figure.y
-    rows = []
-    for place in _listed(layer):
-        row = [
-            *([Cell(text=layer.series)] if shown.series else []),
-            *([Cell(text=layer.labels[place] if layer.labels else "")] if shown.label else []),
-            _point(layer.x, place, figure.x),
-            _point(layer.y, place, figure.y),
-        ]
-        if shown.ends:
-            row += [_point(layer.lower, place, across), _point(layer.upper, place, across)]
-        nothing = np.zeros(0)
-        row += [_point(layer.hover.get(title, nothing), place, Axis()) for title in shown.hover]
-        rows.append(tuple(row))
-    return rows
+    return Grid.of("", columns, rows, notes)
 
 
 def _listed(layer: Layer) -> list[int]:
@@ -187,14 +167,14 @@ def _listed(layer: Layer) -> list[int]:
     return list(range(len(layer)))
 
 
-def _point(part: FloatArray, place: int, axis: Axis) -> Cell:
-    if not len(part) or math.isnan(part[place]):
-        return Cell(text="")
-    value = float(part[place])
+def _point(values: FloatArray, place: int, axis: Axis) -> Cell:
+    if not len(values) or math.isnan(values[place]):
+        return Cell("")
+    value = float(values[place])
     if axis.kind == "category":
-        return Cell(text=axis.categories[int(value)])
+        return Cell(axis.categories[int(value)])
     if axis.kind == "time":
-        return Cell(text=datetime.fromtimestamp(value, UTC).isoformat(" ", "minutes"))
+        return Cell(datetime.fromtimestamp(value, UTC).isoformat(" ", "minutes"))
     if axis.kind == "percent":
-        return Cell(text=formats.share(value))
-    return Cell(text=formats.number(value))
+        return Cell(formats.share(value))
+    return Cell(formats.number(value))

@@ -68,7 +68,7 @@ def render(document: Document) -> str:
     facts = [(str(name), str(fact)) for name, fact in noted(document.facts, faults).items()]
     figured = any(part.choices for part in (opening, *sections))
     library = _drawing_library() if figured else ""
-    code = _own_code()
+    code = Markup(_resource("page.js"))
     return (
         _environment()
         .get_template("page.html")
@@ -83,7 +83,7 @@ def render(document: Document) -> str:
             installs=installs("report"),
             facts=facts,
             headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
-            style=_style(),
+            style=Markup(properties() + _resource("page.css")),
             code=code,
             library=_packed_library(library),
             policy=_policy(*filter(None, (library, code))),
@@ -156,7 +156,7 @@ def _packed_library(library: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("howsure.report.page"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -164,17 +164,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["whole"] = _keep_units_together
-    return made
+    environment.filters["whole"] = partial(_BESIDE.sub, "\N{NO-BREAK SPACE}")
+    return environment
 
 
 _BESIDE = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<])|(?<=[=<]) (?=\d)")
 """Spaces between a number and its sign, where no line may end."""
-
-
-def _keep_units_together(text: str) -> str:
-    """A sentence whose numbers stay whole at the end of a line."""
-    return _BESIDE.sub("\N{NO-BREAK SPACE}", text)
 
 
 def _finalize(value: Any) -> Any:
@@ -182,31 +177,19 @@ def _finalize(value: Any) -> Any:
     return legible(value, lines=True) if type(value) is str else value
 
 
+@cache
 def _resource(name: str) -> str:
     return (resources.files("howsure.report.page") / "templates" / name).read_text("utf-8")
 
 
-@cache
-def _own_code() -> Markup:
-    return Markup(_resource("page.js"))
-
-
-@cache
-def _style() -> Markup:
-    return Markup(properties() + _resource("page.css"))
-
-
 def _policy(*code: str) -> str:
     """Nothing from the network, and no script but these."""
-    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in code)
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in code)
+    hashes = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 # ---- the page's colours on light and on dark, as CSS properties ----------------------------------
