@@ -17,7 +17,7 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
-from howsure.stats.sequential import p_value, sequential
+from howsure.stats.permutation import p_value, sequential
 from howsure.verdict.draws import Population, draw_outcomes, strata
 from verdict.worlds import LEVELS, WORLDS, spreads
 

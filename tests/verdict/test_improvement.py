@@ -15,7 +15,7 @@ from howsure.recalibration import recalibrate
 from howsure.recalibration.in_turn import InTurn
 from howsure.verdict.advice import Advice, RecalibrationTrial, confirmed
 from howsure.verdict.dependence import follow
-from howsure.verdict.examine import judged
+from howsure.verdict.family import judged
 from howsure.verdict.improvement import ERROR_RATE, ImprovedRows, improved, split
 
 N = 2_000

@@ -41,10 +41,10 @@ from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import BEST, MOST_MODELS, standing
 from howsure.verdict import TOLERANCE, Advice, Finding, TrustAnswer, judge
 from howsure.verdict.advice import Trials, tried
-from howsure.verdict.answer import STATES, answer
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import ordered
 from howsure.verdict.findings import questions
+from howsure.verdict.words import STATES, answer
 
 if TYPE_CHECKING:
     from howsure.topics.congruence.view import CongruenceOptions

@@ -20,8 +20,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.stats.memory import memory_of
-from howsure.stats.permutation import batch_starts
-from howsure.stats.sequential import p_value, sequential
+from howsure.stats.permutation import batch_starts, p_value, sequential
 
 EDGE = 0.15
 """Share of the rows that lies on each side of a change, at least."""

@@ -8,23 +8,20 @@ PyTorch tensors on any device.
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.errors import DegenerateError, InputError
+from howsure.core.arrays import is_tensor
+from howsure.core.errors import DegenerateError, InputError, UnanswerableError
+from howsure.core.progress import reported
 from howsure.core.rng import child
-from howsure.stats.elementwise import (
-    absolute_distances,
-    exp_capped,
-    exp_minus,
-    in_blocks,
-    raise_to,
-    squared_distances,
-)
 from howsure.stats.namespace import Array, as_rows, like, namespace, on_host, row_parts
 
 _NARROW = 6  # up to this width distances are sums of squared differences, free of cancellation
@@ -392,3 +389,190 @@ def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
         scaled = part / xp.max(xp.abs(part), axis=1)[:, None]  # squares neither overflow nor vanish
         out[...] = scaled / xp.sqrt(xp.vecdot(scaled, scaled))[:, None]
     return unit
+
+
+# ---- elementwise steps on whole Gram matrices, in place and near the cache -----------------------
+# The one place where NumPy arrays and tensors part ways: NumPy works on one small block after
+# another, on every core; PyTorch spreads each step over its device by itself.
+
+_BLOCK = 1 << 15  # elements worked on at once: a quarter of a megabyte stays in the cache
+
+
+def in_blocks(out: Array, work: Callable[[slice], object]) -> None:
+    """Run `work` over slices of rows of `out`; it must only use elementwise steps.
+
+    Matrix products stay outside: their library keeps its own threads, and the two would fight.
+    """
+    if is_tensor(out):
+        work(slice(0, len(out)))
+        return
+    rows = max(1, _BLOCK // max(1, out.shape[1]))
+    blocks = [slice(start, start + rows) for start in range(0, len(out), rows)]
+    workers = min(os.cpu_count() or 1, 16)
+    if workers == 1 or len(blocks) < 8:
+        for block in blocks:
+            work(block)
+        return
+
+    def run(share: list[slice]) -> None:
+        for block in share:
+            work(block)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, [blocks[start::workers] for start in range(workers)]))
+
+
+def squared_distances(left: Array, right: list[Array], out: Array) -> None:
+    """Squared distances of rows of `left` to the rows with columns `right`, written to `out`."""
+    xp = namespace(out)
+    xp.subtract(left[:, :1], right[0], out=out)
+    xp.multiply(out, out, out=out)
+    step = xp.empty_like(out) if len(right) > 1 else out
+    for column in range(1, len(right)):
+        xp.subtract(left[:, column : column + 1], right[column], out=step)
+        xp.multiply(step, step, out=step)
+        out += step
+
+
+def absolute_distances(left: Array, right: list[Array], out: Array) -> None:
+    """Sums of absolute differences, as `squared_distances`."""
+    xp = namespace(out)
+    xp.subtract(left[:, :1], right[0], out=out)
+    xp.abs(out, out=out)
+    step = xp.empty_like(out) if len(right) > 1 else out
+    for column in range(1, len(right)):
+        xp.subtract(left[:, column : column + 1], right[column], out=step)
+        xp.abs(step, out=step)
+        out += step
+
+
+def exp_minus(block: Array) -> None:
+    """exp(−·), in place."""
+    xp = namespace(block)
+    xp.negative(block, out=block)
+    xp.exp(block, out=block)
+
+
+def exp_capped(block: Array) -> None:
+    """exp(min(·, 0)), in place: rounding may lift minus a distance of zero above zero."""
+    xp = namespace(block)
+    xp.clip(block, None, 0.0, out=block)
+    xp.exp(block, out=block)
+
+
+def raise_to(block: Array, power: int) -> None:
+    """Whole powers of one or more, in place, by repeated products: faster than a power."""
+    base = namespace(block).asarray(block, copy=True)
+    for _ in range(power - 1):
+        block *= base
+
+
+# ---- products with Gram matrices that need not fit in memory -------------------------------------
+# A Gram matrix of n rows is kept whole while it is small enough and is otherwise made again,
+# tile by tile, in every product.
+
+MEMORY: Final = 2e9
+"""Bytes that one kernel matrix may take, unless another number is given."""
+
+_TILE = 1024  # rows and columns of a tile: 8 MB in 64 bits, within reach of a cache
+_DEVICE_TILE = 8192  # the same on an accelerator, which many small steps would leave idle
+
+
+class GramOperator:
+    """The symmetric matrix K of a kernel on one set of rows, for products K V.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    rows : ndarray or tensor of float, shape (n, d)
+        The rows, in the number type and on the device to work in.
+    memory : float
+        Bytes that K may take; above, it is never held whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from howsure.stats.kernels import RBF
+    >>> operator = GramOperator(RBF(0.5), np.array([[0.0], [1.0]]))
+    >>> operator.product(np.array([[1.0], [0.0]]))[:, 0]
+    array([1. , 0.60653066])
+    """
+
+    __slots__ = ("_kernel", "_matrix", "fits", "rows")
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Array,
+        *,
+        memory: float = MEMORY,
+    ) -> None:
+        self._kernel = kernel
+        self._matrix: Array | None = None
+        self.rows = rows
+        self.fits = len(rows) ** 2 * rows.dtype.itemsize <= memory
+
+    def matrix(self) -> Array:
+        """K itself, shape (n, n), made once."""
+        if not self.fits:
+            size = len(self.rows) ** 2 * self.rows.dtype.itemsize / 1e9
+            raise UnanswerableError(
+                f"the Gram matrix of {len(self.rows)} rows takes {size:.1f} GB, more than allowed"
+            )
+        if self._matrix is None:
+            matrix: Array = namespace(self.rows).empty(
+                (len(self.rows), len(self.rows)), dtype=self.rows.dtype, device=self.rows.device
+            )
+            for left, right in self._tiles("kernel matrix"):
+                tile = self._kernel.gram(self.rows[left], self.rows[right])
+                matrix[left, right] = tile
+                if left != right:
+                    matrix[right, left] = tile.T
+            self._matrix = matrix
+        return self._matrix
+
+    def product(self, vectors: Array) -> Array:
+        """K V, shape (n, r)."""
+        if self.fits:
+            whole: Array = self.matrix() @ vectors
+            return whole
+        out: Array = namespace(vectors).zeros_like(vectors)
+        for left, right in self._tiles("kernel product"):
+            tile = self._kernel.gram(self.rows[left], self.rows[right])
+            out[left] += tile @ vectors[right]
+            if left != right:  # the mirror image comes free
+                out[right] += tile.T @ vectors[left]
+        return out
+
+    def _tiles(self, stage: str) -> Iterator[tuple[slice, slice]]:
+        parts = tiles(len(self.rows), tile_size(self.rows))
+        pairs = [(parts[i], parts[j]) for i in range(len(parts)) for j in range(i, len(parts))]
+        return reported(pairs, stage)
+
+
+def cross_product(
+    kernel: Kernel,
+    left: Array,
+    right: Array,
+    vectors: Array,
+) -> Array:
+    """Product of the Gram matrix of two sets of rows with vectors, by tiles."""
+    out: Array = namespace(vectors).zeros(
+        (len(left), vectors.shape[1]), dtype=vectors.dtype, device=vectors.device
+    )
+    size = tile_size(left)
+    pairs = [(a, b) for a in tiles(len(left), size) for b in tiles(len(right), size)]
+    for a, b in reported(pairs, "kernel at new rows"):
+        out[a] += kernel.gram(left[a], right[b]) @ vectors[b]
+    return out
+
+
+def tiles(rows: int, size: int = _TILE) -> list[slice]:
+    """Slices of at most `size` that cover a number of rows."""
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def tile_size(rows: Array) -> int:
+    """Rows of a tile on the device where some rows live."""
+    return _TILE if str(rows.device) == "cpu" else _DEVICE_TILE

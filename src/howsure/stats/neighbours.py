@@ -10,7 +10,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.rng import row_hashes, row_keys, row_uniforms
-from howsure.stats.gram import tiles
+from howsure.stats.kernels import tiles
 
 NEAREST = 10
 """Rank of the neighbour whose distance tells how far out a row lies."""

@@ -17,8 +17,13 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.progress import report_progress, reported
 from howsure.core.rng import child
-from howsure.stats.gram import GramOperator, cross_product, tiles
-from howsure.stats.kernels import Kernel, check_positive_definite
+from howsure.stats.kernels import (
+    GramOperator,
+    Kernel,
+    check_positive_definite,
+    cross_product,
+    tiles,
+)
 from howsure.stats.namespace import (
     Array,
     add_to_diagonal,

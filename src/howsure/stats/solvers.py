@@ -16,8 +16,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.rng import child
-from howsure.stats.gram import MEMORY
-from howsure.stats.kernels import Kernel
+from howsure.stats.kernels import MEMORY, Kernel
 from howsure.stats.namespace import Array, like, namespace, on_host, triangular_solve
 
 Method = Literal["auto", "iterative", "dense", "nystrom"]

@@ -36,8 +36,7 @@ from howsure.engine.finding import (
 )
 from howsure.engine.finding import apart as apart_of
 from howsure.engine.metric import SHARE, Metric, Question, Topic, itself, statistic
-from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
-from howsure.stats.simultaneous import joint_level
+from howsure.stats.estimate import Estimate, joint_level, skewed_ends, spread_of, weighted_mean
 from howsure.topics.decomposition.parts import skill_of_groups
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ from howsure.topics.groups import groupings
 from howsure.topics.shared import all_shared, scored
 from howsure.verdict import words
 from howsure.verdict.dependence import Known, follow
-from howsure.verdict.examine import judged
+from howsure.verdict.family import judged
 from howsure.verdict.findings import headline_coverage, questions
 from howsure.verdict.without_y import LACKING, least_width
 

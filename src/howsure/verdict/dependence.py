@@ -33,9 +33,8 @@ from howsure.predictions import EvalSet, Intervals
 from howsure.predictions.evalset import series_of, unnamed
 from howsure.stats.changes import find_changes
 from howsure.stats.ecdf import legendre
-from howsure.stats.estimate import spread_of
+from howsure.stats.estimate import spells_of, spread_of
 from howsure.stats.memory import HARDLY
-from howsure.stats.spells import spells_of
 from howsure.verdict.copies import copies
 
 Known = Dependence | str

@@ -44,7 +44,7 @@ from howsure.verdict.advice import (
 )
 from howsure.verdict.copies import copies
 from howsure.verdict.dependence import Known, follow
-from howsure.verdict.examine import judged
+from howsure.verdict.family import judged
 
 ERROR_RATE: Final = PROVEN + HEALED
 """The chance that any step is confirmed where none helps."""
@@ -149,7 +149,7 @@ def improved(
     hold_back : float
         Share of the rows that only prove.
     coverages, seed, miss_range
-        As in `howsure.verdict.examine`.
+        As in `howsure.verdict.family`.
 
     Returns
     -------

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, check_above
 from howsure.core.errors import InputError
-from howsure.stats.label_ranks import class_numbers
+from howsure.stats.dominance import class_numbers
 from howsure.stats.roots import minimum
 
 

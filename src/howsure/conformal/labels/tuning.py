@@ -31,7 +31,7 @@ from howsure.stats.cells import (
     largest_violation,
     signed_r2,
 )
-from howsure.stats.label_ranks import label_rank
+from howsure.stats.dominance import label_rank
 
 Criterion = Literal["t_ss", "sscv", "size"]
 Candidate = tuple[LabelScore, EaseGroups | None]

@@ -29,7 +29,7 @@ from howsure.inputs.encoders.items import (
     working,
 )
 from howsure.inputs.encoders.openclip import open_clip_model
-from howsure.stats.gram import tiles
+from howsure.stats.kernels import tiles
 
 Embedding = npt.NDArray[np.float32]
 
