@@ -56,6 +56,13 @@ def lowest(values: FloatArray, most: int) -> IntArray:
     return np.asarray(rows[np.argsort(values[rows], kind="stable")][:most])
 
 
+def places_in_order(values: npt.NDArray[Any]) -> IntArray:
+    """The place of each value in their rising order; of equal ones the earlier comes first."""
+    places = np.empty(len(values), dtype=np.int64)
+    places[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return places
+
+
 def rank_values(values: npt.ArrayLike, weights: FloatArray | None = None) -> Ranked:
     """Rank values, ties together."""
     array = as_vector(values, "values", finite=False)

@@ -35,7 +35,7 @@ from howsure.stats.changes import find_changes
 from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import spells_of, spread_of
 from howsure.stats.memory import HARDLY
-from howsure.verdict.copies import copies
+from howsure.verdict.copies import copies, predicted_numbers
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
@@ -282,10 +282,9 @@ def _in_file_order(evalset: EvalSet) -> Known:
 
 def _columns(evalset: EvalSet, rows: int) -> Iterator[FloatArray]:
     """What is told of rows, some columns at a time, shape (n, columns)."""
-    tables = [evalset.y, *([] if evalset.point is None else [evalset.point])]
-    tables += [values for belief in evalset.beliefs for values in belief.numbers().values()]
-    for table in (each.reshape(evalset.n, -1) for each in tables):
-        yield from (table[:, some] for some in row_blocks(table.shape[1], rows))
+    for numbers in (evalset.y, *predicted_numbers(evalset)):
+        table = numbers.reshape(evalset.n, -1)
+        yield from (table[:, columns] for columns in row_blocks(table.shape[1], rows))
 
 
 # ---- as a finding --------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -15,7 +16,7 @@ from howsure.core.records import Record
 from howsure.core.threads import one_thread
 from howsure.engine.autocorrelation import Dependence
 from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State
-from howsure.engine.measure import evaluate
+from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.metric import MISS_RANGE
 from howsure.predictions import EvalSet, content_order
 from howsure.stats.binomial import holm
@@ -266,53 +267,53 @@ def examine(
     'undecided'
     """
     check_judging(tolerance, ignore)
+    judging = Judging(coverages, seed, tolerance, ignore, miss_range)
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
-    return judged(
-        evalset,
-        dependence,
-        coverages=coverages,
-        seed=seed,
-        tolerance=tolerance,
-        ignore=ignore,
-        miss_range=miss_range,
-    )
+    return judge_rows(evalset, dependence, judging)
 
 
-def judged(
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How rows are judged: as the parameters of `examine`."""
+
+    coverages: Sequence[float] = ()
+    seed: int = 0
+    tolerance: float = TOLERANCE
+    ignore: Collection[str] = ()
+    miss_range: Sequence[float] = MISS_RANGE
+
+
+def judge_rows(
     evalset: EvalSet,
     dependence: Known,
+    judging: Judging = Judging(),
     *,
-    coverages: Sequence[float] = (),
-    seed: int = 0,
-    tolerance: float = TOLERANCE,
-    ignore: Collection[str] = (),
-    miss_range: Sequence[float] = MISS_RANGE,
-    told: bool = True,
+    described: bool = True,
+    known: Evaluation | None = None,
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
-    """The same of rows whose order and dependence are known, and whether its words are read."""
-    whole = evaluate(
-        evalset,
-        coverages=coverages,
-        metrics=measures(told=told),
-        seed=seed,
-        miss_range=miss_range,
+    """Judge rows whose order and dependence are known.
+
+    What words alone read is measured where findings are `described`. Measures of an evaluation that
+    is `known` are taken from it.
+    """
+    seed = judging.seed
+    measure = partial(evaluate, evalset, coverages=judging.coverages, seed=seed)
+    evaluation = measure(
+        metrics=measures(described=described), miss_range=judging.miss_range, known=known
     )
-    asked = tuple(record for record in whole.records if needs_null(record))
-    records = [record for record in whole.records if record not in asked]
-    records += with_nulls(replace(whole, records=asked), seed=seed, dependence=dependence)[0]
-    records += compare_groups(whole, seed=seed).records
+    lacking = tuple(filter(needs_null, evaluation.records))
+    records = [record for record in evaluation.records if not needs_null(record)]
+    records += with_nulls(replace(evaluation, records=lacking), seed=seed, dependence=dependence)[0]
+    records += compare_groups(evaluation, seed=seed).records
     if evalset.features or evalset.embedding is not None:
-        records += evaluate(
-            evalset, coverages=coverages, metrics=measures("inputs"), beside="inputs", seed=seed
-        ).records
+        records += measure(metrics=measures("inputs"), beside="inputs").records
     if evalset.ease in evalset.features:
-        given = {"resampling": Resampling(replicates=0, permutations=0)}
-        records += evaluate(
-            evalset,
-            coverages=coverages,
-            metrics=measures("ease"),
-            beside="ease",
-            seed=seed,
-            given=given,
-        ).records
-    return judge(records, evalset, dependence=dependence, tolerance=tolerance, ignore=ignore)
+        without_draws = {"resampling": Resampling(replicates=0, permutations=0)}
+        records += measure(metrics=measures("ease"), beside="ease", given=without_draws).records
+    return judge(
+        records,
+        evalset,
+        dependence=dependence,
+        tolerance=judging.tolerance,
+        ignore=judging.ignore,
+    )

@@ -51,16 +51,16 @@ def questions() -> Mapping[str, FindingQuestion]:
 
 
 @cache
-def measures(beside: Beside = "", *, told: bool = True) -> tuple[str, ...]:
+def measures(beside: Beside = "", *, described: bool = True) -> tuple[str, ...]:
     """The measures that findings read, of those that need so much beside y and predictions.
 
-    Unless findings are `told`, without what their words alone read.
+    Unless findings are `described`, without what their words alone read.
     """
     entries = catalogue()
     names = dict.fromkeys(
         name
-        for each in questions().values()
-        for name in (*each.measures, *(each.told_by if told else ()))
+        for question in questions().values()
+        for name in (*question.measures, *(question.told_by if described else ()))
     )
     return tuple(
         name
