@@ -256,11 +256,11 @@ class _Course:
             return np.concatenate(largest)
 
         near = statistic * (1.0 - _CLOSE)
-        _, drawn = sequential(draw, float(near.max()), level=LEVEL, side="upper")
+        drawn = sequential(draw, float(near.max()), level=LEVEL)
         own = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _TINY)
         taken = np.concatenate(variances, axis=1).mean(axis=1) / own  # what is left by the step
         return _Test(
-            p=np.array([p_value(float(each), drawn, "upper") for each in near]),
+            p=np.array([p_value(float(clear), drawn) for clear in near]),
             best=best,
             upto=upto,
             variance=variance / np.maximum(taken, _TINY),

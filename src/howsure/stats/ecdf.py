@@ -24,6 +24,7 @@ from howsure.core.arrays import (
     row_blocks,
 )
 from howsure.core.brief import brief_repr
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.weights import check_multiplicities
 
@@ -173,7 +174,7 @@ def pointwise_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> 
     """
     points = check_levels(grid, "grid")
     gamma = 1.0 - check_fraction(confidence, "confidence")
-    return _band(_check_size(n), points, confidence, gamma)
+    return _band(check_whole(n, "n"), points, confidence, gamma)
 
 
 def simultaneous_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> EcdfBand:
@@ -190,7 +191,7 @@ def simultaneous_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) 
     and Probability Letters 123 (the Poisson steps).
     """
     points = check_levels(grid, "grid")
-    size = _check_size(n)
+    size = check_whole(n, "n")
     gamma = _smallest_tail(size, tuple(points.tolist()), check_fraction(confidence, "confidence"))
     return _band(size, points, confidence, gamma)
 
@@ -317,12 +318,6 @@ def _smallest_count(tail: float, n: int, p: FloatArray) -> FloatArray:
         high = np.where(reached, middle, high)
         low = np.where(reached, low, np.minimum(middle + 1.0, high))
     return high
-
-
-def _check_size(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"n must be a whole number of at least 1, got {n!r}")
-    return int(n)
 
 
 # ---- orthonormal polynomials of ranks: of uniform ones, and of those of cells --------------------
