@@ -42,13 +42,14 @@ class Kernel(ABC):
     def gram(self, a: Array, b: Array) -> Array:
         """Kernel of every row of ``a`` with every row of ``b``."""
 
-    @abstractmethod
     def diagonal(self, a: Array) -> Array:
         """Kernel of every row with itself, shape (n,)."""
+        ones: Array = namespace(a).ones((len(a),), dtype=a.dtype, device=a.device)
+        return ones
 
-    @abstractmethod
     def certain(self, width: int) -> bool:
         """Whether the kernel is known to be positive definite on rows of this width."""
+        return True
 
     @abstractmethod
     def describe(self) -> str:
@@ -76,42 +77,29 @@ class RBF(Kernel):
         _check_positive(self.gamma, "gamma")
 
     def gram(self, a: Array, b: Array) -> Array:
-        out, scale = _empty_gram(a, b), math.sqrt(self.gamma)
-        if a.shape[1] > _NARROW and self._by_product(a, b, out, scale):
-            return out
-        scaled, columns = _scaled(a, b, scale)
-
-        def fill(rows: slice) -> None:
-            squared_distances(scaled[rows], columns, out[rows])
-            exp_minus(out[rows])
-
-        in_blocks(out, fill)
-        return out
-
-    def diagonal(self, a: Array) -> Array:
-        return _ones(a)
-
-    def certain(self, width: int) -> bool:
-        return True
+        scale = math.sqrt(self.gamma)
+        by_product = self._by_product(a, b, scale) if a.shape[1] > _NARROW else None
+        return _exponential(a, b, scale, power=2) if by_product is None else by_product
 
     def describe(self) -> str:
         return f"rbf(gamma={self.gamma:.6g})"
 
     @staticmethod
-    def _by_product(a: Array, b: Array, out: Array, scale: float) -> bool:
-        """Fill `out` by one matrix product, unless rows lie so far out that digits would cancel."""
+    def _by_product(a: Array, b: Array, scale: float) -> Array | None:
+        """By one matrix product; None where rows lie so far out that digits would cancel."""
         xp = namespace(a)
         centre = xp.mean(b, axis=0)
         left, right = scale * (a - centre), scale * (b - centre)
         squares = [-xp.vecdot(rows, rows)[:, None] for rows in (left, right)]
-        if min(float(part.min()) for part in squares) < -_FAR[a.dtype.itemsize]:
-            return False
+        if min(float(square.min()) for square in squares) < -_FAR[a.dtype.itemsize]:
+            return None
+        out = _empty_gram(a, b)
         ones = [xp.ones_like(square) for square in squares]
         lifted = xp.concat([2.0 * left, squares[0], ones[0]], axis=1)
         other = xp.concat([right, ones[1], squares[1]], axis=1)
         xp.matmul(lifted, other.T, out=out)  # −‖a−b‖² for every pair
         in_blocks(out, lambda rows: exp_capped(out[rows]))
-        return True
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +128,8 @@ class Laplacian(Kernel):
         _check_positive(self.gamma, "gamma")
 
     def gram(self, a: Array, b: Array) -> Array:
-        out = _empty_gram(a, b)
         scale = math.sqrt(self.gamma) if self.squared else float(self.gamma)
-        left, right = _scaled(a, b, scale)
-
-        def fill(rows: slice) -> None:
-            block = out[rows]
-            absolute_distances(left[rows], right, block)
-            if self.squared:
-                block *= block
-            exp_minus(block)
-
-        in_blocks(out, fill)
-        return out
-
-    def diagonal(self, a: Array) -> Array:
-        return _ones(a)
+        return _exponential(a, b, scale, power=1, squared=self.squared)
 
     def certain(self, width: int) -> bool:
         return not self.squared or width == 1
@@ -215,9 +189,6 @@ class Polynomial(Kernel):
             raise_to(base, int(self.degree))
         return base
 
-    def certain(self, width: int) -> bool:
-        return True
-
     def describe(self) -> str:
         return f"polynomial(degree={self.degree}, gamma={self.gamma:.6g}, offset={self.offset:.6g})"
 
@@ -259,11 +230,11 @@ class CustomKernel(Kernel):
         return out
 
     def diagonal(self, a: Array) -> Array:
-        blocks = [a[start : start + 32] for start in range(0, len(a), 32)]
-        found: Array = namespace(a).concat(
+        blocks = [a[rows] for rows in tiles(len(a), 32)]
+        diagonal: Array = namespace(a).concat(
             [self.gram(block, block).reshape(-1)[:: len(block) + 1] for block in blocks]
         )
-        return found
+        return diagonal
 
     def certain(self, width: int) -> bool:
         return False
@@ -323,24 +294,35 @@ def _empty_gram(a: Array, b: Array) -> Array:
     return out
 
 
-def _ones(a: Array) -> Array:
-    out: Array = namespace(a).ones((len(a),), dtype=a.dtype, device=a.device)
+def _exponential(a: Array, b: Array, scale: float, *, power: int, squared: bool = False) -> Array:
+    """exp(−d), d the sum over columns of scaled differences to a power, or its square."""
+    out = _empty_gram(a, b)
+    left, right = scale * a, [scale * b[:, column] for column in range(b.shape[1])]
+
+    def fill(rows: slice) -> None:
+        block = out[rows]
+        add_distances(left[rows], right, block, power)
+        if squared:
+            block *= block
+        exp_minus(block)
+
+    in_blocks(out, fill)
     return out
-
-
-def _scaled(a: Array, b: Array, scale: float) -> tuple[Array, list[Array]]:
-    """Rows times a scale, and columns times it, each in one piece of memory."""
-    return scale * a, [scale * b[:, column] for column in range(b.shape[1])]
 
 
 _PAIRS = 1500  # rows whose pairs give the median distance
 
 
-def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
-    """Sum over columns of the sample variance (divisor n−1)."""
+def _rows_for_bandwidth(rows: npt.ArrayLike, name: str) -> Array:
     array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
         raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+    return array
+
+
+def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
+    """Sum over columns of the sample variance (divisor n−1)."""
+    array = _rows_for_bandwidth(rows, name)
     xp = namespace(array)
     centre = sum(xp.sum(part, axis=0, dtype=xp.float64) for part in row_parts(array)) / len(array)
     squares = sum(float(xp.sum((part - centre) ** 2)) for part in row_parts(array))
@@ -356,9 +338,7 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
 
 def median_distance(rows: npt.ArrayLike, name: str = "x", *, absolute: bool = False) -> float:
     """Median distance of two different rows."""
-    array = as_rows(rows, name, dtype=None)
-    if len(array) < 2:
-        raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+    array = _rows_for_bandwidth(rows, name)
     if len(array) > _PAIRS:
         rng = child(0, "median distance")
         array = array[np.sort(rng.choice(len(array), _PAIRS, replace=False))]
@@ -407,43 +387,33 @@ def in_blocks(out: Array, work: Callable[[slice], object]) -> None:
         work(slice(0, len(out)))
         return
     rows = max(1, _BLOCK // max(1, out.shape[1]))
-    blocks = [slice(start, start + rows) for start in range(0, len(out), rows)]
+    blocks = tiles(len(out), rows)
     workers = min(os.cpu_count() or 1, 16)
-    if workers == 1 or len(blocks) < 8:
-        for block in blocks:
-            work(block)
-        return
 
     def run(share: list[slice]) -> None:
         for block in share:
             work(block)
 
+    if workers == 1 or len(blocks) < 8:
+        run(blocks)
+        return
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(run, [blocks[start::workers] for start in range(workers)]))
 
 
-def squared_distances(left: Array, right: list[Array], out: Array) -> None:
-    """Squared distances of rows of `left` to the rows with columns `right`, written to `out`."""
+def add_distances(left: Array, right: list[Array], out: Array, power: int) -> None:
+    """Sums of absolute or squared differences of rows of `left` and rows of columns `right`."""
     xp = namespace(out)
-    xp.subtract(left[:, :1], right[0], out=out)
-    xp.multiply(out, out, out=out)
     step = xp.empty_like(out) if len(right) > 1 else out
-    for column in range(1, len(right)):
-        xp.subtract(left[:, column : column + 1], right[column], out=step)
-        xp.multiply(step, step, out=step)
-        out += step
-
-
-def absolute_distances(left: Array, right: list[Array], out: Array) -> None:
-    """Sums of absolute differences, as `squared_distances`."""
-    xp = namespace(out)
-    xp.subtract(left[:, :1], right[0], out=out)
-    xp.abs(out, out=out)
-    step = xp.empty_like(out) if len(right) > 1 else out
-    for column in range(1, len(right)):
-        xp.subtract(left[:, column : column + 1], right[column], out=step)
-        xp.abs(step, out=step)
-        out += step
+    for column, values in enumerate(right):
+        block = step if column else out
+        xp.subtract(left[:, column : column + 1], values, out=block)
+        if power == 1:
+            xp.abs(block, out=block)
+        else:
+            xp.multiply(block, block, out=block)
+        if column:
+            out += block
 
 
 def exp_minus(block: Array) -> None:
