@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from howsure.engine.autocorrelation import Dependence
 from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.predictions.laws import NormalLaw, ScipyLaw
+from howsure.verdict.copies import predicted_numbers
 
 _THIN = 200_000
 _ORDERS, _MOST_RHO = 4, 0.99
@@ -33,15 +34,13 @@ def draw_outcomes(
     draws: int,
     *,
     seed: int,
-    name: str = "outcome",
     together: Callable[[int], FloatArray] | None = None,
 ) -> Iterator[tuple[FloatArray, Prediction]]:
     """Outcomes of a perfect model, draw by draw, attached to what rows hold."""
     for number in range(draws):
-        if together is None:
-            yield prediction.redrawn(y, row_uniforms(seed, f"{name} {number}", keys))
-        else:
-            yield prediction.redrawn(y, together(number))
+        alone = together is None
+        uniforms = row_uniforms(seed, f"outcome {number}", keys) if alone else together(number)
+        yield prediction.redrawn(y, uniforms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,41 +219,35 @@ class Population:
 
     def stand(self, most: int) -> Subsample:
         """At most so many rows that stand for all, the same whatever the order of rows."""
-        view, held = self.view, self.view.evalset
-        weights = held.weights
+        evalset = self.view.evalset
+        weights, every = evalset.weights, np.arange(evalset.n)
         frequent = weights is not None and weights.kind == "frequency"
-        counts = weights.values if frequent and weights is not None else None
-        total = float(held.n) if counts is None else float(counts.sum())
+        counts = evalset.mass if frequent else None
+        total = float(evalset.n) if counts is None else float(counts.sum())
         if total > most:
             rows = self._evenly(counts, most)
-        elif counts is None:
-            rows = np.arange(held.n)
         else:
-            rows = np.repeat(np.arange(held.n), counts.astype(np.int64))
+            rows = every if counts is None else np.repeat(every, counts.astype(np.int64))
         lean = EvalSet(
-            y=held.y,
-            beliefs=held.beliefs,
-            point=held.point,
-            groups=held.groups,
+            y=evalset.y,
+            beliefs=evalset.beliefs,
+            point=evalset.point,
+            groups=evalset.groups,
             weights=None if frequent else weights,
-            model=held.model,
+            model=evalset.model,
         )
-        if total > most or counts is not None:
-            lean = lean.take(rows)
-        columns: list[npt.NDArray[Any]] = [lean.y]
-        columns += [] if lean.point is None else [lean.point]
-        columns += [each for belief in lean.beliefs for each in belief.numbers().values()]
-        columns += [held.groups[name].codes[rows] for name in sorted(held.groups)]
-        own = total if weights is None or frequent else weights.effective_n
-        n = own if self.n is None else self.n
+        lean = lean if rows is every else lean.take(rows)
+        codes = [evalset.groups[name].codes[rows] for name in sorted(evalset.groups)]
+        counted = total if weights is None or frequent else weights.effective_n
+        n = counted if self.n is None else self.n
         return Subsample(
-            view.on(lean),
+            self.view.on(lean),
             rows,
-            row_keys(*columns),
+            row_keys(lean.y, *predicted_numbers(lean), *codes),
             None if lean.weights is None else lean.weights.values,
             n,
-            total <= most and n == own,
-            n / own,
+            total <= most and n == counted,
+            n / counted,
         )
 
     def _evenly(self, counts: FloatArray | None, size: int) -> IntArray:
@@ -276,14 +269,10 @@ class Population:
 
 def _unsure(view: View) -> FloatArray:
     """How unsure the model is of each row, by whatever says so."""
-    try:
-        return np.asarray(view.get("uncertainty"), dtype=np.float64)
-    except UnanswerableError:
-        pass
-    try:
-        return np.asarray(view.get("set_sizes"), dtype=np.float64)
-    except UnanswerableError:
-        return np.zeros(view.evalset.n)
+    for name in ("uncertainty", "set_sizes"):
+        with suppress(UnanswerableError):
+            return np.asarray(view.get(name), dtype=np.float64)
+    return np.zeros(view.evalset.n)
 
 
 def reach(evalset: EvalSet, kind: type[Prediction] | None) -> int:
