@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -258,14 +259,15 @@ def groups_differ(
     check_whole(resamples, "resamples")
     m, k = _checked_cells(sizes, covered)
     n, total = int(m.sum()), int(k.sum())
+    nothing = partial(GroupTest, math.nan, math.nan, -1, -1, 0)
     if n == 0 or total in (0, n):
         which = "no row is at hand" if n == 0 else f"{'every' if total else 'no'} row is covered"
-        return GroupTest(math.nan, math.nan, -1, -1, 0, which)
+        return nothing(which)
     member, grouping, group = _membership(groupings, len(m))
     rows = member @ m
     kept = (rows > 0) & (rows < n)
     if not kept.any():
-        return GroupTest(math.nan, math.nan, -1, -1, 0, "no group to compare with the rest")
+        return nothing("no group to compare with the rest")
     p = np.full(len(m), total / n)
     if chances is not None:
         p = as_vector(chances, "chances", length=len(m))
@@ -277,7 +279,7 @@ def groups_differ(
     loose = np.minimum(inside, noise.sum() - inside) > _CLOSE * noise.sum()
     inside, kept[kept] = inside[loose], loose  # certain rows can stray by nothing
     if not kept.any():
-        return GroupTest(math.nan, math.nan, -1, -1, 0, "every chance is 0 or 1")
+        return nothing("every chance is 0 or 1")
     scale = np.sqrt(inside * (1 - inside / noise.sum()))
 
     def distances(counts: npt.NDArray[Any]) -> FloatArray:

@@ -23,20 +23,27 @@ from howsure.verdict.dependence import DEPENDENCE
 from howsure.verdict.row_finding import ROWS
 
 _ORDER = (
-    *("rows", "ends", "coverage", "bias", "spread", "skew", "tails", "one_sided", "support"),
-    *(
-        "groups",
-        "region",
-        "ease",
-        "congruence",
-        "width",
-        "trade",
-        "skill",
-        "sets",
-        "dependence",
-        "drift",
-    ),
-    *("lead_time", "comparison"),
+    "rows",
+    "ends",
+    "coverage",
+    "bias",
+    "spread",
+    "skew",
+    "tails",
+    "one_sided",
+    "support",
+    "groups",
+    "region",
+    "ease",
+    "congruence",
+    "width",
+    "trade",
+    "skill",
+    "sets",
+    "dependence",
+    "drift",
+    "lead_time",
+    "comparison",
 )
 """In which what is not bad is told; what is not named here follows."""
 

@@ -379,25 +379,22 @@ def _chosen(standing: Standing | None, models: Sequence[str]) -> str:
     """Which of several models to use, and by how much it is better."""
     if standing is None:
         return f"The {len(models)} models share no score; {models[0]} stands first."
-    best = [name for name, held in zip(standing.models, standing.best, strict=True) if held]
+    best = [name for name, is_best in zip(standing.models, standing.best, strict=True) if is_best]
     title = standing.score.title
-    if len(best) > _NAMED:
-        told = f"{len(best)} of {len(models):,} models cannot be told apart in {title}"
-        return f"{told}; that of {best[0]} is lowest."
-    if len(best) > 1:
-        told = f"{listed(best)} cannot be told apart in {title}"
-        return f"{told}; that of {best[0]} is lowest."
-    return f"Use {best[0]}: its {title} is lower by {_lead(standing)}."
+    if len(best) == 1:
+        return f"Use {best[0]}: its {title} is lower by {_lead(standing)}."
+    named = listed(best) if len(best) <= _NAMED else f"{len(best)} of {len(models):,} models"
+    return f"{named} cannot be told apart in {title}; that of {best[0]} is lowest."
 
 
 def _lead(standing: Standing) -> str:
     """By how much the first model is ahead of the next, with the interval."""
-    ends = sorted(-each for each in (standing.difference_lower, standing.difference_upper))
     size, unit = -standing.difference, per_cent(standing.score.metric, float(standing.values[1]))
+    ends = sorted((-standing.difference_lower, -standing.difference_upper))
     if math.isnan(unit):
-        told, low, high = (number(each, 3) for each in (size, *ends))
-        return f"{told} ({low} to {high})"
+        lead, low, high = (number(difference, 3) for difference in (size, *ends))
+        return f"{lead} ({low} to {high})"
     share = unit * size
     places = 0 if share >= 1.0 else 1 - math.floor(math.log10(max(share, 1e-9)))
-    told, low, high = (fixed(unit * each, places) for each in (size, *ends))
-    return f"{told} % ({low} to {high})"
+    lead, low, high = (fixed(unit * difference, places) for difference in (size, *ends))
+    return f"{lead} % ({low} to {high})"
