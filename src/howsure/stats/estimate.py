@@ -142,8 +142,11 @@ class Spread:
         """Two-sided p-value of a (first) estimate that is off by so much; NaN without an error."""
         if not self.error[0] > 0:
             return math.nan
-        t = -abs(off) / float(self.error[0])
-        return float(2.0 * special.stdtr(max(float(self.degrees[0]), 1.0), t))
+        return 2.0 * self.tail(abs(off) / float(self.error[0]))
+
+    def tail(self, t: float) -> float:
+        """The chance that Student's t of a (first) estimate exceeds so much."""
+        return float(special.stdtr(max(float(self.degrees[0]), 1.0), -t))
 
 
 def spread_of(

@@ -666,7 +666,7 @@ def _student(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
     if not error > 0:
         return 0.0, 1.0
     t = mean / error
-    return t, float(special.stdtr(max(float(spread.degrees[0]), 1.0), -t))
+    return t, spread.tail(t)
 
 
 def _folds(evalset: EvalSet, seed: int) -> IntArray:

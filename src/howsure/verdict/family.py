@@ -84,10 +84,8 @@ def judge(
     adjusted = np.array(
         [draft.p if math.isnan(draft.p_adjusted) else draft.p_adjusted for draft in drafts]
     )
-    of_model = [questions()[draft.id].kind == "model" for draft in drafts]
-    family = np.array(of_model, dtype=bool) & ~np.isnan(adjusted)
-    if family.any():
-        adjusted[family] = holm(adjusted[family])
+    family = np.array([questions()[draft.id].kind == "model" for draft in drafts], dtype=bool)
+    adjusted[family] = holm(adjusted[family])
     judged = [
         _finding(draft, float(p), tolerance, evalset.model)
         for draft, p in zip(drafts, adjusted, strict=True)
@@ -100,13 +98,13 @@ def judge(
         shares |= {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
         if draft.id in bad and sum(shares.values()) >= bad[draft.id] and shares:
             causes[draft.id] = max(shares, key=lambda name: shares[name])
-    told = []
+    findings = []
     for draft, finding in zip(drafts, judged, strict=True):
         cause = causes.get(draft.id, "")
         cause = causes.get(cause, cause)  # tails may themselves be part of something
-        seen = replace(finding, state="caution") if cause else finding
-        told.append(_in_words(seen, draft, cause))
-    return ordered(told), silent
+        doubted = replace(finding, state="caution") if cause else finding
+        findings.append(_in_words(doubted, draft, cause))
+    return ordered(findings), silent
 
 
 def _in_words(finding: Finding, draft: Draft, cause: str) -> Finding:

@@ -243,12 +243,32 @@ class _Nulls:
         group: str = "",
         rows: IntArray | None = None,
     ) -> None:
-        """Find statistics of all rows, or of the rows of a group."""
+        """Find statistics of all rows, or of the rows of a group, draw by draw."""
         if not measures:
             return
-        uniforms = self._dependent_uniforms(part, rows)
-        drawn = _draw_statistics(part, kind, measures, draws, self.seed, uniforms)
-        for measure, null in zip(measures, drawn, strict=True):
+        uniforms, view = self._dependent_uniforms(part, rows), part.view
+        evalset, belief = view.evalset, _of_kind(view.evalset, kind)
+        fixed = {
+            key.coverage: {} if kind is Samples else _fixed_arrays(view, key.at)
+            for key in _coverages(measures)
+        }
+        statistics = [_Statistic(measure, part) for measure in measures]
+        beside = [other for other in evalset.beliefs if other is not belief]
+        mixed = row_uniforms(self.seed, "outside", part.keys)
+        for y, prediction in draw_outcomes(
+            belief, evalset.y, part.keys, draws, seed=self.seed, together=uniforms
+        ):
+            sets = [
+                replace(evalset, y=finite, beliefs=(prediction, *beside))
+                for finite in _finite_outcomes(y, prediction, mixed)
+            ]
+            views = {
+                at: [view.on(drawn, given=arrays) for drawn in sets] for at, arrays in fixed.items()
+            }
+            for statistic in statistics:
+                statistic.add(views[statistic.measure.key.coverage])
+        for statistic in statistics:
+            measure, null = statistic.measure, statistic.null(draws)
             if not isinstance(null, str):
                 source = {} if group else _answered_by(kind, measure, self.view)
                 null = replace(null, options={**_options(part), **source})
@@ -540,18 +560,24 @@ class _Statistic:
         self.reason = ""
 
     def add(self, views: Sequence[View]) -> None:
-        """One draw, as one view or as two that must agree."""
-        values = []
-        for view in views:
-            estimate = self.measure.apply(view)
-            values.append(estimate.value)
-            if not math.isclose(values[0], estimate.value, rel_tol=1e-9) and len(values) > 1:
-                raise UnanswerableError(_OUTSIDE)
+        """One draw, as one view or as two that must agree; no more once there is none."""
+        if self.reason:
+            return
+        try:
+            first, *further = (self.measure.apply(view) for view in views)
+        except UnanswerableError as error:
+            self.reason = str(error)
+            return
+        for estimate in (first, *further):
             if self.influence is not None and estimate.influence is not None:
                 self.influence += estimate.influence
             else:
                 self.influence = None
-        self.values.append(values[-1])
+            if estimate is not first and not math.isclose(
+                first.value, estimate.value, rel_tol=1e-9
+            ):
+                self.reason = _OUTSIDE
+        self.values.append(estimate.value)
 
     def null(self, draws: int) -> Null | str:
         values = np.array(self.values)
@@ -577,41 +603,6 @@ class _Statistic:
                 return Null(math.nan, max(target - below, bottom), min(target + above, top))
             below, above = (math.hypot(side, _Z * math.sqrt(error)) for side in (below, above))
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
-
-
-def _draw_statistics(
-    part: Subsample,
-    kind: type[Prediction],
-    measures: Sequence[_Measure],
-    draws: int,
-    seed: int,
-    uniforms: Callable[[int], FloatArray] | None,
-) -> list[Null | str]:
-    """Statistics, draw by draw."""
-    view = part.view
-    evalset, belief = view.evalset, _of_kind(view.evalset, kind)
-    fixed = {
-        key.coverage: {} if kind is Samples else _fixed_arrays(view, key.at)
-        for key in _coverages(measures)
-    }
-    statistics = [_Statistic(measure, part) for measure in measures]
-    outcomes = draw_outcomes(belief, evalset.y, part.keys, draws, seed=seed, together=uniforms)
-    beside = [other for other in evalset.beliefs if other is not belief]
-    mixed = row_uniforms(seed, "outside", part.keys)
-    for y, prediction in outcomes:
-        sets = [
-            replace(evalset, y=finite, beliefs=(prediction, *beside))
-            for finite in _finite_outcomes(y, prediction, mixed)
-        ]
-        views = {at: [view.on(drawn, given=given) for drawn in sets] for at, given in fixed.items()}
-        for statistic in statistics:
-            if statistic.reason:
-                continue
-            try:
-                statistic.add(views[statistic.measure.key.coverage])
-            except UnanswerableError as error:
-                statistic.reason = str(error)
-    return [statistic.null(draws) for statistic in statistics]
 
 
 def _reaches(values: FloatArray) -> tuple[float, float]:
