@@ -714,8 +714,8 @@ def _recalibrate_folds(
         pieces = pieces or [Pieces(belief, evalset.n) for belief in recalibrated.beliefs]
         for piece, belief in zip(pieces, recalibrated.beliefs, strict=True):
             first = piece.first
-            tables = isinstance(first, Quantiles) and isinstance(belief, Quantiles)
-            if tables and not np.array_equal(first.levels, belief.levels):
+            levels = [table.levels for table in (first, belief) if isinstance(table, Quantiles)]
+            if levels and not np.array_equal(levels[0], levels[-1]):
                 raise InputError("folds are too small for the same levels")
             ends = [belief.lower, belief.upper] if isinstance(belief, Intervals) else []
             if not np.isfinite(ends).all():

@@ -84,8 +84,8 @@ def needs_null(record: Record) -> bool:
 
 def headline_coverage(coverages: Iterable[float]) -> float:
     """The coverage that a verdict speaks of: 0.9 if assessed, else the one nearest to it."""
-    known = [c for c in coverages if not math.isnan(c)]
-    return min(known, key=lambda c: (abs(c - 0.9), -c)) if known else math.nan
+    finite = (coverage for coverage in coverages if not math.isnan(coverage))
+    return min(finite, key=lambda c: (abs(c - 0.9), -c), default=math.nan)
 
 
 def case_of(
@@ -95,19 +95,22 @@ def case_of(
     dependence: Dependence | str = "",
 ) -> Case:
     """Pick the records of one model that its verdict rests on."""
-    mine = [record for record in records if record.model == evalset.model]
-    covers = [r.coverage for r in mine if r.metric == "empirical_coverage" and r.value == r.value]
+    of_model = [record for record in records if record.model == evalset.model]
+    covers = {
+        record.coverage
+        for record in of_model
+        if record.metric == "empirical_coverage" and not math.isnan(record.value)
+    }
     coverage = headline_coverage(covers)
     chosen: dict[str, Record] = {}
-    for record in mine:
+    levels: dict[float, dict[str, Record]] = {}
+    for record in of_model:
+        if record.coverage in covers and not record.group:
+            levels.setdefault(record.coverage, {})[record.metric] = record
         if record.group and record.metric != "worst_group_shortfall":
             continue
         if math.isnan(record.coverage) or math.isnan(coverage) or record.coverage == coverage:
             chosen.setdefault(record.metric, record)
-    levels: dict[float, dict[str, Record]] = {}
-    for record in mine:
-        if record.coverage in covers and not record.group:
-            levels.setdefault(record.coverage, {})[record.metric] = record
     return Case(evalset, chosen, coverage, levels, comparison, dependence)
 
 
@@ -162,37 +165,31 @@ def _draft_comparison(case: Case) -> Draft:
 
 def _describe_comparison(draft: Draft, finding: Finding) -> Words:
     standing: Standing = draft.facts["standing"]
-    title, count = standing.score.title, len(standing.models)
-    best = [name for name, held in zip(standing.models, standing.best, strict=True) if held]
-    rest = [name for name, held in zip(standing.models, standing.best, strict=True) if not held]
+    models, title, count = standing.models, standing.score.title, len(standing.models)
+    best = [name for name, is_best in zip(models, standing.best, strict=True) if is_best]
+    worse = [name for name in models if name not in best]
     p = "as no row differs" if math.isnan(finding.p_adjusted) else p_words(finding.p_adjusted)
-    if count == 2 and rest:
+    if count == 2 and worse:
         size = abs(draft.effect)
         share = size * per_cent(standing.score.metric, float(standing.values[1]))
-        told = number(size, 3) + ("" if math.isnan(share) else f", or {number(share, 2)} %")
-        seen = f"{best[0]} beats {rest[0]} in {title} by {told} ({p})"
+        lead = number(size, 3) + ("" if math.isnan(share) else f", or {number(share, 2)} %")
+        seen = f"{best[0]} beats {worse[0]} in {title} by {lead} ({p})"
     elif count == 2:
         seen = f"{best[0]} and {best[1]} cannot be told apart in {title} ({p})"
+    elif count > _NAMED and len(best) == 1:
+        seen = f"{models[0]} has the lowest {title}; "
+        seen += f"the other {len(worse)} models are provably worse"
     elif count > _NAMED:
-        seen = f"{standing.models[0]} has the lowest {title}; "
-        if len(best) == 1:
-            seen += f"the other {len(rest)} models are provably worse"
-        else:
-            seen += f"{len(best)} of {count} models remain, which cannot be told apart"
+        seen = f"{models[0]} has the lowest {title}; "
+        seen += f"{len(best)} of {count} models remain, which cannot be told apart"
     elif len(best) == 1:
-        seen = f"{best[0]} has the lowest {title}; {listed(rest)} are provably worse"
+        seen = f"{best[0]} has the lowest {title}; {listed(worse)} are provably worse"
     else:
         seen = f"{listed(best)} cannot be told apart in {title}"
-        if rest:
-            by_all = all(
-                standing.behind[low, high]
-                for low in np.flatnonzero(~standing.best)
-                for high in np.flatnonzero(standing.best)
-            )
-            each = "both beat" if len(best) == 2 else "all beat"
-            verb = "is" if len(rest) == 1 else "are"
-            told = f"{each} {listed(rest)}" if by_all else f"{listed(rest)} {verb} provably worse"
-            seen += f"; {told}"
+        if worse and standing.behind[np.ix_(~standing.best, standing.best)].all():
+            seen += f"; {'both' if len(best) == 2 else 'all'} beat {listed(worse)}"
+        elif worse:
+            seen += f"; {listed(worse)} {'is' if len(worse) == 1 else 'are'} provably worse"
     return Words(seen, more=_not_compared(standing.left_out))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -339,8 +339,7 @@ def _attach(record: Record, null: Null | str | None) -> Record:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Groups:
+class _Groups(NamedTuple):
     """Groups of rows: their labels, the group of each row at hand, the rows that each stands for,
     and what a row's companions in its group add where rows depend.
     """
@@ -359,27 +358,8 @@ class _Moments:
     variance: FloatArray
     third: FloatArray
     noise: FloatArray
-    tables: FloatArray | None = None
-    hermite: FloatArray | None = None
-
-    @classmethod
-    def of(
-        cls, scores: FloatArray, chosen: IntArray | None, exact: bool, hermite: FloatArray | None
-    ) -> _Moments:
-        """Of scores of shape (draws, m), whose halves are independent unless they are all there.
-
-        ``chosen``, shape (m, tables), says which draw of each row makes which table.
-        """
-        mean = scores.mean(axis=0)
-        off = scores - mean
-        squares = np.square(off)
-        half = len(scores) // 2
-        noise = np.zeros(len(mean))
-        if not exact:
-            noise = np.square(scores[:half].mean(axis=0) - scores[half:].mean(axis=0)) / 4.0
-        tables = None if chosen is None else np.take_along_axis(scores.T, chosen, axis=1)
-        third = (squares * off).mean(axis=0)
-        return cls(mean, squares.mean(axis=0) + noise, third, noise, tables, hermite)
+    tables: FloatArray | None  # shape (m, tables): of tables that take any draw of each row
+    hermite: FloatArray | None
 
     def _design(self, part: Subsample, groups: _Groups) -> FloatArray | float:
         """By what the variance of each group's mean grows as rows depend.
@@ -474,7 +454,7 @@ class _Stack:
             self.uniforms = np.repeat(places[:, None], m, axis=1)
         else:
             self.uniforms = strata(part.keys, draws, seed=seed)
-        self.chosen = None
+        self.chosen = None  # shape (m, tables): which draw of each row makes which table
         if part.whole and m <= _STATISTICS:  # few enough to be added up table by table
             tables = min(_TABLES // m, _MANY_TABLES)
             mixed = row_uniforms(seed, "tables", part.keys, columns=tables)
@@ -508,8 +488,22 @@ class _Stack:
             scores = _crps_among(scores)
         if not np.isfinite(scores).all():
             return "some rows of a perfect model score infinity"
-        hermite = None if self.copula is None else self.copula.hermite(scores, self.uniforms)
-        return _Moments.of(scores, self.chosen, self.exact, hermite)
+        mean = scores.mean(axis=0)
+        off = scores - mean
+        squares = np.square(off)
+        noise = np.zeros(len(mean))
+        if not self.exact:  # the halves are independent
+            first, second = np.split(scores, 2)
+            noise = np.square(first.mean(axis=0) - second.mean(axis=0)) / 4.0
+        chosen = self.chosen
+        return _Moments(
+            mean,
+            squares.mean(axis=0) + noise,
+            (squares * off).mean(axis=0),
+            noise,
+            None if chosen is None else np.take_along_axis(scores.T, chosen, axis=1),
+            None if self.copula is None else self.copula.hermite(scores, self.uniforms),
+        )
 
     def _scores(self, views: Sequence[View], measure: _Measure, draws: int) -> FloatArray | str:
         """Shape (draws, m); y itself where each is scored among all draws of its row."""
