@@ -29,7 +29,6 @@ RAPS_STRATA: Final = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 100), (101, 1000))
 class Cells(ABC):
     """A rule that puts rows into B cells, for any multiplicities of the rows."""
 
-    __slots__ = ()
     low: FloatArray
     high: FloatArray
 
@@ -91,8 +90,6 @@ class EaseCells(Cells):
     array([4., 6.])
     """
 
-    __slots__ = ("_ends", "_order", "bins", "high", "low")
-
     def __init__(self, ease: npt.ArrayLike, bins: int, counts: FloatArray | None = None) -> None:
         values = as_vector(ease, "ease")
         checked(bins, int, "bins")
@@ -148,8 +145,6 @@ class StratumCells(Cells):
     >>> cells.sums(np.ones((4, 1)), np.ones(4))[:, 0]
     array([2., 1.])
     """
-
-    __slots__ = ("_codes", "high", "low")
 
     def __init__(self, by: npt.ArrayLike, strata: Strata | None) -> None:
         values = as_vector(by, "by")

@@ -36,8 +36,6 @@ class Kernel(ABC):
     that it is positive definite for rows of a given width.
     """
 
-    __slots__ = ()
-
     @abstractmethod
     def gram(self, a: Array, b: Array) -> Array:
         """Kernel of every row of ``a`` with every row of ``b``."""
@@ -468,8 +466,6 @@ class GramOperator:
     >>> operator.product(np.array([[1.0], [0.0]]))[:, 0]
     array([1. , 0.60653066])
     """
-
-    __slots__ = ("_kernel", "_matrix", "fits", "rows")
 
     def __init__(
         self,

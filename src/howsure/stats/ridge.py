@@ -74,8 +74,6 @@ class Solution:
 class KernelSystem(ABC):
     """A regularised kernel system over n rows with ρ = n λ, exact or approximate."""
 
-    __slots__ = ("_peak", "kernel", "options", "ridge", "rows")
-
     def __init__(
         self,
         kernel: Kernel,
@@ -163,8 +161,6 @@ class RidgeSystem(KernelSystem):
     >>> system.solve(np.array([[1.0], [0.0]])).coefficients[:, 0].tolist()
     [0.5, 0.0]
     """
-
-    __slots__ = ("_cholesky", "_factor", "_preconditioner", "_spectrum", "operator")
 
     def _prepare(self, regularization: float) -> None:
         self.operator = GramOperator(self.kernel, self.rows, memory=self.options.memory)
@@ -425,8 +421,6 @@ class NystromSystem(KernelSystem):
     >>> system.predict(np.array([[0.0]]), solution).tolist()
     [[0.5]]
     """
-
-    __slots__ = ("_check", "_gram", "_landmarks", "_triangle")
 
     def _prepare(self, regularization: float) -> None:
         self._gram: Array | None = None

@@ -112,8 +112,6 @@ class Preconditioner:
     [[0.5, 0.0], [0.0, 0.577]]
     """
 
-    __slots__ = ("_basis", "_factor", "_shrink", "_values", "_vectors", "ridge")
-
     def __init__(self, factor: Array, ridge: float) -> None:
         xp = namespace(factor)
         self.ridge = ridge
