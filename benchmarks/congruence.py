@@ -27,8 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
-from howsure.stats.gram import tiles
-from howsure.stats.kernels import normalize_rows
+from howsure.stats.kernels import normalize_rows, tiles
 from howsure.topics.congruence import Draws, SolverOptions, cce
 
 T = TypeVar("T")

@@ -39,7 +39,7 @@ from howsure.engine.measure import evaluate
 from howsure.metrics import climatology_pinball, mean_pinball
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.stats.estimate import Estimate
-from howsure.stats.isotonic import isotonic_quantiles
+from howsure.stats.isotonic import Rising, fitted_together
 from howsure.topics import adaptivity as adapt
 from howsure.topics.decomposition.parts import INSIDE, quantile_parts
 from howsure.topics.skill import MIDPOINTS
@@ -113,6 +113,16 @@ CELLS = [
         for n in (100, 1_000)
     ),
 ]
+
+
+def isotonic_quantiles(x: np.ndarray, y: np.ndarray, level: float) -> np.ndarray:
+    """The rising function of x with the least pinball loss, at each row."""
+    order = np.argsort(x, kind="stable")
+    values, rank = np.unique(y, return_inverse=True)
+    fitted = np.empty(len(x))
+    problem = Rising.of(x[order], rank[order], level, np.ones(len(x)))
+    fitted[order] = values[fitted_together([problem])[0]]
+    return fitted
 
 
 def drawn(cell: Cell, rng: np.random.Generator) -> EvalSet:

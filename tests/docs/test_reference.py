@@ -18,7 +18,7 @@ import howsure
 from howsure.cli.main import app
 from howsure.engine.catalogue import catalogue
 from howsure.figures.layouts import companions, layouts
-from howsure.verdict.answer import Reply
+from howsure.verdict.words import Reply
 from scripts import script
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,7 @@ from generated import examples
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure.stats.gram import GramOperator
-from howsure.stats.kernels import RBF, Laplacian, Polynomial
+from howsure.stats.kernels import RBF, GramOperator, Laplacian, Polynomial
 from howsure.stats.ridge import RidgeSystem
 from howsure.topics.congruence import (
     CongruenceReference,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from extras import needs
-from howsure.stats.gram import GramOperator, cross_product
-from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
+from howsure.stats.kernels import RBF, GramOperator, Kernel, Laplacian, Polynomial, cross_product
 from howsure.stats.namespace import (
     add_to_diagonal,
     cholesky_solve,

@@ -25,9 +25,10 @@ from howsure.metrics import (
     quantile_decomposition,
 )
 from howsure.predictions import EvalSet
-from howsure.stats.isotonic import isotonic_mean, isotonic_quantiles
+from howsure.stats.isotonic import isotonic_mean
 from howsure.topics.decomposition.parts import FOLDS, INSIDE, _held_out
 from howsure.topics.skill import MIDPOINTS
+from isotonic import isotonic_quantiles
 from scripts import ROOT, script
 
 NAMES = ("miscalibration", "discrimination", "outcome_uncertainty")

@@ -16,8 +16,7 @@ from howsure.core.times import Chronology
 from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.binomial import shift_shares
-from howsure.stats.estimate import spread_of
-from howsure.stats.spells import spells_of
+from howsure.stats.estimate import spells_of, spread_of
 from howsure.topics.groups import FEWEST_UNITS, assess_groups, compare_groups, groupings
 
 

@@ -37,7 +37,7 @@ from howsure.report.document import Document, GlossaryEntry, Section, Tone
 from howsure.streaming import State
 from howsure.streaming import state as states
 from howsure.verdict import improvement
-from howsure.verdict.answer import Reply
+from howsure.verdict.words import Reply
 
 NAMES: tuple[SchemaName, ...] = get_args(SchemaName)
 FORMS = {

@@ -11,7 +11,8 @@ import pytest
 from extras import needs
 from howsure.core.rng import child
 from howsure.metrics import pinball_loss
-from howsure.stats.isotonic import isotonic_mean, isotonic_quantiles
+from howsure.stats.isotonic import isotonic_mean
+from isotonic import isotonic_quantiles
 
 LEVELS = (0.1, 0.25, 0.5, 1 / 18, 0.77, 0.9)
 

@@ -9,7 +9,7 @@ from scipy import optimize, stats
 from howsure.core.rng import child
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights
-from howsure.stats.simultaneous import joint_level
+from howsure.stats.estimate import joint_level
 
 
 def together(correlation: float, size: int) -> float:

@@ -11,8 +11,15 @@ from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure.stats.gram import GramOperator, cross_product
-from howsure.stats.kernels import RBF, CustomKernel, Laplacian, Polynomial, total_variance
+from howsure.stats.kernels import (
+    RBF,
+    CustomKernel,
+    GramOperator,
+    Laplacian,
+    Polynomial,
+    cross_product,
+    total_variance,
+)
 from howsure.stats.namespace import as_rows
 from howsure.stats.ridge import NystromSystem, RidgeSystem, kernel_system
 from howsure.stats.solvers import (

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from howsure.core.rng import child
-from howsure.stats.spells import spells_of
+from howsure.stats.estimate import spells_of
 
 YEARS = np.repeat([3, 0, 1, 2, 3, 0, 1, 2, 3], [60, 92, 92, 91, 90, 92, 92, 91, 30])
 

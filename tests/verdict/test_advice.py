@@ -20,6 +20,7 @@ from howsure.recalibration.dispatch import applied
 from howsure.recalibration.info import RecalibrationOptions
 from howsure.verdict import QUESTIONS, Advice, Trials, try_recalibrations, words
 from howsure.verdict import advice as mends
+from howsure.verdict.family import Judging
 
 N = 1_000
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -244,7 +245,7 @@ def test_thirds_by_width_and_in_time_are_parts() -> None:
     made = try_recalibrations(EvalSet.checked(y, wide))
     assert next(t for t in made.trials if t.method == "scale").harms == "the narrowest third"
     timed = replace(EvalSet.checked(y, wide), time=np.arange(n)[::-1])
-    bench = mends._Bench(timed, "", (), (), Distribution.kind, (), 0, ())
+    bench = mends._Bench(timed, "", (), Judging())
     parts = {name: inside for name, inside, _ in bench._parts(sd)}
     assert list(parts) == [*mends._BY_WIDTH, *mends._IN_TIME]
     assert (parts["the last third in time"] == (np.arange(n) < 1_000)).all()
@@ -379,7 +380,7 @@ def test_few_times_are_not_said_to_remember_too_much() -> None:
     """Rows of four times make no five stretches."""
     held = table(3, scale=0.7)
     times = replace(held, chronology=Chronology(np.arange(held.n) % 4))
-    bench = mends._Bench(times, None, (), (), "distributions", (), 0, ())
+    bench = mends._Bench(times, "", (), Judging())
     assert bench.too_few == "4 times are too few to try methods on held-out stretches of time"
     few = replace(held, chronology=Chronology(np.arange(held.n), few=True))
     assert replace(bench, evalset=few).too_few.startswith("rows remember too much")

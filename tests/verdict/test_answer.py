@@ -18,7 +18,7 @@ from generated import examples
 from howsure.core.rng import child
 from howsure.engine.finding import Finding, Standing, State
 from howsure.report.assessment import Assessment
-from howsure.verdict.answer import STATES, answer
+from howsure.verdict.words import STATES, answer
 from verdict.drafts import drafts, finding, possible
 from verdict.test_words import FORBIDDEN
 

@@ -13,9 +13,9 @@ from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, content_order
 from howsure.recalibration import recalibrate
 from howsure.recalibration.dispatch import InTurn
-from howsure.verdict.advice import Advice, RecalibrationTrial, confirmed
+from howsure.verdict.advice import Advice, RecalibrationTrial, confirm
 from howsure.verdict.dependence import follow
-from howsure.verdict.examine import judged
+from howsure.verdict.family import Judging, judge_rows
 from howsure.verdict.improvement import ERROR_RATE, ImprovedRows, improved, split
 
 N = 2_000
@@ -159,7 +159,7 @@ def test_the_first_step_that_is_not_confirmed_is_the_last_and_is_not_applied(
     def refuse(*args: Any, **options: Any) -> RecalibrationTrial:
         return RecalibrationTrial(method="scale", gain=-0.1, p=0.9)
 
-    monkeypatch.setattr("howsure.verdict.improvement.confirmed", refuse)
+    monkeypatch.setattr("howsure.verdict.improvement.confirm", refuse)
     found = improved(normal(3), until_right=True)
     assert (len(found.steps), found.ended, found.recalibrators) == (1, "unconfirmed", ())
     assert found.after == found.before
@@ -179,8 +179,8 @@ def confirms(seed: int, sd: float) -> bool:
     rows = normal(seed + 100_000, sd=sd, n=300)
     fitted = recalibrate(rows.take(np.arange(1)), taught, method="scale").recalibrators
     (rows,), (known,) = follow([rows], content_order([rows]))
-    findings, _ = judged(rows, known)
-    return confirmed(rows, known, findings, Advice(method="scale"), fitted).accepted
+    findings, _ = judge_rows(rows, known)
+    return confirm(rows, known, findings, Advice(method="scale"), fitted, Judging()).accepted
 
 
 def test_right_rows_seldom_confirm_and_wrong_ones_do() -> None:
@@ -197,6 +197,6 @@ def test_a_step_that_helps_nothing_is_confirmed_within_the_error_rate() -> None:
         taught = normal(seed + 50_000, sd=1.0, n=4_000)
         fitted = recalibrate(rows.take(np.arange(1)), taught, method="scale").recalibrators
         (rows,), (known,) = follow([rows], content_order([rows]))
-        findings, _ = judged(rows, known)
-        found += confirmed(rows, known, findings, Advice(method="scale"), fitted).accepted
+        findings, _ = judge_rows(rows, known)
+        found += confirm(rows, known, findings, Advice(method="scale"), fitted, Judging()).accepted
     assert found <= ERROR_RATE * sets + 2.0 * np.sqrt(ERROR_RATE * sets)

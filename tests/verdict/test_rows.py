@@ -27,10 +27,10 @@ from howsure.predictions import (
 from howsure.recalibration import recalibrate
 from howsure.verdict import examine
 from howsure.verdict.advice import try_recalibrations
-from howsure.verdict.answer import answer
 from howsure.verdict.copies import RowFault, copies
 from howsure.verdict.dependence import follow
 from howsure.verdict.rows import row_faults
+from howsure.verdict.words import answer
 
 Rng = np.random.Generator
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

@@ -39,11 +39,11 @@ from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
 from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import BEST, MOST_MODELS, standing
 from howsure.verdict import TOLERANCE, Advice, Finding, TrustAnswer, judge
-from howsure.verdict.advice import Trials, tried
-from howsure.verdict.answer import STATES, answer
+from howsure.verdict.advice import Trials, run_trials
 from howsure.verdict.dependence import Known, batches_in_words, follow
-from howsure.verdict.family import ordered
+from howsure.verdict.family import Judging, ordered
 from howsure.verdict.findings import questions
+from howsure.verdict.words import STATES, answer
 
 if TYPE_CHECKING:
     from howsure.topics.congruence.view import CongruenceOptions
@@ -474,18 +474,21 @@ def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
 def _tested(model: Model, findings: Sequence[Finding], settings: Settings) -> Trials | None:
     """What was tried to recalibrate a model."""
     commands = settings.recalibration
+    judging = Judging(
+        settings.coverages,
+        settings.seed,
+        ignore=settings.ignore,
+        miss_range=settings.miss_range,
+    )
     return attempt(
         f"trials of {model.name}",
         partial(
-            tried,
+            run_trials,
             model.found.view,
             model.dependence,
             findings,
-            coverages=settings.coverages,
-            seed=settings.seed,
-            ignore=settings.ignore,
+            judging,
             prefix="" if commands is None else commands.get(model.name),
-            miss_range=settings.miss_range,
         ),
         lambda _: None,
     )

@@ -27,8 +27,13 @@ from howsure.report.document import VerdictLine
 from howsure.report.images import image_table
 from howsure.report.no_rows import new_without_rows, of_many_rows
 from howsure.stats.binomial import clopper_pearson, holm
-from howsure.stats.gram import tiles
-from howsure.stats.neighbours import Neighbours, fit_neighbours, more_outside, share_outside
+from howsure.stats.kernels import tiles
+from howsure.stats.neighbours import (
+    Neighbours,
+    fit_neighbours,
+    more_outside,
+    share_outside,
+)
 from howsure.topics.congruence import CongruenceReference, NullReference
 from howsure.topics.congruence.examples import (
     LOSSES,

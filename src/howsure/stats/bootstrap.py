@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
 from howsure.core.brief import brief_repr
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.convert import check_whole
+from howsure.core.errors import UnanswerableError
 from howsure.core.labels import as_labels
 from howsure.core.rng import KeyArray, row_uniforms
 from howsure.core.weights import Weights, merge_rows
@@ -73,8 +74,8 @@ def bootstrap_means(
     Hinkley, *Bootstrap Methods* (1997), 3.8.
     """
     table = as_matrix(scores, "scores")
-    _check_count(replicates, "replicates", least=2)
-    _check_count(at_most, "at_most", least=2)
+    check_whole(replicates, "replicates", 2)
+    check_whole(at_most, "at_most", 2)
     units, copies = resampling_units(table, weights, cluster)
     count = float(copies.sum())
     if np.abs(units).max() > _LARGEST / count:
@@ -107,7 +108,7 @@ def _grouped(
 
 def subsample(keys: KeyArray, at_most: int, *, seed: int, name: str) -> IntArray:
     """Choose at most so many rows at random, whatever their order."""
-    _check_count(at_most, "at_most", least=1)
+    check_whole(at_most, "at_most")
     return lowest(row_uniforms(seed, name, keys), at_most)
 
 
@@ -155,8 +156,3 @@ def _codes(cluster: npt.ArrayLike, n: int) -> IntArray:
 
 def _sums_by(codes: IntArray, columns: FloatArray) -> FloatArray:
     return np.column_stack([np.bincount(codes, weights=column) for column in columns.T])
-
-
-def _check_count(value: int, name: str, *, least: int) -> None:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")

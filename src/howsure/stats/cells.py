@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.arrays import FloatArray, as_matrix, as_vector
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 
@@ -30,7 +29,6 @@ RAPS_STRATA: Final = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 100), (101, 1000))
 class Cells(ABC):
     """A rule that puts rows into B cells, for any multiplicities of the rows."""
 
-    __slots__ = ()
     low: FloatArray
     high: FloatArray
 
@@ -50,20 +48,21 @@ ROWS_A_CELL: Final = 5
 """Rows that a cell must have, where their number is asked for or chosen."""
 
 
-def check_cells(cells: int, rows: int, name: str = "cells") -> int:
+def check_cells(cells: int, rows: int) -> int:
     """A number of cells that so many rows fill: from 3, for a line needs so many."""
     most = rows // ROWS_A_CELL
-    checked(cells, int, name)
+    checked(cells, int, "cells")
     if not 3 <= cells <= most:
-        words = f"{name} must lie between 3 and the {most} that {rows:,} rows fill"
         if most < 3:
-            raise InputError(f"{name} need at least {3 * ROWS_A_CELL} rows, got {rows}")
-        raise InputError(f"{words}, {ROWS_A_CELL} each, got {cells}")
+            raise InputError(f"cells need at least {3 * ROWS_A_CELL} rows, got {rows}")
+        raise InputError(
+            f"cells must lie between 3 and the {most} that {rows:,} rows fill, {ROWS_A_CELL} each, "
+            f"got {cells}"
+        )
     return cells
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
 class EaseCells(Cells):
     """Cells of equal mass, in rising order of ease.
 
@@ -91,12 +90,6 @@ class EaseCells(Cells):
     array([4., 6.])
     """
 
-    bins: int
-    low: FloatArray
-    high: FloatArray
-    _order: IntArray
-    _ends: IntArray
-
     def __init__(self, ease: npt.ArrayLike, bins: int, counts: FloatArray | None = None) -> None:
         values = as_vector(ease, "ease")
         checked(bins, int, "bins")
@@ -112,11 +105,9 @@ class EaseCells(Cells):
         edges = np.floor(edges + 1e-9) if whole else edges
         first = np.searchsorted(upto, edges[:-1], side="right")
         last = np.searchsorted(upto, edges[1:] * (1.0 - 1e-12), side="left")
-        object.__setattr__(self, "bins", int(bins))
-        object.__setattr__(self, "low", ranked[first])
-        object.__setattr__(self, "high", ranked[np.minimum(last, len(ranked) - 1)])
-        object.__setattr__(self, "_order", order)
-        object.__setattr__(self, "_ends", ends)
+        self.bins = int(bins)
+        self.low, self.high = ranked[first], ranked[np.minimum(last, len(ranked) - 1)]
+        self._order, self._ends = order, ends
 
     def sums(self, values: FloatArray, counts: FloatArray) -> FloatArray:
         """Sum of count × value in each cell, shape (B, k)."""
@@ -125,14 +116,13 @@ class EaseCells(Cells):
         if mass[-1] == np.floor(mass[-1]):
             edges = np.floor(edges + 1e-9)
         table = np.empty((self.bins, values.shape[1]))
-        for column, given in enumerate(values.T):
-            reached = np.r_[0.0, np.cumsum((counts * given)[self._order])[self._ends - 1]]
-            table[:, column] = np.diff(np.interp(edges, mass, reached))
+        for number, column in enumerate(values.T):
+            reached = np.r_[0.0, np.cumsum((counts * column)[self._order])[self._ends - 1]]
+            table[:, number] = np.diff(np.interp(edges, mass, reached))
         return table
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
 class StratumCells(Cells):
     """Cells given as closed ranges of a number; rows of none are left out.
 
@@ -156,10 +146,6 @@ class StratumCells(Cells):
     array([2., 1.])
     """
 
-    low: FloatArray
-    high: FloatArray
-    _codes: IntArray
-
     def __init__(self, by: npt.ArrayLike, strata: Strata | None) -> None:
         values = as_vector(by, "by")
         if strata is None:
@@ -172,14 +158,13 @@ class StratumCells(Cells):
                 raise InputError(f"strata must be ranges in rising order, got {strata!r}")
         codes = np.searchsorted(high, values)
         outside = (codes == len(high)) | (values < low[0])
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-        object.__setattr__(self, "_codes", np.where(outside, len(high), codes))
+        self.low, self.high = low, high
+        self._codes = np.where(outside, len(high), codes)
 
     def sums(self, values: FloatArray, counts: FloatArray) -> FloatArray:
         """Sum of count × value in each cell, shape (B, k)."""
         cells = len(self.high)
-        columns = [np.bincount(self._codes, counts * given, cells + 1) for given in values.T]
+        columns = [np.bincount(self._codes, counts * column, cells + 1) for column in values.T]
         return np.column_stack(columns)[:cells].astype(np.float64)
 
 

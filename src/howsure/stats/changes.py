@@ -20,8 +20,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.stats.memory import memory_of
-from howsure.stats.permutation import batch_starts
-from howsure.stats.sequential import p_value, sequential
+from howsure.stats.permutation import batch_starts, p_value, sequential
 
 EDGE = 0.15
 """Share of the rows that lies on each side of a change, at least."""
@@ -181,20 +180,18 @@ class _Course:
     ) -> None:
         every = np.bincount(times, weights=noise).astype(np.float64)
         self.starts = batch_starts(every, most)
-        batch = np.zeros(len(every), dtype=np.int64)
-        batch[self.starts[1:]] = 1
-        batch = np.cumsum(batch)[times]
+        batch = np.searchsorted(self.starts, times, side="right") - 1
         self.count = len(self.starts)
         if self.count < FEWEST_BATCHES:
-            told = f"{self.count} different times are too few to tell a change"
-            raise UnanswerableError(told if self.count > 1 else "all rows have one time")
-        self.mass, self.noise = (np.bincount(batch, weights=each) for each in (mass, noise))
+            few = f"{self.count} different times are too few to tell a change"
+            raise UnanswerableError(few if self.count > 1 else "all rows have one time")
+        self.mass, self.noise = (np.bincount(batch, weights=sizes) for sizes in (mass, noise))
         self.total = float(self.mass.sum())
-        self.sums = np.stack([np.bincount(batch, weights=mass * each) for each in series])
+        self.sums = np.stack([np.bincount(batch, weights=mass * values) for values in series])
         self.moments = np.stack(
             [
-                [np.bincount(batch, weights=noise * each**power) for power in (0, 1, 2)]
-                for each in series
+                [np.bincount(batch, weights=noise * values**power) for power in (0, 1, 2)]
+                for values in series
             ]
         )
         self.means = self.sums.sum(axis=1) / self.total
@@ -209,8 +206,8 @@ class _Course:
             raise UnanswerableError("most rows have one time")
         self.splits = np.flatnonzero(inside) + 1
         self.upto, share, spread = upto[inside], share[inside], spread[inside]
-        whole = float(self.noise.sum())
-        self.sd = np.sqrt(spread * (1.0 - share) ** 2 + (whole - spread) * share**2)
+        after = float(self.noise.sum()) - spread
+        self.sd = np.sqrt(spread * (1.0 - share) ** 2 + after * share**2)
         self.size_of = self.total / (self.upto * (self.total - self.upto))
         self.band = max(round(_BAND * self.count), 1) if memory else 1
 
@@ -227,12 +224,12 @@ class _Course:
         best = (clear >= top * (1.0 - _CLOSE)).argmax(axis=-1)  # the first, whatever the rounding
         moved = np.take_along_axis(upto, best[..., None], axis=-1)
         before = np.arange(self.count) < self.splits[best][..., None]
-        held = self.upto[best][..., None]
-        step = np.where(before, moved / held, -moved / (self.total - held))
-        rest = (sums - self.mass * step) / self.root
-        variance = np.square(rest).sum(axis=-1)
+        mass = self.upto[best][..., None]
+        step = np.where(before, moved / mass, -moved / (self.total - mass))
+        off = (sums - self.mass * step) / self.root
+        variance = np.square(off).sum(axis=-1)
         for lag in range(1, self.band):
-            products = np.einsum("...i,...i->...", rest[..., lag:], rest[..., :-lag])
+            products = np.einsum("...i,...i->...", off[..., lag:], off[..., :-lag])
             variance = variance + 2.0 * (1.0 - lag / self.band) * products
         variance = np.maximum(variance, 0.0) / (self.count - 2)
         with np.errstate(divide="ignore"):
@@ -257,11 +254,11 @@ class _Course:
             return np.concatenate(largest)
 
         near = statistic * (1.0 - _CLOSE)
-        _, drawn = sequential(draw, float(near.max()), level=LEVEL, side="upper")
+        drawn = sequential(draw, float(near.max()), level=LEVEL)
         own = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _TINY)
         taken = np.concatenate(variances, axis=1).mean(axis=1) / own  # what is left by the step
         return _Test(
-            p=np.array([p_value(float(each), drawn, "upper") for each in near]),
+            p=np.array([p_value(float(clear), drawn) for clear in near]),
             best=best,
             upto=upto,
             variance=variance / np.maximum(taken, _TINY),
@@ -276,7 +273,7 @@ class _Course:
         before = np.arange(self.count) < split
         late = np.cumsum(self.mass[::-1])[::-1] <= LATEST * self.total * (1.0 + _CLOSE)
         late[-1] = True
-        own = np.where(before, *(self._variance(row, part) for part in (before, ~before)))
+        own = np.where(before, *(self._variance(row, side) for side in (before, ~before)))
         plain = float((own * self.noise).sum() / self.noise.sum())
         cost = max(float(second.variance[place]) / plain, 1.0) if plain > 0 else 1.0
         spread = cost * own * self.noise
@@ -305,26 +302,26 @@ class _Course:
         """Sums of each time, less a step at the best split and a trend, which are no memory."""
         total = np.bincount(times, weights=mass)
         middle = np.cumsum(total) - total / 2.0
-        found = []
+        off = []
         for values, at in zip(series, best, strict=True):
             after = np.arange(len(total)) >= self.starts[self.splits[at]]
             shape = np.stack([np.ones(len(total)), after, middle / middle[-1]], axis=1)
             sums = np.bincount(times, weights=mass * values)
             root = np.sqrt(np.maximum(total, _TINY))[:, None]
             fit = np.linalg.lstsq(shape * root, sums / root[:, 0], rcond=None)[0]
-            left = sums - total * (shape @ fit)
-            found.append(np.where(np.abs(left) > _CLOSE * np.abs(sums).max(), left, 0.0))
-        return found
+            gap = sums - total * (shape @ fit)
+            off.append(np.where(np.abs(gap) > _CLOSE * np.abs(sums).max(), gap, 0.0))
+        return off
 
-    def _variance(self, row: int, part: BoolArray) -> float:
-        count, first, second = self.moments[row][:, part].sum(axis=1)
+    def _variance(self, row: int, inside: BoolArray) -> float:
+        count, first, second = self.moments[row][:, inside].sum(axis=1)
         return max(float(second / count - (first / count) ** 2), 0.0)
 
-    def _level(self, row: int, part: BoolArray, cost: float) -> Level:
-        held = float(self.mass[part].sum())
-        mean = float(self.sums[row, part].sum()) / held
-        rows = held**2 / float(self.noise[part].sum()) / cost
-        return Level(mean, math.sqrt(self._variance(row, part)), rows)
+    def _level(self, row: int, inside: BoolArray, cost: float) -> Level:
+        mass = float(self.mass[inside].sum())
+        mean = float(self.sums[row, inside].sum()) / mass
+        rows = mass**2 / float(self.noise[inside].sum()) / cost
+        return Level(mean, math.sqrt(self._variance(row, inside)), rows)
 
 
 def _long_batches(rest: Sequence[FloatArray]) -> int:

@@ -24,8 +24,8 @@ from howsure.core.arrays import (
     row_blocks,
 )
 from howsure.core.brief import brief_repr
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
-from howsure.core.weights import check_multiplicities
 
 _WIDE = 0.01  # cells wider than this are summed through prefix sums, which lose 1e-16 / width
 
@@ -173,7 +173,7 @@ def pointwise_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> 
     """
     points = check_levels(grid, "grid")
     gamma = 1.0 - check_fraction(confidence, "confidence")
-    return _band(_check_size(n), points, confidence, gamma)
+    return _band(check_whole(n, "n"), points, confidence, gamma)
 
 
 def simultaneous_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) -> EcdfBand:
@@ -190,31 +190,23 @@ def simultaneous_band(n: int, grid: npt.ArrayLike, *, confidence: float = 0.95) 
     and Probability Letters 123 (the Poisson steps).
     """
     points = check_levels(grid, "grid")
-    size = _check_size(n)
+    size = check_whole(n, "n")
     gamma = _smallest_tail(size, tuple(points.tolist()), check_fraction(confidence, "confidence"))
     return _band(size, points, confidence, gamma)
 
 
-def uniformity_test(
-    pit: npt.ArrayLike, *, points: int = 100, weights: npt.ArrayLike | None = None
-) -> UniformityTest:
+def uniformity_test(pit: npt.ArrayLike) -> UniformityTest:
     """Test whether values are a uniform sample on [0, 1], by the simultaneous band.
 
-    γ is the smallest two-sided binomial tail probability of the counts at 1/K, …, (K − 1)/K; its
-    p-value is the probability that `simultaneous_band` gives of leaving the band of γ, so the test
-    rejects at 1 − confidence exactly where the shares leave the band. Where (K − 1)γ is below
-    1e-8, this bound is given.
+    γ is the smallest two-sided binomial tail probability of the counts at 1/K, …, (K − 1)/K, where
+    K = 100; its p-value is the probability that `simultaneous_band` gives of leaving the band of γ,
+    so the test rejects at 1 − confidence exactly where the shares leave the band. Where (K − 1)γ
+    is below 1e-8, this bound is given.
 
     Source as in `simultaneous_band`.
     """
     values = check_pit(pit)
-    if points < 2:
-        raise InputError(f"points must be at least 2, got {points}")
-    grid = np.arange(1, points) / points
-    w = check_multiplicities(weights, len(values))
-    n = len(values) if w is None else max(1, round(float(w.sum())))
-    counts = grid_sums(values, values, grid, w)
-    return uniformity_of_counts(counts if w is None else counts * (n / w.sum()), n)
+    return uniformity_of_counts(grid_sums(values, values, np.arange(1, 100) / 100), len(values))
 
 
 def uniformity_of_counts(counts: FloatArray, n: int) -> UniformityTest:
@@ -317,12 +309,6 @@ def _smallest_count(tail: float, n: int, p: FloatArray) -> FloatArray:
         high = np.where(reached, middle, high)
         low = np.where(reached, low, np.minimum(middle + 1.0, high))
     return high
-
-
-def _check_size(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"n must be a whole number of at least 1, got {n!r}")
-    return int(n)
 
 
 # ---- orthonormal polynomials of ranks: of uniform ones, and of those of cells --------------------

@@ -15,23 +15,6 @@ _SLACK = 1e-13
 """Share of all weights by which costs may differ and be equal, as sums are off by their digits."""
 
 
-def isotonic_quantiles(
-    x: FloatArray, y: FloatArray, level: float, weights: FloatArray | None = None
-) -> FloatArray:
-    """The rising function of x with the least pinball loss, at each row; equal x have one value.
-
-    >>> isotonic_quantiles(np.array([1.0, 2.0, 3.0]), np.array([0.0, 5.0, 4.0]), 0.5)
-    array([0., 4., 4.])
-    """
-    mass = np.ones(len(x)) if weights is None else weights
-    order = np.argsort(x, kind="stable")
-    values, rank = np.unique(y, return_inverse=True)
-    fitted = np.empty(len(x))
-    problem = Rising.of(x[order], rank[order], level, mass[order])
-    fitted[order] = values[fitted_together([problem])[0]]
-    return fitted
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Rising:
     """A quantile regression to solve, its rows in rising x."""
@@ -45,20 +28,6 @@ class Rising:
     def of(cls, x: FloatArray, rank: IntArray, level: float, mass: FloatArray) -> Self:
         """Of rows in rising x."""
         return cls(rank, level * mass, mass, np.append(x[1:] != x[:-1], True))
-
-
-def fitted_together(problems: Sequence[Rising]) -> list[IntArray]:
-    """The rank of the y that each row of each problem is given, in passes over all of them."""
-    sizes = np.array([len(problem.rank) for problem in problems])
-    starts: IntArray = np.cumsum(sizes) - sizes
-    fitted = _fitted_ranks(
-        np.concatenate([each.rank for each in problems]),
-        np.concatenate([each.share for each in problems]),
-        np.concatenate([each.mass for each in problems]),
-        np.concatenate([each.ends for each in problems]),
-        starts,
-    )
-    return np.split(fitted, starts[1:])
 
 
 def isotonic_mean(x: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
@@ -94,16 +63,19 @@ def isotonic_mean(x: FloatArray, y: FloatArray, weights: FloatArray | None = Non
         begin = np.flatnonzero(cut[keep])
 
 
-def _fitted_ranks(
-    rank: IntArray, share: FloatArray, mass: FloatArray, ends: BoolArray, starts: IntArray
-) -> IntArray:
-    """Isotonic quantile regressions of many problems at once, exactly: which y each row is given.
+def fitted_together(problems: Sequence[Rising]) -> list[IntArray]:
+    """The rank of the y that each row of each problem is given, in passes over all of them.
 
     Threshold partitioning: the rows that the best fit sets above a value are those that are best
     set above it if no other value is asked for. So each segment of rows is cut in two where that
     costs least, its left has the lower half of its values left to it and its right the upper half,
     and log₂ n passes over arrays do. Of fits that cost the same the lowest is taken.
     """
+    rank, share, mass, ends = (
+        np.concatenate([getattr(problem, name) for problem in problems])
+        for name in ("rank", "share", "mass", "ends")
+    )
+    starts: IntArray = np.cumsum([0, *(len(problem.rank) for problem in problems[:-1])])
     fitted = np.empty(len(rank), dtype=np.int64)
     place, begin = np.arange(len(rank)), starts
     rank, slack = rank.astype(np.int64), _SLACK * float(mass.sum())
@@ -118,7 +90,7 @@ def _fitted_ranks(
             fitted[place[over]] = rank[over]
             live = np.flatnonzero(~over)
             if not len(live):
-                return fitted
+                return np.split(fitted, starts[1:])
             place, rank = place[live], rank[live]
             kept, lost, barred = kept[live], lost[live], barred[live]
             size, low, high = size[~done], low[~done], high[~done]

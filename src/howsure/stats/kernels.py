@@ -8,23 +8,20 @@ PyTorch tensors on any device.
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.errors import DegenerateError, InputError
+from howsure.core.arrays import is_tensor
+from howsure.core.errors import DegenerateError, InputError, UnanswerableError
+from howsure.core.progress import reported
 from howsure.core.rng import child
-from howsure.stats.elementwise import (
-    absolute_distances,
-    exp_capped,
-    exp_minus,
-    in_blocks,
-    raise_to,
-    squared_distances,
-)
 from howsure.stats.namespace import Array, as_rows, like, namespace, on_host, row_parts
 
 _NARROW = 6  # up to this width distances are sums of squared differences, free of cancellation
@@ -39,19 +36,18 @@ class Kernel(ABC):
     that it is positive definite for rows of a given width.
     """
 
-    __slots__ = ()
-
     @abstractmethod
     def gram(self, a: Array, b: Array) -> Array:
         """Kernel of every row of ``a`` with every row of ``b``."""
 
-    @abstractmethod
     def diagonal(self, a: Array) -> Array:
         """Kernel of every row with itself, shape (n,)."""
+        ones: Array = namespace(a).ones((len(a),), dtype=a.dtype, device=a.device)
+        return ones
 
-    @abstractmethod
     def certain(self, width: int) -> bool:
         """Whether the kernel is known to be positive definite on rows of this width."""
+        return True
 
     @abstractmethod
     def describe(self) -> str:
@@ -79,42 +75,29 @@ class RBF(Kernel):
         _check_positive(self.gamma, "gamma")
 
     def gram(self, a: Array, b: Array) -> Array:
-        out, scale = _empty_gram(a, b), math.sqrt(self.gamma)
-        if a.shape[1] > _NARROW and self._by_product(a, b, out, scale):
-            return out
-        scaled, columns = _scaled(a, b, scale)
-
-        def fill(rows: slice) -> None:
-            squared_distances(scaled[rows], columns, out[rows])
-            exp_minus(out[rows])
-
-        in_blocks(out, fill)
-        return out
-
-    def diagonal(self, a: Array) -> Array:
-        return _ones(a)
-
-    def certain(self, width: int) -> bool:
-        return True
+        scale = math.sqrt(self.gamma)
+        by_product = self._by_product(a, b, scale) if a.shape[1] > _NARROW else None
+        return _exponential(a, b, scale, power=2) if by_product is None else by_product
 
     def describe(self) -> str:
         return f"rbf(gamma={self.gamma:.6g})"
 
     @staticmethod
-    def _by_product(a: Array, b: Array, out: Array, scale: float) -> bool:
-        """Fill `out` by one matrix product, unless rows lie so far out that digits would cancel."""
+    def _by_product(a: Array, b: Array, scale: float) -> Array | None:
+        """By one matrix product; None where rows lie so far out that digits would cancel."""
         xp = namespace(a)
         centre = xp.mean(b, axis=0)
         left, right = scale * (a - centre), scale * (b - centre)
         squares = [-xp.vecdot(rows, rows)[:, None] for rows in (left, right)]
-        if min(float(part.min()) for part in squares) < -_FAR[a.dtype.itemsize]:
-            return False
+        if min(float(square.min()) for square in squares) < -_FAR[a.dtype.itemsize]:
+            return None
+        out = _empty_gram(a, b)
         ones = [xp.ones_like(square) for square in squares]
         lifted = xp.concat([2.0 * left, squares[0], ones[0]], axis=1)
         other = xp.concat([right, ones[1], squares[1]], axis=1)
         xp.matmul(lifted, other.T, out=out)  # −‖a−b‖² for every pair
         in_blocks(out, lambda rows: exp_capped(out[rows]))
-        return True
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +126,8 @@ class Laplacian(Kernel):
         _check_positive(self.gamma, "gamma")
 
     def gram(self, a: Array, b: Array) -> Array:
-        out = _empty_gram(a, b)
         scale = math.sqrt(self.gamma) if self.squared else float(self.gamma)
-        left, right = _scaled(a, b, scale)
-
-        def fill(rows: slice) -> None:
-            block = out[rows]
-            absolute_distances(left[rows], right, block)
-            if self.squared:
-                block *= block
-            exp_minus(block)
-
-        in_blocks(out, fill)
-        return out
-
-    def diagonal(self, a: Array) -> Array:
-        return _ones(a)
+        return _exponential(a, b, scale, power=1, squared=self.squared)
 
     def certain(self, width: int) -> bool:
         return not self.squared or width == 1
@@ -218,9 +187,6 @@ class Polynomial(Kernel):
             raise_to(base, int(self.degree))
         return base
 
-    def certain(self, width: int) -> bool:
-        return True
-
     def describe(self) -> str:
         return f"polynomial(degree={self.degree}, gamma={self.gamma:.6g}, offset={self.offset:.6g})"
 
@@ -262,11 +228,11 @@ class CustomKernel(Kernel):
         return out
 
     def diagonal(self, a: Array) -> Array:
-        blocks = [a[start : start + 32] for start in range(0, len(a), 32)]
-        found: Array = namespace(a).concat(
+        blocks = [a[rows] for rows in tiles(len(a), 32)]
+        diagonal: Array = namespace(a).concat(
             [self.gram(block, block).reshape(-1)[:: len(block) + 1] for block in blocks]
         )
-        return found
+        return diagonal
 
     def certain(self, width: int) -> bool:
         return False
@@ -326,24 +292,35 @@ def _empty_gram(a: Array, b: Array) -> Array:
     return out
 
 
-def _ones(a: Array) -> Array:
-    out: Array = namespace(a).ones((len(a),), dtype=a.dtype, device=a.device)
+def _exponential(a: Array, b: Array, scale: float, *, power: int, squared: bool = False) -> Array:
+    """exp(−d), d the sum over columns of scaled differences to a power, or its square."""
+    out = _empty_gram(a, b)
+    left, right = scale * a, [scale * b[:, column] for column in range(b.shape[1])]
+
+    def fill(rows: slice) -> None:
+        block = out[rows]
+        add_distances(left[rows], right, block, power)
+        if squared:
+            block *= block
+        exp_minus(block)
+
+    in_blocks(out, fill)
     return out
-
-
-def _scaled(a: Array, b: Array, scale: float) -> tuple[Array, list[Array]]:
-    """Rows times a scale, and columns times it, each in one piece of memory."""
-    return scale * a, [scale * b[:, column] for column in range(b.shape[1])]
 
 
 _PAIRS = 1500  # rows whose pairs give the median distance
 
 
-def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
-    """Sum over columns of the sample variance (divisor n−1)."""
+def _rows_for_bandwidth(rows: npt.ArrayLike, name: str) -> Array:
     array = as_rows(rows, name, dtype=None)
     if len(array) < 2:
         raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+    return array
+
+
+def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
+    """Sum over columns of the sample variance (divisor n−1)."""
+    array = _rows_for_bandwidth(rows, name)
     xp = namespace(array)
     centre = sum(xp.sum(part, axis=0, dtype=xp.float64) for part in row_parts(array)) / len(array)
     squares = sum(float(xp.sum((part - centre) ** 2)) for part in row_parts(array))
@@ -359,9 +336,7 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
 
 def median_distance(rows: npt.ArrayLike, name: str = "x", *, absolute: bool = False) -> float:
     """Median distance of two different rows."""
-    array = as_rows(rows, name, dtype=None)
-    if len(array) < 2:
-        raise DegenerateError(f"{name} must have at least 2 rows for a bandwidth, got {len(array)}")
+    array = _rows_for_bandwidth(rows, name)
     if len(array) > _PAIRS:
         rng = child(0, "median distance")
         array = array[np.sort(rng.choice(len(array), _PAIRS, replace=False))]
@@ -392,3 +367,178 @@ def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
         scaled = part / xp.max(xp.abs(part), axis=1)[:, None]  # squares neither overflow nor vanish
         out[...] = scaled / xp.sqrt(xp.vecdot(scaled, scaled))[:, None]
     return unit
+
+
+# ---- elementwise steps on whole Gram matrices, in place and near the cache -----------------------
+# The one place where NumPy arrays and tensors part ways: NumPy works on one small block after
+# another, on every core; PyTorch spreads each step over its device by itself.
+
+_BLOCK = 1 << 15  # elements worked on at once: a quarter of a megabyte stays in the cache
+
+
+def in_blocks(out: Array, work: Callable[[slice], object]) -> None:
+    """Run `work` over slices of rows of `out`; it must only use elementwise steps.
+
+    Matrix products stay outside: their library keeps its own threads, and the two would fight.
+    """
+    if is_tensor(out):
+        work(slice(0, len(out)))
+        return
+    rows = max(1, _BLOCK // max(1, out.shape[1]))
+    blocks = tiles(len(out), rows)
+    workers = min(os.cpu_count() or 1, 16)
+
+    def run(share: list[slice]) -> None:
+        for block in share:
+            work(block)
+
+    if workers == 1 or len(blocks) < 8:
+        run(blocks)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, [blocks[start::workers] for start in range(workers)]))
+
+
+def add_distances(left: Array, right: list[Array], out: Array, power: int) -> None:
+    """Sums of absolute or squared differences of rows of `left` and rows of columns `right`."""
+    xp = namespace(out)
+    step = xp.empty_like(out) if len(right) > 1 else out
+    for column, values in enumerate(right):
+        block = step if column else out
+        xp.subtract(left[:, column : column + 1], values, out=block)
+        if power == 1:
+            xp.abs(block, out=block)
+        else:
+            xp.multiply(block, block, out=block)
+        if column:
+            out += block
+
+
+def exp_minus(block: Array) -> None:
+    """exp(−·), in place."""
+    xp = namespace(block)
+    xp.negative(block, out=block)
+    xp.exp(block, out=block)
+
+
+def exp_capped(block: Array) -> None:
+    """exp(min(·, 0)), in place: rounding may lift minus a distance of zero above zero."""
+    xp = namespace(block)
+    xp.clip(block, None, 0.0, out=block)
+    xp.exp(block, out=block)
+
+
+def raise_to(block: Array, power: int) -> None:
+    """Whole powers of one or more, in place, by repeated products: faster than a power."""
+    base = namespace(block).asarray(block, copy=True)
+    for _ in range(power - 1):
+        block *= base
+
+
+# ---- products with Gram matrices that need not fit in memory -------------------------------------
+# A Gram matrix of n rows is kept whole while it is small enough and is otherwise made again,
+# tile by tile, in every product.
+
+MEMORY: Final = 2e9
+"""Bytes that one kernel matrix may take, unless another number is given."""
+
+_TILE = 1024  # rows and columns of a tile: 8 MB in 64 bits, within reach of a cache
+_DEVICE_TILE = 8192  # the same on an accelerator, which many small steps would leave idle
+
+
+class GramOperator:
+    """The symmetric matrix K of a kernel on one set of rows, for products K V.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    rows : ndarray or tensor of float, shape (n, d)
+        The rows, in the number type and on the device to work in.
+    memory : float
+        Bytes that K may take; above, it is never held whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from howsure.stats.kernels import RBF
+    >>> operator = GramOperator(RBF(0.5), np.array([[0.0], [1.0]]))
+    >>> operator.product(np.array([[1.0], [0.0]]))[:, 0]
+    array([1. , 0.60653066])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Array,
+        *,
+        memory: float = MEMORY,
+    ) -> None:
+        self._kernel = kernel
+        self._matrix: Array | None = None
+        self.rows = rows
+        self.fits = len(rows) ** 2 * rows.dtype.itemsize <= memory
+
+    def matrix(self) -> Array:
+        """K itself, shape (n, n), made once."""
+        if not self.fits:
+            size = len(self.rows) ** 2 * self.rows.dtype.itemsize / 1e9
+            raise UnanswerableError(
+                f"the Gram matrix of {len(self.rows)} rows takes {size:.1f} GB, more than allowed"
+            )
+        if self._matrix is None:
+            matrix: Array = namespace(self.rows).empty(
+                (len(self.rows), len(self.rows)), dtype=self.rows.dtype, device=self.rows.device
+            )
+            for left, right in self._tiles("kernel matrix"):
+                tile = self._kernel.gram(self.rows[left], self.rows[right])
+                matrix[left, right] = tile
+                if left != right:
+                    matrix[right, left] = tile.T
+            self._matrix = matrix
+        return self._matrix
+
+    def product(self, vectors: Array) -> Array:
+        """K V, shape (n, r)."""
+        if self.fits:
+            whole: Array = self.matrix() @ vectors
+            return whole
+        out: Array = namespace(vectors).zeros_like(vectors)
+        for left, right in self._tiles("kernel product"):
+            tile = self._kernel.gram(self.rows[left], self.rows[right])
+            out[left] += tile @ vectors[right]
+            if left != right:  # the mirror image comes free
+                out[right] += tile.T @ vectors[left]
+        return out
+
+    def _tiles(self, stage: str) -> Iterator[tuple[slice, slice]]:
+        parts = tiles(len(self.rows), tile_size(self.rows))
+        pairs = [(parts[i], parts[j]) for i in range(len(parts)) for j in range(i, len(parts))]
+        return reported(pairs, stage)
+
+
+def cross_product(
+    kernel: Kernel,
+    left: Array,
+    right: Array,
+    vectors: Array,
+) -> Array:
+    """Product of the Gram matrix of two sets of rows with vectors, by tiles."""
+    out: Array = namespace(vectors).zeros(
+        (len(left), vectors.shape[1]), dtype=vectors.dtype, device=vectors.device
+    )
+    size = tile_size(left)
+    pairs = [(a, b) for a in tiles(len(left), size) for b in tiles(len(right), size)]
+    for a, b in reported(pairs, "kernel at new rows"):
+        out[a] += kernel.gram(left[a], right[b]) @ vectors[b]
+    return out
+
+
+def tiles(rows: int, size: int = _TILE) -> list[slice]:
+    """Slices of at most `size` that cover a number of rows."""
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def tile_size(rows: Array) -> int:
+    """Rows of a tile on the device where some rows live."""
+    return _TILE if str(rows.device) == "cpu" else _DEVICE_TILE

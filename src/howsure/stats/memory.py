@@ -90,19 +90,21 @@ class Memory:
     @property
     def tau(self) -> float:
         """Times that tell as much of the mean as one independent time, on (geometric) average."""
-        return float(np.exp(self.weights @ np.log(self.taus)))
+        return self._mean(self.taus)
 
     @property
     def lasts(self) -> float:
         """Times that tell as much as one independent time, whatever the rows of one time share."""
-        return float(np.exp(self.weights @ np.log(self._lasting)))
+        return self._mean(self._lasting)
 
     @property
     def effective(self) -> float:
         """Independent rows that tell as much; times, where series share shocks."""
-        return float(
-            np.exp(self.weights @ np.log(np.where(self.shared, self.there, self.rows)))
-        ) / (self.lasts)
+        return self._mean(np.where(self.shared, self.there, self.rows)) / self.lasts
+
+    def _mean(self, values: FloatArray) -> float:
+        """Geometric."""
+        return float(np.exp(self.weights @ np.log(values)))
 
     @property
     def common(self) -> float:
@@ -234,9 +236,9 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
     sums = [families[0].sums(total)]
     whitened = plain.inverse[int(np.argmax(families[0].odds(sums[0], both, m)))]
     for lag in _seasons(total * whitened, n):
-        season = _seasonal(n, m, lag)
-        if len(season.products.prior):
-            families += [plain.times(season.products, lag), season.sums.family(lag)]
+        products, beside = _seasonal(n, m, lag)
+        if len(products.prior):
+            families += [plain.times(products, lag), beside.family(lag)]
     sums += [family.sums(total) for family in families[1:]]
     odds = [each.odds(every, both, m) for each, every in zip(families, sums, strict=True)]
     taus = [
@@ -295,7 +297,7 @@ def _with_shocks(
     zero, prior, size = (np.array(part) for part in list(zip(*own, strict=True))[:3])
     inverse = np.stack([each[3] for each in own])
     of_shocks = [(1, _plain(n, m, coarse=True))]
-    of_shocks += [(lag, _seasonal(n, m, lag).products) for lag in _seasons(power, n)[:1]]
+    of_shocks += [(lag, _seasonal(n, m, lag)[0]) for lag in _seasons(power, n)[:1]]
     shocks = [shock for shock in of_shocks if len(shock[1].prior)]
     beside, zero_beside, prior_beside = (
         np.concatenate(list(part))
@@ -403,13 +405,6 @@ class _Shapes(NamedTuple):
         )
 
 
-class _Season(NamedTuple):
-    """Shapes of a seasonal memory: by what it multiplies plain ones, and beside them."""
-
-    products: _Shapes
-    sums: _Shapes
-
-
 def _shapes(spectra: list[FloatArray], prior: float, share: FloatArray | None = None) -> _Shapes:
     """From spectra at 0 and the ordinates, their prior together, and the share of each."""
     if not spectra:
@@ -458,8 +453,10 @@ def _plain(n: int, m: int, *, coarse: bool = False) -> _Shapes:
 
 
 @lru_cache(maxsize=8)
-def _seasonal(n: int, m: int, lag: int) -> _Season:
-    """Memories from one season to the next that fit into the series."""
+def _seasonal(n: int, m: int, lag: int) -> tuple[_Shapes, _Shapes]:
+    """Memories from one season to the next that fit into the series: by what they multiply plain
+    ones, and beside them.
+    """
     at = math.pi * np.arange(m + 1) / n
     steps = [phi for phi in _STEPS if lag * (1.0 + phi) / (1.0 - phi) <= 2.0 * n]
     waves = [_autoregression(phi, lag * at) for phi in steps]
@@ -470,4 +467,4 @@ def _seasonal(n: int, m: int, lag: int) -> _Season:
     ]
     harmonic = float((1.0 / np.arange(2, n // 4 + 1)).sum())
     chance = _SEASONAL / 2.0 / (lag * harmonic)  # of this lag, as either
-    return _Season(_shapes(products, chance), _shapes(sums, chance))
+    return _shapes(products, chance), _shapes(sums, chance)

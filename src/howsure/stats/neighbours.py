@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.rng import row_hashes, row_keys, row_uniforms
-from howsure.stats.gram import tiles
+from howsure.stats.kernels import tiles
 
 NEAREST = 10
 """Rank of the neighbour whose distance tells how far out a row lies."""
@@ -68,12 +69,11 @@ class Neighbours:
         codes = np.zeros((len(grid), 0), np.int64) if labels is None else labels
         priority = row_uniforms(0, "new neighbour", row_hashes(grid))
         p, distance = np.empty(len(grid)), np.empty(len(grid))
-        for part in tiles(len(grid)):
-            for place, apart in enumerate(_distances(grid[part], self.rows), part.start):
-                p[place], distance[place] = self._judged(apart, priority[place], codes[place])
+        for row, away in _distances(grid, self.rows):
+            p[row], distance[row] = self._judge(away, priority[row], codes[row])
         return p, distance
 
-    def _judged(self, apart: FloatArray, priority: float, codes: IntArray) -> tuple[float, float]:
+    def _judge(self, apart: FloatArray, priority: float, codes: IntArray) -> tuple[float, float]:
         """p-value and distance of a new row that lies so far from the reference's."""
         count = self.near.shape[1]
         closest, distance = _closest(apart, count)
@@ -103,13 +103,12 @@ class Neighbours:
         count = min(count, len(self.rows) - 1)
         places = np.empty((len(grid), count), dtype=np.int64)
         values = np.empty((len(grid), count))
-        for part in tiles(len(grid)):
-            for place, apart in enumerate(_distances(grid[part], self.rows), part.start):
-                closest, reach = _closest(apart, count + 1)
-                closest = closest[np.argsort(apart[closest], kind="stable")][:count]
-                value = 1.0 - np.square(apart[closest] / reach) if reach > 0 else np.ones(count)
-                places[place] = self.order[closest]
-                values[place] = value / value.sum() if value.sum() > 0 else 1.0 / count
+        for row, away in _distances(grid, self.rows):
+            closest, reach = _closest(away, count + 1)
+            closest = closest[np.argsort(away[closest], kind="stable")][:count]
+            value = 1.0 - np.square(away[closest] / reach) if reach > 0 else np.ones(count)
+            places[row] = self.order[closest]
+            values[row] = value / value.sum() if value.sum() > 0 else 1.0 / count
         starts = np.arange(0, places.size + 1, count)
         return csr_array(
             (values.ravel(), places.ravel(), starts), shape=(len(grid), len(self.rows))
@@ -123,18 +122,17 @@ def fit_neighbours(
     codes = np.zeros((len(rows), 0), np.int64) if labels is None else labels
     priority = row_uniforms(0, "neighbour", row_keys(rows, codes) if codes.size else row_keys(rows))
     order = np.argsort(priority, kind="stable")
-    held = rows[order]
+    ordered = rows[order]
     count = min(nearest, len(rows) - 1)
     near = np.empty((len(rows), count), dtype=np.int64)
-    apart_of = np.empty((len(rows), count))
-    for part in tiles(len(rows)):
-        for place, apart in enumerate(_distances(held[part], held), part.start):
-            apart[place] = math.inf
-            closest, _ = _closest(apart, count)
-            near[place] = closest[np.argsort(apart[closest], kind="stable")]
-            apart_of[place] = apart[near[place]]
-    inner = apart_of[:, -2] if count > 1 else np.zeros(len(rows))
-    return Neighbours(held, order, near, apart_of[:, -1], inner, priority[order], codes[order])
+    distances = np.empty((len(rows), count))
+    for row, away in _distances(ordered, ordered):
+        away[row] = math.inf
+        closest, _ = _closest(away, count)
+        near[row] = closest[np.argsort(away[closest], kind="stable")]
+        distances[row] = away[near[row]]
+    inner = distances[:, -2] if count > 1 else np.zeros(len(rows))
+    return Neighbours(ordered, order, near, distances[:, -1], inner, priority[order], codes[order])
 
 
 def more_outside(p: FloatArray, n: int, level: float) -> float:
@@ -174,8 +172,9 @@ def _closest(apart: FloatArray, count: int) -> tuple[IntArray, float]:
     return np.concatenate([below, level[: count - len(below)]]), reach
 
 
-def _distances(grid: FloatArray, rows: FloatArray) -> FloatArray:
-    """By differences, so that repeats are at 0 and equal distances are equal."""
+def _distances(grid: FloatArray, rows: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    """Of each row of a grid, by differences, so that repeats are at 0 and equal ones are equal."""
     from scipy.spatial.distance import cdist
 
-    return np.asarray(cdist(grid, rows))
+    for tile in tiles(len(grid)):
+        yield from enumerate(cdist(grid[tile], rows), tile.start)

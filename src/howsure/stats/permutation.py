@@ -1,18 +1,19 @@
-"""Permutation tests: is a paired difference chance, and do groups differ at all?"""
+"""Tests by drawing: is a paired difference chance, do groups differ, and how often to draw."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
-from howsure.core.convert import Checked, Fraction, Natural
+from howsure.core.convert import Checked, Fraction, Natural, check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.weights import Weights
@@ -80,10 +81,10 @@ def sign_flip_test(
     past 20,000 the normal limit of the flipped sum serves, unless few differences dominate:
     then the 1,000 largest are flipped one by one and the rest stays normal.
     """
-    _check_resamples(resamples)
+    check_whole(resamples, "resamples")
     scores = as_vector(differences, "differences")
     unit = float(np.abs(scores).max()) or 1.0
-    sums, copies, total = _flip_units(scores / unit, weights, cluster)
+    sums, copies, total = _differences(scores / unit, weights, cluster)
     observed = float(sums @ copies)
     order = np.argsort(-np.abs(sums), kind="stable")
     sizes, copies = np.abs(sums)[order], copies[order]
@@ -102,16 +103,16 @@ def sign_flip_test(
     if units > _FLIPPED and not heavy:
         p_value = math.erfc(abs(observed) / math.sqrt(2 * variance))
         return FlipTest(mean, p_value, units, "normal limit", 0, f"more than {_FLIPPED} units")
-    kept, note = units, ""
+    most, note = units, ""
     if units > _FLIPPED:
-        kept, note = _LARGEST, f"the {_LARGEST} largest differences flipped, the rest normal"
-    upto = np.minimum(np.cumsum(copies), kept)
+        most, note = _LARGEST, f"the {_LARGEST} largest differences flipped, the rest normal"
+    upto = np.minimum(np.cumsum(copies), most)
     flips = np.repeat(sizes, np.diff(upto, prepend=0.0).astype(np.int64))
-    rest = math.sqrt(max(variance - float(flips @ flips), 0.0)) if units > kept else 0.0
-    hits = sum(
-        int(np.count_nonzero(np.abs(draws) >= hit))
-        for draws in _flipped_sums(rng, flips, rest, resamples)
-    )
+    sd = math.sqrt(max(variance - float(flips @ flips), 0.0)) if units > most else 0.0
+    hits = 0
+    for draws in _flipped_sums(rng, flips, np.ones(len(flips)), resamples):
+        draws += sd * rng.standard_normal(len(draws))
+        hits += int(np.count_nonzero(np.abs(draws) >= hit))
     return FlipTest(mean, (1 + hits) / (1 + resamples), units, "Monte Carlo", resamples, note)
 
 
@@ -129,37 +130,34 @@ def sign_flip_tests(
     A flipped sum of differences is the difference of two flipped sums, so all pairs follow from
     one product of the patterns with the scores.
     """
-    _check_resamples(resamples)
-    given = as_matrix(scores, "scores")
-    table = given - given[:, :1]
-    unit = math.ldexp(0.5, math.frexp(float(np.abs(table).max()))[1])  # which rounds no digit
-    table /= unit
-    flips, copies = _shared_units(table, weights, cluster)
+    check_whole(resamples, "resamples")
+    table = as_matrix(scores, "scores")
+    unit, flips, copies = _shared_units(table, weights, cluster)
     largest = float((copies @ np.abs(flips)).max())
     tests: dict[int, FlipTest] = {}
     shared: dict[int, float] = {}
-    used, apart = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
+    used, in_all = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
     for place, (one, two) in enumerate(pairs):
-        difference = given[:, one] - given[:, two]  # a first that is huge leaves it no digits
-        sums, times, total = _flip_units(difference / unit, weights, cluster)
+        difference = table[:, one] - table[:, two]  # a first that is huge leaves it no digits
+        sums, times, total = _differences(difference / unit, weights, cluster)
         units, size = float(times.sum()), float(np.abs(sums) @ times)
         observed = float(sums @ times)
         tests[place] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
         if _ENUMERATED < units <= _FLIPPED and size >= _ALIKE * largest:
             shared[place] = abs(observed) - _CLOSE * size
             used |= flips[:, one] != flips[:, two]
-            apart += units
-    if copies[used].sum() > max(apart, _FLIPPED):
+            in_all += units
+    if copies[used].sum() > max(in_all, _FLIPPED):
         shared.clear()  # few differences each, in different rows of many
     for place, (one, two) in enumerate(pairs):
         if place not in shared:
             drawn = copy.deepcopy(rng)  # so that no pair depends on the pairs before it
-            difference = given[:, one] - given[:, two]
+            difference = table[:, one] - table[:, two]
             tests[place] = sign_flip_test(
                 difference, drawn, resamples, weights=weights, cluster=cluster
             )
     hits = dict.fromkeys(shared, 0)
-    for sums in _flipped_tables(rng, flips[used], copies[used], resamples) if shared else ():
+    for sums in _flipped_sums(rng, flips[used], copies[used], resamples) if shared else ():
         for place, hit in shared.items():
             one, two = pairs[place]
             hits[place] += int(np.count_nonzero(np.abs(sums[:, one] - sums[:, two]) >= hit))
@@ -188,13 +186,9 @@ def joint_flip_tests(
     Source: P. H. Westfall and S. S. Young, *Resampling-Based Multiple Testing* (1993), algorithm
     2.8. Past 20,000 units the 1,000 largest are flipped and the rest is normal.
     """
-    _check_resamples(resamples)
-    given = as_matrix(scores, "scores")
+    check_whole(resamples, "resamples")
+    _, flips, copies = _shared_units(as_matrix(scores, "scores"), weights, cluster)
     one, two = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    table = given - given[:, :1]
-    largest = float(np.abs(table).max())
-    table /= math.ldexp(0.5, math.frexp(largest)[1]) if largest > 0 else 1.0
-    flips, copies = _shared_units(table, weights, cluster)
     cross = (flips * copies[:, None]).T @ flips
     size = np.diag(cross)[one] + np.diag(cross)[two]
     squares = size - 2.0 * cross[one, two]
@@ -214,12 +208,12 @@ def joint_flip_tests(
     if copies.sum() > _FLIPPED:
         heavy = np.abs(flips / np.sqrt(np.maximum(np.diag(cross), 1e-300))).max(axis=1)
         ranked = np.argsort(-heavy, kind="stable")
-        kept, left = ranked[:_LARGEST], ranked[_LARGEST:]
-        rest = np.asarray(np.linalg.qr(np.sqrt(copies[left])[:, None] * flips[left], mode="r"))
-        flips, copies = flips[kept], copies[kept]
+        largest, small = ranked[:_LARGEST], ranked[_LARGEST:]
+        rest = np.asarray(np.linalg.qr(np.sqrt(copies[small])[:, None] * flips[small], mode="r"))
+        flips, copies = flips[largest], copies[largest]
     hits, maxima = np.zeros(len(seen)), np.zeros(len(seen))
     step = max(1, _CHUNK // len(seen))
-    for sums in _flipped_tables(rng, flips, copies, resamples):
+    for sums in _flipped_sums(rng, flips, copies, resamples):
         moved = sums + rng.standard_normal((len(sums), len(rest))) @ rest
         for start in range(0, len(moved), step):
             part = moved[start : start + step]
@@ -262,17 +256,18 @@ def groups_differ(
     the cells in proportion to their variance. Staged, a p-value that is clearly large after few
     resamples (.055 after 199, .02 after 999) stays there.
     """
-    _check_resamples(resamples)
+    check_whole(resamples, "resamples")
     m, k = _checked_cells(sizes, covered)
     n, total = int(m.sum()), int(k.sum())
+    nothing = partial(GroupTest, math.nan, math.nan, -1, -1, 0)
     if n == 0 or total in (0, n):
         which = "no row is at hand" if n == 0 else f"{'every' if total else 'no'} row is covered"
-        return GroupTest(math.nan, math.nan, -1, -1, 0, which)
+        return nothing(which)
     member, grouping, group = _membership(groupings, len(m))
     rows = member @ m
     kept = (rows > 0) & (rows < n)
     if not kept.any():
-        return GroupTest(math.nan, math.nan, -1, -1, 0, "no group to compare with the rest")
+        return nothing("no group to compare with the rest")
     p = np.full(len(m), total / n)
     if chances is not None:
         p = as_vector(chances, "chances", length=len(m))
@@ -284,7 +279,7 @@ def groups_differ(
     loose = np.minimum(inside, noise.sum() - inside) > _CLOSE * noise.sum()
     inside, kept[kept] = inside[loose], loose  # certain rows can stray by nothing
     if not kept.any():
-        return GroupTest(math.nan, math.nan, -1, -1, 0, "every chance is 0 or 1")
+        return nothing("every chance is 0 or 1")
     scale = np.sqrt(inside * (1 - inside / noise.sum()))
 
     def distances(counts: npt.NDArray[Any]) -> FloatArray:
@@ -341,65 +336,47 @@ def _covered_by_chance(
     return np.asarray(counts - surplus * (sizes / n))
 
 
-def _check_resamples(resamples: int) -> None:
-    if not isinstance(resamples, (int, np.integer)) or resamples < 1:
-        raise InputError(f"resamples must be a whole number of at least 1, got {resamples!r}")
+def _units(
+    table: FloatArray, weights: Weights | None, cluster: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray, float]:
+    """Columns of sums that flip as a whole, the copies of each, and the total weight."""
+    n = len(table)
+    ones = mass = np.ones(n)
+    if weights is not None:
+        mass = as_vector(weights.values, "weights", length=n)
+    importance = weights is not None and weights.kind == "importance"
+    mass = mass / mass.max() if importance else mass
+    total = float(mass.sum())
+    if cluster is not None:
+        codes = np.unique(as_labels(cluster, "cluster", length=n), return_inverse=True)[1]
+        sums = [np.bincount(codes, weights=mass * column) for column in table.T]
+        return np.stack(sums, axis=1), np.ones(len(sums[0])), total
+    return (table * mass[:, None], ones, total) if importance else (table, mass, total)
 
 
-def _flip_units(
+def _differences(
     scores: FloatArray, weights: Weights | None, cluster: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, float]:
     """Sums that flip as a whole, none of them zero; their copies; and the total weight."""
-    mass = np.ones(len(scores))
-    if weights is not None:
-        mass = as_vector(weights.values, "weights", length=len(scores))
-        mass = mass / mass.max() if weights.kind == "importance" else mass
-    if cluster is not None:
-        labels = as_labels(cluster, "cluster", length=len(scores))
-        codes = np.unique(labels, return_inverse=True)[1]
-        sums = np.bincount(codes, weights=mass * scores).astype(np.float64)
-        sums[np.abs(sums) <= _ROUNDING * np.bincount(codes, weights=mass * np.abs(scores))] = 0.0
-        copies = np.ones(len(sums))
-    elif weights is not None and weights.kind == "importance":
-        sums, copies = mass * scores, np.ones(len(scores))
-    else:
-        sums, copies = scores, mass
-    moved = (sums != 0) & (copies > 0)
-    return sums[moved], copies[moved], float(mass.sum())
-
-
-def _flipped_sums(
-    rng: np.random.Generator, flips: FloatArray, rest: float, resamples: int
-) -> Iterator[FloatArray]:
-    """Sums with random signs plus a normal rest, some resamples at a time."""
-    width = -(-len(flips) // 8)
-    step = max(1, _CHUNK // len(flips))
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
-        packed = np.frombuffer(rng.bytes(rows * width), dtype=np.uint8).reshape(rows, width)
-        bits = np.unpackbits(packed, axis=1, count=len(flips)).astype(np.float64)
-        yield 2 * (bits @ flips) - flips.sum() + rest * rng.standard_normal(rows)
+    both = np.column_stack((scores, np.abs(scores)))
+    units, copies, total = _units(both, weights, cluster)
+    moved = (np.abs(units[:, 0]) > _ROUNDING * units[:, 1]) & (copies > 0)
+    return units[moved, 0], copies[moved], total
 
 
 def _shared_units(
     table: FloatArray, weights: Weights | None, cluster: npt.ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
-    """Columns of sums that flip as a whole, and the copies of each."""
-    copies = np.ones(len(table))
-    mass = copies if weights is None else weights.values
-    importance = weights is not None and weights.kind == "importance"
-    mass = mass / mass.max() if importance else mass
-    if cluster is not None:
-        codes = np.unique(as_labels(cluster, "cluster", length=len(table)), return_inverse=True)[1]
-        sums = [np.bincount(codes, weights=mass * column) for column in table.T]
-        return np.stack(sums, axis=1), np.ones(len(sums[0]))
-    return (table * mass[:, None], copies) if importance else (table, mass)
+) -> tuple[float, FloatArray, FloatArray]:
+    """A unit of columns less the first one, what flips as a whole in it, and the copies."""
+    off = table - table[:, :1]
+    unit = math.ldexp(0.5, math.frexp(float(np.abs(off).max()))[1])  # which rounds no digit
+    return unit, *_units(off / unit, weights, cluster)[:2]
 
 
-def _flipped_tables(
+def _flipped_sums(
     rng: np.random.Generator, flips: FloatArray, copies: FloatArray, resamples: int
 ) -> Iterator[FloatArray]:
-    """Sums of all columns with the same random signs, some resamples at a time."""
+    """Sums, of all columns with the same random signs, some resamples at a time."""
     width = -(-len(flips) // 8)
     step = max(1, _CHUNK // len(flips))
     plain = bool((copies == 1).all())
@@ -514,3 +491,49 @@ def batch_starts(mass: FloatArray, most: int) -> IntArray:
     upto = np.cumsum(mass)
     batch = np.minimum((upto - mass / 2.0) * (most / upto[-1]), most - 1).astype(np.int64)
     return np.flatnonzero(np.diff(batch, prepend=-1))
+
+
+# ---- p-values by drawing, from as many draws as it takes -----------------------------------------
+
+FEWEST, MOST = 199, 9_999
+"""Draws that a test starts with, and those after which it ends."""
+
+
+def p_value(observed: float, drawn: FloatArray) -> float:
+    """Probability that a perfect model shows as much: (1 + draws as large) / (1 + draws).
+
+    >>> p_value(3.0, np.array([0.0, 1.0, 2.0]))
+    0.25
+    """
+    return (1 + int(np.count_nonzero(drawn >= observed))) / (1 + len(drawn))
+
+
+def sequential(
+    draw: Callable[[int, int], FloatArray], observed: float, *, level: float
+) -> FloatArray:
+    """As many draws as a p-value takes: on while it could still reach the level.
+
+    Parameters
+    ----------
+    draw : callable
+        Gives the values of perfect models from one number of a draw up to another.
+    observed : float
+        What was seen.
+    level : float
+        At which a p-value matters.
+
+    Returns
+    -------
+    ndarray of float
+
+    Examples
+    --------
+    >>> len(sequential(lambda start, stop: np.arange(start, stop) % 7.0, 3.0, level=0.01))
+    199
+    """
+    drawn = draw(0, FEWEST)
+    while len(drawn) < MOST:
+        if np.count_nonzero(drawn >= observed) + 1 > level * (1.0 + MOST):  # enough already
+            break
+        drawn = np.concatenate([drawn, draw(len(drawn), min(2 * len(drawn) + 1, MOST))])
+    return drawn

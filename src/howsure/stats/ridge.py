@@ -17,8 +17,13 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.progress import report_progress, reported
 from howsure.core.rng import child
-from howsure.stats.gram import GramOperator, cross_product, tiles
-from howsure.stats.kernels import Kernel, check_positive_definite
+from howsure.stats.kernels import (
+    GramOperator,
+    Kernel,
+    check_positive_definite,
+    cross_product,
+    tiles,
+)
 from howsure.stats.namespace import (
     Array,
     add_to_diagonal,
@@ -69,8 +74,6 @@ class Solution:
 class KernelSystem(ABC):
     """A regularised kernel system over n rows with ρ = n λ, exact or approximate."""
 
-    __slots__ = ("_peak", "kernel", "options", "ridge", "rows")
-
     def __init__(
         self,
         kernel: Kernel,
@@ -91,6 +94,11 @@ class KernelSystem(ABC):
                 f"kernel must be smaller for sums over {len(rows)} rows in {self.options.dtype}, "
                 f"got {kernel.describe()} of up to {self._peak:.3g}; scale x, or use float64"
             )
+        self._prepare(float(regularization))
+
+    @abstractmethod
+    def _prepare(self, regularization: float) -> None:
+        """Set up what the rows are solved with."""
 
     def with_regularization(self, regularization: float) -> KernelSystem:
         """The system of the same rows with another λ."""
@@ -154,17 +162,8 @@ class RidgeSystem(KernelSystem):
     [0.5, 0.0]
     """
 
-    __slots__ = ("_cholesky", "_factor", "_preconditioner", "_spectrum", "operator")
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        rows: Array,
-        regularization: float,
-        options: SolverOptions | None = None,
-    ) -> None:
-        super().__init__(kernel, rows, regularization, options)
-        self.operator = GramOperator(kernel, rows, memory=self.options.memory)
+    def _prepare(self, regularization: float) -> None:
+        self.operator = GramOperator(self.kernel, self.rows, memory=self.options.memory)
         self._cholesky: Array | None = None
         self._factor: tuple[Array, Array] | None = None
         self._preconditioner: Preconditioner | None = None
@@ -175,7 +174,8 @@ class RidgeSystem(KernelSystem):
         root = None if counts is None else like(np.sqrt(counts)[:, None], self.rows)
         if self._smooth(right.shape[1] if counts is None else 0):
             return self._by_spectrum(right, None if root is None else root * root)
-        if self._direct(right.shape[1]):
+        method, many = self.options.method, right.shape[1] * _CHOLESKY_SHARE >= len(self.rows)
+        if method == "dense" or (method != "iterative" and many and self.operator.fits):
             return self._by_cholesky(right, root)
         try:
             return self._by_gradients(right, root)
@@ -200,12 +200,7 @@ class RidgeSystem(KernelSystem):
     def predict(self, grid: Array, solution: Solution) -> Array:
         if solution.fitted is not None and same_rows(grid, self.rows):
             return solution.fitted
-        return cross_product(
-            self.kernel,
-            grid,
-            self.rows,
-            solution.coefficients,
-        )
+        return cross_product(self.kernel, grid, self.rows, solution.coefficients)
 
     def factor(self) -> tuple[Array, Array]:
         """The low-rank factor of K behind the preconditioner, and what it leaves out."""
@@ -219,13 +214,6 @@ class RidgeSystem(KernelSystem):
                 seed=self.options.seed,
             )
         return self._factor
-
-    def _direct(self, columns: int) -> bool:
-        if self.options.method == "dense":
-            return True
-        if self.options.method == "iterative":
-            return False
-        return self.operator.fits and columns * _CHOLESKY_SHARE >= len(self.rows)
 
     def _smooth(self, columns: int) -> bool:
         """Whether K's spectrum is known, or pays off for so many columns, and its rank is low."""
@@ -310,7 +298,16 @@ class RidgeSystem(KernelSystem):
         size = math.sqrt(max(float(xp.sum(direct * scaled, dtype=xp.float64)), 0.0))
         error = self._left_out(root) / self.ridge * size
         if error <= allowed:  # K is its own low-rank factor: nothing to iterate
-            return self._shortcut(targets, direct, root, error)
+            coefficients = direct if root is None else root * direct
+            factor, _ = self.factor()
+            norm = _norm(targets)
+            return Solution(
+                coefficients=coefficients,
+                fitted=factor @ (factor.T @ coefficients),
+                solver="low-rank factor",
+                residual=self._left_out(root) * _norm(direct) / norm if norm else 0.0,
+                error=error,
+            )
         whitened = whitener.whiten(scaled)
 
         def apply(vectors: Array) -> Array:
@@ -319,10 +316,10 @@ class RidgeSystem(KernelSystem):
             product = product if root is None else root * product
             return whitener.whiten(product + self.ridge * inner)
 
-        parts, iterations = [], 0
+        solved, iterations = [], 0
         blocks = tiles(targets.shape[1], _BLOCK)
         for number, block in enumerate(blocks):
-            found, steps, converged = block_cg(
+            solution, steps, converged = block_cg(
                 apply,
                 whitened[:, block],
                 stop=allowed / math.sqrt(len(blocks)),
@@ -330,26 +327,11 @@ class RidgeSystem(KernelSystem):
             )
             if not converged:
                 raise _NotConvergedError(f"residual too large after {steps} iterations")
-            parts.append(found)
+            solved.append(solution)
             iterations = max(iterations, steps)
-        coefficients = whitener.whiten(xp.concat(parts, axis=1))
+        coefficients = whitener.whiten(xp.concat(solved, axis=1))
         coefficients = coefficients if root is None else root * coefficients
         return self._measured(targets, root, coefficients, "block conjugate gradients", iterations)
-
-    def _shortcut(
-        self, targets: Array, direct: Array, root: Array | None, error: float
-    ) -> Solution:
-        coefficients = direct if root is None else root * direct
-        factor, _ = self.factor()
-        size = _norm(targets)
-        residual = self._left_out(root) * _norm(direct) / size if size else 0.0
-        return Solution(
-            coefficients=coefficients,
-            fitted=factor @ (factor.T @ coefficients),
-            solver="low-rank factor",
-            residual=residual,
-            error=error,
-        )
 
     def _measured(
         self, targets: Array, root: Array | None, coefficients: Array, solver: str, iterations: int
@@ -357,24 +339,23 @@ class RidgeSystem(KernelSystem):
         """Check a solution against the system itself, by one product more."""
         fitted = self.operator.product(coefficients)
         if root is None:
-            rest = targets - fitted - self.ridge * coefficients
+            off = targets - fitted - self.ridge * coefficients
         else:
             xp = namespace(root)
             inner = coefficients / xp.where(root > 0, root, 1.0)  # 0 where no row was seen
-            rest = root * (targets - fitted) - self.ridge * inner
+            off = root * (targets - fitted) - self.ridge * inner
             targets = targets[root[:, 0] > 0]
         size = _norm(targets)
         if solver == "cholesky":
-            error = _norm(rest) / math.sqrt(self.ridge)
+            error = _norm(off) / math.sqrt(self.ridge)
         else:
-            error = _norm(self._whitener(root).whiten(rest))
-        residual = _norm(rest) / size if size else 0.0
+            error = _norm(self._whitener(root).whiten(off))
         return Solution(
             coefficients=coefficients,
             fitted=fitted,
             solver=solver,
             iterations=iterations,
-            residual=residual,
+            residual=_norm(off) / size if size else 0.0,
             error=error,
         )
 
@@ -441,19 +422,10 @@ class NystromSystem(KernelSystem):
     [[0.5]]
     """
 
-    __slots__ = ("_check", "_gram", "_landmarks", "_triangle")
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        rows: Array,
-        regularization: float,
-        options: SolverOptions | None = None,
-    ) -> None:
-        super().__init__(kernel, rows, regularization, options)
+    def _prepare(self, regularization: float) -> None:
         self._gram: Array | None = None
         self._check: tuple[FloatArray, RidgeSystem, Solution, Array] | None = None
-        self._landmarks, self._triangle = self._choose(float(regularization))
+        self._landmarks, self._triangle = self._choose(regularization)
 
     @property
     def landmarks(self) -> int:
@@ -501,14 +473,14 @@ class NystromSystem(KernelSystem):
     def _choose(self, regularization: float) -> tuple[Array, Array]:
         rng = child(self.options.seed, "nystrom landmarks")
         sample = self.rows[_sample(rng, len(self.rows), 10 * self.options.landmarks)]
-        found = pivoted_cholesky(
+        factor = pivoted_cholesky(
             self.kernel.diagonal(sample),
             lambda row: self.kernel.gram(sample[row : row + 1], sample)[0],
             # a hundredth of what the answer may err: what is left out is not seen in it
             tolerance=len(sample) * regularization * self.options.accuracy * 1e-2,
             max_rank=self.options.landmarks,
         )
-        return sample[found.pivots], found.triangle
+        return sample[factor.pivots], factor.triangle
 
     def _features(self, rows: Array) -> Array:
         return coordinates(self._triangle, self.kernel.gram(self._landmarks, rows))

@@ -16,8 +16,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.rng import child
-from howsure.stats.gram import MEMORY
-from howsure.stats.kernels import Kernel
+from howsure.stats.kernels import MEMORY, Kernel
 from howsure.stats.namespace import Array, like, namespace, on_host, triangular_solve
 
 Method = Literal["auto", "iterative", "dense", "nystrom"]
@@ -112,8 +111,6 @@ class Preconditioner:
     >>> m.whiten(np.eye(2)).round(3).tolist()
     [[0.5, 0.0], [0.0, 0.577]]
     """
-
-    __slots__ = ("_basis", "_factor", "_shrink", "_values", "_vectors", "ridge")
 
     def __init__(self, factor: Array, ridge: float) -> None:
         xp = namespace(factor)

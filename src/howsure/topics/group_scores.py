@@ -22,9 +22,8 @@ from howsure.core.times import less_means
 from howsure.engine.finding import LEVEL
 from howsure.predictions import EvalSet
 from howsure.stats.ecdf import legendre
-from howsure.stats.estimate import Estimate, spread_of
+from howsure.stats.estimate import Estimate, Spells, spells_of, spread_of
 from howsure.stats.roots import root
-from howsure.stats.spells import Spells, spells_of
 from howsure.topics.calibration.components import scale_of, shift_of
 
 if TYPE_CHECKING:

@@ -46,8 +46,7 @@ from howsure.engine.metric import (
     estimated,
 )
 from howsure.engine.view import View
-from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
-from howsure.stats.simultaneous import joint_level
+from howsure.stats.estimate import Estimate, joint_level, skewed_ends, spread_of, weighted_mean
 from howsure.topics.decomposition.parts import skill_of_groups
 from howsure.topics.groups import GroupComparison, Grouping, group_means, rows_in_groups
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from howsure.engine.finding import Finding, FindingQuestion
 from howsure.verdict.advice import Advice, RecalibrationTrial, Trials, try_recalibrations
-from howsure.verdict.answer import TrustAnswer
-from howsure.verdict.examine import examine
-from howsure.verdict.family import TOLERANCE, judge
+from howsure.verdict.family import TOLERANCE, examine, judge
 from howsure.verdict.findings import questions
+from howsure.verdict.words import TrustAnswer
 
 if TYPE_CHECKING:
     QUESTIONS: Mapping[str, FindingQuestion]

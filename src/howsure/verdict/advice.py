@@ -14,12 +14,11 @@ score of a perfect ensemble too: there something must be clearly bad.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
@@ -29,7 +28,6 @@ from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
 from howsure.engine.finding import LEVEL, Finding, SharedScore
 from howsure.engine.measure import Evaluation, evaluate
-from howsure.engine.metric import MISS_RANGE
 from howsure.engine.view import KIND_PRIORITY, View, choose_coverages
 from howsure.predictions import (
     EvalSet,
@@ -46,12 +44,14 @@ from howsure.recalibration.dispatch import advised, applied
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
+from howsure.stats.dominance import places_in_order
 from howsure.stats.estimate import spread_of
 from howsure.topics.groups import groupings
 from howsure.topics.shared import all_shared, scored
 from howsure.verdict import words
+from howsure.verdict.copies import predicted_numbers
 from howsure.verdict.dependence import Known, follow
-from howsure.verdict.examine import judged
+from howsure.verdict.family import Judging, judge_rows
 from howsure.verdict.findings import headline_coverage, questions
 from howsure.verdict.without_y import LACKING, least_width
 
@@ -69,7 +69,7 @@ the 5 % at which it is bad, so that a right model is seldom advised.
 NEAR = 0.9
 """Share of the best gain that is as good as the best."""
 _WORSE = -float(special.ndtri(0.05))
-_KINDS = tuple(kind for kind in (*(each.kind for each in KIND_PRIORITY), POINT) if kind in KINDS)
+_KINDS = tuple(kind for kind in (*(kind.kind for kind in KIND_PRIORITY), POINT) if kind in KINDS)
 """Kinds of prediction, what says most first: that one decides what is tried."""
 _EQUAL = 1e-9
 _HARM = 0.005
@@ -221,103 +221,70 @@ def try_recalibrations(
     >>> try_recalibrations(held).advice.method
     'scale'
     """
+    judging = Judging(coverages=coverages, seed=seed)
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
-    found, _ = judged(evalset, dependence, coverages=coverages, seed=seed)
-    view = View(evalset, seed=seed)
-    return tried(view, dependence, found, coverages=coverages, seed=seed)
+    findings, _ = judge_rows(evalset, dependence, judging)
+    return run_trials(View(evalset, seed=seed), dependence, findings, judging)
 
 
-def tried(
+def run_trials(
     view: View,
     dependence: Known,
     findings: Sequence[Finding],
+    judging: Judging,
     *,
-    coverages: Sequence[float] = (),
-    seed: int = 0,
-    ignore: Collection[str] = (),
     prefix: str | None = "",
-    miss_range: Sequence[float] = MISS_RANGE,
 ) -> Trials:
     """The same of a view of rows in the order of their content, whose findings are known."""
-    bad = [finding for finding in findings if finding.state == "bad"]
-    red = _mendable(findings)
-    kind = lead_kind(view.evalset)
-    other = any(each.id == "rows" for each in bad)
-    if not kind or LabelSets.kind in kinds_of(view.evalset) or other:
+    bad = {finding.id for finding in findings if finding.state == "bad"}
+    kinds = kinds_of(view.evalset)
+    if "rows" in bad or LabelSets.kind in kinds or not lead_kind(view.evalset):
         return Trials(advice=None)  # rows are put right before predictions
-    part = view.part(MOST_ROWS).evalset
-    bench = _bench(part, dependence, red, coverages, seed, ignore, miss_range)
+    bench = _Bench.of(view.part(MOST_ROWS).evalset, dependence, findings, judging)
     if bench.too_few:
-        return _concluded(Trials(advice=None), red, bench, prefix, bench.too_few)
-    found = _lately(bench, red) if "drift" in bench.red else None
-    return _concluded(found or bench.run(), red, bench, prefix)
+        return _conclude(Trials(advice=None), bench, prefix, bench.too_few)
+    recent = _try_since_change(bench) if "drift" in bench.ids else None
+    return _conclude(recent or bench.run(), bench, prefix)
 
 
-def confirmed(
+def confirm(
     evalset: EvalSet,
     dependence: Known,
     findings: Sequence[Finding],
     advice: Advice,
     fitted: tuple[Recalibrator, ...],
-    *,
-    coverages: Sequence[float] = (),
-    seed: int = 0,
-    miss_range: Sequence[float] = MISS_RANGE,
+    judging: Judging,
 ) -> RecalibrationTrial:
     """What other rows advise and taught, judged on rows that had no part in it.
 
     `findings` are those of these rows before it. The bar is that of advice: of a recalibration
     that helps nothing, `PROVEN` of all sets of rows prove a gain, `HEALED` a fault that it heals.
     """
-    bench = _bench(evalset, dependence, _mendable(findings), coverages, seed, (), miss_range)
+    bench = _Bench.of(evalset, dependence, findings, judging)
     if bench.too_few:
         return RecalibrationTrial(method=advice.method, by=advice.by, reason=bench.too_few)
     few = applied(fitted, evalset.take(np.arange(1))).evalset
     fit = _Fit(METHODS[advice.method], advice.by, (fitted,), few)
-    return bench.compared([fit], np.zeros(evalset.n, dtype=np.int64)).trials[0]
+    return bench.compare([fit], np.zeros(evalset.n, dtype=np.int64)).trials[0]
 
 
-def cross_fitted(evalset: EvalSet, advice: Advice, seed: int) -> EvalSet:
+def cross_fit(evalset: EvalSet, advice: Advice, seed: int) -> EvalSet:
     """Rows as a recalibration leaves them that was fitted on the other folds, as new rows are."""
     folds = _folds(evalset, seed)
-    fit = _fitted(evalset, METHODS[advice.method], advice.by, folds)
-    return _mended(evalset, fit.fitted, folds)
+    fit = _fit_folds(evalset, METHODS[advice.method], advice.by, folds)
+    return _recalibrate_folds(evalset, fit.fitted, folds)
 
 
 def lead_kind(evalset: EvalSet) -> str:
     """The kind of prediction that says most, by which recalibrations are tried; empty if none."""
     kinds = kinds_of(evalset)
-    return next((each for each in _KINDS if each in kinds), "")
+    return next((kind for kind in _KINDS if kind in kinds), "")
 
 
-def _mendable(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The bad findings that a recalibration may heal."""
-    bad = (finding for finding in findings if finding.state == "bad")
-    return tuple(each for each in bad if questions()[each.id].healed != "none")
-
-
-def _bench(
-    evalset: EvalSet,
-    dependence: Known,
-    red: Sequence[Finding],
-    coverages: Sequence[float],
-    seed: int,
-    ignore: Collection[str],
-    miss_range: Sequence[float],
-) -> _Bench:
-    """The rows on which recalibrations are tried, with what is bad of them."""
-    return _Bench(
-        evalset,
-        dependence,
-        tuple(each.id for each in red),
-        _clear(red),
-        lead_kind(evalset),
-        coverages,
-        seed,
-        {*ignore, "rows"},
-        next((each.where for each in red if each.id == "groups"), ""),
-        miss_range=miss_range,
-    )
+def _lead_prediction(evalset: EvalSet) -> Prediction | None:
+    """The prediction that says most; None of a bare point."""
+    kind = lead_kind(evalset)
+    return next((belief for belief in evalset.beliefs if belief.kind == kind), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,15 +293,33 @@ class _Bench:
 
     evalset: EvalSet
     dependence: Known
-    red: tuple[str, ...]
-    clear: Collection[str]
-    kind: str
-    coverages: Sequence[float]
-    seed: int
-    ignore: Collection[str]
-    worst: str = ""
+    faults: tuple[Finding, ...]
+    judging: Judging
+    worst: str = ""  # the group that fails
     since: str = ""
-    miss_range: Sequence[float] = MISS_RANGE
+
+    @classmethod
+    def of(
+        cls, evalset: EvalSet, dependence: Known, findings: Sequence[Finding], judging: Judging
+    ) -> _Bench:
+        """Of rows with these findings, of which recalibrations may heal the bad ones."""
+        faults = tuple(
+            finding
+            for finding in findings
+            if finding.state == "bad" and questions()[finding.id].healed != "none"
+        )
+        worst = next((fault.where for fault in faults if fault.id == "groups"), "")
+        judging = replace(judging, ignore={*judging.ignore, "rows"})
+        return cls(evalset, dependence, faults, judging, worst)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(fault.id for fault in self.faults)
+
+    @property
+    def clear(self) -> set[str]:
+        """The faults whose healing is enough for a recalibration to be accepted."""
+        return {fault.id for fault in self.faults if fault.p_adjusted < HEALED}
 
     @property
     def too_few(self) -> str:
@@ -360,290 +345,283 @@ class _Bench:
             "spreads": np.ptp(unit) > _EQUAL * unit.max(),
             "sign": _one_sign(self.evalset),
         }
-        for each in advised(self.kind):
-            if not holds[each.tried_of]:
+        for method in advised(lead_kind(self.evalset)):
+            if not holds[method.tried_of]:
                 continue
-            if each.needs == "groups":
+            if method.needs == "groups":
                 for name, column in self.evalset.groups.items():
                     if len(column.labels) > 1:
-                        yield each, (name,)
-            elif not each.needs or self.evalset.features or self.evalset.embedding is not None:
-                yield each, ()
+                        yield method, (name,)
+            elif not method.needs or self.evalset.features or self.evalset.embedding is not None:
+                yield method, ()
 
     def run(self) -> Trials:
         """Fit every way that suits on all folds but one, and judge it on that one."""
-        folds = _folds(self.evalset, self.seed)
-        listed = list(self.candidates())
+        folds = _folds(self.evalset, self.judging.seed)
+        candidates = list(self.candidates())
         fits: list[_Fit] = []
         refused: list[RecalibrationTrial] = []
-        for place, (candidate, by) in enumerate(listed):
-            report_progress(f"fit of {candidate.name}", place, len(listed))
+        for number, (method, by) in enumerate(candidates):
+            report_progress(f"fit of {method.name}", number, len(candidates))
             try:
-                fits.append(_fitted(self.evalset, candidate, by, folds))
+                fits.append(_fit_folds(self.evalset, method, by, folds))
             except HowsureError as error:
-                refused.append(RecalibrationTrial(method=candidate.name, by=by, reason=str(error)))
-        return self.compared(fits, folds, refused)
+                refused.append(RecalibrationTrial(method=method.name, by=by, reason=str(error)))
+        return self.compare(fits, folds, refused)
 
-    def compared(
+    def compare(
         self, fits: Sequence[_Fit], folds: IntArray, refused: Sequence[RecalibrationTrial] = ()
     ) -> Trials:
         """Apply, score, judge; then choose. The rows of one way are held at a time."""
-        without = list(refused)
-        score, rows = self._score(folds, [each.few for each in fits])
-        made: list[_Made] = []
-        for place, fit in enumerate(fits):
-            report_progress(f"trial of {fit.candidate.name}", place, len(fits))
+        failed = list(refused)
+        before = self._evaluate(self.evalset)
+        score, losses = self._find_score(before, folds, [fit.few for fit in fits])
+        ways: list[_Way] = []
+        for number, fit in enumerate(fits):
+            report_progress(f"trial of {fit.method.name}", number, len(fits))
             try:
-                made.append(self._made(fit, folds, score, rows))
+                ways.append(self._judge_fit(fit, folds, score, losses, before.view))
             except HowsureError as error:
-                method = fit.candidate.name
-                without.append(RecalibrationTrial(method=method, by=fit.by, reason=str(error)))
-        if score is None or not made:
-            return Trials(advice=None, trials=tuple(without))
-        tried = self._tried(made, rows)
-        chosen = self._chosen(made, tried)
-        lifted = None
-        if chosen is not None and not math.isnan(after := made[chosen].covered):
-            lifted = self.worst, self._covered(self.evalset), after
+                method = fit.method.name
+                failed.append(RecalibrationTrial(method=method, by=fit.by, reason=str(error)))
+        if score is None or not ways:
+            return Trials(advice=None, trials=tuple(failed))
+        trials = self._test(ways, losses)
+        best = self._choose(ways, trials)
+        advice = lifted = None
+        if best is not None:
+            advice = self._advise(trials[best], score.title)
+            if not math.isnan(coverage := ways[best].coverage):
+                lifted = self.worst, self._cover_worst(before.view), coverage
         return Trials(
-            advice=None if chosen is None else self._advice(tried[chosen], score.title),
-            trials=(*tried, *without),
+            advice=advice,
+            trials=(*trials, *failed),
             score=score.title,
-            costs=self._costs(made, tried),
+            costs={fault.id: _cost(fault.id, ways, trials) for fault in self.faults},
             lifted=lifted,
         )
 
-    def _score(
-        self, folds: IntArray, few: Sequence[EvalSet]
+    def _find_score(
+        self, before: Evaluation, folds: IntArray, few: Sequence[EvalSet]
     ) -> tuple[SharedScore | None, FloatArray]:
         """The finest score in common, by a few rows as each way leaves them; and each row's."""
-        before = self.evalset.take(_first(folds))
-        whole = self._evaluated(self.evalset)
-        for shared in all_shared([self._evaluated(each) for each in (before, *few)]):
-            rows = scored(whole, shared.score)
-            if not isinstance(rows, str):
-                return shared.score, rows
+        samples = [self.evalset.take(_first(folds)), *few]
+        for shared in all_shared([self._evaluate(rows) for rows in samples]):
+            losses = scored(before, shared.score)
+            if not isinstance(losses, str):
+                return shared.score, losses
         return None, np.zeros(self.evalset.n)
 
-    def _made(
-        self, fit: _Fit, folds: IntArray, score: SharedScore | None, rows: FloatArray
-    ) -> _Made:
+    def _judge_fit(
+        self,
+        fit: _Fit,
+        folds: IntArray,
+        score: SharedScore | None,
+        losses: FloatArray,
+        before: View,
+    ) -> _Way:
         """What is known of a recalibration once its rows are let go."""
         if score is None:
             raise InputError("no score suits the predictions before and after it")
-        after = _mended(self.evalset, fit.fitted, folds)
-        told = scored(self._evaluated(after), score)
-        if isinstance(told, str):
-            raise InputError(told)
-        drop = rows - told
-        return _Made(
-            fit.candidate,
-            fit.by,
-            drop,
-            self._gain(drop, rows),
-            self._healed(after),
-            self._covered(after),
-            self._narrowed(after),
+        after = self._evaluate(_recalibrate_folds(self.evalset, fit.fitted, folds))
+        remaining = scored(after, score)
+        if isinstance(remaining, str):
+            raise InputError(remaining)
+        drop = losses - remaining
+        gain, lower, upper = self._gain(drop, losses)
+        heals, leaves, spoils = self._heal(after)
+        trial = RecalibrationTrial(
+            method=fit.method.name,
+            by=fit.by,
+            since=self.since,
+            gain=gain,
+            lower=lower,
+            upper=upper,
+            heals=heals,
+            leaves=leaves,
         )
+        width = self._narrow(before, after.view)
+        return _Way(fit.method, trial, drop, spoils, self._cover_worst(after.view), width)
 
-    def _tried(self, made: Sequence[_Made], rows: FloatArray) -> list[RecalibrationTrial]:
+    def _test(self, ways: Sequence[_Way], losses: FloatArray) -> list[RecalibrationTrial]:
         """Each way, judged on held-out rows and in each part; of groups also on the worst."""
         unit, worst = _unit(self.evalset), self._worst_rows()
-        drops = [each.drop / unit for each in made]
-        tests = [_tested(drop, self.evalset) for drop in drops]
-        divided = [k for k, each in enumerate(made) if each.candidate.needs == "groups"]
-        divided = divided if worst.any() else []
-        own = [_tested(drops[k][worst], self.evalset.take(worst))[1] for k in divided]
-        proven = holm(np.array([*(p for _, p in tests), *own])) < PROVEN
+        drops = [way.drop / unit for way in ways]
+        tests = [_student(drop, self.evalset) for drop in drops]
+        by_group = [k for k, way in enumerate(ways) if way.method.needs == "groups" and worst.any()]
+        in_worst = [_student(drops[k][worst], self.evalset.take(worst))[1] for k in by_group]
+        proven = holm(np.array([*(p for _, p in tests), *in_worst])) < PROVEN
+        sure = {
+            k
+            for k, is_proven in zip([*range(len(ways)), *by_group], proven, strict=True)
+            if is_proven
+        }
         parts = list(self._parts(unit))
         least = (1.0 - _EQUAL) * least_width(self.evalset, self._headline)
-        sure = {k for k, found in zip([*range(len(made)), *divided], proven, strict=True) if found}
-        tried = []
-        for place, (each, (t, p)) in enumerate(zip(made, tests, strict=True)):
-            heals, leaves, spoiled = each.healed
-            aimed = each.candidate.aims & set(self.red)
-            worse = t < -_WORSE or each.gain[2] < 0
-            clear = bool(aimed & set(self.clear))
-            cured = clear and aimed <= set(heals) and not spoiled
-            proof = place in sure and (self.kind != Samples.kind or bool(self.clear))
-            harms = _harmed(each.drop, rows, unit, parts)
-            harms = harms or (LACKING if each.width < least else "")
-            healed_by_any = (name for name in self.red if questions()[name].healed == "any")
-            mendable = (*each.candidate.aims, *healed_by_any)
-            tried.append(
-                RecalibrationTrial(
-                    method=each.candidate.name,
-                    by=each.by,
-                    since=self.since,
-                    gain=each.gain[0],
-                    lower=each.gain[1],
-                    upper=each.gain[2],
+        healed_by_any = {name for name in self.ids if questions()[name].healed == "any"}
+        noisy = lead_kind(self.evalset) == Samples.kind
+        trials = []
+        for number, (way, (t, p)) in enumerate(zip(ways, tests, strict=True)):
+            trial, aims = way.trial, way.method.aims & set(self.ids)
+            worse = t < -_WORSE or trial.upper < 0
+            cured = bool(aims & self.clear) and aims <= set(trial.heals) and not way.spoils
+            proof = number in sure and (not noisy or bool(self.clear))
+            harms = _find_harmed(way.drop, losses, unit, parts)
+            harms = harms or (LACKING if way.width < least else "")
+            curable = way.method.aims | healed_by_any
+            trials.append(
+                replace(
+                    trial,
                     p=p,
-                    heals=tuple(name for name in heals if name in mendable),
-                    leaves=leaves,
+                    heals=tuple(name for name in trial.heals if name in curable),
                     harms=harms,
                     accepted=not (worse or harms) and (cured or proof),
                 )
             )
-        return tried
+        return trials
 
     @property
     def _headline(self) -> float:
-        return headline_coverage(choose_coverages(self.evalset, self.coverages))
+        return headline_coverage(choose_coverages(self.evalset, self.judging.coverages))
 
-    def _narrowed(self, after: EvalSet) -> float:
+    def _narrow(self, before: View, after: View) -> float:
         """Mean width as a share of that before, of rows whose intervals are finite in both; 1
         where there are none.
         """
         try:
-            ends = [View(each).get("ends", self._headline) for each in (self.evalset, after)]
+            ends = [view.get("ends", self._headline) for view in (before, after)]
         except UnanswerableError:
             return 1.0
         widths = np.stack([upper - lower for lower, upper in ends])
         finite = np.isfinite(widths).all(axis=0)
-        before, now = (widths[:, finite] @ counts(self.evalset)[finite]).tolist()
-        return now / before if before > 0.0 else 1.0
+        stated, recalibrated = (widths[:, finite] @ counts(self.evalset)[finite]).tolist()
+        return recalibrated / stated if stated > 0.0 else 1.0
 
-    def _advice(self, trial: RecalibrationTrial, score: str) -> Advice:
+    def _advise(self, trial: RecalibrationTrial, score: str) -> Advice:
         names = ("method", "by", "since", "gain", "lower", "upper", "heals", "leaves")
-        told = {name: getattr(trial, name) for name in names}
-        return Advice(**told, score=score, model=self.evalset.model)
+        values = {name: getattr(trial, name) for name in names}
+        return Advice(**values, score=score, model=self.evalset.model)
 
-    def _covered(self, evalset: EvalSet) -> float:
+    def _cover_worst(self, view: View) -> float:
         """Coverage of the group that fails; NaN where none does."""
         worst = self._worst_rows()
         if not worst.any():
             return math.nan
-        covered = View(evalset).get("covered", self._headline)[worst]
+        covered = view.get("covered", self._headline)[worst]
         return float(np.average(covered, weights=counts(self.evalset)[worst]))
 
     def _parts(self, unit: FloatArray) -> Iterator[_PartOfRows]:
         """Groups, and thirds by width and in time: each with what a mean of its rows needs."""
-        held = self.evalset
-        times = held.chronology if _batches_are_few(held) else None
+        evalset = self.evalset
         lean = EvalSet(
-            y=held.y,
-            weights=held.weights,
-            cluster=held.cluster,
-            chronology=times,
-            model=held.model,
+            y=evalset.y,
+            weights=evalset.weights,
+            cluster=evalset.cluster,
+            chronology=evalset.chronology if _batches_are_few(evalset) else None,
+            model=evalset.model,
         )
         named: list[tuple[str, BoolArray]] = []
-        for name, column in held.groups.items():
+        for name, column in evalset.groups.items():
             if 1 < len(column.labels) <= _MOST_PARTS:
                 named += [
                     (f"{name}={label}", column.codes == code)
                     for code, label in enumerate(column.labels.tolist())
                 ]
-        wide = unit if np.ptp(unit) > _EQUAL * unit.max() else None
-        for values, names in ((wide, _BY_WIDTH), (held.time, _IN_TIME)):
+        widths = unit if np.ptp(unit) > _EQUAL * unit.max() else None
+        for values, names in ((widths, _BY_WIDTH), (evalset.time, _IN_TIME)):
             if values is not None:
-                ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
-                thirds = 3 * ranks // len(ranks)
-                named += [(name, thirds == place) for place, name in enumerate(names)]
+                thirds = 3 * places_in_order(values) // len(values)
+                named += [(name, thirds == third) for third, name in enumerate(names)]
         for name, inside in named:
             if inside.sum() >= FEWEST_ROWS:
                 yield _PartOfRows(name, inside, lean.take(inside))
 
     def _worst_rows(self) -> BoolArray:
         """The rows of the group that fails."""
-        for each in groupings(self.evalset)[0] if self.worst else ():
-            if self.worst in each.labels:
-                return np.asarray(each.codes == each.labels.index(self.worst))
+        for grouping in groupings(self.evalset)[0] if self.worst else ():
+            if self.worst in grouping.labels:
+                return np.asarray(grouping.codes == grouping.labels.index(self.worst))
         return np.zeros(self.evalset.n, dtype=np.bool_)
 
-    def _evaluated(self, evalset: EvalSet) -> Evaluation:
-        asked = ("crps", "mae")
-        return evaluate(evalset, coverages=self.coverages, metrics=asked, seed=self.seed)
+    def _evaluate(self, evalset: EvalSet) -> Evaluation:
+        judging = self.judging
+        return evaluate(
+            evalset,
+            coverages=judging.coverages,
+            metrics=("crps", "mae"),
+            seed=judging.seed,
+            miss_range=judging.miss_range,
+        )
 
-    def _gain(self, drop: FloatArray, rows: FloatArray) -> tuple[float, float, float]:
+    def _gain(self, drop: FloatArray, losses: FloatArray) -> tuple[float, float, float]:
         """By which share a score falls, with its 95 % interval: a ratio of means."""
         evalset, mass = self.evalset, counts(self.evalset)
-        base = float(np.average(rows, weights=mass))
+        base = float(np.average(losses, weights=mass))
         gain = float(np.average(drop, weights=mass)) / base
-        ratio = spread_of((drop - gain * rows) / base, evalset.weights, evalset.units)
+        ratio = spread_of((drop - gain * losses) / base, evalset.weights, evalset.units)
         reach = float(special.stdtrit(max(float(ratio.degrees[0]), 1.0), 0.975) * ratio.error[0])
         return gain, gain - reach, gain + reach
 
-    def _healed(self, mended: EvalSet) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-        """Which bad findings are healed, which are left, and whether another turned bad."""
-        found, _ = judged(
-            mended,
-            self.dependence,
-            coverages=self.coverages,
-            seed=self.seed,
-            ignore=self.ignore,
-            miss_range=self.miss_range,
-            told=False,
+    def _heal(self, after: Evaluation) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """Which faults are healed, which are left, and whether another finding turned bad."""
+        findings, _ = judge_rows(
+            after.evalset, self.dependence, self.judging, described=False, known=after
         )
-        after = {each.id: each for each in found}
-        level = LEVEL / max(len(self.red), 1)
+        by_id = {finding.id: finding for finding in findings}
+        level = LEVEL / max(len(self.faults), 1)
 
-        def fine(name: str) -> bool:
-            held = after.get(name)
-            if held is None:  # it cannot be asked any more: support of what covers every y
+        def is_fine(name: str) -> bool:
+            finding = by_id.get(name)
+            if finding is None:  # it cannot be asked any more: support of what covers every y
                 return name == "support"
-            return held.p >= level or (held.state != "bad" and abs(held.effect) <= held.tolerance)
+            small = abs(finding.effect) <= finding.tolerance
+            return finding.p >= level or (finding.state != "bad" and small)
 
-        heals = tuple(name for name in self.red if fine(name))
-        leaves = tuple(name for name in self.red if name in after and name not in heals)
-        spoiled = any(each.state == "bad" and each.id not in self.red for each in found)
-        return heals, leaves, spoiled
+        heals = tuple(filter(is_fine, self.ids))
+        leaves = tuple(name for name in self.ids if name in by_id and name not in heals)
+        spoils = any(finding.state == "bad" and finding.id not in self.ids for finding in findings)
+        return heals, leaves, spoils
 
-    def _chosen(self, made: Sequence[_Made], tried: Sequence[RecalibrationTrial]) -> int | None:
+    def _choose(self, ways: Sequence[_Way], trials: Sequence[RecalibrationTrial]) -> int | None:
         """Of the accepted, those like the best; of these, what heals most, and is simplest."""
-        accepted = [place for place, each in enumerate(tried) if each.accepted]
+        accepted = [number for number, trial in enumerate(trials) if trial.accepted]
         if not accepted:
             return None
-        best = max(accepted, key=lambda place: tried[place].gain)
-        least = NEAR * tried[best].gain
+        best = max(accepted, key=lambda number: trials[number].gain)
         alike = [
-            place
-            for place in accepted
-            if tried[place].gain >= least
-            or _tested(made[best].drop - made[place].drop, self.evalset)[0] < _WORSE
+            number
+            for number in accepted
+            if trials[number].gain >= NEAR * trials[best].gain
+            or _student(ways[best].drop - ways[number].drop, self.evalset)[0] < _WORSE
         ]
 
-        def order(place: int) -> tuple[float, ...]:
-            return -len(tried[place].heals), made[place].candidate.complexity, -tried[place].gain
+        def order(number: int) -> tuple[float, ...]:
+            trial = trials[number]
+            return -len(trial.heals), ways[number].method.complexity, -trial.gain
 
         return min(alike, key=order)
-
-    def _costs(
-        self, made: Sequence[_Made], tried: Sequence[RecalibrationTrial]
-    ) -> dict[str, float]:
-        """What each bad finding costs: the gain of the simplest way that heals it, or the most
-        that one aimed at it saves.
-        """
-        costs = {}
-        for name in self.red:
-            aimed = [t for t, m in zip(tried, made, strict=True) if name in m.candidate.aims]
-            chosen = [t for t in aimed if name in t.heals][:1] or aimed
-            costs[name] = max([0.0, *(t.gain for t in chosen)])
-        return costs
 
 
 class _Fit(NamedTuple):
     """A way as it was fitted on the other rows of each fold, and a few rows as it leaves them."""
 
-    candidate: MethodInfo
+    method: MethodInfo
     by: tuple[str, ...]
     fitted: tuple[tuple[Recalibrator, ...], ...]
     few: EvalSet
 
 
-class _Made(NamedTuple):
-    """A way: how far each row's score falls, and the share by which the mean score does, with its
-    interval; what it heals, leaves and spoils; the coverage then of the group that fails; and
-    the mean width of intervals as a share of the stated one.
+class _Way(NamedTuple):
+    """A way that was tried: how far each row's score falls, whether it spoils what was not bad,
+    the coverage then of the group that fails, and the mean width of intervals as a share of the
+    stated one.
     """
 
-    candidate: MethodInfo
-    by: tuple[str, ...]
+    method: MethodInfo
+    trial: RecalibrationTrial
     drop: FloatArray
-    gain: tuple[float, float, float]
-    healed: tuple[tuple[str, ...], tuple[str, ...], bool]
-    covered: float
+    spoils: bool
+    coverage: float
     width: float
 
 
@@ -655,54 +633,50 @@ class _PartOfRows(NamedTuple):
     rows: EvalSet
 
 
-def _harmed(
-    drop: FloatArray, rows: FloatArray, unit: FloatArray, parts: Sequence[_PartOfRows]
+def _cost(name: str, ways: Sequence[_Way], trials: Sequence[RecalibrationTrial]) -> float:
+    """What a fault costs: the gain of the simplest way that heals it, or the most that one aimed at
+    it saves.
+    """
+    aimed = [trial for way, trial in zip(ways, trials, strict=True) if name in way.method.aims]
+    healing = [trial for trial in aimed if name in trial.heals][:1]
+    return max([0.0, *(trial.gain for trial in healing or aimed)])
+
+
+def _find_harmed(
+    drop: FloatArray, losses: FloatArray, unit: FloatArray, parts: Sequence[_PartOfRows]
 ) -> str:
     """The part whose mean score a way provably raises by most; empty where there is none."""
     worst, least = "", -_HARM
-    for name, inside, held in parts:
-        t, p = _tested(-(drop / unit)[inside], held)
-        mass = counts(held)
+    for name, inside, rows in parts:
+        t, p = _student(-(drop / unit)[inside], rows)
+        mass = counts(rows)
         gain = float(np.average(drop[inside], weights=mass))
-        share = gain / max(float(np.average(rows[inside], weights=mass)), 1e-300)
+        share = gain / max(float(np.average(losses[inside], weights=mass)), 1e-300)
         if t > 0 and p * len(parts) < PROVEN and share < least:
             worst, least = name, share
     return worst
 
 
-def _clear(red: Sequence[Finding]) -> tuple[str, ...]:
-    """The findings whose healing is enough for a recalibration to be accepted."""
-    return tuple(each.id for each in red if each.p_adjusted < HEALED)
-
-
-def _tested(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
+def _student(values: FloatArray, evalset: EvalSet) -> tuple[float, float]:
     """Student's t of a mean over rows, and its one-sided p-value that it is above 0."""
     mean = float(np.average(values, weights=counts(evalset)))
-    found = spread_of(values - mean, evalset.weights, evalset.units)
-    error = float(found.error[0])
+    spread = spread_of(values - mean, evalset.weights, evalset.units)
+    error = float(spread.error[0])
     if not error > 0:
         return 0.0, 1.0
     t = mean / error
-    return t, float(special.stdtr(max(float(found.degrees[0]), 1.0), -t))
-
-
-def _keys(evalset: EvalSet) -> npt.NDArray[np.uint64]:
-    """Hashes of the rows."""
-    points = () if evalset.point is None else (evalset.point,)
-    return row_keys(evalset.y, *points, *(v for b in evalset.beliefs for v in b.numbers().values()))
+    return t, spread.tail(t)
 
 
 def _folds(evalset: EvalSet, seed: int) -> IntArray:
     """The fold of each row: whole clusters, stretches of time, else rows by what they hold."""
     if evalset.chronology is not None and _batches_are_few(evalset):
-        held, place = evalset.chronology.ranks()
-        return np.asarray(FOLDS * place // len(held))
+        times, ranks = evalset.chronology.ranks()
+        return np.asarray(FOLDS * ranks // len(times))
     if evalset.cluster is not None:
         return np.asarray(evalset.cluster.codes % FOLDS)
-    drawn = row_uniforms(seed, "folds", _keys(evalset))
-    places = np.empty(evalset.n, dtype=np.int64)
-    places[np.argsort(drawn, kind="stable")] = np.arange(evalset.n)
-    return places % FOLDS
+    keys = row_keys(evalset.y, *predicted_numbers(evalset))
+    return places_in_order(row_uniforms(seed, "folds", keys)) % FOLDS
 
 
 def _batches_are_few(evalset: EvalSet) -> bool:
@@ -715,60 +689,54 @@ def _first(folds: IntArray) -> IntArray:
     return np.sort(np.unique(folds, return_index=True)[1])
 
 
-def _fitted(evalset: EvalSet, candidate: MethodInfo, by: tuple[str, ...], folds: IntArray) -> _Fit:
+def _fit_folds(evalset: EvalSet, method: MethodInfo, by: tuple[str, ...], folds: IntArray) -> _Fit:
     """A recalibration fitted for each fold on the others."""
     fitted = []
     for fold in range(FOLDS):
-        own, train = np.flatnonzero(folds == fold), evalset.take(folds != fold)
-        made = recalibrate(evalset.take(own[:1]), train, method=candidate.name, by=by)
-        fitted.append(made.recalibrators)
+        row, train = np.flatnonzero(folds == fold)[:1], evalset.take(folds != fold)
+        recalibrated = recalibrate(evalset.take(row), train, method=method.name, by=by)
+        fitted.append(recalibrated.recalibrators)
     rows = _first(folds)
-    few = _mended(evalset.take(rows), fitted, folds[rows])
-    return _Fit(candidate, by, tuple(fitted), few)
+    few = _recalibrate_folds(evalset.take(rows), fitted, folds[rows])
+    return _Fit(method, by, tuple(fitted), few)
 
 
-def _mended(
+def _recalibrate_folds(
     evalset: EvalSet, fitted: Sequence[tuple[Recalibrator, ...]], folds: IntArray
 ) -> EvalSet:
     """Every row as the recalibration leaves it that was fitted on the other folds."""
-    beliefs: list[Pieces] = []
+    pieces: list[Pieces] = []
     point = None if evalset.point is None else evalset.point.copy()
-    for fold, methods in enumerate(fitted):
+    for fold, recalibrators in enumerate(fitted):
         rows = np.flatnonzero(folds == fold)
-        part = applied(methods, evalset.take(rows)).evalset
-        beliefs = beliefs or [Pieces(belief, evalset.n) for belief in part.beliefs]
-        for held, belief in zip(beliefs, part.beliefs, strict=True):
-            if not _same_levels(held.first, belief):
+        recalibrated = applied(recalibrators, evalset.take(rows)).evalset
+        pieces = pieces or [Pieces(belief, evalset.n) for belief in recalibrated.beliefs]
+        for piece, belief in zip(pieces, recalibrated.beliefs, strict=True):
+            first = piece.first
+            levels = [table.levels for table in (first, belief) if isinstance(table, Quantiles)]
+            if levels and not np.array_equal(levels[0], levels[-1]):
                 raise InputError("folds are too small for the same levels")
-            if (
-                isinstance(belief, Intervals)
-                and not np.isfinite([belief.lower, belief.upper]).all()
-            ):
+            ends = [belief.lower, belief.upper] if isinstance(belief, Intervals) else []
+            if not np.isfinite(ends).all():
                 raise InputError("folds are too small for finite intervals")
-            held.put(rows, belief)
-        if point is not None and part.point is not None:
-            point[rows] = part.point
-    return replace(evalset, beliefs=tuple(each.join() for each in beliefs), point=point)
-
-
-def _same_levels(prediction: Prediction, other: Prediction) -> bool:
-    if isinstance(prediction, Quantiles) and isinstance(other, Quantiles):
-        return np.array_equal(prediction.levels, other.levels)
-    return True
+            piece.put(rows, belief)
+        if point is not None and recalibrated.point is not None:
+            point[rows] = recalibrated.point
+    return replace(evalset, beliefs=tuple(piece.join() for piece in pieces), point=point)
 
 
 def _unit(evalset: EvalSet) -> FloatArray:
     """What each row's score is divided by: its spread, not far below the mean one."""
-    if not evalset.beliefs:
+    prediction = _lead_prediction(evalset)
+    if prediction is None:
         return np.ones(evalset.n)
-    belief = next(b for kind in _KINDS for b in evalset.beliefs if b.kind == kind)
     try:
-        spread = belief.sd()
+        spread = prediction.sd()
     except HowsureError:
         try:
-            lower, upper = belief.interval(min(belief.widest, 0.9))
+            lower, upper = prediction.interval(min(prediction.widest, 0.9))
         except HowsureError:
-            values = np.stack([*belief.numbers().values()], axis=-1).reshape(evalset.n, -1)
+            values = np.stack([*prediction.numbers().values()], axis=-1).reshape(evalset.n, -1)
             lower, upper = values.min(axis=1), values.max(axis=1)
         spread = upper - lower
     mean = float(np.mean(spread[np.isfinite(spread)])) if np.isfinite(spread).any() else 0.0
@@ -779,17 +747,17 @@ def _unit(evalset: EvalSet) -> FloatArray:
 
 def _one_sign(evalset: EvalSet) -> bool:
     """Whether all predictions lie on one side of 0."""
-    belief = next((b for kind in _KINDS for b in evalset.beliefs if b.kind == kind), None)
+    prediction = _lead_prediction(evalset)
     try:
-        center = evalset.point if belief is None else belief.point()
+        center = evalset.point if prediction is None else prediction.point()
     except HowsureError:  # a law without a mean
         return False
     return center is not None and bool((center > 0).all() or (center < 0).all())
 
 
-def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
+def _try_since_change(bench: _Bench) -> Trials | None:
     """What helps of the rows from a change on, judged on these alone; None where nothing does."""
-    where = next(each.where for each in red if each.id == "drift")
+    where = next(fault.where for fault in bench.faults if fault.id == "drift")
     since = where.removeprefix("from ").removesuffix(" on").removeprefix("time ")
     try:
         rows = since_rows(bench.evalset, since)
@@ -798,63 +766,54 @@ def _lately(bench: _Bench, red: Sequence[Finding]) -> Trials | None:
     later = replace(bench, evalset=rows, since=since)
     if later.too_few:
         return None
-    found, _ = judged(
-        rows,
-        bench.dependence,
-        coverages=bench.coverages,
-        seed=bench.seed,
-        ignore=bench.ignore,
-        miss_range=bench.miss_range,
-    )
-    bad = [each for each in found if each.state == "bad"]
-    trials = replace(later, red=tuple(each.id for each in bad), clear=_clear(bad)).run()
+    findings, _ = judge_rows(rows, bench.dependence, bench.judging)
+    bad = tuple(finding for finding in findings if finding.state == "bad")
+    trials = replace(later, faults=bad).run()
     if trials.advice is None:
         return None
-    left = trials.advice.leaves  # where none is left, what changed is mended too
-    healed = (*(() if left else ("drift",)), *trials.advice.heals)
-    advice = replace(trials.advice, heals=healed, leaves=left)
-    return replace(trials, advice=advice, costs=dict.fromkeys(healed, max(advice.gain, 0.0)))
+    leaves = trials.advice.leaves  # where none is left, what changed is healed too
+    heals = (*(() if leaves else ("drift",)), *trials.advice.heals)
+    advice = replace(trials.advice, heals=heals)
+    return replace(trials, advice=advice, costs=dict.fromkeys(heals, max(advice.gain, 0.0)))
 
 
-def _concluded(
-    trials: Trials, red: Sequence[Finding], bench: _Bench, prefix: str | None, reason: str = ""
-) -> Trials:
+def _conclude(trials: Trials, bench: _Bench, prefix: str | None, reason: str = "") -> Trials:
     """With the sentence of the advice and its command, or with what the bad need instead."""
-    advice = trials.advice
+    advice, evalset = trials.advice, bench.evalset
     if advice is None:
-        harmful = _harmful(trials)
-        if not red and harmful is None:
+        harmful = _find_harmful(trials)
+        if not bench.faults and harmful is None:
             return trials
-        reasons = [trial.reason for trial in trials.trials if trial.reason]
-        if not reason and reasons and len(reasons) == len(trials.trials):
+        reasons = [trial.reason for trial in trials.trials]
+        if not reason and reasons and all(reasons):
             reason = reasons[0]
-        nearest = None if harmful is not None else _nearest(trials, bench)
-        said = words.nothing_helps(red, nearest, harmful, trials.score, reason)
-        return replace(trials, advice=Advice(method="", sentence=said, model=bench.evalset.model))
-    rows = bench.evalset if not advice.since else since_rows(bench.evalset, advice.since)
-    method = METHODS[advice.method].make(bench.kind, RecalibrationOptions(by=advice.by))
-    fitted = method.fit(rows)
+        nearest = None if harmful is not None else _find_nearest(trials, evalset.n)
+        sentence = words.nothing_helps(bench.faults, nearest, harmful, trials.score, reason)
+        return replace(trials, advice=Advice(method="", sentence=sentence, model=evalset.model))
+    rows = evalset if not advice.since else since_rows(evalset, advice.since)
+    options = RecalibrationOptions(by=advice.by)
+    fitted = METHODS[advice.method].make(lead_kind(evalset), options).fit(rows)
     step = words.step(advice, fitted.parameters, trials.lifted)
-    said, command = f"Best next step: {step}", words.command(prefix, advice)
-    return replace(trials, advice=replace(advice, sentence=said, command=command), step=step)
+    sentence, command = f"Best next step: {step}", words.command(prefix, advice)
+    return replace(trials, advice=replace(advice, sentence=sentence, command=command), step=step)
 
 
-def _harmful(trials: Trials) -> RecalibrationTrial | None:
+def _find_harmful(trials: Trials) -> RecalibrationTrial | None:
     """The way of the largest proven gain that was refused for harming a part of the rows."""
     level = PROVEN / max(len(trials.trials), 1)
     proven = [
         trial for trial in trials.trials if trial.harms and trial.p < level and trial.gain > 0
     ]
-    return max(proven, key=lambda each: each.gain, default=None)
+    return max(proven, key=lambda trial: trial.gain, default=None)
 
 
-def _nearest(trials: Trials, bench: _Bench) -> tuple[str, float, int] | None:
+def _find_nearest(trials: Trials, n: int) -> tuple[str, float, int] | None:
     """The way of the largest gain, that gain, and the rows that would prove it; None without."""
     hopeful = [trial for trial in trials.trials if trial.gain > 0 and trial.p < 0.5]
     if not hopeful:
         return None
-    best = max(hopeful, key=lambda each: each.gain)
+    best = max(hopeful, key=lambda trial: trial.gain)
     wanted = special.ndtri(PROVEN / len(trials.trials)) / special.ndtri(best.p)
-    if wanted <= 1 or bench.evalset.n >= MOST_ROWS:  # it is proven, or more rows are there
+    if wanted <= 1 or n >= MOST_ROWS:  # it is proven, or more rows are there
         return None
-    return best.method, best.gain, math.ceil(bench.evalset.n * float(wanted) ** 2)
+    return best.method, best.gain, math.ceil(n * float(wanted) ** 2)

@@ -14,6 +14,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.labels import Categories, joint
 from howsure.core.rng import KeyArray, row_hashes
 from howsure.predictions import EvalSet, LabelSets
+from howsure.stats.dominance import places_in_order
 
 OTHERS = ""
 """Findings that a fault does not name."""
@@ -155,8 +156,7 @@ def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
     if first.embedding is not None:
         columns.append(first.embedding)
     for evalset in evalsets:
-        columns += [] if evalset.point is None else [evalset.point]
-        columns += [numbers for belief in evalset.beliefs for numbers in belief.numbers().values()]
+        columns += predicted_numbers(evalset)
     return columns or [np.zeros(first.n)]
 
 
@@ -171,12 +171,16 @@ def _centre_of(evalset: EvalSet) -> FloatArray:
     return np.zeros(evalset.n)
 
 
+def predicted_numbers(evalset: EvalSet) -> list[FloatArray]:
+    """The point forecast, if there is one, and all numbers of predictions."""
+    points = [] if evalset.point is None else [evalset.point]
+    return points + [numbers for belief in evalset.beliefs for numbers in belief.numbers().values()]
+
+
 def _codes(keys: KeyArray) -> IntArray:
     """Equal keys have one number, in the order of the rows that show them first."""
     _, firsts, codes = np.unique(keys, return_index=True, return_inverse=True)
-    places = np.empty(len(firsts), dtype=np.int64)
-    places[np.argsort(firsts)] = np.arange(len(firsts))
-    return np.asarray(places[codes.ravel()])
+    return places_in_order(firsts)[codes.ravel()]
 
 
 def _beyond_chance(y: FloatArray, beside: KeyArray, codes: IntArray, centre: FloatArray) -> bool:

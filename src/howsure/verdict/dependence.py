@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -33,10 +33,9 @@ from howsure.predictions import EvalSet, Intervals
 from howsure.predictions.evalset import series_of, unnamed
 from howsure.stats.changes import find_changes
 from howsure.stats.ecdf import legendre
-from howsure.stats.estimate import spread_of
+from howsure.stats.estimate import spells_of, spread_of
 from howsure.stats.memory import HARDLY
-from howsure.stats.spells import spells_of
-from howsure.verdict.copies import copies
+from howsure.verdict.copies import copies, predicted_numbers
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
@@ -50,18 +49,18 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     """The sets in the order of their content; copies of a row are a cluster, and rows that depend
     in time know when they happened.
     """
-    sets = [held.take(order) for held in evalsets]
+    sets = [rows.take(order) for rows in evalsets]
     alone = sets[0].cluster is None and sets[0].share == 1.0  # a sample has not all copies
-    found = copies(sets) if alone else None
-    if found is not None:
-        sets = [replace(held, cluster=found.clusters) for held in sets]
+    repeated = copies(sets) if alone else None
+    if repeated is not None:
+        sets = [replace(rows, cluster=repeated.clusters) for rows in sets]
     first = sets[0]
     if first.time is None and first.cluster is None:
-        return sets, tuple(_known(held, partial(_in_file_order, held)) for held in evalsets)
+        return sets, tuple(_ask(rows, partial(_in_file_order, rows)) for rows in evalsets)
     times = None if first.time is None else Categories.checked(first.time, "time").codes
     series = None if times is None else series_of(first, times)
     if series is not None and first.cluster is not None:
-        sets = [replace(held, cluster=None) for held in sets]
+        sets = [replace(rows, cluster=None) for rows in sets]
         first = sets[0]
     later = units = times
     if first.cluster is not None:
@@ -71,39 +70,38 @@ def follow(evalsets: Sequence[EvalSet], order: IntArray) -> tuple[list[EvalSet],
     grid = slots(np.asarray(first.time)) if first.cluster is None else units
     unknown = first.cluster is None and unnamed(first, units, series)
 
-    def ask(evalset: EvalSet, levels: IntArray | None = None) -> Known:
+    def measure(evalset: EvalSet, levels: IntArray | None) -> Known:
         if first.cluster is None:
             follows = partial(_in_time, evalset, grid, levels, series, unknown)
         else:
             follows = partial(_of_clusters, evalset, units, later is not None, levels)
-        return _known(evalset, follows)
+        return _ask(evalset, follows)
 
-    known = [ask(held) for held in sets]
-    levels: list[IntArray | None] = [None] * len(sets)
-    for place, (held, each) in enumerate(zip(sets, known, strict=True)):
-        if later is not None and isinstance(each, Dependence) and each.doubted:
-            levels[place] = levels_of(held, later, series)
-            if levels[place] is not None:
-                known[place] = ask(held, levels[place])
-    serial = [each for each in known if isinstance(each, Dependence) and each.doubted]
-    if not serial and all(each is None for each in levels):
-        return sets, tuple(known)
-    few = any(each.few for each in serial)
+    def measure_less_levels(evalset: EvalSet) -> tuple[Known, IntArray | None]:
+        known = measure(evalset, None)
+        if later is None or isinstance(known, str) or not known.doubted:
+            return known, None
+        levels = levels_of(evalset, later, series)
+        return (known if levels is None else measure(evalset, levels)), levels
+
+    answers, levels = zip(*map(measure_less_levels, sets), strict=True)
+    serial = [known for known in answers if isinstance(known, Dependence) and known.doubted]
+    if not serial and all(numbers is None for numbers in levels):
+        return sets, answers
+    few = any(known.few for known in serial)
     sets = [
-        replace(held, chronology=_chronology(held, grid, series, level, few))
-        for held, level in zip(sets, levels, strict=True)
+        replace(rows, chronology=_chronology(rows, grid, series, numbers, few))
+        for rows, numbers in zip(sets, levels, strict=True)
     ]
-    if not any(each.found for each in serial):
-        return sets, tuple(known)
-    longest = max(serial, key=lambda each: each.tau)
-    wanted = batches_for(longest)
-    codes = batches_of(units, _mass(first), wanted)
+    if not any(known.found for known in serial):
+        return sets, answers
+    codes = batches_of(units, first.mass, batches_for(max(serial, key=lambda known: known.tau)))
     batches = Categories(codes, np.arange(1, int(codes.max()) + 2))
-    told = (
-        replace(each, batches=len(batches.labels)) if isinstance(each, Dependence) else each
-        for each in known
+    count = len(batches.labels)
+    return [replace(rows, cluster=batches) for rows in sets], tuple(
+        replace(known, batches=count) if isinstance(known, Dependence) else known
+        for known in answers
     )
-    return [replace(held, cluster=batches) for held in sets], tuple(told)
 
 
 def levels_of(evalset: EvalSet, times: IntArray, series: IntArray | None = None) -> IntArray | None:
@@ -112,23 +110,20 @@ def levels_of(evalset: EvalSet, times: IntArray, series: IntArray | None = None)
     Groups whose mean is off by more than the memory within them and the differences of their spells
     allow, and sides of a step in what these leave.
     """
-    told, mass = signals_in_time(View(evalset)), _mass(evalset)
-    found = [
+    measured, mass = signals_in_time(View(evalset)).values(), evalset.mass
+    levels = [
         grouping.codes
         for grouping in evalset.groups.values()
-        if any(_differ(values, evalset, times, grouping, series) for values in told.values())
+        if any(_differ(values, evalset, times, grouping, series) for values in measured)
     ]
-    cells = joint(np.zeros_like(times), *found)
-    noise = (
-        np.square(mass)
-        if evalset.weights is not None and evalset.weights.kind != "frequency"
-        else mass
-    )
-    rest = [less_means(values, cells, mass) for values in told.values()]
+    cells = joint(np.zeros_like(times), *levels)
+    frequent = evalset.weights is None or evalset.weights.kind == "frequency"
+    noise = mass if frequent else np.square(mass)
+    left = [less_means(values, cells, mass) for values in measured]
     with contextlib.suppress(UnanswerableError):  # too few times
-        steps = find_changes(rest, times, mass=mass, noise=noise)
-        found += [(times >= step.start) + 0 for step in steps if step and step.p < CLEAR]
-    return joint(*found) if found else None
+        steps = find_changes(left, times, mass=mass, noise=noise)
+        levels += [(times >= step.start) + 0 for step in steps if step and step.p < CLEAR]
+    return joint(*levels) if levels else None
 
 
 def _differ(
@@ -139,7 +134,7 @@ def _differ(
     series: IntArray | None,
 ) -> bool:
     """Whether a signal of mean 0 has another mean in one of the groups."""
-    codes, size, mass = grouping.codes, len(grouping.labels), _mass(evalset)
+    codes, size, mass = grouping.codes, len(grouping.labels), evalset.mass
     if not 1 < size <= MOST_LEVELS:
         return False
     total = np.maximum(np.bincount(codes, mass, size), np.finfo(float).tiny)
@@ -162,8 +157,8 @@ def _chronology(
     few: bool,
 ) -> Chronology:
     """The times of its rows, and what signals hits and misses hide."""
-    known = signals_in_time(View(evalset))
-    return Chronology(units, known.get("side"), known.get("size"), None, levels, few, series)
+    measured = signals_in_time(View(evalset))
+    return Chronology(units, measured.get("side"), measured.get("size"), None, levels, few, series)
 
 
 def batches_in_words(known: Sequence[Known]) -> str:
@@ -176,12 +171,9 @@ def batches_in_words(known: Sequence[Known]) -> str:
 
 def signals(view: View) -> dict[str, FloatArray]:
     """What of each row is correlated with other rows: the side of its error, and the size."""
-    try:
-        found = view.get("placed")
-        side, size = found.polynomials(found.place(0.0, 1.0))[:2]
-    except (UnanswerableError, ValueError):  # no PIT, or one order alone
-        pass
-    else:
+    with contextlib.suppress(UnanswerableError, ValueError):  # no PIT, or one order alone
+        placed = view.get("placed")
+        side, size = placed.polynomials(placed.place(0.0, 1.0))[:2]
         return {"side": side, "size": size}
     evalset, coverage = view.evalset, view.headline
     try:
@@ -202,27 +194,20 @@ def signals_in_time(view: View) -> dict[str, FloatArray]:
 
     Hits hardly vary, and hide their memory.
     """
-    known, evalset = signals(view), view.evalset
-    if any(not isinstance(belief, Intervals) for belief in evalset.beliefs):
-        return known
-    try:
-        lower, upper = view.get("ends", view.headline)
-    except UnanswerableError:
-        return known
-    half = (upper - lower) / 2.0
-    if not (np.isfinite(half).all() and (half > 0).all()):
-        return known
-    off = (evalset.y - (lower + upper) / 2.0) / half
-    folded = (1.0 + mid_ranks(np.abs(off))) / 2.0
-    return {"side": legendre(mid_ranks(off))[0], "size": legendre(folded)[1]}
+    evalset = view.evalset
+    if all(isinstance(belief, Intervals) for belief in evalset.beliefs):
+        with contextlib.suppress(UnanswerableError):
+            lower, upper = view.get("ends", view.headline)
+            half = (upper - lower) / 2.0
+            if np.isfinite(half).all() and (half > 0).all():
+                off = (evalset.y - (lower + upper) / 2.0) / half
+                folded = (1.0 + mid_ranks(np.abs(off))) / 2.0
+                return {"side": legendre(mid_ranks(off))[0], "size": legendre(folded)[1]}
+    return signals(view)
 
 
-def _known(evalset: EvalSet, ask: Callable[[], Known]) -> Known:
-    return attempt(f"dependence of the rows of {evalset.model}", ask, str)
-
-
-def _mass(evalset: EvalSet) -> FloatArray:
-    return np.ones(evalset.n) if evalset.weights is None else evalset.weights.values
+def _ask(evalset: EvalSet, measure: Callable[[], Known]) -> Known:
+    return attempt(f"dependence of the rows of {evalset.model}", measure, str)
 
 
 def _in_time(
@@ -233,17 +218,17 @@ def _in_time(
     unknown: bool,
 ) -> Dependence:
     """From one time to the next."""
-    told = _less_levels(signals_in_time(View(evalset)), evalset, levels)
-    found = serial_dependence(told, units, "time", weights=evalset.weights, series=series)
+    measured = _less_levels(evalset, levels)
+    found = serial_dependence(measured, units, "time", weights=evalset.weights, series=series)
     return replace(found, series="unknown") if unknown else found
 
 
-def _less_levels(
-    told: Mapping[str, FloatArray], evalset: EvalSet, levels: IntArray | None
-) -> Mapping[str, FloatArray]:
+def _less_levels(evalset: EvalSet, levels: IntArray | None) -> dict[str, FloatArray]:
+    """Signals in time, less their means in each level."""
+    measured = signals_in_time(View(evalset))
     if levels is None:
-        return told
-    return {name: less_means(values, levels, _mass(evalset)) for name, values in told.items()}
+        return measured
+    return {name: less_means(values, levels, evalset.mass) for name, values in measured.items()}
 
 
 def _of_clusters(
@@ -251,31 +236,26 @@ def _of_clusters(
 ) -> Dependence:
     """Within clusters; and from one to the next, where they follow each other in time."""
     if ranked:
-        told = _less_levels(signals_in_time(View(evalset)), evalset, levels)
-        mass = _mass(evalset)
+        measured, mass = _less_levels(evalset, levels), evalset.mass
         sums = {
             name: np.bincount(
                 units, weights=mass * (values - np.average(values, weights=mass))
             ).astype(np.float64)
-            for name, values in told.items()
+            for name, values in measured.items()
         }
-        try:
-            follows = serial_dependence(sums, np.arange(int(units.max()) + 1), "time").found
-        except UnanswerableError:  # too few clusters
-            follows = False
-        if follows:
-            return serial_dependence(told, units, "time", weights=evalset.weights)
+        with contextlib.suppress(UnanswerableError):  # too few clusters
+            if serial_dependence(sums, np.arange(int(units.max()) + 1), "time").found:
+                return serial_dependence(measured, units, "time", weights=evalset.weights)
     return serial_dependence(signals(View(evalset)), units, "clusters", weights=evalset.weights)
 
 
 def _in_file_order(evalset: EvalSet) -> Known:
     """Strong dependence of neighbours in a file that no column has evidently sorted."""
     rows = stretches(evalset.n)
-    if rows.shape[1] > 2 and not any(
-        is_sorted(part[rows]) for part in _columns(evalset, rows.size)
-    ):
-        looked = evalset if rows.size == evalset.n else evalset.take(rows.ravel())
-        found = file_dependence(signals(View(looked)), rows.shape)
+    columns = _columns(evalset, rows.size)
+    if rows.shape[1] > 2 and not any(is_sorted(table[rows]) for table in columns):
+        sample = evalset if rows.size == evalset.n else evalset.take(rows.ravel())
+        found = file_dependence(signals(View(sample)), rows.shape)
         if found is not None:
             return found
     return "neither times nor clusters were given"
@@ -283,10 +263,9 @@ def _in_file_order(evalset: EvalSet) -> Known:
 
 def _columns(evalset: EvalSet, rows: int) -> Iterator[FloatArray]:
     """What is told of rows, some columns at a time, shape (n, columns)."""
-    tables = [evalset.y, *([] if evalset.point is None else [evalset.point])]
-    tables += [values for belief in evalset.beliefs for values in belief.numbers().values()]
-    for table in (each.reshape(evalset.n, -1) for each in tables):
-        yield from (table[:, some] for some in row_blocks(table.shape[1], rows))
+    for numbers in (evalset.y, *predicted_numbers(evalset)):
+        table = numbers.reshape(evalset.n, -1)
+        yield from (table[:, columns] for columns in row_blocks(table.shape[1], rows))
 
 
 # ---- as a finding --------------------------------------------------------------------------------
@@ -294,7 +273,7 @@ def _columns(evalset: EvalSet, rows: int) -> Iterator[FloatArray]:
 _MARGIN = 0.25
 
 
-def _draft(case: Case) -> Draft:
+def _draft_dependence(case: Case) -> Draft:
     known = case.dependence
     if isinstance(known, str):
         raise UnanswerableError(known or "it was not asked for")
@@ -310,35 +289,35 @@ def _draft(case: Case) -> Draft:
     )
 
 
-def _words(draft: Draft, finding: Finding) -> Words:
+def _describe_dependence(draft: Draft, finding: Finding) -> Words:
     known: Dependence = draft.facts["found"]
-    size = known.signal == "size"
     later = f" at lag {known.lag}" if known.lag > 1 else ""
     r = fixed(known.correlation, 2)
     if finding.state == "caution":  # what is correlated has no r of 0.00
         r = number(known.correlation, 2) if abs(known.correlation) < 0.005 else r
     seen = f"(r = {r}{later})"
+    errors = "Sizes of errors" if known.signal == "size" else "Errors"
     if known.by == "file":
-        told = (
-            f"{'Sizes of e' if size else 'E'}rrors of neighbouring rows in the file are correlated"
-        )
         more = "If rows stand in the order of time, name that column with --time."
-        return Words(f"{told} {seen}", more=more)
+        return Words(f"{errors} of neighbouring rows in the file are correlated {seen}", more=more)
     how = "correlated in time" if known.by == "time" else "correlated within clusters"
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
-    told = f"{'Sizes of errors' if size else 'Errors'} {verb} {how} {seen}"
+    sentence = f"{errors} {verb} {how} {seen}"
+    if finding.state == "good":
+        return Words(sentence)
+    why = _of_few(known) or _of_series(known)
+    if finding.state != "caution":
+        return Words(sentence, more=why or "Rows are too few to tell.")
     effective = roughly(known.effective)
-    if finding.state == "caution":
-        if known.by == "time" and draft.facts.get("share", 1.0) < 1.0:
-            told = f"{told[:-1]}, of a sample of short stretches of time)"
-        elif known.common > 0.5:
-            told = f"Series share shocks {seen}: effective sample size about {effective} of "
-            told += f"{known.n:,.0f}"
-        else:
-            told += f": {known.n:,.0f} rows count as about {effective}"
-        return Words(told, more=_of_few(known) or _of_series(known))
-    more = _of_few(known) or _of_series(known) or "Rows are too few to tell."
-    return Words(told, more="" if finding.state == "good" else more)
+    if known.by == "time" and draft.facts.get("share", 1.0) < 1.0:
+        sentence = f"{sentence[:-1]}, of a sample of short stretches of time)"
+    elif known.common > 0.5:
+        sentence = (
+            f"Series share shocks {seen}: effective sample size about {effective} of {known.n:,.0f}"
+        )
+    else:
+        sentence += f": {known.n:,.0f} rows count as about {effective}"
+    return Words(sentence, more=why)
 
 
 def _of_few(known: Dependence) -> str:
@@ -367,8 +346,8 @@ DEPENDENCE = FindingQuestion(
     asked="Are rows independent?",
     label="Independence",
     unit="ratio − 1",
-    draft=_draft,
-    words=_words,
+    draft=_draft_dependence,
+    words=_describe_dependence,
     tolerance=0.1,
     margin=_MARGIN,
 )

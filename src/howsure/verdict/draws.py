@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
-from howsure.core.rng import row_keys, row_uniforms
+from howsure.core.rng import KeyArray, row_keys, row_uniforms
 from howsure.engine.autocorrelation import Dependence
 from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Prediction
 from howsure.predictions.laws import NormalLaw, ScipyLaw
+from howsure.verdict.copies import predicted_numbers
 
 _THIN = 200_000
 _ORDERS, _MOST_RHO = 4, 0.99
@@ -29,19 +29,19 @@ _QUICK, _PLAIN, _SLOW = 200_000, 40_000, 4_000  # quantiles to compute of a kind
 def draw_outcomes(
     prediction: Prediction,
     y: FloatArray,
-    keys: npt.NDArray[np.uint64],
+    keys: KeyArray,
     draws: int,
     *,
     seed: int,
-    name: str = "outcome",
     together: Callable[[int], FloatArray] | None = None,
 ) -> Iterator[tuple[FloatArray, Prediction]]:
     """Outcomes of a perfect model, draw by draw, attached to what rows hold."""
     for number in range(draws):
         if together is None:
-            yield prediction.redrawn(y, row_uniforms(seed, f"{name} {number}", keys))
+            uniforms = row_uniforms(seed, f"outcome {number}", keys)
         else:
-            yield prediction.redrawn(y, together(number))
+            uniforms = together(number)
+        yield prediction.redrawn(y, uniforms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Copula:
     folded: bool  # whether it joins sizes
     serial: bool  # whether rows follow each other in time
     place: IntArray  # shape (n,): rank of each row's time, or number of its cluster
-    keys: npt.NDArray[np.uint64]  # shape (n,): hashes of the rows
+    keys: KeyArray  # shape (n,): hashes of the rows
     mass: FloatArray  # shape (n,): weights of the rows
     lag: int = 1  # rows from one season to the next; 1 where there is none
     # shape (n,): number of each row's series, where each has a memory of its own
@@ -69,8 +69,8 @@ class Copula:
         """Uniforms of the rows, each attached to what they hold.
 
         >>> rows = np.arange(4000)
-        >>> held = Copula(0.8, False, True, rows, row_keys(rows), np.ones(4000))
-        >>> u = held.uniforms(0, "example")
+        >>> copula = Copula(0.8, False, True, rows, row_keys(rows), np.ones(4000))
+        >>> u = copula.uniforms(0, "example")
         >>> round(float(np.corrcoef(u[1:], u[:-1])[0, 1]), 1)
         0.8
         """
@@ -85,9 +85,9 @@ class Copula:
             filtered = np.r_[1.0, np.zeros(self.lag - 1), -self.rho]
             x[order] = signal.lfilter([1.0], filtered, fresh)
         else:
-            whole = np.zeros(int(self.place.max()) + 1, dtype=np.uint64)
-            np.add.at(whole, self.place, self.keys)
-            shared = special.ndtri(row_uniforms(seed, f"{name} shared", row_keys(whole)))
+            clusters = np.zeros(int(self.place.max()) + 1, dtype=np.uint64)
+            np.add.at(clusters, self.place, self.keys)
+            shared = special.ndtri(row_uniforms(seed, f"{name} shared", row_keys(clusters)))
             x = math.sqrt(self.rho) * shared[self.place] + math.sqrt(1.0 - self.rho) * x
         u = special.ndtr(x)
         if self.folded:
@@ -114,12 +114,12 @@ class Copula:
         orders = np.arange(1, _ORDERS + 1)
         if not self.serial:
             clusters = int(self.place.max()) + 1
-            found, pair = np.unique(codes * clusters + self.place, return_inverse=True)
+            pairs, pair = np.unique(codes * clusters + self.place, return_inverse=True)
             sums = np.bincount(pair, weights=self.mass)
-            together = np.bincount(found // clusters, weights=np.square(sums), minlength=groups)
+            together = np.bincount(pairs // clusters, weights=np.square(sums), minlength=groups)
             alone = np.bincount(codes, weights=np.square(self.mass), minlength=groups)
-            others = (together - alone) / np.maximum(alone, 1e-300)
-            return np.asarray((self.rho**orders)[:, None] * others)
+            companions = (together - alone) / np.maximum(alone, 1e-300)
+            return np.asarray((self.rho**orders)[:, None] * companions)
         here = codes[self._order()]
         size = np.maximum(np.bincount(here, minlength=groups), 1)
         most = max((len(here) - 1) // self.lag, 1)
@@ -131,52 +131,50 @@ class Copula:
         ]
         every = np.arange(1, longest + 1)
         decay = self.rho ** (orders[:, None] * every)
-        stay = np.stack([np.interp(every, lags, each) for each in np.transpose(shares)], axis=1)
+        stay = np.stack([np.interp(every, lags, share) for share in np.transpose(shares)], axis=1)
         return np.asarray(2.0 * decay @ stay)
 
     def hermite(self, scores: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Each row's coefficients on Hermite polynomials of its normal score; (orders, m)."""
         x = self.scores(uniforms)
         before, now = np.ones_like(x), x
-        found = []
+        coefficients = []
         off = scores - scores.mean(axis=0)
         for order in range(1, _ORDERS + 1):
-            found.append((off * now).mean(axis=0) / math.sqrt(math.factorial(order)))
+            coefficients.append((off * now).mean(axis=0) / math.sqrt(math.factorial(order)))
             before, now = now, x * now - order * before
-        return np.stack(found)
+        return np.stack(coefficients)
 
 
 def copula_of(view: View, known: Dependence | str) -> Copula | None:
     """How draws of a perfect model depend; None where rows are taken as independent."""
-    held = view.evalset
+    evalset = view.evalset
     if isinstance(known, str) or known.by == "file" or known.tau <= 1.0:
         return None
     serial = known.by == "time"
     if serial and not known.batches:
         return None
-    columns = [held.y, *(each for belief in held.beliefs for each in belief.numbers().values())]
-    mass = held.mass
-    if serial and held.time is not None:
-        place = Categories.checked(held.time, "time").codes
-    elif held.cluster is not None:
-        place = held.cluster.codes
+    if serial and evalset.time is not None:
+        place = Categories.checked(evalset.time, "time").codes
+    elif evalset.cluster is not None:
+        place = evalset.cluster.codes
     else:
         return None
-    times, lag = held.chronology, known.lag
+    times, lag = evalset.chronology, known.lag
     series = None if times is None or known.common > 0.5 else times.series
     if times is not None and series is None and lag > 1:  # in rows
-        lag = max(round(lag * held.n / times.places()[1]), 1)
-    size, keys = known.signal == "size", row_keys(*columns)
-    copula = Copula(0.0, size, serial, place, keys, mass, lag, series)
+        lag = max(round(lag * evalset.n / times.places()[1]), 1)
+    numbers = (table for belief in evalset.beliefs for table in belief.numbers().values())
+    keys, folded = row_keys(evalset.y, *numbers), known.signal == "size"
     rho = (known.tau - 1.0) / (known.tau + 1.0)
+    copula = Copula(1.0, folded, serial, place, keys, evalset.mass, lag, series)
     if not serial:
-        one = replace(copula, rho=1.0)
-        others = float(one.companions(np.zeros(held.n, dtype=np.int64), 1)[0, 0])
-        rho = (known.tau - 1.0) / others if others > 0 else 0.0
+        companions = copula.companions(np.zeros(evalset.n, dtype=np.int64), 1)[0, 0]
+        rho = (known.tau - 1.0) / float(companions) if companions > 0 else 0.0
     return replace(copula, rho=min(rho, _MOST_RHO))
 
 
-def strata(keys: npt.NDArray[np.uint64], draws: int, *, seed: int) -> FloatArray:
+def strata(keys: KeyArray, draws: int, *, seed: int) -> FloatArray:
     """Uniforms of shape (draws, n): each half of the draws takes every stratum once a row.
 
     >>> u = strata(row_keys(np.arange(3.0)), 8, seed=0)
@@ -198,7 +196,7 @@ class Subsample:
     # of m rows: frequency weights are written out, a part lies evenly in rising uncertainty
     view: View
     rows: IntArray  # shape (m,): which rows of the set they are
-    keys: npt.NDArray[np.uint64]  # shape (m,): hashes of them
+    keys: KeyArray  # shape (m,): hashes of them
     weights: FloatArray | None  # shape (m,): importance weights
     n: float  # rows stood for: a sum of frequencies, or Kish's number
     whole: bool  # whether these are all rows
@@ -207,8 +205,8 @@ class Subsample:
     @property
     def size(self) -> float:
         """Rows that count here, as n counts them."""
-        held = self.view.evalset.weights
-        return float(len(self.rows)) if held is None else held.effective_n
+        weights = self.view.evalset.weights
+        return float(len(self.rows)) if weights is None else weights.effective_n
 
 
 class Population:
@@ -220,41 +218,35 @@ class Population:
 
     def stand(self, most: int) -> Subsample:
         """At most so many rows that stand for all, the same whatever the order of rows."""
-        view, held = self.view, self.view.evalset
-        weights = held.weights
+        evalset = self.view.evalset
+        weights, every = evalset.weights, np.arange(evalset.n)
         frequent = weights is not None and weights.kind == "frequency"
-        counts = weights.values if frequent and weights is not None else None
-        total = float(held.n) if counts is None else float(counts.sum())
+        counts = evalset.mass if frequent else None
+        total = float(evalset.n) if counts is None else float(counts.sum())
         if total > most:
             rows = self._evenly(counts, most)
-        elif counts is None:
-            rows = np.arange(held.n)
         else:
-            rows = np.repeat(np.arange(held.n), counts.astype(np.int64))
+            rows = every if counts is None else np.repeat(every, counts.astype(np.int64))
         lean = EvalSet(
-            y=held.y,
-            beliefs=held.beliefs,
-            point=held.point,
-            groups=held.groups,
+            y=evalset.y,
+            beliefs=evalset.beliefs,
+            point=evalset.point,
+            groups=evalset.groups,
             weights=None if frequent else weights,
-            model=held.model,
+            model=evalset.model,
         )
-        if total > most or counts is not None:
-            lean = lean.take(rows)
-        columns: list[npt.NDArray[Any]] = [lean.y]
-        columns += [] if lean.point is None else [lean.point]
-        columns += [each for belief in lean.beliefs for each in belief.numbers().values()]
-        columns += [held.groups[name].codes[rows] for name in sorted(held.groups)]
-        own = total if weights is None or frequent else weights.effective_n
-        n = own if self.n is None else self.n
+        lean = lean if rows is every else lean.take(rows)
+        codes = [evalset.groups[name].codes[rows] for name in sorted(evalset.groups)]
+        counted = total if weights is None or frequent else weights.effective_n
+        n = counted if self.n is None else self.n
         return Subsample(
-            view.on(lean),
+            self.view.on(lean),
             rows,
-            row_keys(*columns),
+            row_keys(lean.y, *predicted_numbers(lean), *codes),
             None if lean.weights is None else lean.weights.values,
             n,
-            total <= most and n == own,
-            n / own,
+            total <= most and n == counted,
+            n / counted,
         )
 
     def _evenly(self, counts: FloatArray | None, size: int) -> IntArray:
@@ -276,19 +268,15 @@ class Population:
 
 def _unsure(view: View) -> FloatArray:
     """How unsure the model is of each row, by whatever says so."""
-    try:
-        return np.asarray(view.get("uncertainty"), dtype=np.float64)
-    except UnanswerableError:
-        pass
-    try:
-        return np.asarray(view.get("set_sizes"), dtype=np.float64)
-    except UnanswerableError:
-        return np.zeros(view.evalset.n)
+    for name in ("uncertainty", "set_sizes"):
+        with suppress(UnanswerableError):
+            return np.asarray(view.get(name), dtype=np.float64)
+    return np.zeros(view.evalset.n)
 
 
 def reach(evalset: EvalSet, kind: type[Prediction] | None) -> int:
     """How many drawn rows may be computed: fewer where a draw is dear."""
-    belief = next((each for each in evalset.beliefs if type(each) is kind), None)
+    belief = next((belief for belief in evalset.beliefs if type(belief) is kind), None)
     if belief is None:
         return _QUICK
     width = sum(column.size for column in belief.numbers().values()) / max(belief.n, 1)

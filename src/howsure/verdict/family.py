@@ -1,10 +1,11 @@
-"""One error rate for the whole verdict: Holm over all findings, a tolerance, states, an order."""
+"""The verdict: one error rate by Holm over all findings, a tolerance, states, an order."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -12,12 +13,19 @@ import numpy as np
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError, attempt
 from howsure.core.records import Record
+from howsure.core.threads import one_thread
 from howsure.engine.autocorrelation import Dependence
 from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State
-from howsure.predictions import EvalSet
+from howsure.engine.measure import Evaluation, evaluate
+from howsure.engine.metric import MISS_RANGE
+from howsure.predictions import EvalSet, content_order
 from howsure.stats.binomial import holm
+from howsure.stats.permutation import Resampling
+from howsure.topics.groups import compare_groups
 from howsure.verdict.copies import OTHERS
-from howsure.verdict.findings import case_of, drafts_of, questions
+from howsure.verdict.dependence import Known, follow
+from howsure.verdict.findings import case_of, drafts_of, measures, needs_null, questions
+from howsure.verdict.nulls import with_nulls
 from howsure.verdict.words import clause, more_rows, sentence
 
 TOLERANCE = 0.01
@@ -76,10 +84,8 @@ def judge(
     adjusted = np.array(
         [draft.p if math.isnan(draft.p_adjusted) else draft.p_adjusted for draft in drafts]
     )
-    of_model = [questions()[draft.id].kind == "model" for draft in drafts]
-    family = np.array(of_model, dtype=bool) & ~np.isnan(adjusted)
-    if family.any():
-        adjusted[family] = holm(adjusted[family])
+    family = np.array([questions()[draft.id].kind == "model" for draft in drafts], dtype=bool)
+    adjusted[family] = holm(adjusted[family])
     judged = [
         _finding(draft, float(p), tolerance, evalset.model)
         for draft, p in zip(drafts, adjusted, strict=True)
@@ -92,13 +98,13 @@ def judge(
         shares |= {name: unit * bad[name] for name, unit in draft.within.items() if name in bad}
         if draft.id in bad and sum(shares.values()) >= bad[draft.id] and shares:
             causes[draft.id] = max(shares, key=lambda name: shares[name])
-    told = []
+    findings = []
     for draft, finding in zip(drafts, judged, strict=True):
         cause = causes.get(draft.id, "")
         cause = causes.get(cause, cause)  # tails may themselves be part of something
-        seen = replace(finding, state="caution") if cause else finding
-        told.append(_in_words(seen, draft, cause))
-    return ordered(told), silent
+        doubted = replace(finding, state="caution") if cause else finding
+        findings.append(_in_words(doubted, draft, cause))
+    return ordered(findings), silent
 
 
 def _in_words(finding: Finding, draft: Draft, cause: str) -> Finding:
@@ -207,4 +213,105 @@ def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Fin
         where=draft.where,
         sentence="",
         model=model,
+    )
+
+
+# ---- the verdict without a report: only what its questions read is measured ----------------------
+
+
+@one_thread()
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def examine(
+    evalset: EvalSet,
+    *,
+    coverages: Sequence[float] = (),
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+    ignore: Collection[str] = (),
+    miss_range: Sequence[float] = MISS_RANGE,
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Judge one model, as `howsure.assess` does but for congruence, without a report.
+
+    Parameters
+    ----------
+    evalset : EvalSet
+        What happened beside what was predicted.
+    coverages : sequence of float
+        Nominal coverages; the verdict speaks of the one nearest to 0.9.
+    seed : int
+        Fixes all draws.
+    tolerance : float
+        Miscoverage that does no harm, as a share.
+    ignore : collection of str
+        Ids of findings to leave out.
+
+    Returns
+    -------
+    findings, silent
+        As `judge`.
+
+    Raises
+    ------
+    InputError
+        If an argument breaks a rule.
+
+    Examples
+    --------
+    >>> from howsure import Distribution
+    >>> rng = np.random.default_rng(0)
+    >>> y, zero = rng.normal(size=500), np.zeros(500)
+    >>> held = EvalSet.checked(y, Distribution.normal(zero, zero + 1.0))
+    >>> examine(held)[0][0].state
+    'undecided'
+    """
+    check_judging(tolerance, ignore)
+    judging = Judging(coverages, seed, tolerance, ignore, miss_range)
+    (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
+    return judge_rows(evalset, dependence, judging)
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How rows are judged: as the parameters of `examine`."""
+
+    coverages: Sequence[float] = ()
+    seed: int = 0
+    tolerance: float = TOLERANCE
+    ignore: Collection[str] = ()
+    miss_range: Sequence[float] = MISS_RANGE
+
+
+def judge_rows(
+    evalset: EvalSet,
+    dependence: Known,
+    judging: Judging = Judging(),
+    *,
+    described: bool = True,
+    known: Evaluation | None = None,
+) -> tuple[tuple[Finding, ...], dict[str, str]]:
+    """Judge rows whose order and dependence are known.
+
+    What words alone read is measured where findings are `described`. Measures of an evaluation that
+    is `known` are taken from it.
+    """
+    seed = judging.seed
+    measure = partial(evaluate, evalset, coverages=judging.coverages, seed=seed)
+    evaluation = measure(
+        metrics=measures(described=described), miss_range=judging.miss_range, known=known
+    )
+    lacking = tuple(filter(needs_null, evaluation.records))
+    records = [record for record in evaluation.records if not needs_null(record)]
+    records += with_nulls(replace(evaluation, records=lacking), seed=seed, dependence=dependence)[0]
+    records += compare_groups(evaluation, seed=seed).records
+    if evalset.features or evalset.embedding is not None:
+        records += measure(metrics=measures("inputs"), beside="inputs").records
+    if evalset.ease in evalset.features:
+        without_draws = {"resampling": Resampling(replicates=0, permutations=0)}
+        records += measure(metrics=measures("ease"), beside="ease", given=without_draws).records
+    return judge(
+        records,
+        evalset,
+        dependence=dependence,
+        tolerance=judging.tolerance,
+        ignore=judging.ignore,
     )

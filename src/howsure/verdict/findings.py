@@ -1,4 +1,4 @@
-"""All findings: what topics conclude from their measures, and what belongs to no topic."""
+"""All findings: what topics conclude from their measures, and which of several models is best."""
 
 from __future__ import annotations
 
@@ -8,32 +8,42 @@ from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
 
+import numpy as np
+
 from howsure.core.errors import UnanswerableError, attempt
+from howsure.core.formats import listed, number, p_words
 from howsure.core.records import Record
 from howsure.engine.autocorrelation import Dependence
 from howsure.engine.catalogue import catalogue, every_topic
-from howsure.engine.finding import Case, Draft, FindingQuestion, Standing
+from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Standing, Words
 from howsure.engine.metric import Beside
 from howsure.predictions import EvalSet
-from howsure.verdict.comparison import COMPARISON
+from howsure.topics.compare import per_cent
 from howsure.verdict.dependence import DEPENDENCE
 from howsure.verdict.row_finding import ROWS
 
 _ORDER = (
-    *("rows", "ends", "coverage", "bias", "spread", "skew", "tails", "one_sided", "support"),
-    *(
-        "groups",
-        "region",
-        "ease",
-        "congruence",
-        "width",
-        "trade",
-        "skill",
-        "sets",
-        "dependence",
-        "drift",
-    ),
-    *("lead_time", "comparison"),
+    "rows",
+    "ends",
+    "coverage",
+    "bias",
+    "spread",
+    "skew",
+    "tails",
+    "one_sided",
+    "support",
+    "groups",
+    "region",
+    "ease",
+    "congruence",
+    "width",
+    "trade",
+    "skill",
+    "sets",
+    "dependence",
+    "drift",
+    "lead_time",
+    "comparison",
 )
 """In which what is not bad is told; what is not named here follows."""
 
@@ -48,16 +58,16 @@ def questions() -> Mapping[str, FindingQuestion]:
 
 
 @cache
-def measures(beside: Beside = "", *, told: bool = True) -> tuple[str, ...]:
+def measures(beside: Beside = "", *, described: bool = True) -> tuple[str, ...]:
     """The measures that findings read, of those that need so much beside y and predictions.
 
-    Unless findings are `told`, without what their words alone read.
+    Unless findings are `described`, without what their words alone read.
     """
     entries = catalogue()
     names = dict.fromkeys(
         name
-        for each in questions().values()
-        for name in (*each.measures, *(each.told_by if told else ()))
+        for question in questions().values()
+        for name in (*question.measures, *(question.told_by if described else ()))
     )
     return tuple(
         name
@@ -74,8 +84,8 @@ def needs_null(record: Record) -> bool:
 
 def headline_coverage(coverages: Iterable[float]) -> float:
     """The coverage that a verdict speaks of: 0.9 if assessed, else the one nearest to it."""
-    known = [c for c in coverages if not math.isnan(c)]
-    return min(known, key=lambda c: (abs(c - 0.9), -c)) if known else math.nan
+    finite = (coverage for coverage in coverages if not math.isnan(coverage))
+    return min(finite, key=lambda c: (abs(c - 0.9), -c), default=math.nan)
 
 
 def case_of(
@@ -85,19 +95,22 @@ def case_of(
     dependence: Dependence | str = "",
 ) -> Case:
     """Pick the records of one model that its verdict rests on."""
-    mine = [record for record in records if record.model == evalset.model]
-    covers = [r.coverage for r in mine if r.metric == "empirical_coverage" and r.value == r.value]
+    of_model = [record for record in records if record.model == evalset.model]
+    covers = {
+        record.coverage
+        for record in of_model
+        if record.metric == "empirical_coverage" and not math.isnan(record.value)
+    }
     coverage = headline_coverage(covers)
     chosen: dict[str, Record] = {}
-    for record in mine:
+    levels: dict[float, dict[str, Record]] = {}
+    for record in of_model:
+        if record.coverage in covers and not record.group:
+            levels.setdefault(record.coverage, {})[record.metric] = record
         if record.group and record.metric != "worst_group_shortfall":
             continue
         if math.isnan(record.coverage) or math.isnan(coverage) or record.coverage == coverage:
             chosen.setdefault(record.metric, record)
-    levels: dict[float, dict[str, Record]] = {}
-    for record in mine:
-        if record.coverage in covers and not record.group:
-            levels.setdefault(record.coverage, {})[record.metric] = record
     return Case(evalset, chosen, coverage, levels, comparison, dependence)
 
 
@@ -130,3 +143,78 @@ def _draft_finding(question: FindingQuestion, case: Case) -> Draft | str:
         return question.draft(case)
     except UnanswerableError as reason:
         return str(reason)
+
+
+# ---- which of several models is better, as a finding ---------------------------------------------
+
+
+def _draft_comparison(case: Case) -> Draft:
+    standing = case.comparison
+    if standing is None:
+        raise UnanswerableError("there is one model")
+    return Draft(
+        effect=standing.difference,
+        lower=standing.difference_lower,
+        upper=standing.difference_upper,
+        p=standing.p,
+        p_adjusted=standing.p_adjusted,  # whose pairs are a family of their own
+        good=bool(standing.best.sum() == 1),
+        facts={"standing": standing},
+    )
+
+
+def _describe_comparison(draft: Draft, finding: Finding) -> Words:
+    standing: Standing = draft.facts["standing"]
+    models, title, count = standing.models, standing.score.title, len(standing.models)
+    best = [name for name, is_best in zip(models, standing.best, strict=True) if is_best]
+    worse = [name for name in models if name not in best]
+    p = "as no row differs" if math.isnan(finding.p_adjusted) else p_words(finding.p_adjusted)
+    if count == 2 and worse:
+        size = abs(draft.effect)
+        share = size * per_cent(standing.score.metric, float(standing.values[1]))
+        lead = number(size, 3) + ("" if math.isnan(share) else f", or {number(share, 2)} %")
+        seen = f"{best[0]} beats {worse[0]} in {title} by {lead} ({p})"
+    elif count == 2:
+        seen = f"{best[0]} and {best[1]} cannot be told apart in {title} ({p})"
+    elif count > _NAMED and len(best) == 1:
+        seen = f"{models[0]} has the lowest {title}; "
+        seen += f"the other {len(worse)} models are provably worse"
+    elif count > _NAMED:
+        seen = f"{models[0]} has the lowest {title}; "
+        seen += f"{len(best)} of {count} models remain, which cannot be told apart"
+    elif len(best) == 1:
+        seen = f"{best[0]} has the lowest {title}; {listed(worse)} are provably worse"
+    else:
+        seen = f"{listed(best)} cannot be told apart in {title}"
+        if worse and standing.behind[np.ix_(~standing.best, standing.best)].all():
+            seen += f"; {'both' if len(best) == 2 else 'all'} beat {listed(worse)}"
+        elif worse:
+            seen += f"; {listed(worse)} {'is' if len(worse) == 1 else 'are'} provably worse"
+    return Words(seen, more=_not_compared(standing.left_out))
+
+
+_NAMED = 4
+"""The most models that are all named in one sentence."""
+
+
+def _not_compared(left_out: Mapping[str, str]) -> str:
+    """Who does not have the score, and why if it is one."""
+    if not left_out:
+        return ""
+    if len(left_out) == 1:
+        ((name, why),) = left_out.items()
+        return f"{name} cannot be compared: {why}."
+    return f"{len(left_out)} models cannot be compared; the table says why."
+
+
+COMPARISON = FindingQuestion(
+    id="comparison",
+    kind="setting",
+    asked="Which model is better?",
+    label="Best model",
+    unit="y",
+    draft=_draft_comparison,
+    words=_describe_comparison,
+    margin=math.nan,
+    reported=True,
+)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from howsure.recalibration import Recalibrator, recalibrate
 from howsure.recalibration.base import POINT
 from howsure.recalibration.dispatch import InTurn, applied
 from howsure.recalibration.recent import since_rows
+from howsure.stats.dominance import places_in_order
 from howsure.verdict.advice import (
     FEWEST_ROWS,
     FEWEST_UNITS,
@@ -36,14 +37,14 @@ from howsure.verdict.advice import (
     PROVEN,
     Advice,
     RecalibrationTrial,
-    confirmed,
-    cross_fitted,
+    confirm,
+    cross_fit,
     lead_kind,
-    tried,
+    run_trials,
 )
-from howsure.verdict.copies import copies
+from howsure.verdict.copies import copies, predicted_numbers
 from howsure.verdict.dependence import Known, follow
-from howsure.verdict.examine import judged
+from howsure.verdict.family import Judging, judge_rows
 
 ERROR_RATE: Final = PROVEN + HEALED
 """The chance that any step is confirmed where none helps."""
@@ -148,7 +149,7 @@ def improved(
     hold_back : float
         Share of the rows that only prove.
     coverages, seed, miss_range
-        As in `howsure.verdict.examine`.
+        As in `howsure.verdict.family`.
 
     Returns
     -------
@@ -164,18 +165,19 @@ def improved(
     how, proves = split(evalset, hold_back, seed)
     rows, dependence = _followed(evalset.take(~proves))
     proof, known = _followed(evalset.take(proves))
-    asked: Any = {"coverages": coverages, "seed": seed, "miss_range": miss_range}
-    before = after = judged(proof, known, **asked)[0]
+    judging = Judging(coverages, seed, miss_range=miss_range)
+    before = after = judge_rows(proof, known, judging)[0]
     steps: list[ImprovementStep] = []
     ended: Ended = "most_steps"
     reason = ""
     faults: tuple[str, ...] = ()
     for number in range(MOST_STEPS):
         report_progress("steps", number, MOST_STEPS)
-        found, _ = judged(rows, dependence, **asked)
-        advice = tried(View(rows, seed=seed), dependence, found, prefix=None, **asked).advice
+        findings, _ = judge_rows(rows, dependence, judging)
+        view = View(rows, seed=seed)
+        advice = run_trials(view, dependence, findings, judging, prefix=None).advice
         if advice is None or not advice.method:
-            faults = tuple(each.id for each in found if each.state == "bad")
+            faults = tuple(each.id for each in findings if each.state == "bad")
             bad = {*faults, *(each.id for each in after if each.state == "bad")}
             ended = "rows" if "rows" in bad else "nothing_helps" if bad else "right"
             reason = "" if advice is None else advice.sentence
@@ -185,10 +187,10 @@ def improved(
         fitted = recalibrate(
             rows.take(np.arange(1)), rows, method=advice.method, by=advice.by
         ).recalibrators
-        trial = confirmed(proof, known, after, advice, fitted, **asked)
+        trial = confirm(proof, known, after, advice, fitted, judging)
         if trial.accepted:
             proof = applied(fitted, proof).evalset
-            after = judged(proof, known, **asked)[0]
+            after = judge_rows(proof, known, judging)[0]
             left = {each.id for each in after if each.state == "bad"}
             trial = replace(trial, leaves=tuple(leaf for leaf in trial.leaves if leaf in left))
         steps.append(ImprovementStep(advice=advice, proof=trial, fitted=fitted))
@@ -198,7 +200,7 @@ def improved(
         if not until_right:
             ended = "one_step"
             break
-        rows = cross_fitted(rows, advice, seed)
+        rows = cross_fit(rows, advice, seed)
     return ImprovedRows(
         split=how,
         teaching=int((~proves).sum()),
@@ -246,14 +248,9 @@ def split(evalset: EvalSet, hold_back: float, seed: int) -> tuple[Split, BoolArr
 
 def _drawn(codes: IntArray, evalset: EvalSet, seed: int) -> IntArray:
     """The rank of each row's unit in an order that is drawn by what the units hold."""
-    numbers = [values for belief in evalset.beliefs for values in belief.numbers().values()]
-    points = () if evalset.point is None else (evalset.point,)
-    held = np.zeros(int(codes.max()) + 1, dtype=np.uint64)
-    np.add.at(held, codes, row_hashes(evalset.y, *points, *numbers))
-    drawn = row_uniforms(seed, "held-back rows", held)
-    ranks = np.empty(len(drawn), dtype=np.int64)
-    ranks[np.argsort(drawn, kind="stable")] = np.arange(len(drawn))
-    return np.asarray(ranks[codes])
+    units = np.zeros(int(codes.max()) + 1, dtype=np.uint64)
+    np.add.at(units, codes, row_hashes(evalset.y, *predicted_numbers(evalset)))
+    return places_in_order(row_uniforms(seed, "held-back rows", units))[codes]
 
 
 def _leading(evalset: EvalSet) -> EvalSet:

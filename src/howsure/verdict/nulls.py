@@ -8,10 +8,11 @@ Statistics: draw by draw through the same formula. Past some rows a part stands 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -56,9 +57,6 @@ _DRAWS, _OF_PART, _FEW, _FEWEST = 49, 29, 19, 9
 _GROUPS = 16  # groups whose statistics are drawn
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
-_STILL = "does not depend on y"
-_POINT = "a point forecast alone gives no distribution of y"
-_MANY = f"statistics of more than {_GROUPS} groups are not drawn"
 _OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 
 
@@ -73,7 +71,7 @@ class Null:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _AskedMetric:
+class _Measure:
     """One metric at one coverage, with the form that answered."""
 
     metric: Metric
@@ -85,6 +83,17 @@ class _AskedMetric:
         """The arrays that it needs and that differ with what happened."""
         needs = {*self.form.needs, *self.form.keywords.values()} - {"coverage"}
         return {name for name in needs if not arrays()[name].predicted}
+
+    @property
+    def target(self) -> float:
+        return self.metric.target_at(self.key.at)
+
+    def apply(self, view: View) -> Any:
+        """Its formula on a view; of a statistic the one estimate that it makes."""
+        answer = apply_form(view, self.form, self.key.at)
+        if self.form.reduce == "statistic" and not isinstance(answer, Estimate):
+            raise UnanswerableError("several numbers answer at once")
+        return answer
 
     def integrated(self, belief: Prediction) -> bool:
         """Whether it is the CRPS of a law that has no closed form."""
@@ -113,138 +122,150 @@ class _Nulls:
     """Nulls of one evaluation, by metric and coverage, and by group."""
 
     def __init__(
-        self,
-        evaluation: Evaluation,
-        seed: int,
-        dependence: Dependence | str,
-        n: float | None = None,
+        self, evaluation: Evaluation, seed: int, dependence: Dependence | str, n: float | None
     ) -> None:
         self.copula = copula_of(evaluation.view, dependence)
         self.view = evaluation.view
         self.records = evaluation.records
         self.model = evaluation.evalset.model
         self.seed = seed
-        self.pool = Population(self.view, seed, n)
-        self.divided: Sequence[Grouping] | None = None
-        self.found: dict[Key, Null | str] = {}
-        self.in_groups: dict[tuple[Key, str], Null | str] = {}
+        self.population = Population(self.view, seed, n)
+        self.nulls: dict[tuple[Key, str], Null | str] = {}  # by group too; "" of all rows
 
     def attach(self, grouped: Sequence[Record]) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        by_kind: dict[type[Prediction], list[_AskedMetric]] = {}
-        for record in self.records:
-            if not _lacks_null(record):
-                continue
-            key = record.key
+        by_kind: dict[type[Prediction], list[_Measure]] = {}
+        for record in filter(_lacks_null, self.records):
             drawn = attempt(
                 f"how y is drawn for {record.metric} of {self.model}",
-                partial(self._kind, record),
-                partial(self.found.__setitem__, key),
+                partial(self._drawn_by, record),
+                partial(self.nulls.__setitem__, (record.key, "")),
             )
             if drawn is not None:
                 by_kind.setdefault(drawn[0], []).append(drawn[1])
-        by_group, in_groups = bool(grouped), {record.metric for record in grouped}
-        for kind, asked in by_kind.items():
-            means = [each for each in asked if each.form.reduce != "statistic"]
-            rest = [each for each in asked if each.form.reduce == "statistic"]
-            if means:
-                self._try(partial(self._means, kind, means, by_group), means)
-            usual = [each for each in rest if not each.metric.by_size]
-            if usual:
-                self._try(partial(self._statistics, kind, usual), usual)
-            sized = [each for each in rest if each.metric.by_size]
-            if sized:
-                self._try(partial(self._sized, kind, sized), sized)
-            rest = [each for each in rest if each.metric.name in in_groups]
-            if rest:
-                self._try_groups(kind, rest)
-        records = tuple(
-            self._attach_null(record, self.found.get(record.key)) for record in self.records
+        in_groups = {record.metric for record in grouped}
+        divisions = groupings(self.view.evalset)[0] if grouped and by_kind else ()
+        for kind, measures in by_kind.items():
+            means = [measure for measure in measures if measure.form.reduce != "statistic"]
+            statistics = [measure for measure in measures if measure.form.reduce == "statistic"]
+            self._try(partial(self._find_means, kind, means, divisions), means)
+            self._try(partial(self._find_statistics, kind, statistics), statistics)
+            of_groups = [measure for measure in statistics if measure.metric.name in in_groups]
+            if of_groups:
+                self._find_in_groups(kind, of_groups, divisions)
+        return (
+            tuple(_attach(record, self.nulls.get((record.key, ""))) for record in self.records),
+            tuple(self._attach_of_group(record) for record in grouped),
         )
-        return records, tuple(self._of_group(record) for record in grouped)
 
-    def _kind(self, record: Record) -> tuple[type[Prediction], _AskedMetric] | None:
+    def _drawn_by(self, record: Record) -> tuple[type[Prediction], _Measure] | None:
         """Which kind draws y for a record; None where the null is known at once."""
         metric, key = catalogue()[record.metric], record.key
         if metric.units == "p-value":
-            self.found[key] = Null(0.5, 0.05, 1.0)
+            self.nulls[key, ""] = Null(0.5, 0.05, 1.0)
             return None
         form = metric.forms[0]
         if len(metric.forms) > 1:  # of one form, what it needs may have been let go
             form = find_form(self.view, metric, record.coverage)
-        asked = _AskedMetric(metric, key, form)
-        if not asked.outcomes:
-            self.found[key] = _STILL
-            return None
-        if reasons := [why for name in asked.outcomes if (why := arrays()[name].undrawn)]:
-            self.found[key] = reasons[0]
-            return None
-        kind = _drawer(self.view.evalset, asked, record.source)
-        return kind, asked
+        measure = _Measure(metric, key, form)
+        if not measure.outcomes:
+            raise UnanswerableError("does not depend on y")
+        if reasons := [why for name in measure.outcomes if (why := arrays()[name].undrawn)]:
+            raise UnanswerableError(reasons[0])
+        return _drawer(self.view.evalset, measure, record.source), measure
 
-    def _try(self, draw: Any, asked: Sequence[_AskedMetric]) -> None:
+    def _try(
+        self, draw: Callable[[], object], measures: Sequence[_Measure], group: str = ""
+    ) -> None:
         """Draw for several metrics; where that is refused, each has the reason."""
 
-        def otherwise(reason: str) -> None:
-            for each in asked:
-                self.found.setdefault(each.key, reason)
+        def refuse(reason: str) -> None:
+            for measure in measures:
+                self.nulls.setdefault((measure.key, group), reason)
 
-        attempt(f"perfect models of {self.model}", draw, otherwise)
+        if measures:
+            where = f" in {group}" if group else ""
+            attempt(f"perfect models{where} of {self.model}", draw, refuse)
 
-    def _means(self, kind: type[Prediction], asked: Sequence[_AskedMetric], by_group: bool) -> None:
+    def _find_means(
+        self, kind: type[Prediction], measures: Sequence[_Measure], divisions: Sequence[Grouping]
+    ) -> None:
         most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
-        part = self.pool.stand(most)
+        part = self.population.stand(most)
         stack = _Stack(part, kind, self.seed, self.copula)
-        divided = [_codes(self.view.evalset, part, each) for each in self._groupings(by_group)]
-        every = np.zeros(len(part.rows), dtype=np.int64)
-        whole = self._companions(np.zeros(self.view.evalset.n, dtype=np.int64), 1)
-        companions = [
-            self._companions(each.codes, len(each.labels)) for each in self._groupings(by_group)
-        ]
-        for each, moments in stack.moments(asked):
-            key = each.key
+        every = np.zeros(self.view.evalset.n, dtype=np.int64)
+        groups = [_Groups(("",), every[part.rows], np.array([part.n]), self._companions(every, 1))]
+        for grouping in divisions:
+            n = _rows_of_groups(self.view.evalset, grouping) * part.times
+            companions = self._companions(grouping.codes, len(grouping.labels))
+            groups.append(_Groups(grouping.labels, grouping.codes[part.rows], n, companions))
+        for measure, moments in stack.moments(measures):
             if isinstance(moments, str):
-                self.found[key] = moments
+                self.nulls[measure.key, ""] = moments
                 continue
-            options = {**_options(part), **_drawn_by(kind, each, self.view)}
-            n = np.array([part.n]) / moments.design(self.copula, part, every, whole)
-            self.found[key] = moments.nulls(part, each, every, n, options)[0]
-            for (labels, codes, n), companion in zip(divided, companions, strict=True):
-                n = n / moments.design(self.copula, part, codes, companion)
-                nulls = moments.nulls(part, each, codes, n, options)
-                self.in_groups |= {
-                    (key, label): null for label, null in zip(labels, nulls, strict=True)
-                }
+            options = {**_options(part), **_answered_by(kind, measure, self.view)}
+            for division in groups:
+                nulls = moments.nulls(part, measure, division, options)
+                for label, null in zip(division.labels, nulls, strict=True):
+                    self.nulls[measure.key, label] = null
 
-    def _companions(self, codes: IntArray, groups: int) -> FloatArray:
-        if self.copula is None:
-            return np.zeros((1, groups))
-        return self.copula.companions(codes, groups)
+    def _companions(self, codes: IntArray, groups: int) -> FloatArray | None:
+        return None if self.copula is None else self.copula.companions(codes, groups)
 
-    def _statistics(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
-        part = self.pool.stand(self._most(kind))
-        self._find_statistics(part, kind, asked, _DRAWS if part.whole else _OF_PART)
+    def _find_statistics(self, kind: type[Prediction], measures: Sequence[_Measure]) -> None:
+        part = self.population.stand(self._most(kind))
+        if not part.whole or len(part.rows) > _STATISTICS:
+            sized = [measure for measure in measures if measure.metric.by_size]
+            self._try(partial(self._find_sized, kind, sized), sized)
+            measures = [measure for measure in measures if not measure.metric.by_size]
+        self._draw(part, kind, measures, _DRAWS if part.whole else _OF_PART)
 
-    def _sized(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
-        most = 2 * reach(self.view.evalset, kind) // _FEWEST
-        part = self.pool.stand(most)
+    def _find_sized(self, kind: type[Prediction], measures: Sequence[_Measure]) -> None:
+        part = self.population.stand(2 * reach(self.view.evalset, kind) // _FEWEST)
         if not part.whole:
             raise UnanswerableError(
                 "the value depends on the number of rows, so no part of them stands for all"
             )
-        self._find_statistics(
-            part, kind, asked, _FEWEST if len(part.rows) > _STATISTICS else _DRAWS
-        )
+        self._draw(part, kind, measures, _FEWEST if len(part.rows) > _STATISTICS else _DRAWS)
 
-    def _find_statistics(
-        self, part: Subsample, kind: type[Prediction], asked: Sequence[_AskedMetric], draws: int
+    def _draw(
+        self,
+        part: Subsample,
+        kind: type[Prediction],
+        measures: Sequence[_Measure],
+        draws: int,
+        group: str = "",
+        rows: IntArray | None = None,
     ) -> None:
-        options = _options(part)
-        uniforms = self._dependent_uniforms(part, np.arange(self.view.evalset.n))
-        drawn = _draw_statistics(part, kind, asked, draws, self.seed, uniforms)
-        for each, null in zip(asked, drawn, strict=True):
+        """Find statistics of all rows, or of the rows of a group, draw by draw."""
+        if not measures:
+            return
+        uniforms, view = self._dependent_uniforms(part, rows), part.view
+        evalset, belief = view.evalset, _of_kind(view.evalset, kind)
+        fixed = {
+            key.coverage: {} if kind is Samples else _fixed_arrays(view, key.at)
+            for key in _coverages(measures)
+        }
+        statistics = [_Statistic(measure, part) for measure in measures]
+        beside = [other for other in evalset.beliefs if other is not belief]
+        mixed = row_uniforms(self.seed, "outside", part.keys)
+        for y, prediction in draw_outcomes(
+            belief, evalset.y, part.keys, draws, seed=self.seed, together=uniforms
+        ):
+            sets = [
+                replace(evalset, y=finite, beliefs=(prediction, *beside))
+                for finite in _finite_outcomes(y, prediction, mixed)
+            ]
+            views = {
+                at: [view.on(drawn, given=arrays) for drawn in sets] for at, arrays in fixed.items()
+            }
+            for statistic in statistics:
+                statistic.add(views[statistic.measure.key.coverage])
+        for statistic in statistics:
+            measure, null = statistic.measure, statistic.null(draws)
             if not isinstance(null, str):
-                null = replace(null, options={**options, **_drawn_by(kind, each, self.view)})
-            self.found[each.key] = null
+                source = {} if group else _answered_by(kind, measure, self.view)
+                null = replace(null, options={**_options(part), **source})
+            self.nulls[measure.key, group] = null
 
     def _most(self, kind: type[Prediction]) -> int:
         """Rows that a statistic is drawn on: more where rows depend, as no part then serves."""
@@ -253,75 +274,73 @@ class _Nulls:
         return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
 
     def _dependent_uniforms(
-        self, part: Subsample, rows: IntArray
+        self, part: Subsample, rows: IntArray | None
     ) -> Callable[[int], FloatArray] | None:
-        """How uniforms of some rows of the set are drawn, where rows depend."""
-        copula = self.copula
+        """How uniforms of some rows of the set, or of all, are drawn, where rows depend."""
+        copula, n = self.copula, self.view.evalset.n
         if copula is None:
             return None
-        if not part.whole or len(part.rows) > len(rows) or self.view.evalset.n > _MEANS:
+        rows = np.arange(n) if rows is None else rows
+        if not part.whole or len(part.rows) > len(rows) or n > _MEANS:
             raise UnanswerableError("rows depend, so no part of them stands for all")
         chosen = rows[part.rows]
         return lambda number: copula.uniforms(self.seed, f"outcome {number}")[chosen]
 
-    def _try_groups(self, kind: type[Prediction], asked: Sequence[_AskedMetric]) -> None:
+    def _find_in_groups(
+        self, kind: type[Prediction], measures: Sequence[_Measure], divisions: Sequence[Grouping]
+    ) -> None:
         """Statistics of groups, of the groupings that come first while groups are few."""
-        left = _GROUPS
-        for grouping in self._groupings(True):
-            left -= len(grouping.labels)
+        count = 0
+        for grouping in divisions:
+            count += len(grouping.labels)
             for code, label in enumerate(grouping.labels):
-                if left < 0:
-                    self._refuse_groups(asked, label, _MANY)
+                if count > _GROUPS:
+                    reason = f"statistics of more than {_GROUPS} groups are not drawn"
+                    self.nulls |= dict.fromkeys(
+                        ((measure.key, label) for measure in measures), reason
+                    )
                     continue
                 rows = np.flatnonzero(grouping.codes == code)
-                attempt(
-                    f"perfect models in {label} of {self.model}",
-                    partial(self._group, kind, asked, rows, label),
-                    partial(self._refuse_groups, asked, label),
-                )
+                self._try(partial(self._find_group, kind, measures, rows, label), measures, label)
 
-    def _group(
-        self, kind: type[Prediction], asked: Sequence[_AskedMetric], rows: IntArray, label: str
+    def _find_group(
+        self, kind: type[Prediction], measures: Sequence[_Measure], rows: IntArray, group: str
     ) -> None:
-        most = self._most(kind)
-        part = Population(self.view.of(rows), self.seed).stand(most)
-        options = _options(part)
-        kept = [each for each in asked if part.whole or not each.metric.by_size]
-        uniforms = self._dependent_uniforms(part, rows)
-        drawn = _draw_statistics(part, kind, kept, _FEW, self.seed, uniforms)
-        for each, null in zip(kept, drawn, strict=True):
-            if not isinstance(null, str):
-                null = replace(null, options=options)
-            self.in_groups[(each.key, label)] = null
+        part = Population(self.view.of(rows), self.seed).stand(self._most(kind))
+        fitting = [measure for measure in measures if part.whole or not measure.metric.by_size]
+        self._draw(part, kind, fitting, _FEW, group, rows)
 
-    def _refuse_groups(self, asked: Sequence[_AskedMetric], label: str, reason: str) -> None:
-        for each in asked:
-            self.in_groups[(each.key, label)] = reason
+    def _attach_of_group(self, record: Record) -> Record:
+        null = self.nulls.get((record.key, record.group))
+        of_all = self.nulls.get((record.key, ""))
+        if null is None and (isinstance(of_all, str) or record.units == "p-value"):
+            null = of_all
+        return _attach(record, null) if record.group else record
 
-    def _groupings(self, wanted: bool) -> Sequence[Grouping]:
-        if wanted and self.divided is None:
-            self.divided = groupings(self.view.evalset)[0]
-        return self.divided if wanted and self.divided is not None else ()
 
-    def _of_group(self, record: Record) -> Record:
-        key = record.key
-        found = self.in_groups.get((key, record.group))
-        if found is None and (isinstance(self.found.get(key), str) or record.units == "p-value"):
-            found = self.found.get(key)
-        return self._attach_null(record, found) if record.group and _lacks_null(record) else record
+def _attach(record: Record, null: Null | str | None) -> Record:
+    if null is None or not _lacks_null(record):
+        return record
+    if isinstance(null, str):
+        return replace(record, options={**record.options, WHY: null})
+    return replace(
+        record,
+        null=null.value if math.isnan(record.null) else record.null,
+        null_lower=null.lower,
+        null_upper=null.upper,
+        options={**record.options, **null.options},
+    )
 
-    def _attach_null(self, record: Record, found: Null | str | None) -> Record:
-        if found is None or not _lacks_null(record):
-            return record
-        if isinstance(found, str):
-            return replace(record, options={**record.options, WHY: found})
-        return replace(
-            record,
-            null=found.value if math.isnan(record.null) else record.null,
-            null_lower=found.lower,
-            null_upper=found.upper,
-            options={**record.options, **found.options},
-        )
+
+class _Groups(NamedTuple):
+    """Groups of rows: their labels, the group of each row at hand, the rows that each stands for,
+    and what a row's companions in its group add where rows depend.
+    """
+
+    labels: tuple[str, ...]
+    codes: IntArray
+    n: FloatArray
+    companions: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,62 +351,32 @@ class _Moments:
     variance: FloatArray
     third: FloatArray
     noise: FloatArray
-    tables: FloatArray | None = None
-    hermite: FloatArray | None = None
+    tables: FloatArray | None  # shape (m, tables): of tables that take any draw of each row
+    hermite: FloatArray | None
 
-    @classmethod
-    def of(
-        cls,
-        scores: FloatArray,
-        chosen: IntArray | None,
-        *,
-        exact: bool,
-        hermite: FloatArray | None = None,
-    ) -> _Moments:
-        """Of scores of shape (draws, m), whose halves are independent unless they are all there.
-
-        ``chosen``, shape (m, tables), says which draw of each row makes which table.
-        """
-        mean = scores.mean(axis=0)
-        off = scores - mean
-        squares = np.square(off)
-        half = len(scores) // 2
-        noise = np.zeros(len(mean))
-        if not exact:
-            noise = np.square(scores[:half].mean(axis=0) - scores[half:].mean(axis=0)) / 4.0
-        tables = None if chosen is None else np.take_along_axis(scores.T, chosen, axis=1)
-        third = (squares * off).mean(axis=0)
-        return cls(mean, squares.mean(axis=0) + noise, third, noise, tables, hermite)
-
-    def design(
-        self, copula: Copula | None, part: Subsample, codes: IntArray, companions: FloatArray
-    ) -> FloatArray:
+    def _design(self, part: Subsample, groups: _Groups) -> FloatArray | float:
         """By what the variance of each group's mean grows as rows depend.
 
         Scores of two rows with normal scores of correlation ρ have covariance Σ c_j c'_j ρ^j.
         """
-        if copula is None or self.hermite is None:
-            return np.ones(companions.shape[1])
-        w = np.ones(len(codes)) if part.weights is None else part.weights
-        add = partial(np.bincount, codes, minlength=companions.shape[1])
+        if groups.companions is None or self.hermite is None:
+            return 1.0
+        w = np.ones(len(groups.codes)) if part.weights is None else part.weights
+        add = partial(np.bincount, groups.codes, minlength=len(groups.n))
         with np.errstate(invalid="ignore", divide="ignore"):
             within = add(weights=np.square(w) * self.variance) / add(weights=np.square(w))
-            means = np.stack([add(weights=w * each) / add(weights=w) for each in self.hermite])
-            grown = (np.square(means) * companions).sum(axis=0) / within
+            means = np.stack([add(weights=w * row) / add(weights=w) for row in self.hermite])
+            grown = (np.square(means) * groups.companions).sum(axis=0) / within
         return np.where(np.isfinite(grown), 1.0 + grown, 1.0)
 
     def nulls(
-        self,
-        part: Subsample,
-        asked: _AskedMetric,
-        codes: IntArray,
-        n: FloatArray,
-        options: dict[str, str],
+        self, part: Subsample, measure: _Measure, groups: _Groups, options: dict[str, str]
     ) -> list[Null | str]:
-        """The null of each group of rows, whose numbers of rows stood for are given."""
-        groups, w = len(n), part.weights
+        """The null of each group of rows."""
+        codes, w = groups.codes, part.weights
+        n = groups.n / self._design(part, groups)
         w = np.ones(len(codes)) if w is None else w / w.max()
-        add = partial(np.bincount, codes, minlength=groups)
+        add = partial(np.bincount, codes, minlength=len(n))
         with np.errstate(invalid="ignore", divide="ignore"):
             total, squared = add(weights=w), add(weights=np.square(w))
             size = np.square(total) / squared  # Kish's, of the rows at hand
@@ -396,32 +385,31 @@ class _Moments:
             third = add(weights=w**3 * self.third) / add(weights=w**3)
             error = add(weights=np.square(w) * self.noise) / squared / size
             if not part.whole:
-                error = self._between(part, codes, mean) / size
-            target = asked.metric.target_at(asked.key.at)
+                error = self._between(codes, mean) / size
+            target = measure.target
             # Draws that do not contradict the target are noise about it, which it has none of.
             met = np.abs(mean - target) <= 3.0 * np.sqrt(error) + 1e-9 * max(1.0, abs(target))
             mean, error = np.where(met, target, mean), np.where(met, 0.0, error)
             shape = add(weights=w**3) / total**3 * np.square(size) * third / np.square(n)
-            if asked.form.reduce == "share" and part.weights is None:
+            if measure.form.reduce == "share" and part.weights is None:
                 low, high = _binomial(n, np.clip(mean, 0.0, 1.0))
             elif self.tables is not None:
-                low, high = self._among_tables(codes, w)
-                low, high = mean + low * np.sqrt(within / n), mean + high * np.sqrt(within / n)
+                low, high = mean + self._among_tables(codes, w) * np.sqrt(within / n)
             else:
                 low, high = _pearson(mean, within / n, shape)
             low = mean - np.hypot(mean - low, _Z * np.sqrt(error))
             high = mean + np.hypot(high - mean, _Z * np.sqrt(error))
-        bottom, top = asked.metric.bounds
+        bottom, top = measure.metric.bounds
         low, high = np.maximum(low, bottom), np.minimum(high, top)
         shown = np.where(met, math.nan, mean)
         return [
             Null(float(shown[g]), float(low[g]), float(high[g]), options)
             if total[g] > 0 and math.isfinite(mean[g])
             else "none of its rows is among those that stand for all"
-            for g in range(groups)
+            for g in range(len(n))
         ]
 
-    def _among_tables(self, codes: IntArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _among_tables(self, codes: IntArray, w: FloatArray) -> FloatArray:
         """The middle 95 % of tables that take any draw of each row, their mean 0 and sd 1."""
         assert self.tables is not None
         order = np.argsort(codes, kind="stable")
@@ -429,10 +417,9 @@ class _Moments:
         sums = np.add.reduceat((w[:, None] * self.tables)[order], starts, axis=0)
         spread = sums.std(axis=1)
         ends = np.quantile(sums, [_TAIL, 1.0 - _TAIL], axis=1, method="weibull")
-        low, high = (ends - sums.mean(axis=1)) / np.where(spread > 0, spread, 1.0)
-        return low, high
+        return np.asarray((ends - sums.mean(axis=1)) / np.where(spread > 0, spread, 1.0))
 
-    def _between(self, part: Subsample, codes: IntArray, mean: FloatArray) -> FloatArray:
+    def _between(self, codes: IntArray, mean: FloatArray) -> FloatArray:
         """How the rows' expectations vary: about their group's, or from one row to the next."""
         if len(mean) == 1:  # rows lie in rising uncertainty
             return np.array([np.square(np.diff(self.mean)).mean() / 2.0])
@@ -448,64 +435,76 @@ class _Stack:
     """
 
     def __init__(
-        self, part: Subsample, kind: type[Prediction], seed: int, copula: Copula | None = None
+        self, part: Subsample, kind: type[Prediction], seed: int, copula: Copula | None
     ) -> None:
         self.part, self.kind, self.copula = part, kind, copula
         evalset, m = part.view.evalset, len(part.rows)
         self.belief = _of_kind(evalset, kind)
         draws = min(max(reach(evalset, kind) // m, _LEAST), _MOST) // 2 * 2
         self.exact = isinstance(self.belief, Samples) and self.belief.size < draws
-        if self.exact:
-            assert isinstance(self.belief, Samples)
+        if isinstance(self.belief, Samples) and self.exact:
             places = (np.arange(self.belief.size + 1) + 0.5) / (self.belief.size + 1)
             self.uniforms = np.repeat(places[:, None], m, axis=1)
         else:
             self.uniforms = strata(part.keys, draws, seed=seed)
-        self.chosen = None
+        self.chosen = None  # shape (m, tables): which draw of each row makes which table
         if part.whole and m <= _STATISTICS:  # few enough to be added up table by table
             tables = min(_TABLES // m, _MANY_TABLES)
             mixed = row_uniforms(seed, "tables", part.keys, columns=tables)
             self.chosen = (mixed * len(self.uniforms)).astype(np.int64)
 
-    def moments(
-        self, asked: Sequence[_AskedMetric]
-    ) -> Iterator[tuple[_AskedMetric, _Moments | str]]:
+    def moments(self, measures: Sequence[_Measure]) -> Iterator[tuple[_Measure, _Moments | str]]:
         """Of the scores of each mean, or why there are none."""
-        beliefs = self.part.view.evalset.beliefs
+        beliefs, model = self.part.view.evalset.beliefs, self.part.view.evalset.model
         numbers = sum(column.size for belief in beliefs for column in belief.numbers().values())
         draws = max(_AT_ONCE // max(numbers, 1), 1)
-        scores: dict[_AskedMetric, list[FloatArray]] = {each: [] for each in asked}
+        scores: dict[_Measure, list[FloatArray]] = {measure: [] for measure in measures}
         for start in range(0, len(self.uniforms), draws):
             uniforms = self.uniforms[start : start + draws]
             evalsets = [] if self.kind in (Intervals, LabelSets) else self._draw(uniforms)
-            for key in {each.key.coverage: each.key for each in scores}.values():
+            for key in _coverages(scores):
                 views = self._views(evalsets, uniforms, key.at)
-                for each in [metric for metric in scores if metric.key.coverage == key.coverage]:
-                    what = f"perfect {each.metric.name} of {self.part.view.evalset.model}"
-                    found = attempt(what, partial(self._scores, views, each, len(uniforms)), str)
-                    if isinstance(found, str):
-                        del scores[each]
-                        yield each, found
+                for measure in [m for m in scores if m.key.coverage == key.coverage]:
+                    what = f"perfect {measure.metric.name} of {model}"
+                    score = partial(self._scores, views, measure, len(uniforms))
+                    rows = attempt(what, score, str)
+                    if isinstance(rows, str):
+                        del scores[measure]
+                        yield measure, rows
                         continue
-                    scores[each].append(found)
+                    scores[measure].append(rows)
                     if start + draws >= len(self.uniforms):
-                        yield each, self._moments(each, np.concatenate(scores.pop(each)))
+                        yield measure, self._moments(measure, np.concatenate(scores.pop(measure)))
 
-    def _moments(self, asked: _AskedMetric, scores: FloatArray) -> _Moments | str:
-        if asked.integrated(self.belief):
+    def _moments(self, measure: _Measure, scores: FloatArray) -> _Moments | str:
+        if measure.integrated(self.belief):
             scores = _crps_among(scores)
         if not np.isfinite(scores).all():
             return "some rows of a perfect model score infinity"
-        hermite = None if self.copula is None else self.copula.hermite(scores, self.uniforms)
-        return _Moments.of(scores, self.chosen, exact=self.exact, hermite=hermite)
+        mean = scores.mean(axis=0)
+        off = scores - mean
+        squares = np.square(off)
+        noise = np.zeros(len(mean))
+        if not self.exact:  # the halves are independent
+            first, second = np.split(scores, 2)
+            noise = np.square(first.mean(axis=0) - second.mean(axis=0)) / 4.0
+        chosen = self.chosen
+        return _Moments(
+            mean,
+            squares.mean(axis=0) + noise,
+            (squares * off).mean(axis=0),
+            noise,
+            None if chosen is None else np.take_along_axis(scores.T, chosen, axis=1),
+            None if self.copula is None else self.copula.hermite(scores, self.uniforms),
+        )
 
-    def _scores(self, views: Sequence[View], asked: _AskedMetric, draws: int) -> FloatArray | str:
+    def _scores(self, views: Sequence[View], measure: _Measure, draws: int) -> FloatArray | str:
         """Shape (draws, m); y itself where each is scored among all draws of its row."""
-        if asked.integrated(self.belief):
+        if measure.integrated(self.belief):
             return views[0].evalset.y.reshape(draws, -1)
-        first, *others = (np.asarray(_evaluate(view, asked), dtype=np.float64) for view in views)
-        for other in others:
-            if not np.allclose(first, other, rtol=1e-9, atol=0.0, equal_nan=True):
+        first, *further = (np.asarray(measure.apply(view), dtype=np.float64) for view in views)
+        for scores in further:
+            if not np.allclose(first, scores, rtol=1e-9, atol=0.0, equal_nan=True):
                 raise UnanswerableError(_OUTSIDE)
         return first.reshape(draws, -1)
 
@@ -517,103 +516,80 @@ class _Stack:
         if not evalsets:
             inside = [self.belief.inside(coverage, row) for row in uniforms]
             return [View(view.evalset, given={"covered": np.concatenate(inside)})]
-        given = {} if self.kind is Samples else _fixed_arrays(view, coverage, len(uniforms))
-        return [View(evalset, given=given) for evalset in evalsets]
+        fixed = {} if self.kind is Samples else _fixed_arrays(view, coverage, len(uniforms))
+        return [View(evalset, given=fixed) for evalset in evalsets]
 
     def _draw(self, uniforms: FloatArray) -> list[EvalSet]:
         evalset = self.part.view.evalset
         tile = np.tile(np.arange(evalset.n), len(uniforms))
         y, belief = self.belief.take(tile).redrawn(evalset.y[tile], uniforms.ravel())
-        others = [each.take(tile) for each in evalset.beliefs if each is not self.belief]
+        beside = [other.take(tile) for other in evalset.beliefs if other is not self.belief]
         point = None if evalset.point is None else evalset.point[tile]
         return [
-            EvalSet(y=each, beliefs=(belief, *others), point=point)
-            for each in _finite_outcomes(y, belief, uniforms.ravel())
+            EvalSet(y=outcomes, beliefs=(belief, *beside), point=point)
+            for outcomes in _finite_outcomes(y, belief, uniforms.ravel())
         ]
 
 
-def _draw_statistics(
-    subsample: Subsample,
-    kind: type[Prediction],
-    asked: Sequence[_AskedMetric],
-    draws: int,
-    seed: int,
-    uniforms: Callable[[int], FloatArray] | None,
-) -> list[Null | str]:
-    """Statistics, draw by draw."""
-    view = subsample.view
-    belief = _of_kind(view.evalset, kind)
-    fixed = {
-        key.coverage: {} if kind is Samples else _fixed_arrays(view, key.at)
-        for key in {each.key.coverage: each.key for each in asked}.values()
-    }
-    values = np.full((len(asked), draws), math.nan)
-    influence: list[FloatArray | None] = [np.zeros(len(subsample.rows)) for _ in asked]
-    reasons: dict[int, str] = {}
-    outcomes = draw_outcomes(
-        belief, view.evalset.y, subsample.keys, draws, seed=seed, together=uniforms
-    )
-    others = [each for each in view.evalset.beliefs if each is not belief]
-    for number, (y, given) in enumerate(outcomes):
-        sets = [
-            replace(view.evalset, y=each, beliefs=(given, *others))
-            for each in _finite_outcomes(y, given, row_uniforms(seed, "outside", subsample.keys))
-        ]
-        for version, drawn in enumerate(sets):
-            views = {at: view.on(drawn, given=arrays) for at, arrays in fixed.items()}
-            for place, each in enumerate(asked):
-                if place in reasons:
-                    continue
-                try:
-                    found = _evaluate(views[each.key.coverage], each)
-                except UnanswerableError as error:
-                    reasons[place] = str(error)
-                    continue
-                if version and not math.isclose(found.value, values[place, number], rel_tol=1e-9):
-                    reasons[place] = _OUTSIDE
-                    continue
-                values[place, number] = found.value
-                sums = influence[place]
-                if subsample.whole or found.influence is None or sums is None:
-                    influence[place] = None
-                else:
-                    sums += found.influence
-    nulls: list[Null | str] = []
-    for place, each in enumerate(asked):
-        finite = values[place][np.isfinite(values[place])]
-        if place not in reasons and len(finite) < 0.9 * draws:
-            reasons[place] = "perfect models often have no value either"
-        if place in reasons:
-            nulls.append(reasons[place])
-            continue
-        summed = influence[place]
-        nulls.append(
-            _statistic_null(subsample, each, finite, None if summed is None else summed / draws)
-        )
-    return nulls
+def _coverages(measures: Iterable[_Measure]) -> list[Key]:
+    """A key of each coverage at which measures are asked for."""
+    return list({measure.key.coverage: measure.key for measure in measures}.values())
 
 
-def _statistic_null(
-    subsample: Subsample, asked: _AskedMetric, values: FloatArray, influence: FloatArray | None
-) -> Null:
-    """The range of drawn values, rescaled where a part stands for all."""
-    centre, ratio = float(values.mean()), math.sqrt(subsample.size / subsample.n)
-    bottom, top = asked.metric.bounds
-    below, above = (ratio * each for each in _reaches(values))
-    if subsample.whole:
+class _Statistic:
+    """What perfect models of some rows show of a statistic, draw by draw."""
+
+    def __init__(self, measure: _Measure, part: Subsample) -> None:
+        self.measure = measure
+        self.part = part
+        self.values: list[float] = []
+        self.influence = None if part.whole else np.zeros(len(part.rows))
+        self.reason = ""
+
+    def add(self, views: Sequence[View]) -> None:
+        """One draw, as one view or as two that must agree; no more once there is none."""
+        if self.reason:
+            return
+        try:
+            first, *further = (self.measure.apply(view) for view in views)
+        except UnanswerableError as error:
+            self.reason = str(error)
+            return
+        for estimate in (first, *further):
+            if self.influence is not None and estimate.influence is not None:
+                self.influence += estimate.influence
+            else:
+                self.influence = None
+            if estimate is not first and not math.isclose(
+                first.value, estimate.value, rel_tol=1e-9
+            ):
+                self.reason = _OUTSIDE
+        self.values.append(estimate.value)
+
+    def null(self, draws: int) -> Null | str:
+        values = np.array(self.values)
+        finite = values[np.isfinite(values)]
+        if not self.reason and len(finite) < 0.9 * draws:
+            return "perfect models often have no value either"
+        return self.reason or self._range(finite, draws)
+
+    def _range(self, values: FloatArray, draws: int) -> Null:
+        """The range of drawn values, rescaled where a part stands for all."""
+        part, metric = self.part, self.measure.metric
+        centre, ratio = float(values.mean()), math.sqrt(part.size / part.n)
+        bottom, top = metric.bounds
+        below, above = (ratio * distance for distance in _reaches(values))
+        if not part.whole and metric.target == 0.0 and bottom == 0.0:  # a floor of noise
+            centre *= ratio
+        elif not part.whole:  # of a part with other rows the centre would be another
+            error = float(values.var())
+            if self.influence is not None:
+                error = _from_row_to_row(self.influence / draws, part.size)
+            target = self.measure.target
+            if abs(centre - target) <= 3.0 * math.sqrt(error):
+                return Null(math.nan, max(target - below, bottom), min(target + above, top))
+            below, above = (math.hypot(side, _Z * math.sqrt(error)) for side in (below, above))
         return Null(centre, max(centre - below, bottom), min(centre + above, top))
-    if asked.metric.target == 0.0 and bottom == 0.0:  # a floor of noise
-        centre *= ratio
-        return Null(centre, max(centre - below, bottom), min(centre + above, top))
-    # of a part with other rows the centre would be another
-    error = (
-        float(values.var()) if influence is None else _from_row_to_row(influence, subsample.size)
-    )
-    target = asked.metric.target_at(asked.key.at)
-    if abs(centre - target) <= 3.0 * math.sqrt(error):
-        return Null(math.nan, max(target - below, bottom), min(target + above, top))
-    below, above = (math.hypot(each, _Z * math.sqrt(error)) for each in (below, above))
-    return Null(centre, max(centre - below, bottom), min(centre + above, top))
 
 
 def _reaches(values: FloatArray) -> tuple[float, float]:
@@ -632,40 +608,27 @@ def _from_row_to_row(influence: FloatArray, size: float) -> float:
     return float(np.square(np.diff(influence)).mean() / 2.0 / size) if len(influence) > 1 else 0.0
 
 
-def _evaluate(view: View, asked: _AskedMetric) -> Any:
-    """A metric's formula on a view; of a statistic the one estimate that it makes."""
-    found = apply_form(view, asked.form, asked.key.at)
-    if asked.form.reduce == "statistic" and not isinstance(found, Estimate):
-        raise UnanswerableError("several numbers answer at once")
-    return found
-
-
-def _drawer(evalset: EvalSet, asked: _AskedMetric, source: str) -> type[Prediction]:
+def _drawer(evalset: EvalSet, measure: _Measure, source: str) -> type[Prediction]:
     """The kind that draws y: a coin for coverage, else who answered, else who knows most."""
     named = source.split(", ")
-    if asked.outcomes == {"covered"} and asked.form.reduce != "statistic":
+    if measure.outcomes == {"covered"} and measure.form.reduce != "statistic":
         for coin in (Intervals, LabelSets):
             if coin.kind in named:
                 return coin
-    drawers = [
-        kind
-        for kind in KIND_PRIORITY
-        if kind.answers("redrawn") and any(type(belief) is kind for belief in evalset.beliefs)
-    ]
+    types = {type(belief) for belief in evalset.beliefs}
+    drawers = [kind for kind in KIND_PRIORITY if kind in types and kind.answers("redrawn")]
+    if not types:
+        raise UnanswerableError("a point forecast alone gives no distribution of y")
     if not drawers:
-        if not evalset.beliefs:
-            raise UnanswerableError(_POINT)
         raise UnanswerableError(f"{evalset.beliefs[0].kind} give only how often y lies inside")
     return next((kind for kind in drawers if kind.kind in named), drawers[0])
 
 
-def _drawn_by(kind: type[Prediction], asked: _AskedMetric, view: View) -> dict[str, str]:
+def _answered_by(kind: type[Prediction], measure: _Measure, view: View) -> dict[str, str]:
     """Who drew y, where that is not who answered."""
-    source = view.source([*asked.form.needs, "ends"], asked.key.at)
-    if not source or kind.kind in source.split(", "):
-        return {}
-    several = len(view.evalset.beliefs) > 1
-    return {BY: kind.kind} if several else {}
+    source = view.source([*measure.form.needs, "ends"], measure.key.at)
+    alone = len(view.evalset.beliefs) < 2
+    return {} if alone or not source or kind.kind in source.split(", ") else {BY: kind.kind}
 
 
 def _options(subsample: Subsample) -> dict[str, str]:
@@ -695,39 +658,33 @@ def _finite_outcomes(
 
 def _fixed_arrays(view: View, coverage: float, draws: int = 1) -> dict[str, Any]:
     """Arrays that follow from the prediction alone, those that can be had, as often as drawn."""
-    found: dict[str, Any] = {}
+    fixed: dict[str, Any] = {}
     for name in (name for name, array in arrays().items() if array.by_row):
-        try:
+        with suppress(UnanswerableError):
             values = view.get(name, coverage)
-        except UnanswerableError:
-            continue
-        found[name] = None if values is None else np.tile(values, draws)
-    for wanted in (coverage,) if not math.isnan(coverage) else (0.9, 0.8, 0.5):
-        try:
-            lower, upper = (np.tile(end, draws) for end in view.get("ends", wanted))
-        except UnanswerableError:
-            continue
-        return {**found, "ends": (lower, upper), "lower": lower, "upper": upper}
-    return found
+            fixed[name] = None if values is None else np.tile(values, draws)
+    for nominal in (coverage,) if not math.isnan(coverage) else (0.9, 0.8, 0.5):
+        with suppress(UnanswerableError):
+            lower, upper = (np.tile(end, draws) for end in view.get("ends", nominal))
+            return {**fixed, "ends": (lower, upper), "lower": lower, "upper": upper}
+    return fixed
 
 
-def _codes(
-    evalset: EvalSet, subsample: Subsample, grouping: Grouping
-) -> tuple[tuple[str, ...], IntArray, FloatArray]:
-    """Labels of a grouping, the groups of the rows at hand, and rows stood for in each."""
-    weights = evalset.mass
+def _rows_of_groups(evalset: EvalSet, grouping: Grouping) -> FloatArray:
+    """How many rows each group counts."""
+    mass = evalset.mass
     add = partial(np.bincount, grouping.codes, minlength=len(grouping.labels))
-    n = np.asarray(add(weights=weights), dtype=np.float64)
+    n = np.asarray(add(weights=mass), dtype=np.float64)
     if evalset.weights is not None and evalset.weights.kind == "importance":
-        n = np.square(n) / add(weights=np.square(weights))
-    return grouping.labels, grouping.codes[subsample.rows], n * subsample.times
+        n = np.square(n) / add(weights=np.square(mass))
+    return n
 
 
 def _crps_among(y: FloatArray) -> FloatArray:
     """CRPS of each draw under the law that all draws of its row make, shape (draws, m)."""
     distance = np.zeros_like(y)
-    for each in y:
-        distance += np.abs(y - each)
+    for draw in y:
+        distance += np.abs(y - draw)
     distance /= len(y)
     return np.asarray(distance - distance.mean(axis=0) / 2.0)
 
@@ -758,6 +715,6 @@ def _binomial(n: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]
 
 def _lacks_null(record: Record) -> bool:
     """Whether a record is answered, lacks a perfect model's range, and does not say why."""
-    known = not (math.isnan(record.null_lower) and math.isnan(record.null_upper))
-    known |= WHY in record.options
-    return math.isfinite(record.value) and not known and bool(catalogue()[record.metric].forms)
+    lacks = math.isnan(record.null_lower) and math.isnan(record.null_upper)
+    lacks = lacks and WHY not in record.options and math.isfinite(record.value)
+    return lacks and bool(catalogue()[record.metric].forms)

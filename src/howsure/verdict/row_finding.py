@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from howsure.core.errors import UnanswerableError
@@ -14,11 +14,11 @@ from howsure.verdict.rows import row_faults
 from howsure.verdict.without_y import NAME, WIDTHS, without_y
 
 
-def _draft(case: Case) -> Draft:
-    known = case.dependence
-    faults = row_faults(case.evalset, 1.0 if isinstance(known, str) else known.tau)
-    lacking = without_y(case)
-    faults = faults if lacking is None else (lacking, *faults)
+def _draft_rows(case: Case) -> Draft:
+    tau = 1.0 if isinstance(case.dependence, str) else case.dependence.tau
+    missing = without_y(case)
+    faults = row_faults(case.evalset, tau)
+    faults = faults if missing is None else (missing, *faults)
     fewest = case.evalset.fewest
     if fewest > 1:  # a mark of few rows is a value of single ones
         faults = tuple(fault for fault in faults if fault.rows >= fewest)
@@ -28,22 +28,26 @@ def _draft(case: Case) -> Draft:
         effect=faults[0].share,
         n=float(case.evalset.n),
         good=all(fault.harmless for fault in faults),
-        facts={"found": faults, "bad": any(each.bad for each in faults)},
+        facts={"found": faults, "bad": any(fault.bad for fault in faults)},
     )
 
 
-def _words(draft: Draft, _: Finding) -> Words:
-    said = " ".join(_FAULTS[each.name](each) for each in draft.facts["found"])
-    return Words(said.removesuffix("."))
+def _describe_rows(draft: Draft, _: Finding) -> Words:
+    sentences = (_FAULTS[fault.name](fault, **fault.facts) for fault in draft.facts["found"])
+    return Words(" ".join(sentences).removesuffix("."))
 
 
-def _without_y(fault: RowFault) -> str:
-    apart: Mapping[str, Any] = fault.facts["apart"]
+def _without_y(
+    fault: RowFault,
+    n: float,
+    apart: Mapping[str, Any],
+    between: tuple[float, float] | None = None,
+) -> str:
     verb = "has" if fault.rows == 1 else "have"
-    seen = f"{fault.rows:,.0f} of {fault.facts['n']:,.0f} rows {verb} no y"
+    seen = f"{fault.rows:,.0f} of {n:,.0f} rows {verb} no y"
     if "where" in apart:
-        here, others = (percent(share, 0) for share in apart["shares"])
-        seen += f": {here} of those in {apart['where']}, {others} of the others"
+        inside, outside = (percent(share, 0) for share in apart["shares"])
+        seen += f": {inside} of those in {apart['where']}, {outside} of the others"
     elif apart and apart["ends"]:
         how = "more often extreme" if apart["outer"] else "less often extreme"
         seen += f"; their {apart['what']} is {how} than that of the rest"
@@ -55,20 +59,18 @@ def _without_y(fault: RowFault) -> str:
         seen += f"; their {apart['what']} is above that of {percent(apart['above'], 0)} of the rest"
     elif fault.rows > 1:
         seen += "; nothing that was stated sets them apart"
-    if "between" not in fault.facts:
+    if between is None:
         return f"{seen}."
-    low, high = fault.facts["between"]
-    ends = f"{math.floor(100.0 * low):.0f} and {math.ceil(100.0 * high):.0f} %"
+    ends = f"{math.floor(100.0 * between[0]):.0f} and {math.ceil(100.0 * between[1]):.0f} %"
     return f"{seen}. Over all rows coverage is between {ends}."
 
 
-def _copies(fault: RowFault) -> str:
-    n, distinct = int(fault.facts["n"]), int(fault.facts["distinct"])
-    seen = f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat."
-    if not fault.harmless:
-        return f"{seen} Remove copies, or name what they share with --cluster."
+def _copies(fault: RowFault, n: int, distinct: int) -> str:
+    remedy = "Remove copies, or name what they share with --cluster."
+    if fault.harmless:
+        remedy = "Copies count as one cluster; remove them, or name what they share with --cluster."
     return (
-        f"{seen} Copies count as one cluster; remove them, or name what they share with --cluster."
+        f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat. {remedy}"
     )
 
 
@@ -79,10 +81,8 @@ def _corrected(fault: RowFault) -> str:
     )
 
 
-def _variance(fault: RowFault) -> str:
-    times = small(float(fault.facts["times"]), 2, trim=False)
-    seen = f"Errors are {times} times their stated size"
-    read = str(fault.facts["read"])
+def _variance(fault: RowFault, read: str, times: float) -> str:
+    seen = f"Errors are {small(times, 2, trim=False)} times their stated size"
     if read == "sd":
         return f"{seen} and go with its square: an sd was read as a variance. Read it with --sd."
     if fault.bad:
@@ -92,9 +92,7 @@ def _variance(fault: RowFault) -> str:
     return f"{seen} {why}. Read that column with --variance, or give its square root."
 
 
-def _units(fault: RowFault) -> str:
-    factor, shift = float(fault.facts["factor"]), float(fault.facts["shift"])
-    who = str(fault.facts["where"]) or "Predictions"
+def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: bool) -> str:
     look = "look" if fault.bad else "may be"
     if shift and factor == 1.0:
         kelvin = "degrees Celsius, and y in kelvin" if shift > 0 else "kelvin, and y in Celsius"
@@ -102,30 +100,33 @@ def _units(fault: RowFault) -> str:
     elif shift:
         ways = ("Celsius, and y in Fahrenheit", "Fahrenheit, and y in Celsius")
         what = f"as if in degrees {ways[factor < 1.0]}"
-    elif factor > 1.0:
-        what = f"divided by {number(factor, 7)}"
     else:
-        what = f"multiplied by {number(1.0 / factor, 7)}"
+        what = _times(factor, 7)
     remedy = "Give y and predictions in one unit"
-    if fault.facts["multiply"]:
+    if multiply:
         remedy += "; howsure recalibrate --method multiply does it"
-    return f"{who} {look} {what}. {remedy}."
+    return f"{where or 'Predictions'} {look} {what}. {remedy}."
 
 
-def _leakage(fault: RowFault) -> str:
-    if "same" in fault.facts:
-        seen, why = f"{percent(float(fault.facts['same']), 0)} of predictions equal y", ""
-    else:
-        times = small(float(fault.facts["size"]), 2, trim=False)
+def _times(factor: float, digits: int) -> str:
+    """What was done to predictions that y exceeds by a factor."""
+    if factor > 1.0:
+        return f"divided by {number(factor, digits)}"
+    return f"multiplied by {number(1.0 / factor, digits)}"
+
+
+def _leakage(_: RowFault, same: float = 0.0, size: float = math.nan) -> str:
+    seen, why = f"{percent(same, 0)} of predictions equal y", ""
+    if not same:
+        times = small(size, 2, trim=False)
         seen, why = f"Errors are {times} times their stated size", ", or stated far too much"
     return f"{seen}, as if the model had seen these y{why}. Judge it on rows that it never saw."
 
 
-def _target(fault: RowFault) -> str:
-    size = float(fault.facts["size"])
+def _target(_: RowFault, column: str, size: float) -> str:
     near = f"gives y to within {small(size, 2)} stated sd" if size > _SAME else "is y itself"
     return (
-        f"The input {fault.facts['column']} {near}. If the model was given it, it knew the "
+        f"The input {column} {near}. If the model was given it, it knew the "
         "answer; if not, leave it out of the inputs."
     )
 
@@ -133,14 +134,14 @@ def _target(fault: RowFault) -> str:
 _SAME = 1e-6  # stated sd by which numbers differ that were written with fewer digits
 
 
-def _marks(fault: RowFault) -> str:
-    values = listed([_plain(value) for value in fault.facts["values"]])
-    written = [f"{value:.10g}".replace("e+", "e") for value in fault.facts["values"]]
+def _marks(fault: RowFault, what: str, values: Sequence[float]) -> str:
+    named = listed([_plain(value) for value in values])
+    written = [f"{value:.10g}".replace("e+", "e") for value in values]
     flags = " ".join(f"--missing-value {value}" for value in written)
-    what = "y is" if fault.facts["what"] == "y" else "Predictions are"
     return (
-        f"{what} {values} in {_of_rows(fault)}, far from all others: this looks like a mark of "
-        f"missing values. If it is one, {flags} --missing drop leaves these rows out."
+        f"{'y is' if what == 'y' else 'Predictions are'} {named} in {_of_rows(fault)}, far from "
+        "all others: this looks like a mark of missing values. "
+        f"If it is one, {flags} --missing drop leaves these rows out."
     )
 
 
@@ -154,28 +155,26 @@ def _of_rows(fault: RowFault) -> str:
     return f"{count:,} {'row' if count == 1 else 'rows'} ({percent(fault.share)})"
 
 
-def _clipped(fault: RowFault) -> str:
-    ends = [
-        f"{number(value)} and never {'above' if high else 'below'}"
-        for value, high in fault.facts["ends"]
-    ]
+def _end(value: float, high: bool) -> str:
+    return f"{number(value)} and never {'above' if high else 'below'}"
+
+
+def _clipped(fault: RowFault, ends: Sequence[tuple[float, bool]]) -> str:
     return (
-        f"y is {' or '.join(ends)} in {_of_rows(fault)}: it looks clipped there. "
-        "Judge y before it was clipped, or predict a distribution with a share at that value."
+        f"y is {' or '.join(_end(*end) for end in ends)} in {_of_rows(fault)}: it looks clipped "
+        "there. Judge y before it was clipped, or predict a distribution with a share at that "
+        "value."
     )
 
 
-def _clipped_predictions(fault: RowFault) -> str:
-    high, value = bool(fault.facts["high"]), number(float(fault.facts["value"]))
+def _clipped_predictions(fault: RowFault, value: float, high: bool, beyond: int) -> str:
     return (
-        f"Predictions are {value} and never {'above' if high else 'below'} in {_of_rows(fault)}, "
-        f"and y lies beyond in {int(fault.facts['beyond']):,}. "
-        "They look clipped: give them as the model made them."
+        f"Predictions are {_end(value, high)} in {_of_rows(fault)}, and y lies beyond in "
+        f"{beyond:,}. They look clipped: give them as the model made them."
     )
 
 
-def _rounded(fault: RowFault) -> str:
-    step, coarse = float(fault.facts["step"]), float(fault.facts["coarse"])
+def _rounded(_: RowFault, step: float, coarse: float) -> str:
     size = f"{number(coarse, 2)} stated sd"
     if step == 1.0:
         return (
@@ -188,9 +187,9 @@ def _rounded(fault: RowFault) -> str:
     )
 
 
-def _censored(fault: RowFault) -> str:
+def _censored(fault: RowFault, column: str) -> str:
     return (
-        f"y seems censored in {_of_rows(fault)}, by the column {fault.facts['column']}: there it "
+        f"y seems censored in {_of_rows(fault)}, by the column {column}: there it "
         "is a lower bound. No measure here allows for that; without these rows, small y prevail."
     )
 
@@ -203,58 +202,45 @@ def _swapped(fault: RowFault) -> str:
     return f"{what} look swapped: the other way round they agree. Name their columns by {flags}."
 
 
-def _one_prediction(fault: RowFault) -> str:
-    size = fixed(float(fault.facts["correlation"]), 2)
+def _one_prediction(_: RowFault, column: str, correlation: float) -> str:
     return (
-        f"All rows have one prediction, though y follows {fault.facts['column']} (r = {size}). "
+        f"All rows have one prediction, though y follows {column} (r = {fixed(correlation, 2)}). "
         "Give the prediction of each row."
     )
 
 
-def _order(fault: RowFault) -> str:
-    lag, where = int(fault.facts["lag"]), str(fault.facts["how"])
-    here, there = (fixed(float(fault.facts[name]), 2) for name in ("here", "there"))
-    how = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "turned round"
-    seen = f"y and predictions correlate by {there} if one is {how}"
-    if where and lag:
-        within = " within each series" if where == "series" else ""
-        seen += f" in time{within}"
+def _order(_: RowFault, lag: int, how: str, here: float, there: float) -> str:
+    way = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "turned round"
+    seen = f"y and predictions correlate by {fixed(there, 2)} if one is {way}"
+    remedy = "Bring both into one order, by a name that each row has"
+    if how and lag:
+        seen += f" in time{' within each series' if how == 'series' else ''}"
         remedy = "Check that both are of the same time, such as one time zone"
-    else:
-        remedy = "Bring both into one order, by a name that each row has"
-    return f"{seen}, and by {here} as they stand. {remedy}."
+    return f"{seen}, and by {fixed(here, 2)} as they stand. {remedy}."
 
 
-def _exchanged(fault: RowFault) -> str:
-    column, (one, other) = str(fault.facts["column"]), fault.facts["pair"]
+def _exchanged(_: RowFault, column: str, pair: tuple[str, str]) -> str:
+    first, second = pair
     return (
-        f"Predictions of {column}={one} and {column}={other} look swapped: exchanged, they fit y. "
-        f"Check by which {column} they were joined to their rows."
+        f"Predictions of {column}={first} and {column}={second} look swapped: exchanged, they fit "
+        f"y. Check by which {column} they were joined to their rows."
     )
 
 
-def _log(fault: RowFault) -> str:
-    base = "decimal " if fault.facts["base"] == "decimal" else ""
-    one, other = "y", "what was predicted"
-    if fault.facts["of"] == "y":
-        one, other = "What was predicted", "y"
-    return f"{one} looks like the {base}logarithm of {other}. Give both on one scale."
+def _log(_: RowFault, of: str, base: str) -> str:
+    decimal = "decimal " if base == "decimal" else ""
+    log, values = ("What was predicted", "y") if of == "y" else ("y", "what was predicted")
+    return f"{log} looks like the {decimal}logarithm of {values}. Give both on one scale."
 
 
-def _multiple(fault: RowFault) -> str:
-    factor = float(fault.facts["factor"])
-    how = (
-        f"divided by {number(factor, 3)}"
-        if factor > 1
-        else f"multiplied by {number(1.0 / factor, 3)}"
-    )
+def _multiple(_: RowFault, factor: float) -> str:
     return (
-        f"Predictions look {how}: y rises with them by that factor. If it is a unit, give both in "
-        "one; howsure recalibrate --method multiply learns it."
+        f"Predictions look {_times(factor, 3)}: y rises with them by that factor. If it is a unit, "
+        "give both in one; howsure recalibrate --method multiply learns it."
     )
 
 
-_FAULTS: Mapping[str, Callable[[RowFault], str]] = {
+_FAULTS: Mapping[str, Callable[..., str]] = {
     NAME: _without_y,
     "copies": _copies,
     "corrected": _corrected,
@@ -283,8 +269,8 @@ ROWS = FindingQuestion(
     kind="data",
     asked="Are rows what they seem?",
     label="Rows",
-    draft=_draft,
-    words=_words,
+    draft=_draft_rows,
+    words=_describe_rows,
     tolerance=0.0,
     margin=math.nan,
     cause="what is wrong with the rows",

@@ -7,9 +7,10 @@ asks for more than a right model shows by chance: none of them says anything of 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from howsure.engine.view import KIND_PRIORITY, View, choose_coverages
 from howsure.inputs.columns import CENSORED, EVENTS
 from howsure.inputs.names import in_words
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
-from howsure.stats.dominance import lowest
+from howsure.stats.dominance import lowest, places_in_order
 from howsure.verdict.copies import (
     OTHERS,
     SURE,
@@ -49,42 +50,41 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
     Where tau rows in time tell as much as one, sizes of errors are those of rows so far apart.
     """
     repeated = copies([evalset])
-    found = [] if repeated is None else [repeated.fault]
+    faults = [] if repeated is None else [repeated.fault]
     if not any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
-        seen = far = _seen(evalset, repeated)
-        if seen is not None and tau > 1.0 and evalset.time is not None:
-            order = np.argsort(Categories.checked(evalset.time, "time").codes, kind="stable")
-            far = _seen(evalset.take(order[:: math.ceil(tau)]), None)
-        told = [check(far) for check in _OF_SIZES] if far is not None else []
-        told += [check(seen) for check in _OF_ROWS] if seen is not None else []
-        told.append(corrected(evalset))
-        found += [each for each in told if each is not None]
-        held = _rows_in_order(evalset, tau)
-        transformed = None if held is None else find_transformation(held)
-        found += [] if transformed is None else [transformed]
-    for first, others in _INSTEAD.items():
-        if any(each.name == first for each in found):
-            found = [each for each in found if each.name not in others]
-    return tuple(sorted(found, key=lambda each: not each.bad))[:_MOST_TOLD]
+        faults += filter(None, _check(evalset, repeated, tau))
+    for name, looks in _LOOKS_LIKE.items():
+        if any(fault.name == name for fault in faults):
+            faults = [fault for fault in faults if fault.name not in looks]
+    return tuple(sorted(faults, key=lambda fault: not fault.bad))[:_MOST_TOLD]
+
+
+def _check(evalset: EvalSet, repeated: Copies | None, tau: float) -> Iterator[RowFault | None]:
+    seen = far = _seen(evalset, repeated)
+    if seen is not None and tau > 1.0 and evalset.time is not None:
+        order = np.argsort(Categories.checked(evalset.time, "time").codes, kind="stable")
+        far = _seen(evalset.take(order[:: math.ceil(tau)]), None)
+    for rows, checks in ((far, _OF_SIZES), (seen, _OF_ROWS)):
+        if rows is not None:
+            yield from (check(rows) for check in checks)
+    yield corrected(evalset)
+    ordered = _rows_in_order(evalset, tau)
+    yield None if ordered is None else find_transformation(ordered)
 
 
 _MOST_TOLD = 3
-_INSTEAD: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "exchanged": frozenset(("units", "variance", "swapped", "clipped_predictions")),
-        "order": frozenset(("units", "variance", "swapped", "clipped_predictions")),
-        "log": frozenset(("units", "variance", "swapped")),
-        "units": frozenset(("variance", "swapped", "leakage", "multiple")),
-        "variance": frozenset(("leakage", "rounded", "multiple")),
-        "mean_and_sd": frozenset(
-            ("variance", "leakage", "swapped", "clipped_predictions", "multiple")
-        ),
-        "leakage": frozenset(("clipped", "rounded", "swapped", "multiple")),
-        "marks": frozenset(("clipped", "clipped_predictions", "swapped", "multiple")),
-        "censored": frozenset(("swapped",)),
-        "swapped": frozenset(("multiple",)),
-    }
-)
+_LOOKS_LIKE: Mapping[str, tuple[str, ...]] = {
+    "exchanged": ("units", "variance", "swapped", "clipped_predictions"),
+    "order": ("units", "variance", "swapped", "clipped_predictions"),
+    "log": ("units", "variance", "swapped"),
+    "units": ("variance", "swapped", "leakage", "multiple"),
+    "variance": ("leakage", "rounded", "multiple"),
+    "mean_and_sd": ("variance", "leakage", "swapped", "clipped_predictions", "multiple"),
+    "leakage": ("clipped", "rounded", "swapped", "multiple"),
+    "marks": ("clipped", "clipped_predictions", "swapped", "multiple"),
+    "censored": ("swapped",),
+    "swapped": ("multiple",),
+}
 """What a fault looks like besides, and is not."""
 
 
@@ -116,6 +116,23 @@ class _Seen:
     def stated(self) -> bool:
         return bool(np.isfinite(self.spread).all() and (self.spread > 0).all())
 
+    @property
+    def discrete(self) -> bool:
+        return any(
+            isinstance(belief, Distribution) and belief.discrete for belief in self.evalset.beliefs
+        )
+
+    @property
+    def off(self) -> FloatArray:
+        """Sizes of errors."""
+        return np.asarray(np.abs(self.y - self.centre))
+
+    @property
+    def inputs(self) -> dict[str, FloatArray]:
+        """Those that are numbers."""
+        columns = self.evalset.features.items()
+        return {name: values for name, values in columns if values.dtype.kind in "biuf"}
+
     def numbers(self) -> list[FloatArray]:
         """What predictions hold, a column each, shape (n, k)."""
         return [
@@ -124,6 +141,11 @@ class _Seen:
             for values in belief.numbers().values()
         ]
 
+    def fault(self, name: str, rows: BoolArray | None = None, **more: Any) -> RowFault:
+        """A fault of some rows, or of all."""
+        rows = np.ones(self.n, dtype=np.bool_) if rows is None else rows
+        return RowFault(name=name, rows=float(rows.sum()), share=float(rows.mean()), **more)
+
 
 def _seen(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
     """None where predictions have no middle."""
@@ -131,42 +153,37 @@ def _seen(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
         evalset = evalset.take(np.unique(repeated.clusters.codes, return_index=True)[1])
     evalset = View(evalset).part(MOST_ROWS).evalset
     for kind in KIND_PRIORITY:
-        held = next((belief for belief in evalset.beliefs if isinstance(belief, kind)), None)
-        try:
-            known = None if held is None else _middle_and_spread(held, evalset)
-        except UnanswerableError:
-            continue
-        if known is not None and np.isfinite(known[0]).all():
-            return _Seen(evalset, evalset.y, *known)
+        for belief in evalset.beliefs:
+            if isinstance(belief, kind):
+                with suppress(UnanswerableError):
+                    centre, spread = _middle_and_spread(belief, evalset)
+                    if np.isfinite(centre).all():
+                        return _Seen(evalset, evalset.y, centre, spread)
     if evalset.point is None:
         return None
     return _Seen(evalset, evalset.y, evalset.point, np.full(evalset.n, math.nan))
 
 
-def _middle_and_spread(
-    prediction: Prediction, evalset: EvalSet
-) -> tuple[FloatArray, FloatArray] | None:
+def _middle_and_spread(prediction: Prediction, evalset: EvalSet) -> tuple[FloatArray, FloatArray]:
     if isinstance(prediction, Intervals):
         coverage = choose_coverages(evalset)[-1]
         low, high = prediction.interval(coverage)
         reach = float(special.ndtri((1.0 + coverage) / 2.0))
         return (low + high) / 2.0, (high - low) / 2.0 / reach
     if not prediction.answers("quantile"):
-        return None
+        raise UnanswerableError("it states no quantiles")
     low, middle, high = prediction.quantile(_SD_LEVELS).T
     return middle, (high - low) / 2.0
 
 
 _FAR = ("coverage", "skew", "tails", "one_sided", "support")
 _MOVED = ("bias", "spread")
-EVERYTHING: Mapping[str, float] = MappingProxyType({OTHERS: math.inf})
-_BY_SHARE: Mapping[str, float] = MappingProxyType(
-    {
-        **dict.fromkeys(_FAR, 2.0),
-        **dict.fromkeys(_MOVED, 8.0),
-        OTHERS: math.inf,
-    }
-)
+EVERYTHING: Mapping[str, float] = {OTHERS: math.inf}
+_BY_SHARE: Mapping[str, float] = {
+    **dict.fromkeys(_FAR, 2.0),
+    **dict.fromkeys(_MOVED, 8.0),
+    **EVERYTHING,
+}
 """What a share of rows may move that lie far from their prediction, wherever they are."""
 
 
@@ -186,9 +203,9 @@ _FEWEST = 30
 
 def variance(seen: _Seen) -> RowFault | None:
     """A spread whose square root, or square, is that of the errors."""
-    if not seen.stated or seen.n < _FEWEST or any(map(_is_discrete, seen.evalset.beliefs)):
+    if not seen.stated or seen.n < _FEWEST or seen.discrete:
         return None
-    size, logs = np.abs(seen.y - seen.centre), np.log(seen.spread)
+    size, logs = seen.off, np.log(seen.spread)
     stated = float((size / seen.spread).mean())
     if _FAR_OFF[0] <= stated <= _FAR_OFF[1] or (size > 0).sum() < _FEWEST:
         return None
@@ -205,10 +222,8 @@ def variance(seen: _Seen) -> RowFault | None:
         error = float(ratio.std()) / math.sqrt(seen.n)
         low, high = _NORMAL_SIZE
         if sure or (low < mean < high and 2.0 * error < high - low):
-            return RowFault(
-                name="variance",
-                rows=float(seen.n),
-                share=1.0,
+            return seen.fault(
+                "variance",
                 bad=sure,
                 explains=EVERYTHING if sure else {},
                 facts={"read": read, "times": stated / _NORMAL},
@@ -223,16 +238,6 @@ def _laplace(size: FloatArray, scale: FloatArray) -> FloatArray:
     """Minus the log density of errors of this size, which heavy tails disturb little."""
     positive = np.where(size > 0, scale, 1.0)
     return np.where(size > 0, np.log(positive) + size / positive, 0.0)
-
-
-def _is_discrete(belief: Prediction) -> bool:
-    return isinstance(belief, Distribution) and belief.discrete
-
-
-def _can_be_multiplied(seen: _Seen) -> bool:
-    """Whether one number recalibrates them: of no counts, and of finite numbers."""
-    finite = all(np.isfinite(each).all() for each in seen.numbers())
-    return finite and not any(map(_is_discrete, seen.evalset.beliefs))
 
 
 # ---- units ---------------------------------------------------------------------------------------
@@ -251,18 +256,17 @@ def units(seen: _Seen) -> RowFault | None:
     """Predictions that are off by a factor between units: of all rows, of one group, or on one
     side of a row.
     """
-    everywhere = np.ones(seen.n, dtype=np.bool_)
-    found = _unit_of(seen, everywhere)
-    if found is not None:
-        return found
+    fault = _unit_of(seen, np.ones(seen.n, dtype=np.bool_))
+    if fault is not None:
+        return fault
     for name, column in seen.evalset.groups.items():
         if not 1 < len(column.labels) <= _MOST_GROUPS:
             continue
         for code, label in enumerate(column.labels):
             rows = np.asarray(column.codes == code)
-            found = _unit_of(seen, rows, f"Where {name}={label}, predictions")
-            if found is not None:
-                return found
+            fault = _unit_of(seen, rows, f"Where {name}={label}, predictions")
+            if fault is not None:
+                return fault
     return _unit_since(seen)
 
 
@@ -290,9 +294,9 @@ def _unit_since(seen: _Seen) -> RowFault | None:
     name = f"{names[order[min(at, seen.n - 1)]]:g}"
     where = f"From row {name} on, predictions" if after else f"Before row {name}, predictions"
     proof = _unit_of(seen, inside & proves, where)
-    found = None if proof is None else _unit_of(seen, inside, where)
-    same = found is not None and proof is not None and found.facts == proof.facts
-    return found if same else None
+    fault = None if proof is None else _unit_of(seen, inside, where)
+    same = fault is not None and proof is not None and fault.facts == proof.facts
+    return fault if same else None
 
 
 def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
@@ -305,36 +309,39 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
         ratio = (y / centre)[large & (centre != 0)]
     best: tuple[float, float, float, bool] | None = None
     for factor, shift in _CONVERSIONS:
-        left = np.abs(y - factor * centre - shift)
-        if np.median(left) > 0.5 * np.median(off) or (left < off).mean() < _BETTER:
+        converted = np.abs(y - factor * centre - shift)
+        size = float(np.median(converted))
+        if size > 0.5 * np.median(off) or (converted < off).mean() < _BETTER:
             continue
         near = (_rises_by(y, centre, factor) or None) if shift else _near(ratio, factor)
-        if near is None or (best is not None and best[0] <= float(np.median(left))):
-            continue
-        best = float(np.median(left)), factor, shift, near
+        if near is not None and (best is None or size < best[0]):
+            best = size, factor, shift, near
     if best is None:
         return None
     _, factor, shift, near = best
     if where:  # the others must be right as they are
-        others = ~rows
-        apart = np.abs(seen.y - seen.centre)[others]
-        turned = np.abs(seen.y - factor * seen.centre - shift)[others]
-        if not (len(apart) and np.median(apart) < np.median(turned)):
+        stated = seen.off[~rows]
+        converted = np.abs(seen.y - factor * seen.centre - shift)[~rows]
+        if not (len(stated) and np.median(stated) < np.median(converted)):
             return None
     sure = bool(where) or near or bool(shift)
-    return RowFault(
-        name="units",
-        rows=float(rows.sum()),
-        share=float(rows.mean()),
+    return seen.fault(
+        "units",
+        rows,
         bad=sure,
         explains=EVERYTHING if sure else {},
         facts={
             "where": where,
             "factor": factor,
             "shift": shift,
-            "multiply": not shift and not where and _can_be_multiplied(seen),
+            "multiply": not (shift or where or seen.discrete) and _all_finite(seen),
         },
     )
+
+
+def _all_finite(seen: _Seen) -> bool:
+    """Whether one number recalibrates all that is predicted."""
+    return all(np.isfinite(numbers).all() for numbers in seen.numbers())
 
 
 def _rises_by(y: FloatArray, centre: FloatArray, factor: float) -> bool:
@@ -372,41 +379,24 @@ def leakage(seen: _Seen) -> RowFault | None:
     """Errors a tenth of what is stated, predictions that are y, or y among the inputs."""
     if seen.n < _FEWEST or not seen.continuous:
         return None
-    off = np.abs(seen.y - seen.centre)
+    too_good = partial(RowFault, name="leakage", bad=True, explains=EVERYTHING)
+    off = seen.off
     same = float((off <= _ROUNDING * np.abs(seen.y)).mean())
     if same > 0.5:
-        return _too_good(seen, same, {"same": same})
+        return too_good(rows=float(round(same * seen.n)), share=same, facts={"same": same})
     low, _, high = np.quantile(seen.y, _SD_LEVELS)
     if seen.stated and np.median(seen.spread) < _WIDEST * (high - low) / 2.0:
         size = off / seen.spread
         middle = float(np.median(size))
         if middle < _TENTH and (size < 1.0).mean() > _WITHIN:
-            return _too_good(seen, 1.0, {"size": middle / 0.6745})
-    for name, values in seen.evalset.features.items():
-        if values.dtype.kind not in "biuf":
-            continue
+            return too_good(rows=float(seen.n), share=1.0, facts={"size": middle / 0.6745})
+    for name, values in seen.inputs.items():
         missed = _line_misses(values.astype(np.float64), seen)
         if missed < _TENTH:
             explained = dict.fromkeys(("region", "ease", "congruence", "width"), math.inf)
-            return RowFault(
-                name="target",
-                rows=float(seen.n),
-                share=1.0,
-                explains=explained,
-                facts={"column": name, "size": missed},
-            )
+            facts = {"column": name, "size": missed}
+            return seen.fault("target", explains=explained, facts=facts)
     return None
-
-
-def _too_good(seen: _Seen, share: float, facts: Mapping[str, float]) -> RowFault:
-    return RowFault(
-        name="leakage",
-        rows=float(round(share * seen.n)),
-        share=share,
-        bad=True,
-        explains=EVERYTHING,
-        facts=facts,
-    )
 
 
 def _line_misses(values: FloatArray, seen: _Seen) -> float:
@@ -434,40 +424,35 @@ _OUT_OF_REACH = 8.0
 
 def marks(seen: _Seen) -> RowFault | None:
     """One extreme value of y, or of predictions, that repeats far from all others."""
-    for what, values, others in (("y", seen.y, seen.centre), ("prediction", seen.centre, seen.y)):
+    stated = np.isfinite(seen.spread).all()
+    for what, values, beside in (("y", seen.y, seen.centre), ("prediction", seen.centre, seen.y)):
         if what == "prediction" and len(np.unique(values)) <= 2:
             continue
-        rest = np.ones(seen.n, dtype=np.bool_)
-        found: list[float] = []
+        rows = np.zeros(seen.n, dtype=np.bool_)
+        mark_values: list[float] = []
         for end in (np.min, np.max, np.min, np.max):
-            value = float(end(values[rest])) if rest.any() else math.nan
-            here = rest & (values == value)
-            if _is_mark(value, here, values[rest & ~here], others, seen.spread):
-                found.append(value)
-                rest &= ~here
-        if found:
-            return RowFault(
-                name="marks",
-                rows=float((~rest).sum()),
-                share=float((~rest).mean()),
-                explains=_BY_SHARE,
-                facts={"what": what, "values": tuple(found)},
-            )
+            value = float(end(values[~rows])) if not rows.all() else math.nan
+            here = ~rows & (values == value)
+            rest = values[~rows & ~here]
+            far = value != 0.0
+            if stated:
+                far = (np.abs(value - beside) > _OUT_OF_REACH * seen.spread)[here].all()
+            if far and _is_mark(value, int(here.sum()), rest):
+                mark_values.append(value)
+                rows |= here
+        if mark_values:
+            facts = {"what": what, "values": tuple(mark_values)}
+            return seen.fault("marks", rows, explains=_BY_SHARE, facts=facts)
     return None
 
 
-def _is_mark(
-    value: float, here: BoolArray, others: FloatArray, beside: FloatArray, spread: FloatArray
-) -> bool:
+def _is_mark(value: float, count: int, rest: FloatArray) -> bool:
+    """Whether a value that repeats lies far from the rest."""
     known = value in _MARKS
-    if here.sum() < (2 if known else 3) or len(others) <= here.sum() or len(np.unique(others)) < 5:
+    if count < (2 if known else 3) or len(rest) <= count or len(np.unique(rest)) < 5:
         return False
-    gap = max(float(others.min()) - value, value - float(others.max()))
-    if gap < (0.5 if known else 1.0) * np.ptp(others):
-        return False
-    if np.isfinite(spread).all():
-        return bool((np.abs(value - beside) > _OUT_OF_REACH * spread)[here].all())
-    return value != 0.0
+    gap = max(float(rest.min()) - value, value - float(rest.max()))
+    return bool(gap >= (0.5 if known else 1.0) * np.ptp(rest))
 
 
 # ---- clipped values ------------------------------------------------------------------------------
@@ -479,28 +464,21 @@ _STATED_THERE = 0.05
 
 def clipped(seen: _Seen) -> RowFault | None:
     """Many y at the least or the largest value, where predictions have no such end."""
-    if not seen.evalset.beliefs or any(map(_is_discrete, seen.evalset.beliefs)):
+    if not seen.evalset.beliefs or seen.discrete:
         return None
-    told: list[tuple[float, bool]] = []
+    ends: list[tuple[float, bool]] = []
     rows = np.zeros(seen.n, dtype=np.bool_)
     for value, high in ((float(seen.y.min()), False), (float(seen.y.max()), True)):
         here = seen.y == value
-        stated = max(
-            (float((each == value).any(axis=1).mean()) for each in seen.numbers()), default=0.0
-        )
+        shares = (float((table == value).any(axis=1).mean()) for table in seen.numbers())
+        stated = max(shares, default=0.0)
         if here.sum() >= max(_FEWEST_AT_END, _AT_END * seen.n) and stated < _STATED_THERE:
-            told.append((value, high))
+            ends.append((value, high))
             rows |= here
     between = seen.y[~rows]
-    if not told or len(np.unique(between)) < max(_CONTINUOUS * len(between), _FEWEST_AT_END):
+    if not ends or len(np.unique(between)) < max(_CONTINUOUS * len(between), _FEWEST_AT_END):
         return None
-    return RowFault(
-        name="clipped",
-        rows=float(rows.sum()),
-        share=float(rows.mean()),
-        explains=_BY_SHARE,
-        facts={"ends": tuple(told)},
-    )
+    return seen.fault("clipped", rows, explains=_BY_SHARE, facts={"ends": tuple(ends)})
 
 
 def clipped_predictions(seen: _Seen) -> RowFault | None:
@@ -514,12 +492,8 @@ def clipped_predictions(seen: _Seen) -> RowFault | None:
         beyond = int((sign * (seen.y[here] - value) > 0).sum())
         total = int(here.sum())
         if special.bdtrc(beyond - 1, total, 0.5) < SURE and beyond > 0.75 * total:
-            return RowFault(
-                name="clipped_predictions",
-                rows=float(total),
-                share=total / seen.n,
-                facts={"value": value, "high": sign > 0, "beyond": beyond},
-            )
+            facts = {"value": value, "high": sign > 0, "beyond": beyond}
+            return seen.fault("clipped_predictions", here, facts=facts)
     return None
 
 
@@ -532,7 +506,7 @@ _VALUES = 8
 
 def rounded(seen: _Seen) -> RowFault | None:
     """y in steps that are large for the stated spread, beside predictions of any value."""
-    if not seen.stated or any(map(_is_discrete, seen.evalset.beliefs)):
+    if not seen.stated or seen.discrete:
         return None
     step = step_of(seen.y)
     if not step or len(np.unique(seen.y)) < _VALUES:
@@ -553,10 +527,8 @@ def rounded(seen: _Seen) -> RowFault | None:
         "spread": 1.5 * more,
         "bias": 0.3 * coarse,
     }
-    return RowFault(
-        name="rounded",
-        rows=float(seen.n),
-        share=1.0,
+    return seen.fault(
+        "rounded",
         explains=EVERYTHING if coarse >= 1.0 else explains,
         facts={"step": step, "coarse": coarse},
     )
@@ -576,35 +548,26 @@ _YES = frozenset(("1", "1.0", "true", "yes", "y", "event", "observed", "died", "
 
 def censored(seen: _Seen) -> RowFault | None:
     """A column that says where y is a lower bound: by its name, and by what y shows there."""
-    columns: dict[str, Any] = {
-        **seen.evalset.features,
-        **{name: column.values() for name, column in seen.evalset.groups.items()},
-    }
+    groups = {name: column.values() for name, column in seen.evalset.groups.items()}
+    columns: dict[str, Any] = {**seen.evalset.features, **groups}
     for name, values in columns.items():
-        known = in_words(name)
-        if known not in CENSORED | EVENTS:
+        meaning = in_words(name)
+        if meaning not in CENSORED | EVENTS:
             continue
         labels = np.array([str(value).strip().lower() for value in values])
         if not set(labels) <= _YES | _NO or len(set(labels)) != 2:
             continue
-        rows = np.isin(labels, list(_NO if known in EVENTS else _YES))
+        rows = np.isin(labels, list(_NO if meaning in EVENTS else _YES))
         off = (seen.y - seen.centre) / (seen.spread if seen.stated else 1.0)
-        if known in EVENTS and not _lower(off, rows):
-            continue
-        return RowFault(
-            name="censored",
-            rows=float(rows.sum()),
-            share=float(rows.mean()),
-            explains=_BY_SHARE,
-            facts={"column": name},
-        )
+        if meaning in CENSORED or _lower(off, rows):
+            return seen.fault("censored", rows, explains=_BY_SHARE, facts={"column": name})
     return None
 
 
 def _lower(values: FloatArray, rows: BoolArray) -> bool:
     """Whether values are lower in these rows than in others, by the test of ranks."""
     few, n = int(rows.sum()), len(rows)
-    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable") + 1.0
+    ranks = places_in_order(values) + 1.0
     spread = math.sqrt(few * (n - few) * (n + 1) / 12.0)
     return float(ranks[rows].sum()) - few * (n + 1) / 2.0 < -_CLEAR * spread
 
@@ -627,7 +590,7 @@ def swapped(seen: _Seen) -> RowFault | None:
         fits = fits and (turned < np.abs(y - centre)).mean() > _BETTER
         clear = _CLEAR * float(gain.std()) / math.sqrt(seen.n) + _GAINED
         if fits and float(gain.mean()) > clear:
-            return _swap(seen, "mean_and_sd", EVERYTHING)
+            return seen.fault("mean_and_sd", explains=EVERYTHING)
     if np.ptp(y) == 0 or np.ptp(centre) == 0:
         return None
     if seen.stated and (np.abs(y - centre) > spread).mean() > BEYOND[1]:
@@ -638,12 +601,8 @@ def swapped(seen: _Seen) -> RowFault | None:
         return None
     ahead, back = slope_of(centre, y), slope_of(y, centre)
     if ahead[0] - 1.0 < -_SWAPPED * ahead[1] and abs(back[0] - 1.0) < 3.0 * back[1] < 0.2:
-        return _swap(seen, "swapped", {})
+        return seen.fault("swapped")
     return None
-
-
-def _swap(seen: _Seen, name: str, explains: Mapping[str, float]) -> RowFault:
-    return RowFault(name=name, rows=float(seen.n), share=1.0, explains=explains)
 
 
 # ---- constant predictions ------------------------------------------------------------------------
@@ -656,20 +615,16 @@ def one_prediction(seen: _Seen) -> RowFault | None:
     if np.isfinite(seen.spread).all() and np.ptp(seen.spread) > 0:
         return None
     ranks = mid_ranks(seen.y)
-    known = {
+    correlations = {
         name: abs(float(np.corrcoef(mid_ranks(values), ranks)[0, 1]))
-        for name, values in seen.evalset.features.items()
-        if values.dtype.kind in "biuf" and np.ptp(values) > 0
+        for name, values in seen.inputs.items()
+        if np.ptp(values) > 0
     }
-    name = max(known, key=lambda each: known[each], default="")
-    if not name or known[name] * math.sqrt(seen.n - 1.0) < _SWAPPED:
+    name = max(correlations, key=lambda column: correlations[column], default="")
+    if not name or correlations[name] * math.sqrt(seen.n - 1.0) < _SWAPPED:
         return None
-    return RowFault(
-        name="one_prediction",
-        rows=float(seen.n),
-        share=1.0,
-        facts={"column": name, "correlation": known[name]},
-    )
+    facts = {"column": name, "correlation": correlations[name]}
+    return seen.fault("one_prediction", facts=facts)
 
 
 # ---- other orders, logarithms, multiples ---------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -176,37 +177,28 @@ def _in_other_orders(rows: PredictedRows, teach: BoolArray) -> Iterator[Transfor
         same = np.array_equal(rows.timed, here)
         orders = [*([] if same else orders), (rows.timed, rows.series[rows.timed], how)]
     y, centre = mid_ranks(rows.y), mid_ranks(rows.centre)
+
+    def correlate(source: IntArray, only: BoolArray | bool = True) -> float:
+        there = (source >= 0) & only
+        if there.sum() < n // 4:
+            return -1.0
+        with np.errstate(invalid="ignore", divide="ignore"):  # of equal values
+            return float(np.nan_to_num(np.corrcoef(y[there], centre[source[there]])[0, 1]))
+
     for order, series, how in orders:
-
-        def taken(lag: int, order: IntArray = order, series: IntArray = series) -> IntArray:
-            """The row whose prediction each then has; -1 where there is none."""
-            before = np.arange(n) - lag
-            within = (before >= 0) & (before < n)
-            within &= series[np.clip(before, 0, n - 1)] == series
-            rows = np.full(n, -1)
-            rows[order[within]] = order[before[within]]
-            return rows
-
-        def agreement(source: IntArray, only: BoolArray | bool = True) -> float:
-            known = (source >= 0) & only
-            if known.sum() < n // 4:
-                return -1.0
-            with np.errstate(invalid="ignore", divide="ignore"):  # of equal values
-                return float(np.nan_to_num(np.corrcoef(y[known], centre[source[known]])[0, 1]))
-
+        move = partial(_moved, order=order, series=series)
         most = min(MOST_LAGS, n // 4)
-        sources = {lag: taken(lag) for lag in range(-most, most + 1) if lag}
-        turned = {shift: np.roll(here[::-1], shift) for shift in (-1, 0, 1)}
+        sources = {lag: move(lag) for lag in range(-most, most + 1) if lag}
         if rows.ordered and np.array_equal(order, here):
-            sources[0] = turned[0]
-        lag = max(sources, key=lambda each: agreement(sources[each], teach))
+            sources[0] = here[::-1]
+        lag = max(sources, key=lambda shift: correlate(sources[shift], teach))
         source = sources[lag]
-        near = [taken(lag - 1), taken(lag + 1)] if lag else [turned[-1], turned[1]]
+        near = [move(lag + by) if lag else np.roll(here[::-1], by) for by in (-1, 1)]
         centres = [
-            np.where(each >= 0, rows.centre[each], np.nan)
-            for each in (source, *(one for one in near if not np.array_equal(one, here)))
+            np.where(rank >= 0, rows.centre[rank], np.nan)
+            for rank in (source, *(rank for rank in near if not np.array_equal(rank, here)))
         ]
-        now, there = agreement(here), agreement(source)
+        now, there = correlate(here), correlate(source)
         moved, _ = slope_of(centres[0][source >= 0], rows.y[source >= 0])
         past = lag < 0 and (now > 0.3 or there > 0.99)  # points made of the y before, perhaps
         if not rows.stated and (past or there < 0.6):
@@ -215,6 +207,17 @@ def _in_other_orders(rows: PredictedRows, teach: BoolArray) -> Iterator[Transfor
             facts = {"lag": lag, "how": how, "here": now, "there": there}
             spread = np.where(source >= 0, rows.spread[source], np.nan)
             yield Transformed("order", facts, centres[0], spread, tuple(centres[1:]))
+
+
+def _moved(lag: int, order: IntArray, series: IntArray) -> IntArray:
+    """The row whose prediction each then has; -1 where there is none."""
+    n = len(order)
+    before = np.arange(n) - lag
+    within = (before >= 0) & (before < n)
+    within &= series[np.clip(before, 0, n - 1)] == series
+    source = np.full(n, -1)
+    source[order[within]] = order[before[within]]
+    return source
 
 
 def _exchanged(rows: PredictedRows, teach: BoolArray) -> Iterator[Transformed]:
@@ -234,19 +237,20 @@ def _exchanged(rows: PredictedRows, teach: BoolArray) -> Iterator[Transformed]:
         first, second = np.unravel_index(int(np.argmax(saved)), saved.shape)
         if first == second:
             continue
-        one, other = (np.flatnonzero(column.codes == each) for each in (first, second))
+        pair = [np.flatnonzero(column.codes == code) for code in (first, second)]
         facts = {"column": name, "pair": (column.labels[first], column.labels[second])}
         moved = np.full(len(rows.y), np.nan)
-        moved[one] = rows.centre[one] + apart[first, second]
-        moved[other] = rows.centre[other] - apart[first, second]
+        for inside, gain in zip(pair, (apart[first, second], -apart[first, second]), strict=True):
+            moved[inside] = rows.centre[inside] + gain
         yield Transformed("exchanged", facts, moved, rows.spread)
-        if len(one) == len(other):
+        if len(pair[0]) == len(pair[1]):
             source = np.full(len(rows.y), -1)
-            source[one], source[other] = other, one
-            given = [
-                np.where(source >= 0, each[source], np.nan) for each in (rows.centre, rows.spread)
-            ]
-            yield Transformed("exchanged", facts, given[0], given[1])
+            source[np.concatenate(pair)] = np.concatenate(pair[::-1])
+            centre, spread = (
+                np.where(source >= 0, values[source], np.nan)
+                for values in (rows.centre, rows.spread)
+            )
+            yield Transformed("exchanged", facts, centre, spread)
 
 
 def _in_logarithms(rows: PredictedRows) -> Iterator[Transformed]:

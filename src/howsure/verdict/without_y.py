@@ -220,7 +220,7 @@ def least_width(evalset: EvalSet, coverage: float) -> float:
         plain = math.sqrt(claim * (1.0 - claim) * share / n)
         error = max(share * float(np.nan_to_num(spread.error[0], nan=math.inf)), plain)
         t = (share * mean - claim) / error
-        if special.stdtr(max(float(spread.degrees[0]), 1.0), -t) * len(tested) < _SURE:
+        if spread.tail(t) * len(tested) < _SURE:
             reach = special.ndtri((1.0 + np.array([claim, share * mean])) / 2.0)
             scale = min(scale, float(reach[0] / reach[1]))
     return float(scale**_HALF_AS_MUCH)

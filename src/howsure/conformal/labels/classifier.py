@@ -24,7 +24,7 @@ from howsure.core.convert import Checked, Fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
 from howsure.predictions import LabelSets
-from howsure.stats.label_ranks import class_numbers
+from howsure.stats.dominance import class_numbers
 
 _SUM_SLACK: Final = 1e-3
 _DEFAULT: Final = APS()

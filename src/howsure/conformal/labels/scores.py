@@ -23,7 +23,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_above
 from howsure.core.convert import Checked, Natural, NonNegative
 from howsure.core.errors import InputError
-from howsure.stats.label_ranks import class_numbers
+from howsure.stats.dominance import class_numbers
 from howsure.stats.roots import minimum
 
 Table = npt.NDArray[np.floating[Any]]

@@ -32,8 +32,8 @@ from howsure.stats.cells import (
     largest_violation,
     signed_r2,
 )
+from howsure.stats.dominance import label_rank
 from howsure.stats.ease import REPEATS, GaussianNoise, Perturbation, ease
-from howsure.stats.label_ranks import label_rank
 
 # ---- groups by ease: rows whose prediction moves alike when their input is disturbed -------------
 

@@ -26,7 +26,7 @@ from howsure.inputs.encoders.pretrained import (
     open_hugging,
     working,
 )
-from howsure.stats.gram import tiles
+from howsure.stats.kernels import tiles
 
 Embedding = npt.NDArray[np.float32]
 

@@ -13,6 +13,7 @@ from howsure.stats.cells import (
     largest_violation,
     signed_r2,
 )
+from howsure.stats.dominance import class_numbers, label_rank
 from howsure.stats.ease import (
     REPEATS,
     GaussianNoise,
@@ -20,7 +21,6 @@ from howsure.stats.ease import (
     ease,
     surrogate_ease,
 )
-from howsure.stats.label_ranks import class_numbers, label_rank
 from howsure.stats.permutation import Resampling
 from howsure.topics.adaptivity.association import rank_ss, satisfaction_rate, t_ss
 from howsure.topics.adaptivity.coverage import (

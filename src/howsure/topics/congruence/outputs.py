@@ -20,8 +20,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import HowsureWarning
 from howsure.core.progress import reported
 from howsure.core.rng import child
-from howsure.stats.gram import tiles
-from howsure.stats.kernels import Kernel
+from howsure.stats.kernels import Kernel, tiles
 from howsure.stats.solvers import SolverOptions, coordinates, dense_factor, pivoted_cholesky
 from howsure.topics.congruence.beliefs import (
     Atoms,

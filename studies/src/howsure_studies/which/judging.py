@@ -18,7 +18,7 @@ from howsure.predictions import EvalSet, Prediction, Quantiles
 from howsure.recalibration import recalibrate
 from howsure.topics.scores import pinball
 from howsure.verdict.advice import try_recalibrations
-from howsure.verdict.examine import examine
+from howsure.verdict.family import examine
 from howsure_studies.tasks import SplitTable
 from howsure_studies.which.cuts import Cut
 
