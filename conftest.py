@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import shutil
 import signal
@@ -36,6 +37,8 @@ FULL_DRAWS = ("draws", "rate")
 
 def pytest_configure() -> None:
     check_bare()
+    # the tests' tree is large, and every full collection would walk all of it
+    gc.set_threshold(20_000, 20, 20)
     # each call of the command line would build all its commands anew
     typer.testing._get_command = functools.cache(typer.main.get_command)
 
@@ -58,6 +61,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             first.setdefault(item.nodeid.partition("[")[0], item)
         _select(items, lambda item: first[item.nodeid.partition("[")[0]] is item)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 def _select(items: list[pytest.Item], chosen: Callable[[pytest.Item], bool]) -> None:
