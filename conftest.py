@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import re
 import shutil
 import signal
 import zlib
@@ -29,6 +30,8 @@ pytest_plugins = ["pace", "forms"]
 
 NEEDS = {"data_dir": "data", "chromium": "browser"}
 """The mark of each test that uses a fixture, itself or by another."""
+REST = ("slow", "data", "browser")
+"""Marks of what `make test-rest` runs."""
 FEW_DRAWS = {
     **{(nulls, name): 5 for name in ("_DRAWS", "_OF_PART")},
     (nulls, "_FEW"): 4,
@@ -61,6 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for fixture in set(NEEDS) & set(getattr(item, "fixturenames", ())):
             item.add_marker(NEEDS[fixture])
+    _check_found(items)
     quarter = config.getoption("--quarter")
     if quarter is not None:
         _select(items, lambda item: zlib.crc32(item.nodeid.encode()) % 4 == quarter % 4)
@@ -74,6 +78,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+
+
+def _check_found(items: list[pytest.Item]) -> None:
+    """`make test-rest` seeks its tests in files that name what makes them tests of that lane."""
+    makefile = Path(__file__).with_name("Makefile").read_text(encoding="utf-8")
+    named = re.compile(re.findall('^RESTED = .*"(.+)"', makefile, flags=re.MULTILINE)[0])
+    files = {item.path for item in items if any(map(item.get_closest_marker, REST))}
+    lost = [str(path) for path in files if not named.search(path.read_text(encoding="utf-8"))]
+    if lost:
+        raise pytest.UsageError(f"RESTED of the Makefile finds no test in {', '.join(lost)}")
 
 
 def _select(items: list[pytest.Item], chosen: Callable[[pytest.Item], bool]) -> None:
