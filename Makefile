@@ -19,7 +19,9 @@ LANES = +@MAKE="$(MAKE)" $(PYTHON) tests/lanes.py
 TABLES := $(addprefix tests/,conformal core golden inputs predictions recalibration report)
 NUMBERS := $(addprefix tests/,figures laws metrics stats)
 EVERY := src tests studies
+# Files with tests of a lane; `conftest.py` checks that those of the rest are all found.
 RATED = $(shell grep -rlE "mark\.rate" --include=*.py $(EVERY))
+RESTED = $(shell grep -rlE "mark\.(slow|data)|data_dir|browser" --include=test_*.py $(EVERY))
 
 # Kernels of linear algebra, and NumPy without AVX-512, then without AVX2.
 AVX512 := X86_V4,AVX512_ICL,AVX512_SPR
@@ -51,7 +53,7 @@ test-rest: .venv/.dev
 # Where pages and children are waited for, a third worker has time.
 rest: WORKERS = 3
 rest: .venv/.dev
-	$(call REQUIRE,site) $(call PYTEST,.venv) $(REST) --pace rest $(EVERY)
+	$(call REQUIRE,site) $(call PYTEST,.venv) $(REST) --pace rest $(RESTED)
 
 # For the hand: tests of rooms at or above the lowest that differs from the last commit: SINCE=main
 test-changed: .venv/.dev

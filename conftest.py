@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
+import re
 import shutil
 import signal
 import zlib
@@ -20,6 +22,7 @@ import typer.testing
 
 from extras import absent, check_bare
 from howsure.core.errors import strict
+from howsure.topics.congruence import view
 from howsure.verdict import nulls
 
 pytest_plugins = ["pace", "forms"]
@@ -27,15 +30,26 @@ pytest_plugins = ["pace", "forms"]
 
 NEEDS = {"data_dir": "data", "chromium": "browser"}
 """The mark of each test that uses a fixture, itself or by another."""
-FEW_DRAWS = {"_DRAWS": 5, "_OF_PART": 5, "_FEW": 4, "_FEWEST": 3, "_MOST": 10, "_MANY_TABLES": 19}
+REST = ("slow", "data", "browser")
+"""Marks of what `make test-rest` runs."""
+FEW_DRAWS = {
+    **{(nulls, name): 5 for name in ("_DRAWS", "_OF_PART")},
+    (nulls, "_FEW"): 4,
+    (nulls, "_FEWEST"): 3,
+    (nulls, "_MOST"): 10,
+    (nulls, "_MANY_TABLES"): 19,
+    (view, "MOST_REPLICATES"): 999,  # each finding is still proven beside all others
+}
 """Draws of perfect models in tests that are not about their range."""
-USERS_DRAWS = {name: getattr(nulls, name) for name in FEW_DRAWS}
+USERS_DRAWS = {(module, name): getattr(module, name) for module, name in FEW_DRAWS}
 FULL_DRAWS = ("draws", "rate")
 """Marks of tests that draw as often as for users, unless they are marked `few_draws`."""
 
 
 def pytest_configure() -> None:
     check_bare()
+    # the tests' tree is large, and every full collection would walk all of it
+    gc.set_threshold(20_000, 20, 20)
     # each call of the command line would build all its commands anew
     typer.testing._get_command = functools.cache(typer.main.get_command)
 
@@ -50,6 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for fixture in set(NEEDS) & set(getattr(item, "fixturenames", ())):
             item.add_marker(NEEDS[fixture])
+    _check_found(items)
     quarter = config.getoption("--quarter")
     if quarter is not None:
         _select(items, lambda item: zlib.crc32(item.nodeid.encode()) % 4 == quarter % 4)
@@ -58,6 +73,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             first.setdefault(item.nodeid.partition("[")[0], item)
         _select(items, lambda item: first[item.nodeid.partition("[")[0]] is item)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+def _check_found(items: list[pytest.Item]) -> None:
+    """`make test-rest` seeks its tests in files that name what makes them tests of that lane."""
+    makefile = Path(__file__).with_name("Makefile").read_text(encoding="utf-8")
+    named = re.compile(re.findall('^RESTED = .*"(.+)"', makefile, flags=re.MULTILINE)[0])
+    files = {item.path for item in items if any(map(item.get_closest_marker, REST))}
+    lost = [str(path) for path in files if not named.search(path.read_text(encoding="utf-8"))]
+    if lost:
+        raise pytest.UsageError(f"RESTED of the Makefile finds no test in {', '.join(lost)}")
 
 
 def _select(items: list[pytest.Item], chosen: Callable[[pytest.Item], bool]) -> None:
@@ -72,8 +102,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Perfect models are drawn a few times, or as for users in docstrings and marked tests."""
     full = isinstance(item, pytest.DoctestItem) or any(map(item.get_closest_marker, FULL_DRAWS))
     few = item.get_closest_marker("few_draws") or not full
-    for name, count in (FEW_DRAWS if few else USERS_DRAWS).items():
-        setattr(nulls, name, count)
+    for (module, name), count in (FEW_DRAWS if few else USERS_DRAWS).items():
+        setattr(module, name, count)
 
 
 @pytest.fixture(scope="session", autouse=True)

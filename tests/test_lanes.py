@@ -151,6 +151,17 @@ def test_the_lane_of_rates_runs_what_no_other_does(folder: Path) -> None:
     ]
 
 
+def test_the_lane_of_the_rest_collects_files_that_hold_tests_of_it(folder: Path) -> None:
+    for name, text in (("slow", "@pytest.mark.slow"), ("real", "def test(data_dir)"), ("no", "")):
+        (folder / "tests" / f"test_{name}.py").write_text(text)
+    assert make(folder, "rest")[0] == 0
+    (run,) = (folder / "settings").read_text().splitlines()
+    assert set(run.partition("--pace rest ")[2].split()) == {
+        "tests/test_slow.py",
+        "tests/test_real.py",
+    }
+
+
 def test_no_test_is_left_out_or_run_twice(folder: Path) -> None:
     """By marks: each mark, alone or with others, is in one of three lanes, but `rate` in none."""
     for lane in ("test", "rest"):

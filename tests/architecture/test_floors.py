@@ -62,14 +62,8 @@ BOTH = [*FILES, *sorted(STUDIES.rglob("*.py"))]
 
 @cache
 def parsed(path: Path) -> ast.Module:
+    """The tree of a file, which all tests here share."""
     return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def all_parsed() -> None:
-    """Trees are what all tests here share, and no one's."""
-    for path in BOTH:
-        parsed(path)
 
 
 @cache
@@ -118,7 +112,6 @@ def rooms_imported(path: Path) -> set[str]:
     return {name for name in names if name in FLOORS}
 
 
-@pytest.mark.slow
 def test_a_room_imports_lower_floors_only() -> None:
     wrong = [
         f"{path.relative_to(SOURCE)} must not import {other}"
@@ -134,7 +127,6 @@ def studies_imported(path: Path) -> set[str]:
     return {part[1] for part in parts if part[0] == "howsure_studies" and len(part) > 1}
 
 
-@pytest.mark.slow
 def test_a_study_stands_alone() -> None:
     """Methods know no task, tasks no engine, the engine no study, and no study another."""
     rooms, wrong = {p.name for p in STUDIES.iterdir() if p.is_dir()}, []

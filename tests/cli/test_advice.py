@@ -82,6 +82,7 @@ def invoked(*arguments: object) -> str:
 
 @pytest.mark.parametrize(("make", "flags", "told"), CASES, ids=lambda case: _name(case))
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_the_command_does_what_its_sentence_says(
     make: Callable[..., Columns],
     flags: list[str],

@@ -180,6 +180,7 @@ def test_the_gallery_draws_every_figure() -> None:
 
 
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_weights_are_taken_where_the_page_says_so() -> None:
     """Each measure has a value on some table, and keeps it with weights only where that is told."""
     made = script("docs/make_measures.py")

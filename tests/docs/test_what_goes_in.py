@@ -121,6 +121,7 @@ def test_the_page_holds_lines() -> None:
 
 @pytest.mark.parametrize(("code", "kind"), READ, ids=[code for code, _ in READ])
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_what_is_passed_is_read_as_the_page_says(code: str, kind: str) -> None:
     result = eval(code, held(code))  # the page's own words
     if kind.startswith("models "):

@@ -81,6 +81,7 @@ class TestText:
         )
 
     @pytest.mark.rate
+    @pytest.mark.few_draws
     def test_congruence_finds_a_model_that_is_wrong_on_one_topic(self) -> None:
         texts, topics = library_sentences()
         new = halves(len(texts))[1]
@@ -141,6 +142,7 @@ class TestPictures:
         np.testing.assert_allclose(again, vectors[order], rtol=1e-5, atol=1e-6)
 
     @pytest.mark.rate
+    @pytest.mark.few_draws
     def test_congruence_finds_a_model_that_is_wrong_on_one_digit(self, folder: Path) -> None:
         pil, frames = needs("PIL.Image"), needs("pandas")
         images, labels = digits()
@@ -160,6 +162,7 @@ class TestPictures:
         assert lost.value < lost.null_upper
 
     @pytest.mark.rate
+    @pytest.mark.few_draws
     def test_the_command_line_takes_the_name(self, folder: Path) -> None:
         pil = needs("PIL.Image")
         images, _ = digits()

@@ -99,6 +99,7 @@ def test_a_measure_by_the_recipe_has_its_error_and_a_perfect_models_value() -> N
 
 @pytest.mark.usefixtures("added")
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_a_measure_by_the_recipe_is_told_of_parts_and_groups() -> None:
     table = normal_table(1_500)
     whole, parts = at_once(table), by_parts(state_of(table, [400, 900]))

@@ -42,6 +42,7 @@ def records(result: Assessment) -> list[Any]:
 
 
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_tables_and_arrays_agree(tmp_path: Path) -> None:
     pd, pl = needs("pandas"), needs("polars")
     held = table()

@@ -164,6 +164,7 @@ def test_ease_that_is_no_number_has_a_reason() -> None:
 
 
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_any_column_may_be_the_ease(tmp_path: Path) -> None:
     table = rows(300)
     table["stability"] = table.pop("ease")

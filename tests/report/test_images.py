@@ -179,6 +179,7 @@ def test_gone_files_are_named_in_few_words() -> None:
 
 
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_assess_shows_images_and_names_those_that_are_gone(tmp_path: Path) -> None:
     rng = child(0, "pictures")
     n, shade = 60, rng.uniform(20, 230, 60)

@@ -117,6 +117,7 @@ def test_sentences_are_told_once_and_what_is_wrong_comes_first() -> None:
 
 
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_of_many_models_the_first_are_shown() -> None:
     sds = {f"sd {k}": howsure.Distribution.normal(0 * Z, ONES + k / 10) for k in range(12)}
     groups = {"g": np.arange(N) % 3}

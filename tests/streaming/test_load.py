@@ -68,6 +68,7 @@ def test_what_yields_batches(folder: Path) -> None:
 
 
 @pytest.mark.rate
+@pytest.mark.few_draws
 def test_states_of_days_are_that_of_the_week(folder: Path, tmp_path: Path) -> None:
     for number in range(3):
         load_parts(
