@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, final
 from howsure.core.formats import fixed, listed, number, p_words, percent
 from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State, points
 from howsure.recalibration.dispatch import METHODS
-from howsure.recalibration.registry import METHODS
 from howsure.topics.compare import per_cent
 from howsure.verdict.findings import questions
 from howsure.verdict.without_y import LACKING
