@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import howsure
 from howsure.cli.main import app
 from howsure.engine.catalogue import catalogue
-from howsure.figures.layouts import companions, layouts
+from howsure.figures.layouts import companions, layouts, table_layouts
 from howsure.verdict.words import Reply
 from scripts import script
 
@@ -147,11 +147,9 @@ def figures() -> set[str]:
     curves = (
         set(layouts()) - set(companions()) - {"characteristic_curve"}
     )  # the latter a second name
-    source = "".join(
-        path.read_text(encoding="utf-8")
-        for path in (ROOT / "src" / "howsure" / "figures").glob("*.py")
-    )
-    tables = set(re.findall(r'\btable\.name [!=]= "(\w+)"', source))
+    tables = {
+        name for name, layout in table_layouts().items() if layout.figure and not layout.curve
+    }
     functions = set()
     rooms = (f"howsure_studies.{room}" for room in ("engine", *STUDIES))
     for module in map(importlib.import_module, ("howsure.figures", *rooms)):

@@ -448,6 +448,14 @@ def _covered(view: View, coverage: float) -> Any:
     return covered(view.evalset.y, *view.get("ends", coverage))
 
 
+def unequal_hits(view: View, coverage: float) -> FloatArray:
+    """Whether each row is covered, where not all rows are alike."""
+    hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
+    if hits.min() == hits.max():
+        raise UnanswerableError("every row is covered" if hits[0] else "no row is covered")
+    return hits
+
+
 def _claims(view: View, coverage: float) -> dict[str, FloatArray]:
     """What the prediction that gave the interval claims of it: least and most, shape (n, 2)."""
     nominal = view.get("coverage", coverage)

@@ -621,12 +621,13 @@ def crps_support(
 
 
 def _poisson_cdf(y: FloatArray, rate: FloatArray) -> FloatArray:
-    count = np.floor(y)
-    known = np.maximum(count, 0.0)
-    return np.where(count < 0.0, 0.0, special.gammaincc(known + 1.0, rate))
+    return np.where(y < 0.0, 0.0, special.gammaincc(_next_count(y), rate))
 
 
 def _negative_binomial_cdf(y: FloatArray, size: FloatArray, chance: FloatArray) -> FloatArray:
-    count = np.floor(y)
-    known = np.maximum(count, 0.0)
-    return np.where(count < 0.0, 0.0, special.betainc(size, known + 1.0, chance))
+    return np.where(y < 0.0, 0.0, special.betainc(size, _next_count(y), chance))
+
+
+def _next_count(y: FloatArray) -> FloatArray:
+    """The whole number above y, at least 1."""
+    return np.maximum(np.floor(y), 0.0) + 1.0

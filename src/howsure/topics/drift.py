@@ -45,6 +45,7 @@ from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import Change, Level, find_changes
 from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.calibration.components import MOVED, scale_of, shift_of
+from howsure.topics.coverage import unequal_hits
 
 WINDOWS = 60
 FEWEST_CLUSTERS = MOST_UNITS + 1
@@ -117,9 +118,7 @@ def _changes(view: View, series: FloatArray) -> list[Change | None]:
 def _coverage_drift(view: View, coverage: float) -> Estimate:
     """Of hits less what each row claims."""
     units: IntArray = view.get("units_of_time")
-    hits = np.asarray(view.get("covered", coverage), dtype=np.float64)
-    if hits.min() == hits.max():
-        raise UnanswerableError("every row is covered" if hits[0] else "no row is covered")
+    hits = unequal_hits(view, coverage)
     claimed = np.zeros(len(hits)) if math.isnan(coverage) else view.get("claim", coverage)
     change = _changes(view, (hits - claimed)[None])[0]
     if change is None:

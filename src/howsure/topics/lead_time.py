@@ -47,6 +47,7 @@ from howsure.engine.metric import (
 )
 from howsure.engine.view import View
 from howsure.stats.estimate import Estimate, joint_level, skewed_ends, spread_of, weighted_mean
+from howsure.topics.coverage import unequal_hits
 from howsure.topics.decomposition.parts import skill_of_groups
 from howsure.topics.groups import GroupComparison, Grouping, group_means, rows_in_groups
 
@@ -126,9 +127,7 @@ def _steps(horizons: FloatArray) -> str:
 
 def _hits(leads: Leads, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Whether rows are covered, and what they claim, where that is known."""
-    hits = np.asarray(leads.view.get("covered", coverage), dtype=np.float64)
-    if hits.min() == hits.max():
-        raise UnanswerableError("every row is covered" if hits[0] else "no row is covered")
+    hits = unequal_hits(leads.view, coverage)
     if math.isnan(coverage):
         return hits, np.zeros(len(hits))
     return hits, np.asarray(leads.view.get("claim", coverage))
