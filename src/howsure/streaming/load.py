@@ -307,12 +307,6 @@ class _Again(Piece):
         yield from self.coming
 
 
-def _again(piece: Piece, first: deque[pa.Table], coming: Iterator[pa.Table]) -> _Again:
-    return _Again(
-        title=piece.title, first_row=piece.first_row, piece=piece, first=first, coming=coming
-    )
-
-
 def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
     batches: list[tuple[Piece, Batch]] = []
@@ -320,13 +314,18 @@ def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Sca
     n = 0
     for piece in scan.pieces:
         tables = piece.tables(scan.reading.kinds, BATCH)
+        again = _Again(
+            title=piece.title,
+            first_row=piece.first_row,
+            piece=piece,
+            first=tables_read,
+            coming=tables,
+        )
         for table in tables:
             tables_read.append(table)
             n += table.num_rows
             if n > most:
-                again = _again(piece, tables_read, tables)
                 return None, replace(scan, pieces=scan.pieces if scan.again else (again,))
-        again = _again(piece, tables_read, iter(()))
         batches += ((piece, batch) for batch in again.batches(scan.reading))
     return batches, scan
 
