@@ -17,7 +17,7 @@ from howsure.inputs import load, load_unlabelled
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.assess import assess
 from howsure.report.congruence import with_embedding
-from howsure.report.monitor import fit_monitor
+from howsure.report.monitor import fit_monitor, scored
 from howsure.topics.congruence import Draws, Empirical, Normals, NullReference, Support
 from howsure.topics.congruence.examples import map_table, tree_table
 from howsure.topics.congruence.laws import belief_of
@@ -129,11 +129,12 @@ def test_assess_uses_one_mode_for_all_models() -> None:
 def test_a_monitor_flags_where_the_model_is_wrong_without_labels() -> None:
     reference = replace(wave(900, wrong=1.5), embedding=None)
     monitor = fit_monitor(reference)
-    scored = monitor.score({"x": np.array([1.8, -1.8]), "side": np.array(["left", "left"])})
-    assert scored.columns["flagged"][0]
-    assert scored.columns["cce"][0] > 3 * scored.columns["cce"][1]
+    new = {"x": np.array([1.8, -1.8]), "side": np.array(["left", "left"])}
+    table = scored(monitor, monitor.judge(new), np.arange(2))
+    assert table.columns["flagged"][0]
+    assert table.columns["cce"][0] > 3 * table.columns["cce"][1]
     with pytest.raises(InputError, match="features"):
-        monitor.score({"x": np.array([1.0])})
+        monitor.judge({"x": np.array([1.0])})
     bare = EvalSet.checked(reference.y, reference.beliefs)
     with pytest.raises(InputError, match="must hold features"):
         fit_monitor(bare)
