@@ -219,14 +219,10 @@ def _meaning(evaluation: Evaluation, key: Key) -> str:
 
 def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:
     lines, further_notes = side_by_side(list(found.values()))
+    kinds = {"metric": object, "title": object, "coverage": float, "perfect": float}
     columns: dict[str, npt.NDArray[Any]] = {
         name: np.array([getattr(line, name) for line in lines], dtype=kind)
-        for name, kind in (
-            ("metric", object),
-            ("title", object),
-            ("coverage", float),
-            ("perfect", float),
-        )
+        for name, kind in kinds.items()
     }
     directions = [catalogue()[line.metric].direction.value for line in lines]
     columns["direction"] = np.array(directions, dtype=object)

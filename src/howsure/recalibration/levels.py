@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -54,13 +54,12 @@ class LevelPlan:
         if not mask.any():
             raise InputError(f"calibration rows must suffice for some level: levels {lost} {why}")
         note = f"Levels left out, for they would be infinite: {lost} {why}."
-        return LevelPlan(
-            self.levels[mask],
-            self.low[mask],
-            self.high[mask],
-            self.n,
-            self.exact,
-            (*self.notes, note),
+        return replace(
+            self,
+            levels=self.levels[mask],
+            low=self.low[mask],
+            high=self.high[mask],
+            notes=(*self.notes, note),
         )
 
     def learnt(self, name: str, values: FloatArray) -> tuple[FittedParameter, ...]:

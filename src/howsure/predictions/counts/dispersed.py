@@ -52,11 +52,11 @@ class Dispersed(CountLaw):
 
     def mean(self) -> FloatArray:
         """Mean of the law itself, shape (n,)."""
-        return self._sums[1]
+        return np.asarray(self._sums[1])
 
     def variance(self) -> FloatArray:
         """Variance of the law itself, shape (n,)."""
-        return self._sums[2]
+        return np.asarray(self._sums[2])
 
     def _log_masses(self, counts: FloatArray) -> FloatArray:
         return np.asarray((self._family.log_weight(counts.T) - self._sums[0]).T)
@@ -442,7 +442,7 @@ class DoublePoisson(Dispersed):
         constant = self._sums[0] - scale + 0.5 * np.log(phi)
         if normalization == "efron":
             constant += np.log(efron_constant(self._family.mu, phi))
-        return exact + (constant if exact.ndim == 1 else constant[:, None])
+        return np.asarray(exact + (constant if exact.ndim == 1 else constant[:, None]))
 
 
 def efron_constant(mu: npt.ArrayLike, phi: npt.ArrayLike) -> FloatArray:
