@@ -24,6 +24,8 @@ from howsure.core.records import Record
 from howsure.report.check import Limit, judge
 from howsure.topics.characteristic import characteristic_curve
 
+pytestmark = pytest.mark.few_draws
+
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 
 
@@ -150,7 +152,6 @@ def test_flags_name_columns_and_coverages(tmp_path: Path) -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_check_exit_statuses(good: Path, narrow: Path, tmp_path: Path) -> None:
     inside("check", good, "--min-coverage", "0.85")
     failed = command("check", narrow, "--min-coverage", "0.85", "--max", "crps=99")
@@ -197,7 +198,6 @@ def test_recalibrate_mends_coverage(tmp_path: Path) -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_assess_prints_what_matters_and_more_on_demand(good: Path, tmp_path: Path) -> None:
     brief = inside("assess", good)
     assert "Interval score (Winkler) at 90 %" in brief

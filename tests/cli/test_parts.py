@@ -17,6 +17,8 @@ from howsure.inputs import load
 from howsure.streaming import Resources, load_parts
 from streaming.tables import normal_table
 
+pytestmark = pytest.mark.few_draws
+
 TABLE = normal_table(3_000).select(["y", "mean", "sd", "site"])
 
 
@@ -36,7 +38,6 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_same_command_for_one_file_and_for_many(folder: Path) -> None:
     one = folder / "one.parquet"
     parquet.write_table(TABLE, one)
@@ -70,7 +71,6 @@ def test_check_by_parts(folder: Path) -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_merge(folder: Path) -> None:
     states = []
     for number in range(3):
@@ -107,7 +107,6 @@ def test_how_columns_of_a_folder_are_read(folder: Path) -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_what_was_read_is_told(folder: Path) -> None:
     """On the terminal and the page in a line, in JSON file by file; also by other commands."""
     (folder / "preds" / "README.txt").write_text("three days")

@@ -24,6 +24,8 @@ from howsure.core.arrays import FloatArray
 from howsure.core.records import Record
 from howsure.inputs.encoders import encode
 
+pytestmark = pytest.mark.few_draws
+
 SENTENCES = "encoders_tried:sentences"
 
 PAGE = Path(__file__).parents[2] / "docs" / "inputs.md"
@@ -81,7 +83,6 @@ class TestText:
         )
 
     @pytest.mark.rate
-    @pytest.mark.few_draws
     def test_congruence_finds_a_model_that_is_wrong_on_one_topic(self) -> None:
         texts, topics = library_sentences()
         new = halves(len(texts))[1]
@@ -142,7 +143,6 @@ class TestPictures:
         np.testing.assert_allclose(again, vectors[order], rtol=1e-5, atol=1e-6)
 
     @pytest.mark.rate
-    @pytest.mark.few_draws
     def test_congruence_finds_a_model_that_is_wrong_on_one_digit(self, folder: Path) -> None:
         pil, frames = needs("PIL.Image"), needs("pandas")
         images, labels = digits()
@@ -162,7 +162,6 @@ class TestPictures:
         assert lost.value < lost.null_upper
 
     @pytest.mark.rate
-    @pytest.mark.few_draws
     def test_the_command_line_takes_the_name(self, folder: Path) -> None:
         pil = needs("PIL.Image")
         images, _ = digits()

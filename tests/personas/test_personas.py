@@ -26,7 +26,7 @@ from extras import needs
 from howsure.core.rng import child
 from howsure.report.assessment import Assessment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.few_draws]
 
 N = 400
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -92,7 +92,6 @@ def locals_of(model: Any, x: Array, y: Array) -> dict[str, Any]:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_owner_of_lightgbm_quantiles() -> None:
     lightgbm = needs("lightgbm")
     (x, y), (new, truth) = world("lightgbm, fitted"), world("lightgbm")
@@ -110,7 +109,6 @@ def test_the_owner_of_lightgbm_quantiles() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_owner_of_an_ngboost_model() -> None:
     ngboost = needs("ngboost")
     (x, y), (new, truth) = world("ngboost, fitted"), world("ngboost")
@@ -162,7 +160,6 @@ def test_the_forecaster_with_sktime() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_forecaster_with_nixtla() -> None:
     mlforecast, utils = needs("mlforecast"), needs("mlforecast.utils")
     lightgbm = needs("lightgbm")
@@ -238,7 +235,6 @@ def test_the_owner_of_a_polars_frame() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_user_of_scoringutils_long_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +262,6 @@ def test_the_user_of_scoringutils_long_table(
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_judge_of_five_models_on_unequal_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,7 +290,6 @@ def test_the_judge_of_five_models_on_unequal_rows(
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_keeper_of_a_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     x, y = world("gate", 2_000)
@@ -445,7 +439,6 @@ def test_the_trader_with_models_side_by_side(
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_bayesian_with_pymc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pymc = needs("pymc")
     monkeypatch.chdir(tmp_path)

@@ -19,6 +19,8 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
 
+pytestmark = pytest.mark.few_draws
+
 
 def normal(n: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, Distribution]:
     rng = child(seed, "assess")
@@ -44,7 +46,6 @@ def test_a_bad_model_fails(factor: float, word: str) -> None:
 
 @pytest.mark.parametrize(("varying", "state"), [(0.0, "good"), (1.0, "bad")])
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_equal_widths_are_a_fault_only_where_inputs_know_better(varying: float, state: str) -> None:
     rng = child(0, "flat")
     x = rng.uniform(-1, 1, size=(6_000, 2))
@@ -115,7 +116,6 @@ def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_forms_agree() -> None:
     y, belief = normal(300)
     result = howsure.assess(y, belief, groups={"g": np.arange(300) % 3}, x={"x": y})
@@ -188,7 +188,6 @@ TAME_TABLE = st.integers(1, 12).flatmap(
 @examples(120)
 @given(TABLE | TAME_TABLE, st.sampled_from(["intervals", "normal", "quantiles", "samples", "all"]))
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) -> None:
     y, a, b, c = table
     try:

@@ -19,6 +19,8 @@ from howsure.core.records import Record
 from howsure.engine.catalogue import catalogue, key_measures
 from howsure.report import measured
 
+pytestmark = pytest.mark.few_draws
+
 
 def table(rows: int = 400) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(3)
@@ -55,7 +57,6 @@ def test_the_answer_is_part_of_everything(result: Assessment) -> None:
 
 @pytest.mark.parametrize("models", [1, 2])
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.MonkeyPatch) -> None:
     held = table()
     laws = {f"m{k}": Distribution.normal(held["mean"], held["sd"] * (1 + k)) for k in range(models)}
@@ -113,7 +114,6 @@ print([name for name in {heavy} if name in sys.modules], "howsure.verdict.nulls"
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_a_verdict_loads_no_library_that_it_does_not_need(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"t.{ending}"
     days = np.datetime64("2024-01-01") + np.arange(400)

@@ -25,7 +25,7 @@ from howsure.predictions import (
 )
 from howsure.report.assess import assess_loaded
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.few_draws]
 
 ROWS = 110
 KINDS = [
@@ -79,7 +79,6 @@ def told(record):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_order_of_rows_changes_no_record_and_no_sentence(kind):
     held = sets(kind)
     mixed = child(1, "mixed").permutation(ROWS)
@@ -98,7 +97,6 @@ def test_the_order_of_rows_changes_no_record_and_no_sentence(kind):
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_equal_rows_are_interchangeable():
     rng = child(2, "equal rows")
     x, y = rng.integers(0, 3, 60) * 1.0, rng.integers(0, 2, 60) * 1.0
@@ -136,7 +134,6 @@ for form in ("html", "markdown", "json", "csv"):
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_the_number_of_threads_changes_no_byte():
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     made = [

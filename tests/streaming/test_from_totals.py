@@ -13,6 +13,8 @@ from howsure.core.records import Record
 from howsure.report.assessment import Assessment
 from streaming.tables import at_once, by_parts, normal_table, state_of
 
+pytestmark = pytest.mark.few_draws
+
 TABLE = normal_table(2_400)
 NUMBERS = ("value", "standard_error", "lower", "upper", "n", "p")
 
@@ -49,7 +51,6 @@ def compared(parts: Assessment, whole: Assessment, tolerance: float = 1e-9) -> d
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_plain_rows() -> None:
     count = compared(by_parts(state_of(TABLE, [500, 1_000])), at_once(TABLE))
     assert count["rows"] > 300
@@ -83,7 +84,6 @@ QUANTILES = {0.05: -1.6449, 0.25: -0.6745, 0.5: 0.0, 0.75: 0.6745, 0.95: 1.6449}
     [(0.0, 1.0), (1e6, 1.0), (1e9, 1.0), (-1e8, 1e-1), (0.0, 1e-9), (1.0, 1e-6), (1e9, 1e9)],
 )
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_where_rows_lie_and_how_far_apart_costs_no_digits(
     kind: str, shift: float, scale: float
 ) -> None:
@@ -97,7 +97,6 @@ def test_where_rows_lie_and_how_far_apart_costs_no_digits(
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_frequency_weights() -> None:
     compared(
         by_parts(state_of(TABLE, [500], most=10_000, weights="weight")),
@@ -106,14 +105,12 @@ def test_frequency_weights() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_clusters() -> None:
     parts = by_parts(state_of(TABLE, [500, 1_000], most=2_400, cluster="house"))
     compared(parts, at_once(TABLE, cluster="house"))
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_importance_weights_have_exact_values_and_near_errors() -> None:
     rng = np.random.default_rng(5)
     table = TABLE.append_column("importance_weight", pa.array(rng.gamma(3.0, size=2_400)))
@@ -147,7 +144,6 @@ def labels_table(n: int = 2_400) -> pa.Table:
 
 @pytest.mark.parametrize("columns", [{"ease": "ease"}, {"time": "day"}, {}], ids=str)
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_what_is_called_exact_of_label_sets_is_that_of_all_rows(columns: dict[str, str]) -> None:
     table = labels_table()
     named = {"groups": "site", **columns}
@@ -204,7 +200,6 @@ def test_the_same_findings() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_an_infinite_score() -> None:
     y = TABLE["y"].to_numpy().copy()
     y[17] = 1e99
@@ -233,7 +228,6 @@ def test_what_a_sample_adds_is_said() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_blocks_of_time_follow_each_other_where_rows_do() -> None:
     rng = np.random.default_rng(8)
     noise = np.zeros(2_400)
@@ -254,7 +248,6 @@ def test_blocks_of_time_follow_each_other_where_rows_do() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_errors_of_all_rows_know_a_season() -> None:
     """Lag 12: blocks of one day each, of which a tenth is missing."""
     rng = np.random.default_rng(9)
@@ -275,7 +268,6 @@ def test_errors_of_all_rows_know_a_season() -> None:
 
 
 @pytest.mark.rate
-@pytest.mark.few_draws
 def test_drift_of_coverage_is_told_by_blocks_of_all_rows() -> None:
     n = 2_400
     late = np.arange(n) >= 1_700
