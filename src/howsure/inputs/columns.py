@@ -239,7 +239,11 @@ class _Assignment:
             return False
         free = self._free()
         stated = {} if "softmax" in self._said else classes.family(free)
-        sets = [] if "label_set" in self._said else list(filter(_names_a_set, free))
+        sets = (
+            []
+            if "label_set" in self._said
+            else [name for name in free if classes.set_coverage(normal_form(name))[0]]
+        )
         if not flagged:
             if not (stated or sets) or guessed_law(free):
                 return False
@@ -677,10 +681,6 @@ def _renamed(pairs: Sequence[tuple[str, str]], said: Columns) -> _Assignment:
         parameters = {key: columns[str(plain)] for key, plain in part._law.parameters.items()}
         part._law = LawColumns(part._law.name, parameters)
     return part
-
-
-def _names_a_set(name: str) -> bool:
-    return classes.set_coverage(normal_form(name))[0]
 
 
 _MELTED: Final = (

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray, as_matrix, as_numbers
@@ -20,7 +19,7 @@ from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME, Kinds
 from howsure.inputs.source import Source, listed, quoted, refusing
-from howsure.inputs.values import arrow_of
+from howsure.inputs.values import AnyArray, arrow_of
 from howsure.predictions import Samples
 
 
@@ -147,7 +146,7 @@ def _column(values: Any, *, vector: bool = False) -> pa.ChunkedArray:
     return _arrow(lambda: pa.array(values, from_pandas=True), lambda: list(values))
 
 
-def _is_plain(values: npt.NDArray[Any]) -> bool:
+def _is_plain(values: AnyArray) -> bool:
     """Whether an array holds numbers of this machine, and misses none."""
     kind = values.dtype
     if isinstance(values, np.ma.MaskedArray) or kind.kind not in "iuf" or not kind.isnative:
@@ -219,7 +218,7 @@ def posterior_table(value: Any, title: str) -> MappingTable:
     shared = [name for name in observed if name in predictive]
     if not shared:
         raise InputError(f"{title}: {_lacking(groups, observed, predictive)}")
-    columns: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, AnyArray] = {}
     notes = []
     for name in shared:
         y = observed[name]
@@ -379,7 +378,7 @@ def _describe_reshaping(array: Any, draws: FloatArray) -> str:
     )
 
 
-def _columns_along_rows(y: Any, constant: Mapping[Any, Any]) -> dict[str, npt.NDArray[Any]]:
+def _columns_along_rows(y: Any, constant: Mapping[Any, Any]) -> dict[str, AnyArray]:
     """What is known of rows besides: coordinates of y, and constant data of its dimensions."""
     known = {str(name): coord for name, coord in y.coords.items()}
     known |= {str(name): constant[name] for name in constant}

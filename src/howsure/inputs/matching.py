@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray
 from howsure.core.errors import InputError
@@ -106,7 +105,7 @@ def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict
     return taken, {part.model: part.n - len(order) for part in named}
 
 
-def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> BoolArray:
     """The aligned rows that miss nothing in any model."""
     kept = np.logical_and.reduce([part.complete() for part in parts])
     if not kept.any():

@@ -110,7 +110,7 @@ def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
         if plain == "median":
             found[name] = 0.5
         elif bare is not None:
-            found[name] = float(bare["level"] or 0) or _round(float(bare["percent"] or 0) / 100)
+            found[name] = float(bare["level"] or 0) or round(float(bare["percent"] or 0) / 100, 12)
         elif (match := _QUANTILE.fullmatch(plain)) is not None:
             families.setdefault(match["prefix"], {})[name] = match["number"].replace("_", ".")
     for prefix, family in families.items():
@@ -123,7 +123,7 @@ def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
                 shares = not percent and any("." in other for other in numbers)
                 found[name] = 1.0 if shares and number == "1" else _whole_level(number, numbers)
             elif percent:
-                found[name] = _round(float(number) / 100)
+                found[name] = round(float(number) / 100, 12)
             else:
                 found[name] = None if mixed else float(number)
     inner = any(level is not None and 0 < level < 1 for level in found.values())
@@ -138,7 +138,7 @@ def is_quantile(plain: str) -> bool:
 def _share(number: str) -> float | None:
     if "." in number or "_" in number:
         value = float(number.replace("_", "."))
-        share = value if value < 1 else _round(value / 100)
+        share = value if value < 1 else round(value / 100, 12)
         return share if 0 < share < 1 else None
     return int(number) / 100 if len(number) == 2 and number[0] != "0" else None
 
@@ -156,10 +156,6 @@ def _whole_level(digits: str, family: set[str]) -> float | None:
         percent = any(len(other) == 2 or float(other) > 1 for other in family - {"100"})
         return 1.0 if percent and not clear else None
     return int(digits) / 1000 if clear else None
-
-
-def _round(value: float) -> float:
-    return round(value, 12)
 
 
 # ---- the roles of a table's columns, once they are decided, and how they are told ----------------
