@@ -39,8 +39,6 @@ def run(
     x_axis: XAxis,
     y_axis: YAxis,
     want: Sequence[str],
-    miss_cost: float | None,
-    cost_weight: float | None,
     miss_range: tuple[float, float] | None,
     x: str | None,
     bootstrap: int,
@@ -48,8 +46,10 @@ def run(
     seed: int,
     parts: PartFlags,
     read: ReadOptions,
+    **price: float | None,
 ) -> None:
     """Print areas by every convention, gains, operating points and costs of each model."""
+    miss_cost, cost_weight = price["miss_cost"], price["cost_weight"]
     if x is not None:
         raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
     if read.at:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from howsure._version import __version__
-from howsure.cli.options import PartFlags, ReadOptions, address
+from howsure.cli.options import PartFlags, ReadOptions, TellFlags, address
 from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
@@ -101,58 +101,47 @@ def run(
     most: Sequence[str],
     bounds: Mapping[str, float | None],
     reference: Path | None,
-    by: str | None,
-    findings: str | None,
-    ignore: Sequence[str],
-    baseline: str,
     seed: int,
+    telling: TellFlags,
     parts: PartFlags,
     read: ReadOptions,
     *,
     repeated: bool,
-    as_json: bool,
-    junit: Path | None,
-    sarif: Path | None,
-    github: bool | None,
-    no_rows: bool,
     **changes: Any,
 ) -> bool:
     """Judge every finding and every limit, and tell of them; true if one fails.
 
-    Where `github` is None, GitHub's own variable decides whether it hears.
+    Where nothing is said of GitHub, its own variable decides whether it hears.
     """
-    changes |= {
-        "by": _names(by),
-        "findings": _names(findings),
-        "ignore": tuple(ignore) or None,
-        "baseline": baseline or None,
-    }
+    changes |= {name: _names(changes[name]) for name in ("by", "findings")}
+    changes |= {"ignore": tuple(changes["ignore"]) or None, "baseline": changes["baseline"] or None}
     rules, source = rules_for(limits, parse_limits(bounds, least, most), changes)
-    inputs = [*files, *filter(None, [reference])]
-    check_outputs([*filter(None, (junit, sarif))], [*inputs, *([Path(source)] if source else [])])
-    if no_rows:
+    inputs = [*files, *filter(None, [reference]), *([Path(source)] if source else [])]
+    check_outputs(telling.outputs, inputs)
+    if telling.no_rows:
         check_no_state(parts.state)
     result, of_files, models = judged(
-        files, rules, source, seed, read, parts, reference, no_rows=no_rows
+        files, rules, source, seed, read, parts, reference, no_rows=telling.no_rows
     )
     paths = places_of(files, models)
-    if junit is not None:
-        atomic_write(junit, junit_of(result))
-    if sarif is not None:
-        atomic_write(sarif, sarif_of(result, paths))
-    if as_json:
+    if telling.junit is not None:
+        atomic_write(telling.junit, junit_of(result))
+    if telling.sarif is not None:
+        atomic_write(telling.sarif, sarif_of(result, paths))
+    if telling.as_json:
         for line in outcome(result, source, of_files).split("\n"):
             say(line.replace("\x7f", "\\u007f"))
     else:
         _print(result, source, of_files)
+    github = telling.github
     if os.environ.get("GITHUB_ACTIONS") == "true" if github is None else github:
         for line in annotated(result, paths):
-            say(line, error=as_json)
+            say(line, error=telling.as_json)
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             with Path(path).open("a", encoding="utf-8") as file:
                 file.write(summary(result, source, of_files))
     if repeated:
-        say(_REPEATED, error=as_json)
+        say(_REPEATED, error=telling.as_json)
     return result.status == 1
 
 

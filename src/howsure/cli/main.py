@@ -37,6 +37,7 @@ from howsure.cli.options import (
     ReadOptions,
     Season,
     Seed,
+    TellFlags,
     Tolerance,
     Trials,
     cells_by_ease,
@@ -44,6 +45,7 @@ from howsure.cli.options import (
     reads_tables,
     share,
     takes_bounds,
+    tells_outcome,
     tunes_congruence,
     uses_resources,
 )
@@ -250,6 +252,7 @@ def merge(
 @reads_tables
 @reads_parts
 @takes_bounds
+@tells_outcome
 @runs("check:run")
 def check(
     files: Files,
@@ -350,31 +353,7 @@ def check(
         float | None,
         typer.Option(callback=share, help="Confidence level of bounds; 0.95 if omitted."),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=OUTPUT),
-    ] = False,
-    junit: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    sarif: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write failures and doubts as SARIF.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    github: Annotated[
-        bool | None,
-        typer.Option(
-            "--github/--no-github",
-            help="Annotate the GitHub run, add to its summary. By default, only inside one.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    no_rows: NoRows = False,
+    telling: TellFlags,
     seed: Seed = 0,
     parts: PartFlags,
     read: ReadOptions,

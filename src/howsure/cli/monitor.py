@@ -62,8 +62,6 @@ def run(
     *,
     explain_input: bool,
     csv_safe: bool,
-    seed: int,
-    no_rows: bool,
     **options: Any,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
@@ -81,7 +79,7 @@ def run(
         if options[name] and options[name] != usual.get(name):
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
-    (file,) = files
+    (file,), no_rows = files, options["no_rows"]
     console = Console()
     tables = [path for path in outputs if path.suffix.lower() not in REPORTS]
     for path in tables:
@@ -95,7 +93,7 @@ def run(
     with Stages(progress) as stages, subscribe(stages):
         congruence = tuned.options()
         report_progress(f"reading {reference.name}")
-        loaded, monitor = watching(reference, read, parts, seed, congruence, bool(slow))
+        loaded, monitor = watching(reference, read, parts, options["seed"], congruence, bool(slow))
         report_progress(f"reading {file.name}")
         new = load_unlabelled(address(file), loaded, encoding=read.encoding, decimal=read.decimal)
         scored = monitored(

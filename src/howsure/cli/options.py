@@ -444,6 +444,42 @@ class CongruenceFlags:
         )
 
 
+@dataclass(frozen=True)
+class TellFlags:
+    """How the outcome of a check is told, and what of it; every field is a flag."""
+
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=OUTPUT),
+    ] = False
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=OUTPUT
+        ),
+    ] = None
+    sarif: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write failures and doubts as SARIF.", rich_help_panel=OUTPUT
+        ),
+    ] = None
+    github: Annotated[
+        bool | None,
+        typer.Option(
+            "--github/--no-github",
+            help="Annotate the GitHub run, add to its summary. By default, only inside one.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    no_rows: NoRows = False
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The files that are written."""
+        return [*filter(None, (self.junit, self.sarif))]
+
+
 def reads_tables(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command a flag for every role, and for every other field of `ReadOptions`."""
     at, *others = _flags(ReadOptions)
@@ -468,6 +504,11 @@ def tunes_congruence(command: Callable[..., R]) -> Callable[..., R]:
 def reads_parts(command: Callable[..., R]) -> Callable[..., R]:
     """Give a command every field of `PartFlags` as a flag; it receives them as ``parts``."""
     return _spread(command, "parts", _flags(PartFlags), PartFlags)
+
+
+def tells_outcome(command: Callable[..., R]) -> Callable[..., R]:
+    """Give a command every field of `TellFlags` as a flag; it receives them as ``telling``."""
+    return _spread(command, "telling", _flags(TellFlags), TellFlags)
 
 
 def uses_resources(command: Callable[..., R]) -> Callable[..., R]:
