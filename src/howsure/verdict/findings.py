@@ -123,7 +123,7 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
             silent[name] = "ignored, as asked"
             continue
         what = f"{name} in the verdict on {case.evalset.model}"
-        answer = attempt(what, partial(_draft_finding, question, case), str)
+        answer = attempt(what, partial(question.draft, case), str)
         if isinstance(answer, Draft) and _is_of_few(answer, case.evalset.fewest):
             silent[name] = f"the part found has fewer than {case.evalset.fewest} rows"
         elif isinstance(answer, Draft):
@@ -136,13 +136,6 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
 def _is_of_few(draft: Draft, fewest: int) -> bool:
     """Whether a draft is of a part of fewer rows than may be told of."""
     return bool(draft.where) and float(draft.facts.get("rows", draft.n)) < fewest
-
-
-def _draft_finding(question: FindingQuestion, case: Case) -> Draft | str:
-    try:
-        return question.draft(case)
-    except UnanswerableError as reason:
-        return str(reason)
 
 
 # ---- which of several models is better, as a finding ---------------------------------------------

@@ -584,7 +584,8 @@ class _Statistic:
         elif not part.whole:  # of a part with other rows the centre would be another
             error = float(values.var())
             if self.influence is not None:
-                error = _from_row_to_row(self.influence / draws, part.size)
+                steps = np.diff(self.influence / draws)  # rows lie in rising uncertainty
+                error = float(np.square(steps).mean() / 2.0 / part.size) if len(steps) else 0.0
             target = self.measure.target
             if abs(centre - target) <= 3.0 * math.sqrt(error):
                 return Null(math.nan, max(target - below, bottom), min(target + above, top))
@@ -601,11 +602,6 @@ def _reaches(values: FloatArray) -> tuple[float, float]:
     low, high = _pearson(np.zeros(1), variance, third)
     wider = float(special.stdtrit(count - 1, 1.0 - _TAIL)) * math.sqrt(1.0 + 1.0 / count) / _Z
     return -wider * float(low[0]), wider * float(high[0])
-
-
-def _from_row_to_row(influence: FloatArray, size: float) -> float:
-    """Squared error of a mean over rows that lie evenly in rising uncertainty."""
-    return float(np.square(np.diff(influence)).mean() / 2.0 / size) if len(influence) > 1 else 0.0
 
 
 def _drawer(evalset: EvalSet, measure: _Measure, source: str) -> type[Prediction]:

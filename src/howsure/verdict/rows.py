@@ -325,6 +325,7 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
         if not (len(stated) and np.median(stated) < np.median(converted)):
             return None
     sure = bool(where) or near or bool(shift)
+    finite = all(np.isfinite(numbers).all() for numbers in seen.numbers())
     return seen.fault(
         "units",
         rows,
@@ -334,14 +335,9 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
             "where": where,
             "factor": factor,
             "shift": shift,
-            "multiply": not (shift or where or seen.discrete) and _all_finite(seen),
+            "multiply": not (shift or where or seen.discrete) and finite,
         },
     )
-
-
-def _all_finite(seen: _Seen) -> bool:
-    """Whether one number recalibrates all that is predicted."""
-    return all(np.isfinite(numbers).all() for numbers in seen.numbers())
 
 
 def _rises_by(y: FloatArray, centre: FloatArray, factor: float) -> bool:

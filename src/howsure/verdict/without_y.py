@@ -77,7 +77,8 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
         if name in others
     }
     gone = np.r_[np.zeros(evalset.n, dtype=np.bool_), np.ones(rest.n, dtype=np.bool_)]
-    rows = _chosen(gone, joined)
+    numbers = [values for values in joined.values() if values.dtype.kind == "f"]
+    rows = np.argsort(row_hashes(gone, *numbers), kind="stable")[:_MOST_ROWS]  # whatever the order
     when = _times(evalset, rest)
     if when is not None:
         rows = rows[np.argsort(when[rows], kind="stable")]
@@ -139,12 +140,6 @@ def _stated(evalset: EvalSet) -> dict[str, npt.NDArray[Any]]:
 WIDTHS = ("predicted sd", "interval")
 """What says how unsure a model is."""
 _CALLED = {"point": "prediction", "set_sizes": "set of labels", "sd": WIDTHS[0], "width": WIDTHS[1]}
-
-
-def _chosen(gone: BoolArray, joined: Mapping[str, npt.NDArray[Any]]) -> IntArray:
-    """At most so many rows, by what they hold."""
-    numbers = [values for values in joined.values() if values.dtype.kind == "f"]
-    return np.argsort(row_hashes(gone, *numbers), kind="stable")[:_MOST_ROWS]
 
 
 def _times(evalset: EvalSet, rest: EvalSet) -> IntArray | None:

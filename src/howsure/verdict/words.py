@@ -33,7 +33,9 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     elif finding.state == "bad":
         told = f"{seen}: {fault}."
     elif finding.state == "negligible":
-        told = f"{seen}: {fault}. This is within the tolerance of {_tolerated(finding)}."
+        in_points = finding.unit == "share"
+        tolerance = points(finding.tolerance) if in_points else percent(finding.tolerance)
+        told = f"{seen}: {fault}. This is within the tolerance of {tolerance}."
     elif finding.state == "caution" and finding.p_adjusted < LEVEL:
         told = f"{seen}. {few}"
     elif finding.state == "caution" and limit:
@@ -58,10 +60,6 @@ def clause(finding: Finding, draft: Draft) -> str:
     """The finding in a part of a sentence."""
     words = questions()[finding.id].words(draft, finding)
     return words.clause or words.fault or words.seen
-
-
-def _tolerated(finding: Finding) -> str:
-    return points(finding.tolerance) if finding.unit == "share" else percent(finding.tolerance)
 
 
 def more_rows(finding: Finding, draft: Draft) -> float:
@@ -124,8 +122,11 @@ def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: Recalibratio
 
 def _done(advice: Advice, learnt: Sequence[FittedParameter]) -> str:
     """What a recalibration does, and from which rows."""
-    what = _mended(advice.method, learnt).format(by=" and ".join(advice.by))
-    return what + (f", from rows since {advice.since} alone" if advice.since else "")
+    info = METHODS[advice.method]  # with the one number that it learnt if there is one
+    what = (info.says(learnt) if learnt else "") or info.words
+    return what.format(by=" and ".join(advice.by)) + (
+        f", from rows since {advice.since} alone" if advice.since else ""
+    )
 
 
 def _gain(found: Advice | RecalibrationTrial, score: str) -> str:
@@ -150,20 +151,8 @@ def _effect(found: Advice | RecalibrationTrial) -> list[str]:
     return told
 
 
-def _mended(method: str, learnt: Sequence[FittedParameter]) -> str:
-    """What a recalibration does, with the one number that it learnt if there is one."""
-    info = METHODS[method]
-    return (info.says(learnt) if learnt else "") or info.words
-
-
 def _named(ids: Sequence[str]) -> str:
     return listed([questions()[each].name or each for each in ids], last="or")
-
-
-def _why_harmful(part: str) -> str:
-    if part == LACKING:
-        return f"{LACKING} may be those of the largest errors"
-    return f"it would harm {part}"
 
 
 def nothing_helps(
@@ -177,9 +166,12 @@ def nothing_helps(
     if reason:
         told = f"No next step was found: {reason}."
     elif refused is not None:
+        why = f"it would harm {refused.harms}"
+        if refused.harms == LACKING:
+            why = f"{LACKING} may be those of the largest errors"
         told = (
             f"Recalibration by {refused.method} would cut the {score} by {percent(refused.gain)}. "
-            f"It was refused, because {_why_harmful(refused.harms)}."
+            f"It was refused, because {why}."
         )
     else:
         told = "Nothing that was tried helps beyond chance."
