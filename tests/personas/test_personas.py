@@ -26,7 +26,7 @@ from extras import needs
 from howsure.core.rng import child
 from howsure.report.assessment import Assessment
 
-pytestmark = [pytest.mark.slow, pytest.mark.few_draws]
+pytestmark = pytest.mark.slow
 
 N = 400
 Array = np.ndarray[Any, np.dtype[Any]]
