@@ -123,14 +123,14 @@ def _between(values: FloatArray, first: IntArray, last: IntArray, size: int) -> 
 
 def _crossings(rows: IntArray, first: IntArray, last: IntArray) -> list[tuple[IntArray, IntArray]]:
     """The grid points inside the cells of the rows: first points, second points, …"""
-    found = []
+    crossings = []
     points = first[rows]
     while len(rows):
-        found.append((rows, points))
+        crossings.append((rows, points))
         points = points + 1
         keep = points < last[rows]
         rows, points = rows[keep], points[keep]
-    return found
+    return crossings
 
 
 # ---- bands that the empirical cumulative shares of a uniform sample stay inside, and the test ----
@@ -316,15 +316,15 @@ def _smallest_count(tail: float, n: int, p: FloatArray) -> FloatArray:
 
 def legendre(u: FloatArray) -> FloatArray:
     """Shifted Legendre polynomials of order 1 to 4, orthonormal on [0, 1]; shape (4, n)."""
-    made = np.empty((4, *u.shape))
+    polynomials = np.empty((4, *u.shape))
     for rows in row_blocks(len(u), u[:1].size):
         x = 2.0 * u[rows] - 1.0
         square = x * x
-        made[0, rows] = math.sqrt(3.0) * x
-        made[1, rows] = math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0)
-        made[2, rows] = math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0)
-        made[3, rows] = 3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0)
-    return made
+        polynomials[0, rows] = math.sqrt(3.0) * x
+        polynomials[1, rows] = math.sqrt(5.0) / 2.0 * (3.0 * square - 1.0)
+        polynomials[2, rows] = math.sqrt(7.0) / 2.0 * x * (5.0 * square - 3.0)
+        polynomials[3, rows] = 3.0 / 8.0 * ((35.0 * square - 30.0) * square + 3.0)
+    return polynomials
 
 
 def cell_polynomials(share: FloatArray) -> FloatArray:

@@ -137,30 +137,30 @@ def sign_flip_tests(
     tests: dict[int, FlipTest] = {}
     shared: dict[int, float] = {}
     used, in_all = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
-    for place, (one, two) in enumerate(pairs):
-        difference = table[:, one] - table[:, two]  # a first that is huge leaves it no digits
+    for place, (first, second) in enumerate(pairs):
+        difference = table[:, first] - table[:, second]  # a first that is huge leaves it no digits
         sums, times, total = _differences(difference / unit, weights, cluster)
         units, size = float(times.sum()), float(np.abs(sums) @ times)
         observed = float(sums @ times)
         tests[place] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
         if _ENUMERATED < units <= _FLIPPED and size >= _ALIKE * largest:
             shared[place] = abs(observed) - _CLOSE * size
-            used |= flips[:, one] != flips[:, two]
+            used |= flips[:, first] != flips[:, second]
             in_all += units
     if copies[used].sum() > max(in_all, _FLIPPED):
         shared.clear()  # few differences each, in different rows of many
-    for place, (one, two) in enumerate(pairs):
+    for place, (first, second) in enumerate(pairs):
         if place not in shared:
             drawn = copy.deepcopy(rng)  # so that no pair depends on the pairs before it
-            difference = table[:, one] - table[:, two]
+            difference = table[:, first] - table[:, second]
             tests[place] = sign_flip_test(
                 difference, drawn, resamples, weights=weights, cluster=cluster
             )
     hits = dict.fromkeys(shared, 0)
     for sums in _flipped_sums(rng, flips[used], copies[used], resamples) if shared else ():
         for place, hit in shared.items():
-            one, two = pairs[place]
-            hits[place] += int(np.count_nonzero(np.abs(sums[:, one] - sums[:, two]) >= hit))
+            first, second = pairs[place]
+            hits[place] += int(np.count_nonzero(np.abs(sums[:, first] - sums[:, second]) >= hit))
     for place, count in hits.items():
         p_value = (1 + count) / (1 + resamples)
         tests[place] = replace(tests[place], p_value=p_value, method="Monte Carlo")
@@ -188,40 +188,45 @@ def joint_flip_tests(
     """
     check_whole(resamples, "resamples")
     _, flips, copies = _shared_units(as_matrix(scores, "scores"), weights, cluster)
-    one, two = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     cross = (flips * copies[:, None]).T @ flips
-    size = np.diag(cross)[one] + np.diag(cross)[two]
-    squares = size - 2.0 * cross[one, two]
+    size = np.diag(cross)[first] + np.diag(cross)[second]
+    squares = size - 2.0 * cross[first, second]
     for place in np.flatnonzero(squares < _NEAR * size):  # where digits are lost
-        gap = flips[:, one[place]] - flips[:, two[place]]
+        gap = flips[:, first[place]] - flips[:, second[place]]
         squares[place] = copies @ np.square(gap)
-    known = np.flatnonzero(squares > _ROUNDING**2 * size)
-    alone, joint = (np.full(len(one), np.nan) for _ in range(2))
-    if not len(known):
+    differing = np.flatnonzero(squares > _ROUNDING**2 * size)
+    alone, joint = (np.full(len(first), np.nan) for _ in range(2))
+    if not len(differing):
         return alone, joint
-    one, two, scale = one[known], two[known], np.sqrt(squares[known])
+    first, second, scale = first[differing], second[differing], np.sqrt(squares[differing])
     total = copies @ flips
-    seen = np.abs(total[one] - total[two]) / scale
-    order = np.argsort(-seen, kind="stable")
-    one, two, scale, seen = one[order], two[order], scale[order], seen[order] * (1.0 - _CLOSE)
-    rest = np.zeros((0, flips.shape[1]))
+    sizes = np.abs(total[first] - total[second]) / scale
+    order = np.argsort(-sizes, kind="stable")
+    first, second, scale, sizes = (
+        first[order],
+        second[order],
+        scale[order],
+        sizes[order] * (1.0 - _CLOSE),
+    )
+    factor = np.zeros((0, flips.shape[1]))
     if copies.sum() > _FLIPPED:
         heavy = np.abs(flips / np.sqrt(np.maximum(np.diag(cross), 1e-300))).max(axis=1)
         ranked = np.argsort(-heavy, kind="stable")
         largest, small = ranked[:_LARGEST], ranked[_LARGEST:]
-        rest = np.asarray(np.linalg.qr(np.sqrt(copies[small])[:, None] * flips[small], mode="r"))
+        factor = np.asarray(np.linalg.qr(np.sqrt(copies[small])[:, None] * flips[small], mode="r"))
         flips, copies = flips[largest], copies[largest]
-    hits, maxima = np.zeros(len(seen)), np.zeros(len(seen))
-    step = max(1, _CHUNK // len(seen))
+    hits, maxima = np.zeros(len(sizes)), np.zeros(len(sizes))
+    step = max(1, _CHUNK // len(sizes))
     for sums in _flipped_sums(rng, flips, copies, resamples):
-        moved = sums + rng.standard_normal((len(sums), len(rest))) @ rest
+        moved = sums + rng.standard_normal((len(sums), len(factor))) @ factor
         for start in range(0, len(moved), step):
-            part = moved[start : start + step]
-            drawn = np.abs(part[:, one] - part[:, two]) / scale
-            hits += np.count_nonzero(drawn >= seen, axis=0)
+            block = moved[start : start + step]
+            drawn = np.abs(block[:, first] - block[:, second]) / scale
+            hits += np.count_nonzero(drawn >= sizes, axis=0)
             most = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]
-            maxima += np.count_nonzero(most >= seen, axis=0)
-    places = known[order]
+            maxima += np.count_nonzero(most >= sizes, axis=0)
+    places = differing[order]
     alone[places] = (1.0 + hits) / (1.0 + resamples)
     joint[places] = np.maximum.accumulate((1.0 + maxima) / (1.0 + resamples))
     return alone, joint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
@@ -123,7 +123,8 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
             silent[name] = "ignored, as asked"
             continue
         what = f"{name} in the verdict on {case.evalset.model}"
-        answer = attempt(what, partial(question.draft, case), str)
+        ask: Callable[[], Draft | str] = partial(question.draft, case)
+        answer = attempt(what, ask, str)
         if isinstance(answer, Draft) and _is_of_few(answer, case.evalset.fewest):
             silent[name] = f"the part found has fewer than {case.evalset.fewest} rows"
         elif isinstance(answer, Draft):
