@@ -15,8 +15,8 @@ import pyarrow.parquet
 import pytest
 from pyarrow import csv
 
-from howsure.core.formats import legible
 from howsure.core.rng import child
+from howsure.core.text import legible
 
 RUN = [sys.executable, "-c", "from howsure.cli.entry import main; main()"]
 OTHERS = [

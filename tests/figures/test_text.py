@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howsure.core.formats import abridged
+from howsure.core.text import abridged
 
 
 def test_long_names_lose_their_middle() -> None:

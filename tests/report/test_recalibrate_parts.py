@@ -15,8 +15,8 @@ from pyarrow import parquet
 import howsure
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.formats import CountedNote
 from howsure.core.progress import subscribe
+from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
 from howsure.recalibration import load_recalibration, methods_of

@@ -19,7 +19,7 @@ from howsure.cli.options import PartFlags, ReadOptions, TellFlags, address
 from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
-from howsure.core.formats import legible
+from howsure.core.text import legible
 from howsure.inputs import Loaded
 from howsure.inputs.tables import FILES
 from howsure.report.check import (

@@ -28,10 +28,10 @@ from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
 from howsure.cli.recalibrate import serve_table
 from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, InputError, cut_text, system_line
-from howsure.core.formats import clean
 from howsure.core.optional import require
 from howsure.core.registry import check_known
 from howsure.core.schemas import schema
+from howsure.core.text import clean
 from howsure.engine.catalogue import catalogue
 from howsure.inputs.places import fixed_folder, is_address, is_folder, is_pattern, places
 from howsure.inputs.roles import NAMES_OUTSIDE, ROLES

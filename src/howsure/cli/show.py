@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.cli.terminal import SIGNS, Console, escape
-from howsure.core.formats import MISSING, legible
+from howsure.core.formats import MISSING
+from howsure.core.text import legible
 from howsure.report.document import Cell, Grid, VerdictLine
 
 BETTER: Final = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"

@@ -12,7 +12,7 @@ import rich.console
 from rich import markup
 from rich.segment import Segment
 
-from howsure.core.formats import legible
+from howsure.core.text import legible
 
 SIGNS = {
     "good": "[green]✓[/green]",

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError, attempt
-from howsure.core.formats import distinct, headed, level, listed, one_line
+from howsure.core.formats import level, listed
 from howsure.core.records import Curve, Layout, Table, TableFigure
+from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import (
     REFERENCE,
     Axis,

@@ -10,11 +10,11 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray
 from howsure.core.brief import brief_repr
-from howsure.core.formats import one_line
 from howsure.core.records import Axis as Axis
 from howsure.core.records import AxisKind as AxisKind
 from howsure.core.records import Mark as Mark
 from howsure.core.records import Table
+from howsure.core.text import one_line
 
 REFERENCE = -1
 """Colour index of what the data are judged against, drawn in a neutral grey."""

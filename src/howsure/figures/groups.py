@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from howsure.core import formats
-from howsure.core.formats import distinct, one_line
 from howsure.core.records import Table
+from howsure.core.text import distinct, one_line
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, number
 from howsure.figures.palette import SERIES_LIMIT
 

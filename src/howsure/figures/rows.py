@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.formats import headed, one_line
 from howsure.core.records import Table
+from howsure.core.text import headed, one_line
 from howsure.figures.figure import (
     HIGHLIGHT,
     REFERENCE,

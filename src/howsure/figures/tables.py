@@ -11,8 +11,9 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import attempt
-from howsure.core.formats import distinct, listed, one_line
+from howsure.core.formats import listed
 from howsure.core.records import Direction, Table
+from howsure.core.text import distinct, one_line
 from howsure.engine.catalogue import comparing_scores
 from howsure.figures.figure import (
     HIGHLIGHT,

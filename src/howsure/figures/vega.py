@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.formats import distinct
+from howsure.core.text import distinct
 from howsure.figures.figure import HIGHLIGHT, Axis, AxisKind, Figure, Layer, Mark, Shades
 from howsure.figures.palette import LIGHT, VEGA_SHAPES, Palette, dash_of
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.formats import CountedNote
+from howsure.core.text import CountedNote
 from howsure.inputs import values
 from howsure.inputs.classes import MisfitError, label_sets, read_classes
 from howsure.inputs.columns import two_readings

@@ -29,7 +29,7 @@ from howsure.conformal import (
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.errors import InputError
-from howsure.core.formats import CountedNote
+from howsure.core.text import CountedNote
 from howsure.predictions import EvalSet, Intervals, Quantiles
 from howsure.recalibration.base import (
     POINT,

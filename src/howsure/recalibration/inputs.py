@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.core.formats import CountedNote
 from howsure.core.labels import InputColumn, is_numeric
+from howsure.core.text import CountedNote
 from howsure.predictions import EvalSet
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod, check_factor, counts
 from howsure.recalibration.info import FRAMED_KINDS, SHAPE, MethodInfo

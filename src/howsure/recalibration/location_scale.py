@@ -18,8 +18,8 @@ import numpy as np
 from howsure.conformal import raise_too_large
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
-from howsure.core.formats import CountedNote
 from howsure.core.rng import row_keys, row_uniforms
+from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.predictions.base import tail_levels
 from howsure.recalibration.base import (

@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.core.formats import CountedNote
+from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.recalibration.base import SPREAD, FittedParameter, RecalibrationMethod
 from howsure.recalibration.info import SPREAD_KINDS, WIDTHS, MethodInfo

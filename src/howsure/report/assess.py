@@ -15,10 +15,11 @@ import numpy.typing as npt
 from howsure._version import __version__
 from howsure.core.arrays import as_vector
 from howsure.core.errors import InputError, attempt, collected
-from howsure.core.formats import listed, one_line
+from howsure.core.formats import listed
 from howsure.core.progress import Listener, report_progress, subscribe
 from howsure.core.records import Record, Table
 from howsure.core.registry import attribute_of
+from howsure.core.text import one_line
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.engine.catalogue import every_topic

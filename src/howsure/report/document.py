@@ -19,8 +19,8 @@ import numpy.typing as npt
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
-from howsure.core.formats import headed
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import headed
 from howsure.engine.catalogue import catalogue
 
 if TYPE_CHECKING:

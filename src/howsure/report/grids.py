@@ -14,8 +14,8 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.errors import attempt
-from howsure.core.formats import headed
 from howsure.core.records import Direction, Record, Table
+from howsure.core.text import headed
 from howsure.figures.layouts import layout_of_table
 from howsure.report.document import (
     LEGEND,

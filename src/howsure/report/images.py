@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from howsure.core import formats
 from howsure.core.errors import MissingDependencyError
-from howsure.core.formats import one_line
 from howsure.core.optional import require
 from howsure.core.records import Table
+from howsure.core.text import one_line
 from howsure.inputs.source import quoted
 
 SIDE = 112

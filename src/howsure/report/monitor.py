@@ -14,9 +14,10 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
 from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
-from howsure.core.formats import number, one_line, p_words, percent
+from howsure.core.formats import number, p_words, percent
 from howsure.core.progress import part_of, reported
 from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.text import one_line
 from howsure.core.threads import one_thread
 from howsure.engine.finding import State
 from howsure.inputs import Unlabelled

@@ -20,8 +20,8 @@ import pyarrow as pa
 from howsure.core import formats
 from howsure.core.convert import checked, json_number, plain
 from howsure.core.errors import MissingDependencyError
-from howsure.core.formats import clean, legible
 from howsure.core.records import Key, Record, Table
+from howsure.core.text import clean, legible
 from howsure.engine.catalogue import catalogue, key_measures
 from howsure.inputs.write import unformulaic
 from howsure.predictions import LabelSets

@@ -12,8 +12,8 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.errors import attempt, collected
-from howsure.core.formats import abridged, headed
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import abridged, headed
 from howsure.engine.catalogue import every_topic
 from howsure.engine.metric import Topic
 from howsure.figures.layouts import layout_of, table_layouts

@@ -16,8 +16,8 @@ from howsure.core.brief import brief_repr
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs, new_folders, replacing
-from howsure.core.formats import CountedNote
 from howsure.core.progress import report_progress
+from howsure.core.text import CountedNote
 from howsure.core.threads import one_thread
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.matching import NoneKeptError

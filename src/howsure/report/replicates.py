@@ -27,8 +27,9 @@ from howsure.core.convert import (
     plain,
 )
 from howsure.core.errors import InputError
-from howsure.core.formats import counted, fixed, legible, level, number, percent, share
+from howsure.core.formats import counted, fixed, level, number, percent, share
 from howsure.core.rng import child
+from howsure.core.text import legible
 from howsure.stats.evidence import (
     BETS,
     Side,

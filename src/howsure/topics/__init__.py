@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "core.errors": "UnanswerableError",
-    "core.layouts": "Axis Companion Layout Mark TableLayout",
-    "core.records": "Curve Direction Notion Table",
+    "core.records": "Axis Companion Curve Direction Layout Mark Notion Table TableLayout",
     "engine.finding": "Case Draft Finding FindingQuestion Words",
     "engine.metric": "Array Form Laws Metric Question Topic",
     "stats.estimate": "Estimate",

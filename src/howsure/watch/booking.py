@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.formats import CountedNote
+from howsure.core.text import CountedNote
 from howsure.inputs.source import listed
 from howsure.watch.ledger import DAY, HASH, LedgerEntry, LedgerState, RowNames, row_keys
 from howsure.watch.quantities import DaySums

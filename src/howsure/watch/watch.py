@@ -18,8 +18,8 @@ from howsure._version import __version__
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole, json_number, plain
 from howsure.core.errors import InputError, within
-from howsure.core.formats import CountedNote
 from howsure.core.rng import row_hashes
+from howsure.core.text import CountedNote
 from howsure.engine.view import View
 from howsure.inputs import Loaded, explain, load, values
 from howsure.inputs.cells import Crossing

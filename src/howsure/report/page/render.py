@@ -19,8 +19,8 @@ from markupsafe import Markup
 
 from howsure.core.errors import MissingDependencyError, attempt, collected
 from howsure.core.files import remembered
-from howsure.core.formats import legible
 from howsure.core.optional import installs, require
+from howsure.core.text import legible
 from howsure.figures.palette import DARK, LIGHT, Palette
 from howsure.report.document import TONES, Choice, Document, Section, by_model, noted, slug
 from howsure.report.grids import OF

@@ -14,8 +14,9 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.formats import counted, distinct, listed
+from howsure.core.formats import counted, listed
 from howsure.core.records import Record
+from howsure.core.text import distinct
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
 from howsure.report.document import (

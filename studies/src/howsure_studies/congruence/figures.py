@@ -13,9 +13,9 @@ import numpy.typing as npt
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.errors import InputError
-from howsure.core.formats import distinct, headed, one_line
 from howsure.core.records import Curve, Table
 from howsure.core.registry import check_known
+from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, sample_points
 from howsure.figures.palette import SERIES_LIMIT
 from howsure.report.document import Choice

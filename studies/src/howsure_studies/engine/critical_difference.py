@@ -12,8 +12,8 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
-from howsure.core.formats import distinct, one_line
 from howsure.core.records import Table
+from howsure.core.text import distinct, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, of_model, texts
 
 _CLIQUE = re.compile(r"clique_\d+")

@@ -11,8 +11,8 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.formats import distinct, headed, one_line
 from howsure.core.records import Curve
+from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, sample_points
 from howsure_studies.pointwise.simulation import PointwiseResult
 

@@ -12,8 +12,8 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.formats import distinct
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import distinct
 from howsure.figures import Figure
 from howsure.report.document import (
     Cell,

@@ -13,8 +13,8 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.formats import distinct, headed, one_line
 from howsure.core.records import Curve, Direction, Record, Table
+from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, texts
 from howsure.report.document import Choice, Option
 from howsure_studies.engine import choice_of
