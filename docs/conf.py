@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ sys.path.insert(0, str(HERE))
 import make_api  # noqa: E402
 import make_llms  # noqa: E402
 from docutils import nodes  # noqa: E402
+from sphinx import addnodes  # noqa: E402
 from sphinx.domains.python import PyXRefRole  # noqa: E402
 
 from howsure._version import __version__  # noqa: E402
@@ -146,6 +148,39 @@ def _errors(app: Any, env: Any, node: Any, content: Any) -> Any:
     )
 
 
+def _list_pages(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """List pages beside a page without their headings.
+
+    The theme drops these, but Sphinx copies them first: half of a build.
+    """
+    if "toctree" not in context:  # of a page that is made of none
+        return
+    of_pages_and_headings = context["toctree"]
+
+    def of_pages(**options: Any) -> Any:
+        tocs, app.env.tocs = app.env.tocs, _drop_headings(app.env)
+        try:
+            return of_pages_and_headings(**options)
+        finally:
+            app.env.tocs = tocs
+
+    context["toctree"] = of_pages
+
+
+@functools.cache
+def _drop_headings(env: Any) -> dict[str, nodes.bullet_list]:
+    """The contents of each page: its title, and the lists of pages below it."""
+    tocs = {}
+    for page, toc in env.tocs.items():
+        tocs[page] = toc.deepcopy()
+        for title in tocs[page].children:
+            lists = list(title.findall(addnodes.toctree))
+            if len(title) > 1:
+                del title[1:]
+                title += [nodes.bullet_list("", *lists)] if lists else []
+    return tocs
+
+
 SPOKEN = {
     r'<p class="caption" role="heading">': r'<p class="caption" role="heading" aria-level="2">',
     r'<div class="highlight"><pre>': r'<div class="highlight"><pre tabindex="0">',
@@ -183,6 +218,8 @@ def setup(app: Any) -> None:
     made = [f"{folder}/README" for folder in FOLDERS]
     app.connect("env-get-outdated", lambda *_: made)  # what they list may have changed
     app.connect("source-read", _links)
+    app.connect("doctree-read", make_llms.note_lead)
+    app.connect("html-page-context", _list_pages, priority=100)
     app.connect("autodoc-process-docstring", _bars, priority=100)
     app.connect("missing-reference", _errors)
     app.connect("autodoc-skip-member", _skipped)

@@ -16,6 +16,9 @@ from sphinx import addnodes
 OPTIONAL = ("Gallery", "The papers done again")
 """Sections that may be left out where little fits; the form has a heading for them."""
 
+LEAD = "lead"
+"""Where a page's first paragraph is noted as the page is read, while its tree is at hand."""
+
 LONGEST = 160
 """Characters of a description, if its first sentence has fewer."""
 
@@ -23,14 +26,13 @@ LONGEST = 160
 def text(app: Any) -> str:
     """The whole file."""
     env, root = app.env, app.config.root_doc
-    start = env.get_doctree(root)
     sections: dict[str, list[str]] = {}
-    for tree in start.findall(addnodes.toctree):
+    for tree in env.get_doctree(root).findall(addnodes.toctree):
         caption = "Optional" if tree["caption"] in OPTIONAL else tree["caption"]
         lines = sections.setdefault(caption, [])
         for page in tree["includefiles"]:
             lines += [_line(app, name) for name in _below(env, page)]
-    lines = [f"# {env.titles[root].astext()}", "", f"> {_paragraph(start)}"]
+    lines = [f"# {env.titles[root].astext()}", "", f"> {env.metadata[root][LEAD]}"]
     for caption, listed in sections.items():
         lines += ["", f"## {caption}", "", *listed]
     return "\n".join([*lines, ""])
@@ -45,19 +47,21 @@ def _below(env: Any, page: str) -> Iterator[str]:
 
 def _line(app: Any, page: str) -> str:
     """A page as an item of a list."""
-    told, *more = re.split(r"(?<=[.?!])\s", _paragraph(app.env.get_doctree(page)))
-    for sentence in more:
-        if len(told) + len(sentence) >= LONGEST:
+    description, *sentences = re.split(r"(?<=[.?!])\s", app.env.metadata[page][LEAD])
+    for sentence in sentences:
+        if len(description) + len(sentence) >= LONGEST:
             break
-        told += f" {sentence}"
+        description += f" {sentence}"
     title, target = app.env.titles[page].astext(), app.builder.get_target_uri(page)
-    return f"- [{title}]({target})" + (f": {told}" if told else "")
+    return f"- [{title}]({target})" + (f": {description}" if description else "")
 
 
-def _paragraph(doctree: Any) -> str:
-    """The first paragraph of a page that stands in no box and introduces nothing else."""
-    for each in doctree.findall(nodes.paragraph):
-        told = " ".join(each.astext().split())
-        if isinstance(each.parent, nodes.section | nodes.document) and not told.endswith(":"):
-            return told
-    return ""
+def note_lead(app: Any, doctree: Any) -> None:
+    """Note the first paragraph of a page that is in no box and introduces nothing else."""
+    lead = ""
+    for paragraph in doctree.findall(nodes.paragraph):
+        text = " ".join(paragraph.astext().split())
+        if isinstance(paragraph.parent, nodes.section | nodes.document) and not text.endswith(":"):
+            lead = text
+            break
+    app.env.metadata[app.env.docname][LEAD] = lead
