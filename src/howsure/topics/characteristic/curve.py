@@ -250,15 +250,14 @@ class CharacteristicCurve:
         y_range: Range | None = None,
         x_range: Range | None = None,
         reading: Reading = "under",
-        convention: Convention = "exact",
     ) -> Gain:
-        """Gain by the area of a part of the curve, in percent.
+        """Gain by the exact area of a part of the curve, in percent.
 
         At low miss rates it is positive for bands that follow the true spread of the errors.
 
         Parameters
         ----------
-        y_range, x_range, reading, convention
+        y_range, x_range, reading
             As in `partial_area`.
 
         Returns
@@ -278,7 +277,7 @@ class CharacteristicCurve:
         >>> curve.partial_gain(y_range=(0, 0.5)).value
         37.5
         """
-        return self.gain_by(self._area_request(y_range, x_range, reading, convention))
+        return self.gain_by(self._area_request(y_range, x_range, reading, "exact"))
 
     def at(
         self,
