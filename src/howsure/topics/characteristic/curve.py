@@ -416,7 +416,6 @@ class CharacteristicCurve:
             cost=cost,
             x=float(self.x[index]),
             y=float(self.y[index]),
-            knob_now=self.bands.now,
             cost_now=x_weight * x_now + y_weight * y_now,
             x_now=x_now,
             y_now=y_now,
@@ -608,8 +607,8 @@ def characteristic_curve(
         What happened. Several outputs should share their units: each measure is averaged over
         them, and `outputs` holds the curve of each.
     point, lower, upper : array-like, as y
-        Point predictions and intervals, lower ≤ point ≤ upper. `bands_from_sd` and
-        `bands_from_quantiles` make them from a distribution.
+        Point predictions and intervals, lower ≤ point ≤ upper. `bands_from_sd`
+        makes them from a mean and a standard deviation.
     x : {"bandwidth", "excess"}
         The x axis.
     y_axis : {"miss_rate", "deficit"}
