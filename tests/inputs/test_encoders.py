@@ -659,9 +659,11 @@ class TestTabular:
         np.testing.assert_array_equal(got[0], got[2])
         assert len(np.unique(got, axis=0)) == 3
         many = [f"label {row % 60}" for row in range(600)]
-        assert tabular_encoder({"label": many}, most=7).width == 7
-        assert tabular_encoder({"label": many}, most=100).width == 60
-        assert tabular_encoder({"label": [*many, "x", "x"]}, rare=0.004, most=100).width == 61
+        assert tabular_encoder({"label": many}).width == 20
+        few = [f"label {row % 10}" for row in range(600)]
+        assert tabular_encoder({"label": few}).width == 10
+        assert tabular_encoder({"label": [*few, *"xxx", *"yyy"]}).width == 11
+        assert tabular_encoder({"label": [*few, *"xxxxxxx", *"yyyyyyy"]}).width == 12
 
     def test_columns_that_say_nothing_are_dropped(self) -> None:
         names = [f"row {row}" for row in range(6)]
@@ -725,9 +727,3 @@ class TestTabular:
             encoder.transform({**TABLE, **change})
         with pytest.raises(InputError, match="must hold the columns 'size'"):
             encoder.transform({"open": TABLE["open"]})
-
-    def test_options_are_checked(self) -> None:
-        with pytest.raises(InputError, match="most must be"):
-            tabular_encoder(TABLE, most=1)
-        with pytest.raises(InputError, match="rare must lie"):
-            tabular_encoder(TABLE, rare=0.0)

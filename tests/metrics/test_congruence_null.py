@@ -20,7 +20,6 @@ from howsure.topics.congruence import (
     cce,
     mean_cce,
     null_reference,
-    rejection_at,
     rejection_curve,
 )
 
@@ -272,7 +271,6 @@ def test_repeats_measure_monte_carlo_noise():
     np.testing.assert_allclose(found.repeats, alone, atol=1e-9)
     assert found.monte_carlo_sd == pytest.approx(np.std(alone, ddof=1), abs=1e-9)
     assert found.bootstraps.shape == (4, 5)
-    assert found.coefficient_of_variation == pytest.approx(found.data_sd / found.mean)
     assert np.isnan(mean_cce(reference, bootstraps=2).monte_carlo_sd)
     with pytest.raises(InputError, match="samples with 2 beside samples with 1"):
         mean_cce(reference, repeats=[Draws(np.zeros((80, 2)))])
@@ -311,17 +309,6 @@ def test_rejection_by_error_itself_gains_all_and_by_nothing_gains_nothing():
     assert rejection_curve(np.zeros(500), errors).gain == pytest.approx(0.0)
     assert rejection_curve(-errors, errors).gain < 0.0
     assert np.isnan(rejection_curve(errors, np.ones(500)).gain)
-
-
-def test_rejection_at_thresholds_counts_and_averages():
-    rng = child(9, "thresholds")
-    scores, errors = rng.integers(0, 5, 40).astype(float), rng.normal(size=40)
-    thresholds = np.array([-1.0, 0.0, 2.5, 4.0, 9.0])
-    rejected, kept = rejection_at(scores, errors, thresholds)
-    for t, share, error in zip(thresholds, rejected, kept, strict=True):
-        keep = scores <= t
-        assert share == pytest.approx(1.0 - keep.mean())
-        assert error == pytest.approx(errors[keep].mean() if keep.any() else np.nan, nan_ok=True)
 
 
 def test_congruence_errors_withhold_the_rows_that_are_wrong():

@@ -43,15 +43,16 @@ def test_ease_is_the_mean_cosine_of_disturbed_predictions() -> None:
     assert ease(softmax, x, noise, repeats=5, seed=9) == pytest.approx(expected, abs=1e-12)
 
 
-def test_ease_belongs_to_the_row() -> None:
+def test_ease_belongs_to_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(1).normal(size=(50, 3))
     shuffle = np.random.default_rng(2).permutation(50)
     noise = GaussianNoise.relative(x, 0.2)
     whole = ease(softmax, x, noise, seed=3)
     shuffled = ease(softmax, x[shuffle], noise, seed=3)
     assert shuffled == pytest.approx(whole[shuffle], abs=1e-14)
-    assert ease(softmax, x, noise, seed=3, rows_at_once=7) == pytest.approx(whole, abs=1e-14)
     assert ease(softmax, x[:10], noise, seed=3) == pytest.approx(whole[:10], abs=1e-14)
+    monkeypatch.setattr("howsure.stats.ease._ROWS", 7)
+    assert ease(softmax, x, noise, seed=3) == pytest.approx(whole, abs=1e-14)
 
 
 def test_similarity_of_regressors() -> None:

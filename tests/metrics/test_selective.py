@@ -200,7 +200,7 @@ def test_the_curve_carries_the_standard_error_of_risk_at(decimals):
     loss, uncertainty = simulated(child(6, "curve"), 700, decimals)
     weights = child(7, "curve").integers(0, 4, 700).astype(float)
     rows = acceptance(loss, uncertainty, weights)
-    curve = rows.curve(points=40)
+    curve = rows.curve()
     for rate, error in zip(curve.prediction_rate, curve.standard_error, strict=True):
         expected = standard_error(rows.risk_at(rate).influence, Weights(weights))
         assert error == pytest.approx(expected, rel=1e-9)
@@ -272,5 +272,3 @@ def test_bad_input_is_named():
     for rate in (0.0, 1.5, np.nan):
         with pytest.raises(InputError, match="prediction_rate must lie in"):
             risk_at([1.0, 2.0], [1.0, 2.0], rate)
-    with pytest.raises(InputError, match="points must be at least 10"):
-        acceptance([1.0], [1.0]).curve(points=3)

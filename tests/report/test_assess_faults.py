@@ -182,8 +182,8 @@ def test_trees_see_numbers_that_32_bits_cannot_hold(size: float) -> None:
     assert inputs[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0]
     assert edge_of(levels, 0, 1.5) == 1.5 * size
     x = np.arange(100.0)[:, None]
-    _, plain = tree_parts(x, (x[:, 0] > 50).astype(float), ["age"], depth=1)
-    _, scaled = tree_parts(size * x, (x[:, 0] > 50).astype(float), ["age"], depth=1)
+    _, plain = tree_parts(x, (x[:, 0] > 50).astype(float), ["age"])
+    _, scaled = tree_parts(size * x, (x[:, 0] > 50).astype(float), ["age"])
     assert sorted(plain.values()) == ["age > 50.5", "age ≤ 50.5"]
     assert sorted(scaled.values()) == [f"age > {50.5 * size:.4g}", f"age ≤ {50.5 * size:.4g}"]
 

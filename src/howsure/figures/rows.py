@@ -217,15 +217,15 @@ def map_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
     return [_map_figure(table, rows, edges) for table, rows in maps]
 
 
-def class_edges(low: float, high: float, most: int = _CLASSES) -> tuple[float, ...]:
-    """Round ends of at most so many classes of one width that hold a range."""
+def class_edges(low: float, high: float) -> tuple[float, ...]:
+    """Round ends of at most `_CLASSES` classes of one width that hold a range."""
     spread = max(high - low, 1e-3 * max(abs(low), abs(high)))
     if spread < 1.0 / _EXTREME:
         spread = 1.0
-    size = 10.0 ** math.floor(math.log10(spread / most))
+    size = 10.0 ** math.floor(math.log10(spread / _CLASSES))
     steps = [size * part for part in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
     ends = [(math.floor(low / step), math.ceil(high / step), step) for step in steps]
-    first, last, step = next(end for end in ends if end[1] - end[0] <= most)
+    first, last, step = next(end for end in ends if end[1] - end[0] <= _CLASSES)
     return tuple(float(f"{place * step:.12g}") for place in range(first, max(last, first + 2) + 1))
 
 

@@ -61,7 +61,7 @@ def missing_images(files: npt.NDArray[Any], names: npt.NDArray[Any]) -> str:
     return f"{len(gone):,} of {len(files):,} images: {', '.join(named)}{more}"
 
 
-def thumbnail(path: str, side: int = SIDE) -> tuple[str, str]:
+def thumbnail(path: str) -> tuple[str, str]:
     """A small picture of an image file."""
     try:
         pil = require("PIL.Image", extra="text")
@@ -74,8 +74,8 @@ def thumbnail(path: str, side: int = SIDE) -> tuple[str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a file's size or oddities: it is shown or named
             with pil.open(path) as image:
-                image.draft("RGB", (2 * side, 2 * side))  # decodes large JPEGs at a fraction
-                small = _shrunk(turned(_eight_bits(image, pil)), side, pil)
+                image.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes large JPEGs at a fraction
+                small = _shrunk(turned(_eight_bits(image, pil)), pil)
     except (*_FAILURES, pil.DecompressionBombError) as error:
         words = getattr(error, "strerror", None) or str(error).replace(path, "it")
         return "", f"the file cannot be read: {' '.join(str(words).split())[:120]}"
@@ -97,9 +97,9 @@ def _eight_bits(image: Any, pil: Any) -> Any:
     return pil.fromarray(np.rint(255 * scaled).astype(np.uint8))
 
 
-def _shrunk(image: Any, side: int, pil: Any) -> Any:
+def _shrunk(image: Any, pil: Any) -> Any:
     """At most so many pixels a side, as RGB on white."""
-    image.thumbnail((side, side))
+    image.thumbnail((SIDE, SIDE))
     if "A" in image.getbands() or "transparency" in image.info:
         image = image.convert("RGBA")
         ground = pil.new("RGBA", image.size, "white")

@@ -20,7 +20,7 @@ Similarity = Callable[[Outputs, Outputs], FloatArray]
 
 REPEATS: Final = 20
 """Disturbances an example, as proposed for Jang and Lee's M; they vary it from 10 to 50."""
-_ROWS: Final = 16_384
+_ROWS: Final = 16_384  # disturbed rows in one call of a model, which bounds memory
 
 
 def ease(
@@ -31,7 +31,6 @@ def ease(
     repeats: int = REPEATS,
     similarity: Literal["cosine", "absolute", "wasserstein"] | Similarity | None = None,
     seed: int = 0,
-    rows_at_once: int = _ROWS,
 ) -> FloatArray:
     """Mean similarity of a prediction to those of disturbed inputs; higher is easier.
 
@@ -54,8 +53,6 @@ def ease(
         gives one number a row. Cosine if outputs have columns, absolute if they have none.
     seed : int
         Seed of the disturbances, which depend on a row's content and not on its place.
-    rows_at_once : int
-        Disturbed rows in one call of `predict`, at most.
 
     Returns
     -------
@@ -83,13 +80,12 @@ def ease(
     array([1.  , 0.88, 1.  ])
     """
     check_whole(repeats, "repeats")
-    check_whole(rows_at_once, "rows_at_once")
     if not hasattr(perturbation, "apply"):
         perturbation = GaussianNoise(perturbation)
     inputs = _inputs(x)
     keys = row_keys(inputs.reshape(len(inputs), -1))
     result = np.empty(len(inputs))
-    step = max(1, rows_at_once // repeats)
+    step = max(1, _ROWS // repeats)
     for start in range(0, len(inputs), step):
         rows = inputs[start : start + step]
         own = keys[start : start + step]
@@ -102,9 +98,7 @@ def ease(
     return result
 
 
-def surrogate_ease(
-    probabilities: npt.ArrayLike, *, sd: float = 1.0, repeats: int = REPEATS, seed: int = 0
-) -> FloatArray:
+def surrogate_ease(probabilities: npt.ArrayLike, *, sd: float = 1.0, seed: int = 0) -> FloatArray:
     """Ease from class probabilities alone, by noise on their logarithms; where inputs are lost.
 
     Parameters
@@ -113,8 +107,8 @@ def surrogate_ease(
         Rows that sum to one; zeros are legal.
     sd : float
         Standard deviation of the noise on each log-probability.
-    repeats, seed
-        As `ease`.
+    seed : int
+        As in `ease`.
 
     Returns
     -------
@@ -137,7 +131,7 @@ def surrogate_ease(
     if (table < 0).any():
         raise InputError(f"probabilities must not be negative, got {table.min():g}")
     logs = np.log(np.maximum(table, np.finfo(np.float64).tiny))
-    return ease(_softmax, logs, GaussianNoise(sd), repeats=repeats, seed=seed)
+    return ease(_softmax, logs, GaussianNoise(sd), seed=seed)
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

@@ -115,15 +115,13 @@ class Neighbours:
         )
 
 
-def fit_neighbours(
-    rows: FloatArray, labels: IntArray | None = None, *, nearest: int = NEAREST
-) -> Neighbours:
+def fit_neighbours(rows: FloatArray, labels: IntArray | None = None) -> Neighbours:
     """Find each reference row's nearest others."""
     codes = np.zeros((len(rows), 0), np.int64) if labels is None else labels
     priority = row_uniforms(0, "neighbour", row_keys(rows, codes) if codes.size else row_keys(rows))
     order = np.argsort(priority, kind="stable")
     ordered = rows[order]
-    count = min(nearest, len(rows) - 1)
+    count = min(NEAREST, len(rows) - 1)
     near = np.empty((len(rows), count), dtype=np.int64)
     distances = np.empty((len(rows), count))
     for row, away in _distances(ordered, ordered):

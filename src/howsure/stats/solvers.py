@@ -149,7 +149,6 @@ def block_cg(
     targets: Array,
     *,
     stop: float,
-    max_iterations: int = _ITERATIONS,
     progress: Callable[[float], object] | None = None,
 ) -> tuple[Array, int, bool]:
     """Block conjugate gradients for A X = B, A symmetric positive definite.
@@ -165,7 +164,7 @@ def block_cg(
         return solution, 0, True
     basis, scale = xp.linalg.qr(targets)
     direction, most = basis, first / float(xp.finfo(targets.dtype).eps)
-    for iteration in range(1, max_iterations + 1):
+    for iteration in range(1, _ITERATIONS + 1):
         with np.errstate(over="ignore", invalid="ignore"):  # of divergence, looked for below
             image = apply(direction)
             curvature = direction.T @ image
@@ -183,7 +182,7 @@ def block_cg(
         if rest <= stop:
             return solution, iteration, True
         direction = basis + direction @ ratio.T
-    return solution, max_iterations, False
+    return solution, _ITERATIONS, False
 
 
 def _share(first: float, now: float, stop: float) -> float:

@@ -38,6 +38,7 @@ from howsure.topics.association import ORDER_ALONE
 
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
 _FAR = 64.0
+_POINTS, _MOST_CERTAIN = 300, 60  # of a drawn curve, and those on a scale of ratios from one row
 _LARGEST = 1e140
 
 
@@ -133,17 +134,12 @@ class Acceptance:
         return Estimate(own.value - best.value, influence)
 
     def curve(
-        self,
-        points: int = 300,
-        at: tuple[float, ...] = CERTAIN_SHARES,
-        oracle: Acceptance | None = None,
+        self, *, at: tuple[float, ...] = CERTAIN_SHARES, oracle: Acceptance | None = None
     ) -> RiskCurve:
-        """Points of the risk–coverage curve for drawing, each exact.
+        """About 300 points of the risk–coverage curve for drawing, each exact; of fewer rows, all.
 
         Parameters
         ----------
-        points : int
-            About how many points; fewer rows than this give a point each.
         at : tuple of float
             Prediction rates that must be among the points.
         oracle : Acceptance, optional
@@ -158,15 +154,11 @@ class Acceptance:
         >>> acceptance([1.0, 3.0], [0.1, 0.2]).curve(at=()).risk
         array([1., 2.])
         """
-        if points < 10:
-            raise InputError(f"points must be at least 10, got {points!r}")
-        if self.n <= points:
+        if self.n <= _POINTS:
             rates = np.arange(1, math.floor(self.n) + 1) / self.n
         else:
-            few = points // 5
-            rates = np.r_[
-                np.geomspace(1 / self.n, 1, few), np.arange(1, points - few) / (points - few)
-            ]
+            even = _POINTS - _MOST_CERTAIN
+            rates = np.r_[np.geomspace(1 / self.n, 1, _MOST_CERTAIN), np.arange(1, even) / even]
         rates = np.unique(np.clip(np.r_[rates, _checked_rates(at), 1.0], 0.0, 1.0))
         best = (self.oracle() if oracle is None else oracle).risk(rates)
         risk, error = self.risk(rates), self._standard_error(rates)

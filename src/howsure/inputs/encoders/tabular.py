@@ -12,12 +12,15 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, check_fraction, plain_array, power_of_two
+from howsure.core.arrays import FloatArray, as_vector, plain_array, power_of_two
 from howsure.core.errors import DegenerateError, InputError
 from howsure.core.labels import as_labels, find_labels, rank_labels
 from howsure.inputs.source import listed
 
 Features = Mapping[str, npt.ArrayLike]
+
+_RARE = 0.01  # share of the rows below which a label has no column of its own
+_MOST_COLUMNS = 20  # for the labels of one column, the rare ones' included
 
 
 class _EncodedColumn(ABC):
@@ -135,25 +138,21 @@ class TabularEncoder:
         return out
 
 
-def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -> TabularEncoder:
+def tabular_encoder(features: Features) -> TabularEncoder:
     """Fit an encoder that turns tables of mixed types into vectors.
 
     Every column contributes variance one, whatever its type and units, so that a kernel on the
     vectors heeds all columns alike. Numbers, truth values and dates are centred and divided by
-    their standard deviation. Labels get one 0/1 column each, with rare labels sharing one, and
-    the columns are divided by the square root of their summed variance Σ p(1−p), p being a
-    label's share: a truth value and a column of two labels then give the same distances.
+    their standard deviation. Labels get one 0/1 column each, at most 20 of them, with rare labels
+    sharing one: those of less than 1 % of the rows, or seen once. The columns are divided by the
+    square root of their summed variance Σ p(1−p), p being a label's share: a truth value and a
+    column of two labels then give the same distances.
 
     Parameters
     ----------
     features : mapping of str to array-like of shape (n,)
         Columns by name: numbers, truth values, dates, or labels. Text is labels; numbers that
         stand for labels should come as text.
-    rare : float
-        Labels whose share of the rows is below this are rare, and so is a label seen once.
-        Strictly between 0 and 1.
-    most : int
-        Most columns for the labels of one column, the rare ones' included. At least 2.
 
     Returns
     -------
@@ -180,9 +179,6 @@ def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -
     """
     if not isinstance(features, Mapping) or not features:
         raise InputError(f"features must be a mapping with a column, got {features!r}"[:200])
-    check_fraction(rare, "rare")
-    if isinstance(most, bool) or not isinstance(most, int) or most < 2:
-        raise InputError(f"most must be a whole number of at least 2, got {most!r}")
     fitted: dict[str, _EncodedColumn] = {}
     length = None
     for name, feature in features.items():
@@ -190,7 +186,7 @@ def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -
         values = _as_column(feature, title, length)
         length = len(values)
         labels = values.dtype.kind == "O"
-        column = _fit_labels(values, rare, most) if labels else _fit_numbers(values, title)
+        column = _fit_labels(values) if labels else _fit_numbers(values, title)
         if column is not None:
             fitted[name] = column
     if not fitted:
@@ -238,9 +234,9 @@ def _fit_numbers(values: npt.NDArray[Any], title: str) -> _Numbers | None:
     return _Numbers(unit, mean, sd, dates)
 
 
-def _fit_labels(values: npt.NDArray[Any], rare: float, most: int) -> _Labels | None:
+def _fit_labels(values: npt.NDArray[Any]) -> _Labels | None:
     labels, counts = rank_labels(values, later_first=True)
-    frequent = min(int((counts >= max(2, math.ceil(rare * len(values)))).sum()), most - 1)
+    frequent = min(int((counts >= max(2, math.ceil(_RARE * len(values)))).sum()), _MOST_COLUMNS - 1)
     width = frequent + (frequent < len(labels))
     chosen = sorted(labels[:frequent])
     shares = _indicators(values, chosen)[:, :width].mean(axis=0)

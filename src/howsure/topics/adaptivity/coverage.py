@@ -254,12 +254,11 @@ def rank_cv(
     rank: npt.ArrayLike,
     *,
     coverage: float,
-    strata: Strata | None = RAPS_STRATA,
     weights: npt.ArrayLike | None = None,
     claimed: npt.ArrayLike | None = None,
     resampling: Resampling = DEFAULT,
 ) -> AdaptivityMeasure:
-    """Largest violation of coverage over strata of the true label's rank; descriptive.
+    """Largest violation of coverage over RAPS' strata of the true label's rank; descriptive.
 
     Parameters
     ----------
@@ -267,8 +266,6 @@ def rank_cv(
         As `sscv`.
     rank : array-like of shape (n,)
         Rank of the true label, from 1; see `label_rank`.
-    strata : sequence of (low, high), or None
-        Closed ranges of rank.
 
     Returns
     -------
@@ -292,7 +289,7 @@ def rank_cv(
     """
     table = stack_columns(rank, "rank", covered=covered, claimed=claimed)
     rows, counts = canonical_rows(table, weights)
-    cells = StratumCells(rows[:, 0], strata)
+    cells = StratumCells(rows[:, 0], RAPS_STRATA)
     return _violation("rank_cv", cells, rows[:, 1:], counts, coverage, resampling)
 
 

@@ -1,6 +1,6 @@
 """The uncertainty characteristics curve: width against misses over all operating points."""
 
-from howsure.topics.characteristic.bands import Bands, bands_from_quantiles, bands_from_sd
+from howsure.topics.characteristic.bands import Bands, bands_from_sd
 from howsure.topics.characteristic.curve import CharacteristicCurve, auucc, characteristic_curve
 from howsure.topics.characteristic.operating import (
     ConformalPromise,
@@ -34,7 +34,6 @@ __all__ = [
     "PermutationTest",
     "ToolkitCurve",
     "auucc",
-    "bands_from_quantiles",
     "bands_from_sd",
     "bootstrap_curve",
     "bootstrap_gain_difference",

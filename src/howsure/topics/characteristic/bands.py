@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from howsure.core.arrays import (
     FloatArray,
     IntArray,
     as_matrix,
     as_vector,
-    check_fraction,
     check_interval,
 )
 from howsure.core.convert import checked
@@ -247,20 +244,16 @@ def _evened(
 
 
 def bands_from_sd(
-    mean: npt.ArrayLike, sd: npt.ArrayLike, *, coverage: float | None = None
+    mean: npt.ArrayLike, sd: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Point and interval of a distribution known by its mean and standard deviation.
 
-    Without a coverage the interval is mean ± sd, so the curve's scale k counts standard
-    deviations. With one it is mean ± Φ⁻¹((1 + coverage)/2)·sd, so k = 1 is the Gaussian interval
-    at that coverage. The curve's shape and areas are the same either way.
+    The interval is mean ± sd, so the curve's scale k counts standard deviations.
 
     Parameters
     ----------
     mean, sd : array-like of shape (n,)
         In the units of y; sd at least 0.
-    coverage : float, optional
-        Nominal coverage of the interval at k = 1, in (0, 1).
 
     Returns
     -------
@@ -280,50 +273,7 @@ def bands_from_sd(
     spread = as_vector(sd, "sd", length=len(centre))
     if (spread < 0).any():
         raise InputError(f"sd must not be negative, got {float(spread.min()):g}")
-    if coverage is not None:
-        spread = spread * float(ndtri((1.0 + check_fraction(coverage, "coverage")) / 2.0))
     return centre, centre - spread, centre + spread
-
-
-def bands_from_quantiles(
-    quantile: Callable[[float], npt.ArrayLike], *, coverage: float = 0.9
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Point and interval of a distribution known by its quantile function.
-
-    The point is the median; the interval is central at the coverage. A skewed law gives unequal
-    bands, which the curve then scales together. The curve depends on the coverage chosen, unless
-    the laws of all rows differ by location and scale alone.
-
-    Parameters
-    ----------
-    quantile : callable
-        Takes a level in (0, 1), returns the quantile of each row, shape (n,).
-    coverage : float
-        Nominal coverage of the interval at k = 1, in (0, 1).
-
-    Returns
-    -------
-    point, lower, upper : ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If the quantiles are not finite, or fall as the level rises.
-
-    Examples
-    --------
-    >>> from scipy.stats import norm
-    >>> point, lower, upper = bands_from_quantiles(norm([0.0, 5.0], 1.0).ppf, coverage=0.9)
-    >>> upper - point
-    array([1.645, 1.645])
-    """
-    tail = 0.5 * (1.0 - check_fraction(coverage, "coverage"))
-    point, lower, upper = (
-        as_vector(quantile(level), f"quantile({level:g})") for level in (0.5, tail, 1.0 - tail)
-    )
-    check_interval(lower, point)
-    check_interval(point, upper)
-    return point, lower, upper
 
 
 # ---- areas under the whole characteristics curve, which follow from sums over rows ---------------

@@ -250,15 +250,14 @@ class CharacteristicCurve:
         y_range: Range | None = None,
         x_range: Range | None = None,
         reading: Reading = "under",
-        convention: Convention = "exact",
     ) -> Gain:
-        """Gain by the area of a part of the curve, in percent.
+        """Gain by the exact area of a part of the curve, in percent.
 
         At low miss rates it is positive for bands that follow the true spread of the errors.
 
         Parameters
         ----------
-        y_range, x_range, reading, convention
+        y_range, x_range, reading
             As in `partial_area`.
 
         Returns
@@ -278,7 +277,7 @@ class CharacteristicCurve:
         >>> curve.partial_gain(y_range=(0, 0.5)).value
         37.5
         """
-        return self.gain_by(self._area_request(y_range, x_range, reading, convention))
+        return self.gain_by(self._area_request(y_range, x_range, reading, "exact"))
 
     def at(
         self,
@@ -417,7 +416,6 @@ class CharacteristicCurve:
             cost=cost,
             x=float(self.x[index]),
             y=float(self.y[index]),
-            knob_now=self.bands.now,
             cost_now=x_weight * x_now + y_weight * y_now,
             x_now=x_now,
             y_now=y_now,
@@ -609,8 +607,8 @@ def characteristic_curve(
         What happened. Several outputs should share their units: each measure is averaged over
         them, and `outputs` holds the curve of each.
     point, lower, upper : array-like, as y
-        Point predictions and intervals, lower ≤ point ≤ upper. `bands_from_sd` and
-        `bands_from_quantiles` make them from a distribution.
+        Point predictions and intervals, lower ≤ point ≤ upper. `bands_from_sd`
+        makes them from a mean and a standard deviation.
     x : {"bandwidth", "excess"}
         The x axis.
     y_axis : {"miss_rate", "deficit"}

@@ -250,8 +250,8 @@ class Cost:
         What the knob does to the bands.
     knob, cost, x, y : float
         Setting, cost and place of the cheapest point; the smallest setting where several are.
-    knob_now, cost_now, x_now, y_now : float
-        The same as the model stands.
+    cost_now, x_now, y_now : float
+        Cost and place of the model as it stands.
     regret : float
         cost_now − cost.
     slope : float
@@ -267,7 +267,6 @@ class Cost:
     cost: float
     x: float
     y: float
-    knob_now: float
     cost_now: float
     x_now: float
     y_now: float
@@ -282,15 +281,13 @@ class Cost:
         """Slope of the lines of equal cost."""
         return -self.x_weight / self.y_weight if self.y_weight else -math.inf
 
-    def isocost(self, x: npt.ArrayLike, *, cost: float | None = None) -> FloatArray:
-        """y along a line of equal cost, by default the cheapest one that the curve touches.
+    def isocost(self, x: npt.ArrayLike) -> FloatArray:
+        """y along the line of the least cost, which the curve touches.
 
         Parameters
         ----------
         x : array-like of shape (k,)
             Places on the x axis.
-        cost : float, optional
-            The line's cost.
 
         Returns
         -------
@@ -300,7 +297,7 @@ class Cost:
         Examples
         --------
         >>> place = dict(knob=1.0, cost=1.0, x=0.5, y=0.5)
-        >>> now = dict(knob_now=1.0, cost_now=1.0, x_now=0.5, y_now=0.5)
+        >>> now = dict(cost_now=1.0, x_now=0.5, y_now=0.5)
         >>> axes = dict(x_axis="bandwidth", y_axis="miss_rate", x_weight=1.0, y_weight=1.0)
         >>> Cost(**axes, move="scale", **place, **now).isocost([0.0, 1.0])
         array([1., 0.])
@@ -308,7 +305,7 @@ class Cost:
         places = np.asarray(x, dtype=np.float64)
         if not self.y_weight:
             return np.full(places.shape, math.nan)
-        line: FloatArray = (self.cost if cost is None else cost) - self.x_weight * places
+        line: FloatArray = self.cost - self.x_weight * places
         return line / self.y_weight
 
 
@@ -408,29 +405,10 @@ class ToolkitCurve:
             cost=cost,
             x=float(self.x[index]),
             y=float(self.y[index]),
-            knob_now=1.0 if self.move == "scale" else 0.0,
             cost_now=x_price * self.x_now + y_price * self.y_now,
             x_now=self.x_now,
             y_now=self.y_now,
         )
-
-    def nearest(self, *, x: float | None = None, y: float | None = None) -> tuple[float, ...]:
-        """Setting, x and y (in the toolkit's units) of the critical point nearest to a wish.
-
-        Raises
-        ------
-        InputError
-            Unless one of x and y is given.
-        """
-        if x is not None and y is None:
-            gaps = np.abs(self.x / self.x_unit - x)
-        elif y is not None and x is None:
-            gaps = np.abs(self.y / self.y_unit - y)
-        else:
-            raise InputError("exactly one of x and y must be given")
-        index = int(np.argmin(gaps))
-        places = (self.knob[index], self.x[index] / self.x_unit, self.y[index] / self.y_unit)
-        return tuple(map(float, places))
 
 
 def toolkit_curve(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> ToolkitCurve:

@@ -334,12 +334,12 @@ def mean_claim(claimed: FloatArray) -> float:
 
 
 def tree_parts(
-    x: FloatArray, values: FloatArray, names: Sequence[str], *, depth: int = DEPTH
+    x: FloatArray, values: FloatArray, names: Sequence[str]
 ) -> tuple[IntArray, dict[int, str]]:
     """Divide rows by a shallow tree in which a number differs."""
     gain = LEAST_GAIN * float(values.var())
     inputs, levels = tree_inputs(x)
-    tree = _tree(len(x), depth, gain).fit(inputs, values)
+    tree = _tree(len(x), gain).fit(inputs, values)
     leaf_of_row = np.asarray(tree.apply(inputs), dtype=np.int64)
     every = node_rules(tree.tree_, names, levels)
     return leaf_of_row, {int(leaf): every[int(leaf)] for leaf in np.unique(leaf_of_row)}
@@ -355,17 +355,17 @@ def tree_nodes(
     its words.
     """
     inputs, levels = inputs_and_levels
-    tree = _tree(int(learn.sum()), DEPTH, 0.0).fit(inputs[learn], values[learn])
+    tree = _tree(int(learn.sum()), 0.0).fit(inputs[learn], values[learn])
     path = tree.decision_path(inputs)
     rules = node_rules(tree.tree_, names, levels)
     return path.toarray().astype(np.bool_), tuple(rules[node] for node in range(path.shape[1]))
 
 
-def _tree(n: int, depth: int, gain: float) -> Any:
+def _tree(n: int, gain: float) -> Any:
     from sklearn.tree import DecisionTreeRegressor
 
     return DecisionTreeRegressor(
-        max_depth=depth,
+        max_depth=DEPTH,
         min_samples_leaf=max(int(LEAF_SHARE * n), 1),
         min_impurity_decrease=gain,
         random_state=0,

@@ -9,7 +9,7 @@ from howsure.topics.congruence.beliefs import (
     Normals,
     Support,
 )
-from howsure.topics.congruence.examples import RejectionCurve, rejection_at, rejection_curve
+from howsure.topics.congruence.examples import RejectionCurve, rejection_curve
 from howsure.topics.congruence.null import MeanCCE, NullReference, mean_cce, null_reference
 from howsure.topics.congruence.reference import CongruenceReference, cce, mcmd
 from howsure.topics.congruence.results import (
@@ -41,7 +41,6 @@ __all__ = [
     "mcmd",
     "mean_cce",
     "null_reference",
-    "rejection_at",
     "rejection_curve",
     "require_comparable",
     "skce",

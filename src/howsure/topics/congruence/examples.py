@@ -420,43 +420,6 @@ def rejection_curve(scores: npt.ArrayLike, errors: npt.ArrayLike) -> RejectionCu
     )
 
 
-def rejection_at(
-    scores: npt.ArrayLike, errors: npt.ArrayLike, thresholds: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray]:
-    """Share rejected and error of the rows kept, at given thresholds of the score.
-
-    Parameters
-    ----------
-    scores, errors : array-like of shape (n,)
-        As in `rejection_curve`; a row is rejected if its score exceeds the threshold.
-    thresholds : array-like of shape (t,)
-        In the units of the score.
-
-    Returns
-    -------
-    rejected : ndarray of float, shape (t,)
-    error : ndarray of float, shape (t,)
-        NaN where every row is rejected.
-
-    Raises
-    ------
-    InputError
-        If the lengths differ or a number is not finite.
-
-    Examples
-    --------
-    >>> rejection_at([0.1, 0.3], [1.0, 3.0], [0.0, 0.2, 0.4])
-    (array([1. , 0.5, 0. ]), array([nan, 1., 2.]))
-    """
-    score = as_vector(scores, "scores")
-    loss = as_vector(errors, "errors", length=len(score))
-    order = np.argsort(score, kind="stable")
-    count = np.searchsorted(score[order], as_vector(thresholds, "thresholds"), side="right")
-    total = np.concatenate([[0.0], np.cumsum(loss[order])])
-    error = np.divide(total[count], count, out=np.full(len(count), np.nan), where=count > 0)
-    return 1.0 - count / len(score), error
-
-
 def _kept_means(score: FloatArray, loss: FloatArray) -> FloatArray:
     """Expected mean loss of the 1, 2, …, n rows with the lowest scores."""
     order = np.argsort(score, kind="stable")

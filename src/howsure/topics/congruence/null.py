@@ -320,8 +320,6 @@ class MeanCCE:
         exact mode, NaN with a single set of draws.
     data_sd : float
         Standard deviation over bootstrap samples (and repeats within): the standard error.
-    coefficient_of_variation : float
-        data_sd / mean.
     mode : {"exact", "samples"}
         How beliefs were embedded.
     repeats : ndarray of float, shape (K,)
@@ -333,7 +331,6 @@ class MeanCCE:
     mean: float
     monte_carlo_sd: float
     data_sd: float
-    coefficient_of_variation: float
     mode: Mode
     repeats: FloatArray
     bootstraps: FloatArray
@@ -439,7 +436,6 @@ def mean_cce(
         mean=mean,
         monte_carlo_sd=monte_carlo,
         data_sd=data_sd,
-        coefficient_of_variation=data_sd / mean if mean else math.nan,
         mode=mode,
         repeats=plain,
         bootstraps=spread,
