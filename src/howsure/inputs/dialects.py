@@ -141,9 +141,12 @@ class DerivedTable(Source):
         return table if self._rows is None else table.take(pa.array(self._rows))
 
     def _with_made(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
-        columns = {name: table[name] for name in names if name not in self._made}
-        columns |= {name: arrow_of(self._made[name]) for name in names if name in self._made}
-        return pa.table({name: columns[name] for name in names})
+        return pa.table(
+            {
+                name: arrow_of(self._made[name]) if name in self._made else table[name]
+                for name in names
+            }
+        )
 
 
 def refuse_draws_of_mean(names: Iterable[str]) -> None:
@@ -285,8 +288,7 @@ def _texts(source: Source) -> dict[str, pa.ChunkedArray]:
         held = source.read(dict.fromkeys([name for name in source.names if name], "text"))
     except InputError:
         return {}  # lists in cells, as of embeddings
-    kinds = {name: held.schema.field(name).type for name in held.column_names}
-    return {name: held[name] for name, kind in kinds.items() if is_text(kind)}
+    return {name: held[name] for name in held.column_names if is_text(held[name].type)}
 
 
 def _first(cells: pa.ChunkedArray) -> str:

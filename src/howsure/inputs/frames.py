@@ -71,7 +71,7 @@ class FrameTable(Source):
             self._frame: Any = nw.from_native(_with_index(frame))
             found = self._frame.collect_schema().names()
         self._native = {str(name): name for name in found}
-        self.names = tuple(str(name) for name in found)
+        self.names = tuple(map(str, found))
         self.check_names()
 
     def read(self, kinds: Kinds) -> pa.Table:
@@ -97,7 +97,7 @@ class MappingTable(Source):
     def __init__(self, arrays: Mapping[Any, Any], title: str = "the table") -> None:
         self.title = title
         self._arrays = {str(name): values for name, values in arrays.items()}
-        self.names = tuple(str(name) for name in arrays)
+        self.names = tuple(map(str, arrays))
         self.check_names()
         if not self.names:
             raise InputError(f"{title}: columns are needed, got none")

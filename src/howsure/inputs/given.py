@@ -174,7 +174,7 @@ def _missing_rows(value: Any, n: int) -> BoolArray:
     if array.dtype.kind == "O":
         gone = np.reshape([is_missing(item) for item in array.flat], array.shape)
     elif array.dtype.kind in "fM":
-        gone = np.isnan(array) if array.dtype.kind == "f" else np.isnat(array)
+        gone = np.isnan(array)
     else:
         return np.zeros(n, dtype=np.bool_)
     rest = tuple(axis for axis in range(array.ndim) if axis != array.shape.index(n))
@@ -219,7 +219,7 @@ def _parts(value: Any, n: int) -> list[Any] | None:
         import narwhals as nw
 
         frame = nw.from_native(value, eager_only=True)
-        return [frame.get_column(name).to_numpy() for name in frame.columns]
+        return [column.to_numpy() for column in frame.iter_columns()]
     several = isinstance(value, tuple) or (isinstance(value, list) and len(value) != n)
     return list(value) if several else None
 

@@ -75,12 +75,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
         return _parsed(plain, name, decimal)
     if pa.types.is_boolean(kind):
         plain = plain.cast(pa.uint8())
-    elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    ):
+    elif not (is_number(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
         raise InputError(f"column {quoted(name)} must hold numbers, got type {kind}")
     return np.asarray(numpy_of(pc.cast(plain, pa.float64(), safe=False)), dtype=np.float64)
 
@@ -93,7 +88,7 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     if not is_list(plain.type):
         return numbers(plain, name, decimal=decimal)[:, None]
     inner = plain.type.value_type
-    if not (pa.types.is_integer(inner) or pa.types.is_floating(inner)):
+    if not is_number(inner):
         raise InputError(f"column {quoted(name)} must hold lists of numbers, got type {plain.type}")
     if not pa.types.is_large_list(plain.type):
         plain = plain.cast(pa.large_list(inner))
@@ -113,7 +108,7 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 
 def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
     """A column as labels."""
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    if _is_opaque(column.type):
         raise InputError(f"column {quoted(name)} must hold labels, got type {column.type}")
     if pa.types.is_null(column.type):
         column = column.cast(pa.string())
@@ -142,7 +137,7 @@ def in_order_of_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
 
 def keys(column: pa.ChunkedArray, name: str) -> Labels:
     """A column as codes of what is equal; a missing cell is None, as is every nested one."""
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    if _is_opaque(column.type):
         return Labels(np.zeros(len(column), dtype=np.int64), np.array([None], dtype=object))
     coded = _coded(column)
     found = coded.dictionary
@@ -163,7 +158,7 @@ def sets(column: pa.ChunkedArray, name: str) -> Labels:
         codes = np.array([numbers_of[cell] for cell in cells])
         distinct: list[Any] = [None if cell is None else list(cell) for cell in numbers_of]
     else:
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        if _is_opaque(column.type):
             raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
         coded = _coded(_plain(column))
         distinct = [*coded.dictionary.to_pylist(), None]
@@ -265,7 +260,7 @@ def names(column: pa.ChunkedArray, name: str) -> AnyArray:
     plain = _plain(column)
     if pa.types.is_integer(plain.type) and plain.null_count == 0:
         return numpy_of(plain)
-    if pa.types.is_nested(plain.type) or pa.types.is_binary(plain.type):
+    if _is_opaque(plain.type):
         raise InputError(f"column {quoted(name)} must hold names, got type {plain.type}")
     if pa.types.is_floating(plain.type):
         plain = pc.if_else(pc.is_nan(plain), missing_of(plain.type), plain)
@@ -288,10 +283,8 @@ def absent(column: Column) -> BoolArray:
     """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row."""
     if isinstance(column, Labels):
         return column.missing()
-    if column.dtype.kind == "f":
-        return np.asarray(np.isnan(column).reshape(len(column), -1).any(axis=1))
-    if column.dtype.kind in "mM":
-        return np.asarray(np.isnat(column))
+    if column.dtype.kind in "fmM":
+        return np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
     if column.dtype.kind == "O":
         return np.asarray(np.equal(column, np.array(None, dtype=object)), dtype=np.bool_)
     return np.zeros(len(column), dtype=np.bool_)
@@ -307,7 +300,7 @@ def feature(
             return numbers(column, name, decimal=decimal)
         except InputError:
             return labels(column, name)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if is_number(kind) or pa.types.is_decimal(kind):
         return numbers(column, name)
     return labels(column, name)
 
@@ -610,6 +603,16 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
         raise InputError(
             f"all parts must hold columns of types that go together, got {error}"
         ) from error
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is of numbers, whole or not."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_opaque(kind: pa.DataType) -> bool:
+    """Whether a type is of lists, records or bytes."""
+    return bool(pa.types.is_nested(kind) or pa.types.is_binary(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:

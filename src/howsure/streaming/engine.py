@@ -95,7 +95,9 @@ def _done(
     pieces: Sequence[_Call], jobs: int | None, scheduler: Any, resume: Path | None, stage: str
 ) -> Generator[pa.Table, None, None]:
     if scheduler is None:
-        jobs = min(jobs or _cores(), len(pieces))
+        from joblib import cpu_count
+
+        jobs = min(jobs or int(cpu_count()), len(pieces))
     if jobs is not None and jobs <= 1:
         for piece in pieces:
             yield stream_table(_kept_piece(piece, resume) or _keeping(piece, resume, _here(piece)))
@@ -195,12 +197,6 @@ def _here(piece: _Call) -> bytes:
 def _alone(piece: _Call) -> bytes:
     """Do a piece in a process of our own, which has one thread."""
     return stream_bytes(piece.work(piece.item))
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 # ---- finished pieces of work that outlive a run which did not end well ---------------------------

@@ -551,12 +551,9 @@ def scan_table(
                     take(task.state(batch, piece))
                 else:
                     count(_Unused.of(batch, most, seed), piece)
-    else:
-        first = next(
-            (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
-        )
-        if first is None:
-            raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
+    elif first := next(
+        (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
+    ):
         task = task_for(first)
         work = repr((task.to_dict(), task.block, task.bound))
         tables = done_in_order(

@@ -25,7 +25,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.inputs.places import FEWEST, ReadFile
-from howsure.inputs.values import together, written_out
+from howsure.inputs.values import is_number, together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
 
@@ -74,17 +74,15 @@ class Sample:
         if hashes is None:
             hashes = content_hashes(evalsets)
         number = row_uniforms(seed, "sample", told_apart(hashes))
-        units = unit_keys(first, block)
+        by, width, keys = unit_keys(first, block) or ("rows", 0.0, None)
         unit = np.zeros(first.n)
-        if units is not None and units[0] != "rows":
-            by, width, keys = units
+        if keys is not None and by != "rows":
             unit = row_uniforms(seed, f"sample {by}", row_hashes(keys, np.full(first.n, width)))
+            bound = 1.0  # of a few clusters it might leave none
         weights = first.weights
         copies = np.ones(first.n)
         if weights is not None and weights.kind == "frequency":
             copies = weights.values
-        by_units = units is not None and units[0] != "rows"
-        bound = 1.0 if by_units else bound  # of a few clusters it might leave none
         sample = cls(table, number, unit, copies, most, bound, 1.0).within()
         return replace(sample, table=written_out(sample.table).replace_schema_metadata())
 
@@ -94,7 +92,7 @@ class Sample:
         rows = written_out(table).replace_schema_metadata()
         cells = (
             column.to_numpy()
-            if pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+            if is_number(column.type)
             else np.array(list(map(str, column.to_pylist())), dtype=object)
             for column in rows.columns
         )

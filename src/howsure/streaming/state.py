@@ -30,6 +30,7 @@ from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
 from howsure.inputs.places import Manifest
+from howsure.inputs.values import is_number
 from howsure.streaming.engine import stream_table
 from howsure.streaming.sample import Contents, Sample, Sketch, shared_rows
 from howsure.streaming.totals import SufficientStatistics
@@ -411,7 +412,7 @@ def _feed(digest: blake2b, column: pa.Array) -> None:
     if is_list(kind):
         digest.update(pc.list_value_length(column).fill_null(0).to_numpy().tobytes())
         _feed(digest, column.flatten())
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    elif is_number(kind):
         digest.update(column.fill_null(0).to_numpy().tobytes())
     else:
         digest.update(json.dumps(column.to_pylist(), default=str).encode())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -20,19 +19,9 @@ from howsure.inputs.source import listed
 Features = Mapping[str, npt.ArrayLike]
 
 
-class _EncodedColumn(ABC):
-    """One column that varies, and what it takes to encode it."""
-
-    width: int
-
-    @abstractmethod
-    def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
-        """The column as numbers, shape (n, width)."""
-
-
 @final
 @dataclass(frozen=True, slots=True)
-class _Numbers(_EncodedColumn):
+class _Numbers:
     """Numbers, dates or truth values, less their mean, over their standard deviation.
 
     Both are those of the numbers over a power of two, whose squares neither overflow nor vanish.
@@ -51,7 +40,7 @@ class _Numbers(_EncodedColumn):
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Labels(_EncodedColumn):
+class _Labels:
     """Labels, one 0/1 column each and one for rare labels, scaled to variance one in all."""
 
     frequent: list[str]
@@ -83,7 +72,7 @@ class TabularEncoder:
     columns: tuple[str, ...]
     dropped: tuple[str, ...]
     width: int
-    _fitted: tuple[_EncodedColumn, ...]
+    _fitted: tuple[_Numbers | _Labels, ...]
 
     def transform(self, features: Features) -> FloatArray:
         """Encode a table.
@@ -183,7 +172,7 @@ def tabular_encoder(features: Features, *, rare: float = 0.01, most: int = 20) -
     check_fraction(rare, "rare")
     if isinstance(most, bool) or not isinstance(most, int) or most < 2:
         raise InputError(f"most must be a whole number of at least 2, got {most!r}")
-    fitted: dict[str, _EncodedColumn] = {}
+    fitted: dict[str, _Numbers | _Labels] = {}
     length = None
     for name, feature in features.items():
         title = f"feature {name!r}"
