@@ -293,8 +293,11 @@ def build(
             f"{quoted(str(first.roles.one('ease')))} holds text"
         )
     moved = first.places[-1] + 1 != first.n
-    names, cluster, series = first.one("rows"), first.one("cluster"), first.one("series")
+    names = first.one("rows")
     vectors = list(first.of("embedding").values())
+    plain = {role: first.one(role) for role in ("weights", "time", "cutoff", "horizon")}
+    labelled = (("cluster", first.one("cluster")), ("series", first.one("series")))
+    plain |= {role: labels and labels.categories() for role, labels in labelled}
     made = []
     for part in parts:
         try:
@@ -314,13 +317,8 @@ def build(
                         ease=first.roles.one("ease") or "ease",
                         embedding=np.hstack(vectors) if vectors else embedding,
                         groups={n: held.categories() for n, held in first.of("groups").items()},
-                        weights=first.one("weights"),
                         weights_kind=first.roles.weights_kind,
-                        cluster=None if cluster is None else cluster.categories(),
-                        time=first.one("time"),
-                        cutoff=first.one("cutoff"),
-                        horizon=first.one("horizon"),
-                        series=None if series is None else series.categories(),
+                        **plain,
                         rows=first.places if names is None and moved else names,
                         model=part.model,
                     )

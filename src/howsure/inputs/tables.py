@@ -654,7 +654,9 @@ def _time_range(
         if name not in names:
             return None
         place = names.index(name)
-        scale = _scale(footer.schema.column(place), reading.moments)
+        stored = footer.schema.column(place).physical_type
+        kind = footer.schema.to_arrow_schema().field(name).type
+        scale = _scale(stored, kind, reading.moments)
         for group in range(footer.num_row_groups):
             column = footer.row_group(group).column(place)
             held = column.statistics
@@ -669,22 +671,14 @@ def _time_range(
 _SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
-def _scale(column: Any, moments: str | None) -> float | None:
+def _scale(stored: str, kind: pa.DataType, moments: str | None) -> float | None:
     """What the raw numbers of a column are times, in the unit of moments; None if unknown."""
-    kind = column.logical_type.type
-    if column.physical_type not in ("INT32", "INT64", "FLOAT", "DOUBLE"):
+    if stored not in ("INT32", "INT64", "FLOAT", "DOUBLE"):
         return None
     if moments is None:
-        return 1.0 if kind in ("NONE", "INT") else None
+        return 1.0 if values.is_number(kind) else None
     if moments not in _SECONDS:
         return None
-    if kind == "DATE":
+    if pa.types.is_date(kind):
         return 86_400 / _SECONDS[moments]
-    if kind != "TIMESTAMP":
-        return None
-    unit = str(column.logical_type)
-    found = next((short for word, short in _UNITS.items() if word in unit), None)
-    return None if found is None else _SECONDS[found] / _SECONDS[moments]
-
-
-_UNITS: Final = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+    return _SECONDS[kind.unit] / _SECONDS[moments] if pa.types.is_timestamp(kind) else None

@@ -533,7 +533,9 @@ def scan_table(
 
     def take(state: State) -> None:
         read.extend(state.manifest.files)  # put together at last, for they may be many
-        _fold(merged, replace(state, manifest=Manifest()))
+        merged.append(replace(state, manifest=Manifest()))
+        if len(merged) == 8:  # a sample is costly to merge
+            merged[:] = [merged[0].joined(*merged[1:])]
 
     def count(rows: _Unused, piece: Piece) -> None:
         nonlocal unused
@@ -584,13 +586,6 @@ def place_names(reading: ReadPlan) -> tuple[str, str]:
     while {row, file} & reading.kinds.keys():
         row, file = f"{row}_", f"{file}_"
     return row, file
-
-
-def _fold(merged: list[State], state: State) -> None:
-    """Take a state in, and merge whenever a few wait: a sample is costly to merge."""
-    merged.append(state)
-    if len(merged) == 8:
-        merged[:] = [merged[0].joined(*merged[1:])]
 
 
 def block_width(span: tuple[float, float] | None, unit: str | None = None) -> float:

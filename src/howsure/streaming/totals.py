@@ -504,11 +504,12 @@ class SufficientStatistics:
         merged_moments = Moments(
             moments.mass[cells], moments.mean[cells], moments.second[cells], moments.third[cells]
         ).placed(np.zeros(len(cells), dtype=np.int64), 1)
+        mass = float(merged_moments.mass[0])
         return replace(
             self,
-            n=round(float(merged_moments.mass[0])),
-            mass=float(merged_moments.mass[0]),
-            squares=float(merged_moments.mass[0]),
+            n=round(mass),
+            mass=mass,
+            squares=mass,
             cells=CrossedGroups((), (), np.zeros((1, 0), dtype=np.int64)),
             moments=merged_moments,
             joints={},
