@@ -198,21 +198,21 @@ def _with_names(cells: ParsedColumns) -> ParsedColumns:
 def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
     ours, theirs = _keys(first), _keys(other)
     if ours is not None and theirs is not None:
-        place = {name: row for row, name in enumerate(theirs)}
-        missing = [name for name in ours if name not in place]
+        row_of = {name: row for row, name in enumerate(theirs)}
+        missing = [name for name in ours if name not in row_of]
         if missing or len(ours) != len(theirs):
-            extra = sorted(set(theirs) - set(ours))
-            apart = [
-                f"{len(names):,} rows of {quoted(one.model)} that {quoted(two.model)} lacks "
+            extra = sorted(row_of.keys() - ours)
+            differences = [
+                f"{len(names):,} rows of {quoted(holder.model)} that {quoted(lacker.model)} lacks "
                 f"({listed(names, 3)})"
-                for one, two, names in ((first, other, missing), (other, first, extra))
+                for holder, lacker, names in ((first, other, missing), (other, first, extra))
                 if names
             ]
             raise InputError(
-                f"models must be given on the same rows, got {' and '.join(apart)}; "
+                f"models must be given on the same rows, got {' and '.join(differences)}; "
                 f"common_rows=True (--common-rows) compares those that all hold{_no_models(first)}"
             )
-        return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
+        return other.take(np.asarray([row_of[name] for name in ours], dtype=np.int64))
     if first.n != other.n:
         raise InputError(
             f"models must be given on the same rows, got {first.n} rows of "

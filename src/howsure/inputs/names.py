@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from howsure.core.arrays import shortened
 from howsure.core.errors import InputError
@@ -42,8 +42,7 @@ _PREDICTED |= {"pi", "pis", "ci", "interval"}
 _BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalEnd:
+class IntervalEnd(NamedTuple):
     """One end of an interval, as a name tells it."""
 
     side: Literal["lower", "upper"]  # {"lower", "upper"}: which end

@@ -244,8 +244,8 @@ class _Walk:
         *,
         linked: bool,
     ) -> None:
-        held = _status(folder or ".")
-        key = (held.st_dev, held.st_ino)
+        status = _status(folder or ".")
+        key = (status.st_dev, status.st_ino)
         if key in above:
             raise InputError(f"{folder}: the link leads back to a folder that it lies in")
         if (key, patterns) in self._folders:
@@ -595,11 +595,11 @@ class Manifest:
         files = self.files[:_MOST]
         columns: dict[str, Sequence[object]] = {
             "file": [file.path or file.found for file in files],
-            "found_as": [each.found for each in files],
-            "bytes": [each.size for each in files],
-            "modified": [each.modified for each in files],
-            "rows": [each.rows for each in files],
-            "key": [each.key for each in files],
+            "found_as": [file.found for file in files],
+            "bytes": [file.size for file in files],
+            "modified": [file.modified for file in files],
+            "rows": [file.rows for file in files],
+            "key": [file.key for file in files],
         }
         notes = [f"{note}." for note in self.notes]
         notes += [f"{path} was not read: {why}." for path, why in self.skipped[:_MOST]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,8 +62,7 @@ _PACKED: Final = 50
 tables that people make far fewer; a file of 1 MB may hold 100 million equal rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """How large a table is, as far as that is told without reading it."""
 
     # its rows: as metadata says or, for text, as its size and its first rows suggest

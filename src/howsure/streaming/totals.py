@@ -387,13 +387,11 @@ class SufficientStatistics:
         first_part, second_part = self.without(reasons), other.without(reasons).about(self.origin)
         cells, here, there = first_part.cells.merged(second_part.cells)
         none = np.zeros(1, dtype=np.int64)
-        crossed = None
-        if first_part.units is not None and len(cells.codes) > 1 and first_part.units.by != "rows":
-            first, second = first_part.by_cell(), second_part.by_cell()
-            crossed = first.merged(second, here, there)
-        units = None
+        units = crossed = None
         if first_part.units is not None and second_part.units is not None:
             units = first_part.units.merged(second_part.units, none, none)
+            if len(cells.codes) > 1 and units.by != "rows":
+                crossed = first_part.by_cell().merged(second_part.by_cell(), here, there)
         size = len(cells.codes)
         return replace(
             first_part,
