@@ -118,11 +118,11 @@ def _lines(
     """Write the names of the first table, and lend what writes the rows of all."""
 
     def plain(table: pa.Table) -> pa.Table:
-        made = written_out(table)
+        decoded = written_out(table)
         if not csv_safe:
-            return made
+            return decoded
         names = [unformulaic(name) for name in table.column_names]
-        return pa.table([_safe(column) for column in made.columns], names=names)
+        return pa.table([_safe(column) for column in decoded.columns], names=names)
 
     def bare_rows(table: pa.Table) -> None:
         for batch in plain(table).to_batches(_BATCH):

@@ -170,12 +170,12 @@ def _refusal(piece: _Call, error: BaseException, crew: Crew) -> HowsureError:
     """What to raise of an error of the work, or of workers that cannot do it."""
     if isinstance(error, HowsureError) or not isinstance(crew, Cluster):
         return error if isinstance(error, HowsureError) else HowsureError(error_line(error))
-    made = HowsureError(
+    refusal = HowsureError(
         f"workers of {crew.name} cannot do {piece.title}; each must have howsure {__version__} "
         f"and see the same files: {error_line(error)}"
     )
-    made.__cause__ = error
-    return made
+    refusal.__cause__ = error
+    return refusal
 
 
 def _here(piece: _Call) -> bytes:
@@ -265,15 +265,15 @@ def _is_compressed(message: pa.Message) -> bool:
 
     pyarrow does not tell. Source: Message.fbs of the Arrow format, and "FlatBuffers internals".
     """
-    held = message.metadata.to_pybytes()
+    metadata = message.metadata.to_pybytes()
 
     def number(kind: str, at: int) -> int:
-        return int(struct.unpack_from(kind, held, at)[0])
+        return int(struct.unpack_from(kind, metadata, at)[0])
 
     def place_of(table: int, field: int) -> int:
         """Where a field of a table stands; 0 where it has its default."""
-        known = table - number("<i", table)
-        offset = number("<H", known + 4 + 2 * field) if 4 + 2 * field < number("<H", known) else 0
+        vtable = table - number("<i", table)
+        offset = number("<H", vtable + 4 + 2 * field) if 4 + 2 * field < number("<H", vtable) else 0
         return table + offset if offset else 0
 
     def inner(table: int, field: int) -> int:

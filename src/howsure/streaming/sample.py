@@ -114,10 +114,12 @@ class Sample:
         """The sample of the rows of all."""
         parts = (self, *others)
         bounds = min(p.bound for p in parts), min(p.unit_bound for p in parts)
-        kept = [replace(part, bound=bounds[0], unit_bound=bounds[1]).cut() for part in parts]
-        table = together([part.table for part in kept])
+        cut_samples = [
+            replace(sample, bound=bounds[0], unit_bound=bounds[1]).cut() for sample in parts
+        ]
+        table = together([sample.table for sample in cut_samples])
         number, unit, copies = (
-            np.concatenate([getattr(part, name) for part in kept])
+            np.concatenate([getattr(sample, name) for sample in cut_samples])
             for name in ("number", "unit", "copies")
         )
         return Sample(table, number, unit, copies, self.most, *bounds).within()
@@ -208,9 +210,9 @@ def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
         columns.append(_number(hashed_labels(first.cluster.labels))[first.cluster.codes])
     if first.weights is not None and first.weights.kind == "importance":
         columns.append(first.weights.values)
-    model = min(evalsets, key=lambda each: each.model)  # whatever other models there are
+    model = min(evalsets, key=lambda ranked: ranked.model)  # whatever other models there are
     columns += [] if model.point is None else [model.point]
-    for belief in sorted(model.beliefs, key=lambda each: each.kind):
+    for belief in sorted(model.beliefs, key=lambda ranked: ranked.kind):
         columns += belief.numbers().values()
     return row_hashes(*columns)
 
@@ -273,8 +275,8 @@ class Sketch:
         """Of the rows of all."""
         every = (self, *others)
         return Sketch.counted(
-            np.concatenate([each.hashes for each in every]),
-            np.concatenate([each.counts for each in every]),
+            np.concatenate([sketch.hashes for sketch in every]),
+            np.concatenate([sketch.counts for sketch in every]),
         )
 
     @property
@@ -325,7 +327,7 @@ def _marks(file: ReadFile, state: Contents) -> list[tuple[object, ...]]:
 
 
 def _twice(name: str, file: ReadFile, other_name: str, other: ReadFile) -> str:
-    files = dict.fromkeys(each.found for each in (file, other) if each.path)
+    files = dict.fromkeys(source.found for source in (file, other) if source.path)
     of = f" (of {' and '.join(files)})" if files else ""
     return (
         f"states must be of different rows to be merged, got the same rows{of} in {name} and in "

@@ -485,7 +485,9 @@ class SufficientStatistics:
         if column not in self.cells.names:
             return None
         column_number = self.cells.names.index(column)
-        of_label = np.array([str(each) == label for each in self.cells.labels[column_number]])
+        of_label = np.array(
+            [str(cell_label) == label for cell_label in self.cells.labels[column_number]]
+        )
         cells = np.flatnonzero(of_label[self.cells.codes[:, column_number]])
         moments = self.moments
         units = None
@@ -524,7 +526,7 @@ class SufficientStatistics:
         gone &= set(reasons)
         if not gone:
             return self
-        columns_left = [place for place, key in enumerate(self.keys) if str(key) not in gone]
+        columns_left = [position for position, key in enumerate(self.keys) if str(key) not in gone]
         moments_of = self.moments
         moments = Moments(
             moments_of.mass,
@@ -544,7 +546,7 @@ class SufficientStatistics:
         return replace(
             self,
             reasons={**reasons, **self.reasons},
-            keys=tuple(self.keys[place] for place in columns_left),
+            keys=tuple(self.keys[position] for position in columns_left),
             moments=moments,
             joints={name: joint for name, joint in self.joints.items() if name not in gone},
             units=units,
@@ -570,15 +572,15 @@ def measures(coverages: Sequence[float]) -> list[tuple[Metric, float]]:
 def _histogram(view: View, weights: FloatArray | None) -> FloatArray | None:
     """Weights of the rows whose PIT lies in each cell; where it jumps, its parts in each."""
     try:
-        right, left = view.get("cdf"), view.get("left")
+        right, cdf_left = view.get("cdf"), view.get("left")
     except UnanswerableError:
         return None
-    if left is None:
+    if cdf_left is None:
         cell = np.minimum((right * PIT_CELLS).astype(np.int64), PIT_CELLS - 1)
         return np.bincount(cell, weights=weights, minlength=PIT_CELLS).astype(np.float64)
     edges = np.arange(1, PIT_CELLS) / PIT_CELLS
     total = float(len(right) if weights is None else weights.sum())
-    return np.diff(grid_sums(left, right, edges, weights), prepend=0.0, append=total)
+    return np.diff(grid_sums(cdf_left, right, edges, weights), prepend=0.0, append=total)
 
 
 def _among(view: View, weights: FloatArray | None) -> FloatArray | None:
