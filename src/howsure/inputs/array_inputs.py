@@ -97,20 +97,21 @@ class Arrays:
 
     def _pair(self, value: Sequence[Any]) -> tuple[FloatArray, FloatArray] | None:
         """The two arrays of a pair; None of a sequence that is one array."""
-        if len(value) != 2 or any(dimensions(part, self.name) == 0 for part in value):
+        if len(value) != 2 or any(dimensions(array, self.name) == 0 for array in value):
             return None
         if isinstance(value, list) and not _holds_arrays(value) and self.n == 2:
             return None
-        parts = [numbers(part, f"{self.name}[{place}]") for place, part in enumerate(value)]
+        parts = [numbers(array, f"{self.name}[{position}]") for position, array in enumerate(value)]
         if isinstance(value, list) and len(parts[0]) != self.n:
             return None
-        first, second = (part[:, 0] if part.shape[1:] == (1,) else part for part in parts)
+        first, second = (array[:, 0] if array.shape[1:] == (1,) else array for array in parts)
         if first.shape == (self.n,) and second.shape[1:] == (self.n,) and len(second) != self.n:
             second = second.T  # (point, (lower, upper)), or a row a level
-        for place, part in enumerate((first, second)):
-            if len(part) != self.n:
+        for position, array in enumerate((first, second)):
+            if len(array) != self.n:
                 raise InputError(
-                    f"{self.name}[{place}] must have {self.n} rows as y has, got shape {part.shape}"
+                    f"{self.name}[{position}] must have {self.n} rows as y has, got shape "
+                    f"{array.shape}"
                 )
         return first, second
 
@@ -125,8 +126,8 @@ class Arrays:
             return replace(second_part, point=point, notes=(note, *second_part.notes))
         if first.ndim == 2 and first.shape == second.shape:
             if len(self.coverages) != first.shape[1] or self.levels is not None:
-                told = f"{self.name} of two arrays of shape {first.shape}"
-                raise self._coverages_needed(told, first.shape[1])
+                subject = f"{self.name} of two arrays of shape {first.shape}"
+                raise self._coverages_needed(subject, first.shape[1])
             return self._intervals(first, second)
         raise InputError(
             f"{self.name} of two arrays must be (lower, upper), (mean, sd) or (point, intervals), "
@@ -139,9 +140,9 @@ class Arrays:
             return self.one(np.column_stack([first, second]))
         if self.coverages:
             return self._one_interval(first, second)
-        for place, part in enumerate((first, second)):
-            if np.isnan(part).any():
-                as_vector(part, f"{self.name}[{place}]", finite=False)  # which says where
+        for position, array in enumerate((first, second)):
+            if np.isnan(array).any():
+                as_vector(array, f"{self.name}[{position}]", finite=False)  # which says where
         crossed = float((first > second).mean())
         positive = bool((second > 0).all())
         both = f"pass coverage=0.9 for (lower, upper), or give {_NORMAL}"
@@ -281,12 +282,12 @@ class Arrays:
                 f"{list(self.coverages)}"
             )
         try:
-            given = self._intervals(lower, upper)
+            read_intervals = self._intervals(lower, upper)
         except InputError as error:
             if (lower > upper).any():
                 raise InputError(f"{error}. For (mean, sd) give {_NORMAL}") from error
             raise
-        return replace(given, notes=self._ends_not_moments(lower, upper))
+        return replace(read_intervals, notes=self._ends_not_moments(lower, upper))
 
     def _ends_not_moments(self, lower: FloatArray, upper: FloatArray) -> tuple[str, ...]:
         """A note that ends might be means and sds too; refuse them where y fits these better.
@@ -360,7 +361,7 @@ class Arrays:
 def numbers(value: Any, name: str) -> FloatArray:
     """Numbers of any shape, as they came."""
     if isinstance(value, list | tuple):
-        value = [to_host(part, name) for part in value]
+        value = [to_host(row_values, name) for row_values in value]
     array = plain_array(value, name)
     if array.dtype.kind == "b":
         raise InputError(
@@ -378,26 +379,28 @@ def numbers(value: Any, name: str) -> FloatArray:
 
 def _with_frame(value: Any, name: str) -> str:
     """How a message goes on of results of statsmodels: by what tells of y, not of its mean."""
-    module, made, known = type(value).__module__, name, hasattr(value, "summary_frame")
+    module, expression, has_frame = type(value).__module__, name, hasattr(value, "summary_frame")
     if hasattr(value, "get_forecast"):
-        made = f"{name}.get_forecast(steps)"
-    elif not known and hasattr(value, "get_prediction"):
-        made = f"{name}.get_prediction(X)"
-    elif not known:
+        expression = f"{name}.get_forecast(steps)"
+    elif not has_frame and hasattr(value, "get_prediction"):
+        expression = f"{name}.get_prediction(X)"
+    elif not has_frame:
         return ""
     if ".exponential_smoothing.ets" in module or ".regression." in module:
-        return f": give {made}.summary_frame(), with its coverage"
+        return f": give {expression}.summary_frame(), with its coverage"
     if ".tsa." in module:  # whose sd is that of a new y
-        f, of = (name, "") if made == name else ("f", f" of f = {made}")
+        f, of = (name, "") if expression == name else ("f", f" of f = {expression}")
         return f": give howsure.Distribution.normal({f}.predicted_mean, {f}.se_mean){of}"
-    mean = "predicted_mean" if made != name or hasattr(value, "predicted_mean") else "predicted"
-    return f": its intervals are of the mean; give {made}.{mean} as a point forecast"
+    mean = (
+        "predicted_mean" if expression != name or hasattr(value, "predicted_mean") else "predicted"
+    )
+    return f": its intervals are of the mean; give {expression}.{mean} as a point forecast"
 
 
 def _holds_arrays(value: Sequence[Any]) -> bool:
     """Whether a part is an array of some library rather than a list."""
     return any(
-        (hasattr(part, "__array__") or is_tensor(part)) and np.ndim(part) > 0 for part in value
+        (hasattr(array, "__array__") or is_tensor(array)) and np.ndim(array) > 0 for array in value
     )
 
 
@@ -409,7 +412,7 @@ def _rises(ends: FloatArray) -> bool:
 def _are_in_order(table: FloatArray) -> bool:
     """Whether columns are above others in nearly all rows, as of samples only few are."""
     ranked = table[:, np.argsort(table.mean(axis=0), kind="stable")]
-    apart = table.shape[1] // 2
-    above = np.count_nonzero(ranked[:, apart:] > ranked[:, :-apart])
-    below = np.count_nonzero(ranked[:, apart:] < ranked[:, :-apart])
+    half = table.shape[1] // 2
+    above = np.count_nonzero(ranked[:, half:] > ranked[:, :-half])
+    below = np.count_nonzero(ranked[:, half:] < ranked[:, :-half])
     return bool(above >= _IN_ORDER * (above + below))

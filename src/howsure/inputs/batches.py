@@ -124,7 +124,7 @@ class ReadPlan:
         n = table.num_rows
         with counted(first_row, lines=from_text):
             parts = [self._cells(source, roles) for roles in self.models]
-            gone = {name: held for part in parts for name, held in part.missing().items()}
+            gone = {name: held for cells in parts for name, held in cells.missing().items()}
             if gone and self.missing == "error":
                 gaps_of(parts, self.missing)
         places = np.arange(n)
@@ -132,19 +132,22 @@ class ReadPlan:
         every, bare = parts, table.filter(pa.array(lacking)) if lacking.any() else None
         if gone:
             places = np.flatnonzero(~np.logical_or.reduce(list(gone.values())))
-            parts = [part.take(places) for part in parts]
+            parts = [cells.take(places) for cells in parts]
         weights = parts[0].one("weights")
         idle = len(places) == 0 or (weights is not None and not weights.any())
         with counted(first_row, places, lines=from_text):
-            made = () if idle else self._built(parts, first_row + places)
-        if made and with_bare:
-            others = without_y(every, lacking, int(places[0]))
-            made = tuple(replace(m, without_y=rest) for m, rest in zip(made, others, strict=True))
+            evalsets = () if idle else self._built(parts, first_row + places)
+        if evalsets and with_bare:
+            bare_sets = without_y(every, lacking, int(places[0]))
+            evalsets = tuple(
+                replace(m, without_y=bare_set)
+                for m, bare_set in zip(evalsets, bare_sets, strict=True)
+            )
         counts = {name: int(held.sum()) for name, held in gone.items()}
-        if made and made[0].n < len(places):  # rows of weight 0 are in no set
+        if evalsets and evalsets[0].n < len(places):  # rows of weight 0 are in no set
             places = places[weights > 0]
-        kept = table if len(places) == n else table.take(pa.array(places))
-        return Batch(made, n, kept, bare, n - len(places), counts)
+        complete_rows = table if len(places) == n else table.take(pa.array(places))
+        return Batch(evalsets, n, complete_rows, bare, n - len(places), counts)
 
     def to_dict(self) -> dict[str, Any]:
         """It as plain values; tables that are read alike say the same."""
@@ -176,11 +179,11 @@ class ReadPlan:
         if time is None or zoned is None:
             return table
         if self.zoned is not None and zoned != self.zoned:
-            told = {True: "name one", False: "name none"}
+            wording = {True: "name one", False: "name none"}
             raise InputError(
                 f"{title}: column {quoted(time)} must name a time zone in all parts or in none, "
-                f"got moments that {told[zoned]}, where the rows that were read first "
-                f"{told[self.zoned]}"
+                f"got moments that {wording[zoned]}, where the rows that were read first "
+                f"{wording[self.zoned]}"
             )
         kind = table.schema.field(time).type
         if not pa.types.is_timestamp(kind) or kind.tz in (None, "UTC"):
@@ -208,20 +211,24 @@ class ReadPlan:
             columns[key] = moved(cells.columns[key], cells.labels, self.classes)
         models = cells.one("model")
         if models is not None:
-            others = [str(label) for label in models.labels.tolist() if str(label) != self.named]
-            if others:
-                raise InputError(several_models(cells.title, cells.roles, (self.named, *others)))
+            other_models = [
+                str(label) for label in models.labels.tolist() if str(label) != self.named
+            ]
+            if other_models:
+                raise InputError(
+                    several_models(cells.title, cells.roles, (self.named, *other_models))
+                )
         return replace(cells, columns=columns, labels=self.classes)
 
     def _built(self, parts: Sequence[ParsedColumns], places: IntArray) -> tuple[EvalSet, ...]:
         named = [
-            replace(part, model=name, places=np.arange(len(places)))
-            for part, name in zip(parts, self.names, strict=True)
+            replace(cells, model=name, places=np.arange(len(places)))
+            for cells, name in zip(parts, self.names, strict=True)
         ]
         evalsets = build(named, crossing=self.crossing)
         if parts[0].roles["rows"]:
             return evalsets
-        return tuple(replace(each, rows=places[each.row_names()]) for each in evalsets)
+        return tuple(replace(evalset, rows=places[evalset.row_names()]) for evalset in evalsets)
 
 
 _KEPT_ROLES = {role.name for role in ROLES} - NAMES_OUTSIDE
@@ -246,7 +253,7 @@ def _roles_from(facts: Mapping[str, Any]) -> Roles:
     for name in facts["columns"]:
         check_known(name, _KEPT_ROLES, "role")
     return Roles(
-        columns={name: tuple(held) for name, held in facts["columns"].items()},
+        columns={name: tuple(column_names) for name, column_names in facts["columns"].items()},
         coverages=tuple(facts["coverages"]),
         levels=tuple(facts["levels"]),
         labels=tuple(facts["labels"]),
@@ -294,53 +301,53 @@ def forms_of(parts: Sequence[ParsedColumns]) -> dict[CellKey, ColumnForm]:
     """What the columns hold that tell anything of it; names of rows may be of any form."""
     return {
         key: ColumnForm.of(column)
-        for part in parts
-        for key, column in part.columns.items()
+        for cells in parts
+        for key, column in cells.columns.items()
         if key[0] != "name" and not _is_void(column)
     }
 
 
 def as_first(column: Column, form: ColumnForm, name: str, source: ReadRows) -> Column:
     """A column in the form that it had in the rows that were read first."""
-    found = ColumnForm.of(column)
-    if found == form:
+    current_form = ColumnForm.of(column)
+    if current_form == form:
         return column
     n = len(column.codes if isinstance(column, Labels) else column)
     if _is_void(column):
         return _void(form, n)
     if form.labels and source.from_text and not isinstance(column, Labels):
         column = values.labels(source.read({name: "label"})[name], name, from_text=True)
-        found = ColumnForm.of(column)
+        current_form = ColumnForm.of(column)
     if isinstance(column, Labels) and form.labels:
         same = _labels_as(column.labels, form.kind, from_text=source.from_text)
         if same is not None:
             return Labels(column.codes, same)
     if not (isinstance(column, Labels) or form.labels):
-        if form.kind.startswith("<M") and found.kind.startswith("<M"):
+        if form.kind.startswith("<M") and current_form.kind.startswith("<M"):
             return column.astype(form.kind)
-        if form.kind == "f" == found.kind and found.width != form.width:
+        if form.kind == "f" == current_form.kind and current_form.width != form.width:
             raise InputError(
                 f"{source.title}: column {quoted(name)} must hold lists of {form.width} numbers as "
-                f"the first rows read do, got {found.width}"
+                f"the first rows read do, got {current_form.width}"
             )
     where = _first_unlike(column, form)
     text = "; a table in Parquet says what its columns hold" * source.from_text
     raise InputError(
         f"{source.title}: column {quoted(name)} must hold {form} as the rows that were read first "
-        f"do, got {found}{where}{text}"
+        f"do, got {current_form}{where}{text}"
     )
 
 
 def _labels_as(labels: AnyArray, kind: str, *, from_text: bool) -> AnyArray | None:
     """Labels as those of another kind, if they are the same."""
-    found = labels.dtype.kind
-    if found == kind:
+    own_kind = labels.dtype.kind
+    if own_kind == kind:
         return labels
-    if kind == "O" and found == "i" and from_text:  # text that was whole numbers alone
+    if kind == "O" and own_kind == "i" and from_text:  # text that was whole numbers alone
         return np.array([str(label) for label in labels.tolist()], dtype=object)
-    if kind == "f" and found in "iu":
+    if kind == "f" and own_kind in "iu":
         return labels.astype(np.float64)
-    if kind in "iu" and found in "iu":
+    if kind in "iu" and own_kind in "iu":
         return labels.astype(np.int64)
     return None
 
@@ -386,33 +393,33 @@ def with_numbers(table: pa.Table, kinds: Kinds, decimal: str) -> pa.Table:
 
     What is no number stays text: whoever reads it tells in which row.
     """
-    for place, column in enumerate(table.schema):
+    for position, column in enumerate(table.schema):
         if kinds[column.name] != "number" or not pa.types.is_string(column.type):
             continue
         with suppress(InputError):
-            found = values.numbers(table[column.name], column.name, decimal=decimal)
-            table = table.set_column(place, column.name, pa.array(found))
+            parsed = values.numbers(table[column.name], column.name, decimal=decimal)
+            table = table.set_column(position, column.name, pa.array(parsed))
     return table
 
 
 def regrouped(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
     """The same rows in tables of so many, the last one aside; those of other types apart."""
-    held: list[pa.Table] = []
+    waiting: list[pa.Table] = []
     count = 0
-    for part in parts:
-        if held and not part.schema.equals(held[0].schema):
-            yield pa.concat_tables(held)
-            held, count = [], 0
-        while part.num_rows:
-            head = part.slice(0, rows - count)
-            held.append(head)
+    for table in parts:
+        if waiting and not table.schema.equals(waiting[0].schema):
+            yield pa.concat_tables(waiting)
+            waiting, count = [], 0
+        while table.num_rows:
+            head = table.slice(0, rows - count)
+            waiting.append(head)
             count += head.num_rows
-            part = part.slice(head.num_rows)
+            table = table.slice(head.num_rows)
             if count == rows:
-                yield pa.concat_tables(held)
-                held, count = [], 0
-    if held:
-        yield pa.concat_tables(held)
+                yield pa.concat_tables(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def check_names(held: Sequence[str], wanted: Iterable[str], title: str) -> None:

@@ -155,9 +155,11 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
     if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
     days = [
-        f"column {quoted(name)}: {said}"
+        f"column {quoted(name)}: {remark}"
         for kind, name in keys
-        if kind == "time" and (kind, name) in columns and (said := values.told_of_days(table[name]))
+        if kind == "time"
+        and (kind, name) in columns
+        and (remark := values.told_of_days(table[name]))
     ]
     remarks = [
         f"column {quoted(name)}: {quoted(word)} is read as a label, not as a missing cell"
@@ -173,7 +175,9 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
         roles=roles,
         columns=columns,
         places=np.arange(table.num_rows),
-        notes=tuple(f"{source.title}: {said}" for said in (*source.notes, *timed, *days, *remarks)),
+        notes=tuple(
+            f"{source.title}: {remark}" for remark in (*source.notes, *timed, *days, *remarks)
+        ),
         names=source.names,
         labels=labels,
         marked=marked,
@@ -293,18 +297,21 @@ def build(
             f"{quoted(str(first.roles.one('ease')))} holds text"
         )
     moved = first.places[-1] + 1 != first.n
-    names, cluster, series = first.one("rows"), first.one("cluster"), first.one("series")
+    names = first.one("rows")
     vectors = list(first.of("embedding").values())
-    made = []
-    for part in parts:
+    plain = {role: first.one(role) for role in ("weights", "time", "cutoff", "horizon")}
+    labelled = (("cluster", first.one("cluster")), ("series", first.one("series")))
+    plain |= {role: labels and labels.categories() for role, labels in labelled}
+    evalsets = []
+    for cells in parts:
         try:
-            with counted(places=part.places):
-                made.append(
+            with counted(places=cells.places):
+                evalsets.append(
                     EvalSet.checked(
                         first.one("y"),
-                        beliefs_of(part, crossing),
-                        point=part.one("point"),
-                        uncertainty=part.one("uncertainty"),
+                        beliefs_of(cells, crossing),
+                        point=cells.one("point"),
+                        uncertainty=cells.one("uncertainty"),
                         features={
                             name: column.categories().values()
                             if isinstance(column, Labels)
@@ -314,21 +321,16 @@ def build(
                         ease=first.roles.one("ease") or "ease",
                         embedding=np.hstack(vectors) if vectors else embedding,
                         groups={n: held.categories() for n, held in first.of("groups").items()},
-                        weights=first.one("weights"),
                         weights_kind=first.roles.weights_kind,
-                        cluster=None if cluster is None else cluster.categories(),
-                        time=first.one("time"),
-                        cutoff=first.one("cutoff"),
-                        horizon=first.one("horizon"),
-                        series=None if series is None else series.categories(),
+                        **plain,
                         rows=first.places if names is None and moved else names,
-                        model=part.model,
+                        model=cells.model,
                     )
                 )
         except InputError as error:
-            where = f"; rows of the model {quoted(part.model)}" if len(parts) > 1 else ""
-            raise InputError(f"{part.title}: {error}{where}") from error
-    return tuple(made)
+            where = f"; rows of the model {quoted(cells.model)}" if len(parts) > 1 else ""
+            raise InputError(f"{cells.title}: {error}{where}") from error
+    return tuple(evalsets)
 
 
 def without_y(
@@ -342,17 +344,17 @@ def without_y(
     if not lacking.any():
         return (None,) * len(parts)
     filled = []
-    for part in parts:
-        rows, columns = part.take(lacking), {}
-        for (kind, name), column in part.columns.items():
-            if name in part.roles["y"]:
+    for cells in parts:
+        rows, columns = cells.take(lacking), {}
+        for (kind, name), column in cells.columns.items():
+            if name in cells.roles["y"]:
                 columns[kind, name] = column.take(np.full(rows.n, known))
         filled.append(replace(rows, columns={**rows.columns, **columns}))
     try:
-        made = build(filled, crossing="sort")
+        evalsets = build(filled, crossing="sort")
     except InputError:
         return (None,) * len(parts)
-    return tuple(replace(each, y=np.full(each.n, np.nan)) for each in made)
+    return tuple(replace(evalset, y=np.full(evalset.n, np.nan)) for evalset in evalsets)
 
 
 def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:

@@ -54,23 +54,25 @@ def family(names: Iterable[str]) -> dict[str, str]:
 
     After ``p``, numbers must count the classes from 0 or 1 on: others are levels of quantiles.
     """
-    found: dict[str, dict[str, str]] = {}
+    by_prefix: dict[str, dict[str, str]] = {}
     for name in names:
         match = _FAMILY.fullmatch(name)
         if match is not None:
-            found.setdefault(match["prefix"].lower(), {})[name] = match["label"].strip()
-    several = {prefix: held for prefix, held in found.items() if len(held) > 1}
+            by_prefix.setdefault(match["prefix"].lower(), {})[name] = match["label"].strip()
+    several = {
+        prefix: classes_of for prefix, classes_of in by_prefix.items() if len(classes_of) > 1
+    }
     if len(several) != 1:
         return {}
-    ((prefix, held),) = several.items()
-    numbers = [label for label in held.values() if _NUMBER.fullmatch(label)]
+    ((prefix, classes_of),) = several.items()
+    numbers = [label for label in classes_of.values() if _NUMBER.fullmatch(label)]
     if numbers and prefix == "p":
         plain = [int(n) for n in numbers if n.isdecimal() and str(int(n)) == n]
         first = min(plain, default=-1)
-        counted = sorted(plain) == [*range(first, first + len(held))]
+        counted = sorted(plain) == [*range(first, first + len(classes_of))]
         if not counted or first not in (0, 1):
             return {}
-    return held
+    return classes_of
 
 
 def labels_of(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
@@ -124,33 +126,33 @@ def parse_sets(cells: Sequence[Any], name: str) -> list[tuple[str, ...] | None]:
     texts = [str(cell).strip() for cell in cells if isinstance(cell, str)]
     bare = [text for text in texts if text and text[0] not in _BRACKETS]
     mark = next((mark for mark in _CELL_MARKS if any(mark in text for text in bare)), "|")
-    found = []
+    parsed_sets = []
     for cell in cells:
-        one = _parsed(cell, mark, name)
-        if one is not None and len(set(one)) < len(one):
-            twice = next(label for label in one if one.count(label) > 1)
+        labels = _parsed(cell, mark, name)
+        if labels is not None and len(set(labels)) < len(labels):
+            twice = next(label for label in labels if labels.count(label) > 1)
             raise InputError(
                 f"column {quoted(name)} must hold each label of a set once, got {quoted(twice)} "
                 f"twice in {quoted(str(cell))}"
             )
-        found.append(one)
-    known = {label for one in found for label in one or ()}
+        parsed_sets.append(labels)
+    all_labels = {label for labels in parsed_sets for label in labels or ()}
     for text in bare:
         for other in _CELL_MARKS.replace(mark, "") if mark not in text else "":
-            parts = {label_text(part) for part in text.split(other)}
-            if len(parts) > 1 and parts <= known:
+            parts = {label_text(piece) for piece in text.split(other)}
+            if len(parts) > 1 and parts <= all_labels:
                 raise InputError(
                     f"column {quoted(name)} must have one mark between labels, got {quoted(mark)} "
                     f"in some cells and {quoted(other)} in {quoted(text)}"
                 )
-    return found
+    return parsed_sets
 
 
 def _parsed(cell: Any, mark: str, name: str) -> tuple[str, ...] | None:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return None
     if isinstance(cell, list | tuple | set | frozenset):
-        if any(one is None for one in cell):
+        if any(member is None for member in cell):
             raise InputError(f"column {quoted(name)} must hold sets of labels, got {cell!r}")
         return tuple(map(label_text, cell))
     text = str(cell).strip()
@@ -161,30 +163,30 @@ def _parsed(cell: Any, mark: str, name: str) -> tuple[str, ...] | None:
         text = f"{text[: match.start()]}{match[1] or match[2] or ''}{text[match.end() :]}".strip()
         text = text or "[]"
     if text[:1] not in _BRACKETS:
-        return tuple(label_text(part) for part in text.split(mark) if part.strip())
+        return tuple(label_text(piece) for piece in text.split(mark) if piece.strip())
     if not text.endswith(_BRACKETS[text[0]]):
         raise InputError(
             f"column {quoted(name)} must hold sets of labels such as cat|dog or {{cat, dog}}, got "
             f"{quoted(str(cell))}"
         )
     try:
-        held = json.loads(text)
+        members = json.loads(text)
     except (ValueError, RecursionError):
-        held = _items(text[1:-1].strip(), str(cell), name)
-    held = [] if held == {} else held
-    if not isinstance(held, list) or any(isinstance(one, list | dict) for one in held):
+        members = _items(text[1:-1].strip(), str(cell), name)
+    members = [] if members == {} else members
+    if not isinstance(members, list) or any(isinstance(member, list | dict) for member in members):
         raise InputError(f"column {quoted(name)} must hold sets of labels, got {quoted(str(cell))}")
-    return tuple(map(label_text, held))
+    return tuple(map(label_text, members))
 
 
 def _items(inner: str, cell: str, name: str) -> list[str]:
     """What stands between brackets; numbers may have spaces alone between, as NumPy writes them."""
     if re.fullmatch(r"[\d.\s-]+", inner):
         return inner.split()
-    items, place = [], 0
-    while place < len(inner):
-        match = _ITEM.match(inner, place)
-        if match is None or match.end() == place:
+    items, position = [], 0
+    while position < len(inner):
+        match = _ITEM.match(inner, position)
+        if match is None or match.end() == position:
             raise InputError(
                 f"column {quoted(name)} must hold sets of labels such as cat|dog or "
                 f"{{cat, dog}}, got {quoted(cell)}"
@@ -192,7 +194,7 @@ def _items(inner: str, cell: str, name: str) -> list[str]:
         quoted_item = match[1] if match[1] is not None else match[2]
         item = match[3] if quoted_item is None else re.sub(r"\\(.)", r"\1", quoted_item)
         items.append(item)
-        place = match.end()
+        position = match.end()
     return [item for item in items if item.strip()]
 
 
@@ -219,7 +221,7 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
     }
     sets = columns["sets", set_name].labels.tolist() if set_name else []
     outcomes = columns["label", y_name] if y_name else None
-    seen = [] if outcomes is None else list(map(label_text, outcomes.labels.tolist()))
+    outcome_labels = [] if outcomes is None else list(map(label_text, outcomes.labels.tolist()))
     within = [label for labels_of_set in sets for label in labels_of_set]
     if stated:
         table = np.column_stack(list(stated.values()))
@@ -237,7 +239,7 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
                 f"probabilities ({listed(labels, 6)}), got {listed(strange, 3)}"
             )
     else:
-        labels = ordered((*within, *seen))
+        labels = ordered((*within, *outcome_labels))
         if len(labels) < 2:
             raise refused(
                 f"label sets need at least two classes, got {listed(labels) or 'none'} in "
@@ -246,14 +248,14 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
     if outcomes is None:
         return labels
     classes = set(stated or within)
-    outside = [label for label in seen if label not in classes]
-    if seen and len(outside) == len(seen):
+    outside = [label for label in outcome_labels if label not in classes]
+    if outcome_labels and len(outside) == len(outcome_labels):
         raise refused(
             f"y ({quoted(y_name)}) must hold labels of the classes ({listed(ordered(classes), 6)}),"
-            f" and none of its {len(seen)} labels is one (first {listed(outside, 3)})"
+            f" and none of its {len(outcome_labels)} labels is one (first {listed(outside, 3)})"
         )
     if stated and outside:
-        strange_codes = [code for code, label in enumerate(seen) if label not in classes]
+        strange_codes = [code for code, label in enumerate(outcome_labels) if label not in classes]
         wrong = np.isin(outcomes.codes, strange_codes)
         raise InputError(
             f"y ({quoted(y_name)}) must hold labels of the classes ({listed(labels, 6)}), got "
@@ -262,15 +264,15 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
             "columns of class probabilities out"
         )
     number = {label: float(code) for code, label in enumerate(labels)}
-    numbers = np.array([*(number[label] for label in seen), math.nan])
+    numbers = np.array([*(number[label] for label in outcome_labels), math.nan])
     columns["number", y_name] = numbers[outcomes.codes]
     return labels
 
 
 def moved(y: FloatArray, labels: Sequence[str], onto: Sequence[str]) -> FloatArray:
     """Class numbers over labels as class numbers over others that hold them all."""
-    place = {label: float(code) for code, label in enumerate(onto)}
-    numbers = np.array([*(place[label] for label in labels), math.nan])
+    code_of = {label: float(code) for code, label in enumerate(onto)}
+    numbers = np.array([*(code_of[label] for label in labels), math.nan])
     return np.asarray(numbers[np.where(np.isnan(y), len(labels), y).astype(np.int64)])
 
 
@@ -290,10 +292,10 @@ def label_sets(
             "or name the column set_90"
         )
     codes, different = sets
-    place = {label: column for column, label in enumerate(labels)}
+    column_of = {label: column for column, label in enumerate(labels)}
     within = np.zeros((len(different), len(labels)), dtype=np.bool_)
-    for row, one in zip(within, different, strict=True):
-        row[[place[label] for label in one]] = True
+    for row, labels_of_set in zip(within, different, strict=True):
+        row[[column_of[label] for label in labels_of_set]] = True
     members = within[codes]
     if table is not None:
         claimed = LabelSets.likeliest(table, coverage, labels)

@@ -192,33 +192,35 @@ class _Assignment:
         if points:
             return tuple(self._roles(name.strip(), point=(name,)) for name in points)
         if families:
-            return tuple(self._roles(model, part) for model, part in families.items())
+            return tuple(
+                self._roles(model, own_assignment) for model, own_assignment in families.items()
+            )
         return (self._roles(),)
 
     def _roles(
-        self, model: str = "", part: _Assignment | None = None, point: tuple[str, ...] = ()
+        self, model: str = "", assignment: _Assignment | None = None, point: tuple[str, ...] = ()
     ) -> Roles:
         """What was decided: of one model, its own prediction or point forecast."""
-        part = part or self
+        assignment = assignment or self
         columns = {
             **self._columns,
-            **{role: names for role, names in part._columns.items() if role in _PREDICTION},
+            **{role: names for role, names in assignment._columns.items() if role in _PREDICTION},
         }
         columns["point"] = point or columns.get("point", ())
         weights = normal_form("".join(columns.get("weights", ())))
         roles = Roles(
             model=model,
             columns={role: names for role, names in columns.items() if names},
-            coverages=part._coverages,
-            levels=part._levels,
+            coverages=assignment._coverages,
+            levels=assignment._levels,
             law=self._law,
             labels=self._labels,
             encoder=self._encoder,
             weights_kind=self._said.get("weights_kind")
             or ("importance" if weights.startswith("importance") else "frequency"),
             missing_values=stated_missing(self._said.get("missing_value")),
-            guessed=frozenset(self._guessed | part._guessed),
-            notes={**self._notes, **part._notes},
+            guessed=frozenset(self._guessed | assignment._guessed),
+            notes={**self._notes, **assignment._notes},
         )
         self._check(roles)
         return roles
@@ -356,14 +358,14 @@ class _Assignment:
     def _matching(self, role: str) -> list[str]:
         """The free columns whose names say that they play a role."""
         entry = BY_NAME[role]
-        found = [name for name in self._free() if entry.matches(normal_form(name))]
-        if entry.later and len(found) > 1:
+        matches = [name for name in self._free() if entry.matches(normal_form(name))]
+        if entry.later and len(matches) > 1:
             later = entry.later.split()
-            found = [name for name in found if normal_form(name) not in later] or found
+            matches = [name for name in matches if normal_form(name) not in later] or matches
         hub = "value" in self._plain and not _HUB.isdisjoint(self._plain)
-        if role == "y" and len(found) > 1 and hub:  # whose target is a word for what is forecast
-            found = [name for name in found if normal_form(name) != "target"]
-        return found
+        if role == "y" and len(matches) > 1 and hub:  # whose target is a word for what is forecast
+            matches = [name for name in matches if normal_form(name) != "target"]
+        return matches
 
     def _guess_nixtla(self) -> None:
         """The columns that say which series and when, as nixtla and Prophet call them."""
@@ -413,11 +415,11 @@ class _Assignment:
 
     def _expanded_points(self) -> tuple[str, ...]:
         """The columns that are each a model's point forecast."""
-        others = [name for name in _PREDICTION if name != "points" and self._said.get(name)]
-        if others and self._split("points"):
+        rival_roles = [name for name in _PREDICTION if name != "points" and self._said.get(name)]
+        if rival_roles and self._split("points"):
             raise InputError(
-                f"points names a model for each column, and {others[0]} a prediction of one: give "
-                "one of them"
+                f"points names a model for each column, and {rival_roles[0]} a prediction of one: "
+                "give one of them"
             )
         return self._expanded("points", self._free())
 
@@ -671,16 +673,17 @@ class _Assignment:
 def _renamed(pairs: Sequence[tuple[str, str]], said: Columns) -> _Assignment:
     """The prediction that columns would be by other names, each of which comes with its own."""
     columns = dict(pairs)
-    part = _Assignment([plain for plain, _ in pairs], said)
-    part._guess_prediction()
-    part._columns = {
-        role: tuple(columns[plain] for plain in names) for role, names in part._columns.items()
+    assignment = _Assignment([plain for plain, _ in pairs], said)
+    assignment._guess_prediction()
+    assignment._columns = {
+        role: tuple(columns[plain] for plain in names)
+        for role, names in assignment._columns.items()
     }
-    part._notes = {columns[plain]: note for plain, note in part._notes.items()}
-    if part._law is not None:
-        parameters = {key: columns[str(plain)] for key, plain in part._law.parameters.items()}
-        part._law = LawColumns(part._law.name, parameters)
-    return part
+    assignment._notes = {columns[plain]: note for plain, note in assignment._notes.items()}
+    if assignment._law is not None:
+        parameters = {key: columns[str(plain)] for key, plain in assignment._law.parameters.items()}
+        assignment._law = LawColumns(assignment._law.name, parameters)
+    return assignment
 
 
 _MELTED: Final = (
@@ -781,7 +784,7 @@ def stated_missing(given: Any) -> tuple[float, ...]:
     """The numbers that stand for missing values."""
     if given is None or given == "":
         return ()
-    found: dict[float, None] = {}
+    marks: dict[float, None] = {}
     for item in given if isinstance(given, list | tuple) else [given]:
         number = None if isinstance(item, bool) else as_number(str(item))
         if number is None:
@@ -789,8 +792,8 @@ def stated_missing(given: Any) -> tuple[float, ...]:
                 "missing_value must be a finite number, such as -9999, or several, got "
                 f"{item!r}; an empty cell, NA and NaN are missing by themselves"
             )
-        found[number] = None
-    return tuple(found)
+        marks[number] = None
+    return tuple(marks)
 
 
 def flagged_coverages(given: Coverages) -> list[float]:
@@ -839,11 +842,11 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
 
 def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, str]]:
     """Columns whose names say that they are quantiles, by level; and notes on those left out."""
-    found = quantile_levels(names)
+    level_of = quantile_levels(names)
     notes = {
         name: "its number may mean several levels: quantiles={LEVEL: "
         f"{quoted(name)}}} (--quantile LEVEL={shlex.quote(name)}) would say which"
-        for name, level in found.items()
+        for name, level in level_of.items()
         if level is None
     }
     if len(notes) > 1:
@@ -853,7 +856,7 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
             "(--quantile '') where they are no quantiles"
         )
     levels: dict[float, str] = {}
-    for name, level in found.items():
+    for name, level in level_of.items():
         if level is None:
             continue
         if level in levels:
@@ -929,10 +932,10 @@ def _shared_coverage(lower: str, upper: str) -> float | None:
 def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
     shares = [pair.coverage for pair in pairs]
     if len(pairs) > 1 and (None in shares or len(set(shares)) < len(shares)):
-        said = ", ".join(f"{quoted(p.lower)} at {p.coverage or 'unknown'}" for p in pairs)
+        coverages_told = ", ".join(f"{quoted(p.lower)} at {p.coverage or 'unknown'}" for p in pairs)
         raise InputError(
-            f"several intervals must have different known coverages, got {said}: pass lower, "
-            "upper and coverage (--lower, --upper, --coverage)"
+            f"several intervals must have different known coverages, got {coverages_told}: pass "
+            "lower, upper and coverage (--lower, --upper, --coverage)"
         )
     return tuple(pairs)
 

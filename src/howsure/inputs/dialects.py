@@ -34,19 +34,19 @@ def is_prophet(plain: Iterable[str]) -> bool:
 
 def idle_columns(names: Iterable[str]) -> dict[str, str]:
     """Columns that a library writes beside its prediction, and why they play no role in it."""
-    known = {normal_form(name): name for name in names}
-    found = {}
-    if is_prophet(known):
-        for plain, name in known.items():
+    name_of = {normal_form(name): name for name in names}
+    reasons = {}
+    if is_prophet(name_of):
+        for plain, name in name_of.items():
             stem = re.sub("_(lower|upper)$", "", plain)
             parts = {stem, f"{stem}_lower", f"{stem}_upper"}
-            if stem not in ("yhat", "y") and parts <= known.keys():
-                found[name] = "a component of Prophet's forecast"
-    if {*_STATSMODELS, "obs_ci_lower", "obs_ci_upper"} <= known.keys():
+            if stem not in ("yhat", "y") and parts <= name_of.keys():
+                reasons[name] = "a component of Prophet's forecast"
+    if {*_STATSMODELS, "obs_ci_lower", "obs_ci_upper"} <= name_of.keys():
         for plain in (*_STATSMODELS, "mean_se"):
-            if plain in known:
-                found[known[plain]] = "of the mean of y, not of y itself, as obs_ci is"
-    return found
+            if plain in name_of:
+                reasons[name_of[plain]] = "of the mean of y, not of y itself, as obs_ci is"
+    return reasons
 
 
 def usual_coverage(names: Iterable[str]) -> tuple[str, str]:
@@ -64,10 +64,10 @@ def refuse_mean_intervals(names: Iterable[str], name: str = "") -> None:
 
     `name` is what a message calls a frame beside a y of its own.
     """
-    known = {normal_form(each): each for each in names}
-    if not {*_STATSMODELS, "mean"} <= known.keys() or "obs_ci_lower" in known:
+    name_of = {normal_form(column): column for column in names}
+    if not {*_STATSMODELS, "mean"} <= name_of.keys() or "obs_ci_lower" in name_of:
         return
-    lower, upper = (known[plain] for plain in _STATSMODELS)
+    lower, upper = (name_of[plain] for plain in _STATSMODELS)
     way = f"lower={lower!r}, upper={upper!r} and coverage=0.95 (--lower, --upper, --coverage)"
     silent = "say so by lower='' (--lower '')"
     if name:
@@ -124,8 +124,8 @@ class DerivedTable(Source):
 
     def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
-        own = {name: kind for name, kind in kinds.items() if name not in self._made}
-        table = self._take_rows(self._base.read(own)) if own else pa.table({})
+        base_kinds = {name: kind for name, kind in kinds.items() if name not in self._made}
+        table = self._take_rows(self._base.read(base_kinds)) if base_kinds else pa.table({})
         return self._with_made(table, list(kinds))
 
     def read_all(self) -> pa.Table:
@@ -141,9 +141,12 @@ class DerivedTable(Source):
         return table if self._rows is None else table.take(pa.array(self._rows))
 
     def _with_made(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
-        columns = {name: table[name] for name in names if name not in self._made}
-        columns |= {name: arrow_of(self._made[name]) for name in names if name in self._made}
-        return pa.table({name: columns[name] for name in names})
+        return pa.table(
+            {
+                name: arrow_of(self._made[name]) if name in self._made else table[name]
+                for name in names
+            }
+        )
 
 
 def refuse_draws_of_mean(names: Iterable[str]) -> None:
@@ -167,9 +170,9 @@ def adapted(source: Source) -> Source:
 
 def _of_tidybayes(source: Source) -> Source:
     """Intervals of tidybayes and ggdist: a row for each case and width."""
-    known = {normal_form(name): name for name in source.names}
-    lower, upper, width = (known[name] for name in _TIDY)
-    of_mean = [known[name] for name in OF_MEAN if name in known]
+    name_of = {normal_form(name): name for name in source.names}
+    lower, upper, width = (name_of[name] for name in _TIDY)
+    of_mean = [name_of[name] for name in OF_MEAN if name in name_of]
     if of_mean:
         raise InputError(
             f"{source.title}: intervals beside {quoted(of_mean[0])} are of the mean of y, not of "
@@ -187,32 +190,32 @@ def _of_tidybayes(source: Source) -> Source:
             f"{source.title}: column {quoted(width)} must hold coverages between 0 and 1, got "
             f"{', '.join(f'{value:g}' for value in widths[:5])}"
         )
-    said = " and ".join(f"{100 * value:g} %" for value in widths)
-    note = f"{lower}, {upper} and {width} read as intervals at {said}"
+    coverages_told = " and ".join(f"{100 * value:g} %" for value in widths)
+    note = f"{lower}, {upper} and {width} read as intervals at {coverages_told}"
     cases = _cases(source, {lower, upper, width}) if len(widths) > 1 else None
-    made: dict[str, FloatArray] = {}
+    columns: dict[str, FloatArray] = {}
     rows = None
     if cases is not None:
         rows = np.unique(cases, return_index=True)[1]
         counts = np.bincount(cases, minlength=len(rows))
         pairs = np.unique(np.column_stack([cases, np.searchsorted(widths, ends[width])]), axis=0)
-        others = int((counts != len(widths)).sum())
-        if others or len(pairs) < len(cases):
+        irregular = int((counts != len(widths)).sum())
+        if irregular or len(pairs) < len(cases):
             raise InputError(
                 f"{source.title}: each case must have one row for each of the widths "
                 f"{', '.join(f'{value:g}' for value in widths)}; rows that agree in all columns "
-                f"but {lower}, {upper} and {width} are one case, and {others} of {len(rows)} "
+                f"but {lower}, {upper} and {width} are one case, and {irregular} of {len(rows)} "
                 "have others"
             )
         note += f", {len(cases):,} rows as {len(rows):,} cases"
     for value in widths:
         here = ends[width] == value
         for side, name in (("lower", lower), ("upper", upper)):
-            held = ends[name][here]
+            side_ends = ends[name][here]
             if cases is not None:
-                held = held[np.argsort(cases[here], kind="stable")]
-            made[f"{side}_{value:g}"] = held
-    return DerivedTable(source, made, without=(lower, upper, width), notes=(note,), rows=rows)
+                side_ends = side_ends[np.argsort(cases[here], kind="stable")]
+            columns[f"{side}_{value:g}"] = side_ends
+    return DerivedTable(source, columns, without=(lower, upper, width), notes=(note,), rows=rows)
 
 
 def _cases(source: Source, without: set[str]) -> IntArray:
@@ -229,23 +232,23 @@ def _cases(source: Source, without: set[str]) -> IntArray:
 
 def _unpacked(source: Source) -> Source:
     """Columns of fable: intervals such as [1.2, 3.4]95, and distributions such as N(3.1, 2.4)."""
-    made: dict[str, FloatArray] = {}
+    columns: dict[str, FloatArray] = {}
     gone: list[str] = []
     notes: list[str] = []
     for name, cells in _texts(source).items():
         first = _first(cells)
-        before = dict(made)
+        before = dict(columns)
         if _HILO.fullmatch(first):
             matched = _matched(_HILO, cells, name, source.title, "[1.2, 3.4]95")
-            ends = np.array([[found[k] for found in matched] for k in (1, 2)], dtype=np.float64)
-            shares = {found[3] for found in matched} - {"nan"}
+            ends = np.array([[groups[k] for groups in matched] for k in (1, 2)], dtype=np.float64)
+            shares = {groups[3] for groups in matched} - {"nan"}
             if len(shares) > 1:
                 raise InputError(
                     f"{source.title}: column {quoted(name)} must hold intervals of one coverage, "
                     f"got {listed(sorted(shares), 3)} %"
                 )
             share = f"{round(float(shares.pop()) / 100, 12):g}"
-            made |= {f"lower_{share}": ends[0], f"upper_{share}": ends[1]}
+            columns |= {f"lower_{share}": ends[0], f"upper_{share}": ends[1]}
             notes.append(
                 f"{name} unpacked as the two ends of intervals at {100 * float(share):g} %"
             )
@@ -258,10 +261,10 @@ def _unpacked(source: Source) -> Source:
         elif _NORMAL.fullmatch(first):
             matched = _matched(_NORMAL, cells, name, source.title, "N(3.1, 2.4)")
             mean, variance = (
-                np.array([found[k] for found in matched], dtype=np.float64) for k in (1, 2)
+                np.array([groups[k] for groups in matched], dtype=np.float64) for k in (1, 2)
             )
             with np.errstate(invalid="ignore"):
-                made |= {"mean": mean, "sd": np.sqrt(variance)}
+                columns |= {"mean": mean, "sd": np.sqrt(variance)}
             notes.append(
                 f"{name} read as normal distributions, the second number of {first} as the "
                 "variance; text has few digits: in R, mean(.) and sqrt(variance(.)) keep them all"
@@ -269,24 +272,27 @@ def _unpacked(source: Source) -> Source:
         else:
             continue
         gone.append(name)
-        if twice := [each for each in made if before.get(each, made[each]) is not made[each]]:
+        if twice := [
+            column
+            for column in columns
+            if before.get(column, columns[column]) is not columns[column]
+        ]:
             raise InputError(
                 f"{source.title}: columns {listed(gone)} state {' and '.join(twice)} more than "
                 "once: keep one of them"
             )
     if not gone:
         return source
-    return DerivedTable(source, made, without=gone, notes=notes)
+    return DerivedTable(source, columns, without=gone, notes=notes)
 
 
 def _texts(source: Source) -> dict[str, pa.ChunkedArray]:
     """The columns of text."""
     try:
-        held = source.read(dict.fromkeys([name for name in source.names if name], "text"))
+        table = source.read(dict.fromkeys([name for name in source.names if name], "text"))
     except InputError:
         return {}  # lists in cells, as of embeddings
-    kinds = {name: held.schema.field(name).type for name in held.column_names}
-    return {name: held[name] for name, kind in kinds.items() if is_text(kind)}
+    return {name: table[name] for name in table.column_names if is_text(table[name].type)}
 
 
 def _first(cells: pa.ChunkedArray) -> str:
@@ -302,14 +308,14 @@ def _matched(
     pattern: re.Pattern[str], cells: pa.ChunkedArray, name: str, title: str, such: str
 ) -> list[Any]:
     """Each cell taken apart; a missing one is NaN."""
-    found: list[Any] = []
-    for row, held in enumerate(cells.to_pylist()):
-        cell = "" if held is None else held.strip()
+    matches: list[Any] = []
+    for row, text in enumerate(cells.to_pylist()):
+        cell = "" if text is None else text.strip()
         match = pattern.fullmatch(cell)
         if match is None and cell not in MISSING_WORDS:
             raise InputError(
                 f"{title}: column {quoted(name)} must hold cells such as {such}, got "
                 f"{quoted(cell)} at row {row}, counting from 0"
             )
-        found.append(_GONE if match is None else match)
-    return found
+        matches.append(_GONE if match is None else match)
+    return matches

@@ -104,8 +104,12 @@ _SCIPY: Final[dict[str, Family]] = {
 def read_distribution(value: Any, n: int) -> PredictionInput | None:
     """A library's predictive distribution of n rows; None of anything else."""
     if "Distribution" in library_classes(value, "torch"):
-        found = _of_torch(value, n)
-        return PredictionInput.of(found) if found is not None else _table_of_torch(value, n)
+        law_or_samples = _of_torch(value, n)
+        return (
+            PredictionInput.of(law_or_samples)
+            if law_or_samples is not None
+            else _table_of_torch(value, n)
+        )
     if "Distn" in library_classes(value, "ngboost"):
         frozen = vars(value).get("dist")
         if frozen is None or not hasattr(frozen, "kwds"):
@@ -183,7 +187,7 @@ def _mixture_of_torch(value: Any, n: int) -> Distribution | None:
     probs = value.mixture_distribution.probs
     table = partial(_by_part, count=probs.shape[-1], n=n)
     return _mixed(
-        lambda k: _mapped(_TORCH, name, lambda held: table(getattr(parts, held))[:, k]),
+        lambda k: _mapped(_TORCH, name, lambda attribute: table(getattr(parts, attribute))[:, k]),
         table(probs),
     )
 
@@ -233,9 +237,9 @@ def _table_of_torch(value: Any, n: int) -> PredictionInput:
 
 
 def _of_skpro(value: Any, names: list[str], n: int) -> PredictionInput:
-    found = _known_of_skpro(value, names[0], n)
-    if found is not None:
-        return PredictionInput.of(found)
+    known_prediction = _known_of_skpro(value, names[0], n)
+    if known_prediction is not None:
+        return PredictionInput.of(known_prediction)
 
     @cache
     def table() -> dict[float, Any]:  # skpro gives all levels at once
@@ -254,11 +258,11 @@ def _known_of_skpro(value: Any, name: str, n: int) -> Distribution | Samples | N
         raise InputError(
             f"prediction of skpro must have shape ({n}, 1) as y has {n} rows, got {value.shape}"
         )
-    held = value.get_params(deep=False)
+    parameters = value.get_params(deep=False)
     if name in _SKPRO:
         shape = value.shape or ()
         return _mapped(
-            _SKPRO, name, lambda key: _rows(np.broadcast_to(np.asarray(held[key]), shape), n)
+            _SKPRO, name, lambda key: _rows(np.broadcast_to(np.asarray(parameters[key]), shape), n)
         )
     if name == "Empirical":
         return _samples_of_skpro(value, n)
@@ -276,20 +280,20 @@ def _known_of_skpro(value: Any, name: str, n: int) -> Distribution | Samples | N
         weights = None if value.weights is None else np.asarray(value.weights, dtype=np.float64)
         return mixture(plain, None if weights is None else weights / weights.sum())
     if name == "NormalMixture":
-        keys, count = ("pi", "mu", "sigma"), np.shape(held["pi"])[-1]
-        shares, mu, sigma = (_by_part(held[key], count, n) for key in keys)
+        keys, count = ("pi", "mu", "sigma"), np.shape(parameters["pi"])[-1]
+        shares, mu, sigma = (_by_part(parameters[key], count, n) for key in keys)
         return _mixed(lambda k: Distribution.normal(mu[:, k], sigma[:, k]), shares)
     return None
 
 
 def _samples_of_skpro(value: Any, n: int) -> Samples | None:
     """Equally weighted samples, as many for each row; else None."""
-    held = value.spl
+    draws = value.spl
     weights = None if value.weights is None else np.asarray(value.weights, dtype=np.float64)
     if not value.shape or (weights is not None and np.ptp(weights) > 0.0):
         return None
     try:
-        wide = held.iloc[:, 0].unstack(level=0).loc[value.index]
+        wide = draws.iloc[:, 0].unstack(level=0).loc[value.index]
     except (KeyError, ValueError):  # rows of one name
         return None
     table = np.asarray(wide, dtype=np.float64)
@@ -306,15 +310,15 @@ def read_foreign(
     value: Any, n: int, coverage: npt.ArrayLike | None = None, levels: npt.ArrayLike | None = None
 ) -> PredictionInput | None:
     """A library's predictions of n rows; None of anything else."""
-    found = read_distribution(value, n) or read_posterior(value, n)
-    if found is not None:
-        return found
+    library_prediction = read_distribution(value, n) or read_posterior(value, n)
+    if library_prediction is not None:
+        return library_prediction
     if "DataFrame" in library_classes(value, "pandas") and value.columns.nlevels > 1:
         return _of_frame(value, list(value.columns))
     if "TimeSeries" in library_classes(value, "darts"):
         return _of_darts(value)
     series = list(value) if isinstance(value, (list, tuple, Iterator)) else [value]
-    if series and all("Forecast" in library_classes(one, "gluonts") for one in series):
+    if series and all("Forecast" in library_classes(forecast, "gluonts") for forecast in series):
         return _of_gluonts(series, n)
     if isinstance(value, Mapping):
         return _of_tabpfn(value, n, levels)
@@ -332,11 +336,11 @@ def read_foreign(
 
 
 def _one_variable(names: Sequence[Any]) -> None:
-    found = list(dict.fromkeys(map(str, names)))
-    if len(found) > 1:
+    variables = list(dict.fromkeys(map(str, names)))
+    if len(variables) > 1:
         raise InputError(
-            f"prediction must be of one variable, got {', '.join(found)}: give one alone, "
-            f"prediction[[{found[0]!r}]]"
+            f"prediction must be of one variable, got {', '.join(variables)}: give one alone, "
+            f"prediction[[{variables[0]!r}]]"
         )
 
 
@@ -377,7 +381,7 @@ def _of_darts(value: Any) -> PredictionInput:
     names = [str(name) for name in value.components]
     parts = [_DARTS_QUANTILE.fullmatch(name) for name in names]
     if all(parts) and table.shape[2] == 1:
-        variables, levels = zip(*(part.groups() for part in parts if part), strict=True)
+        variables, levels = zip(*(match.groups() for match in parts if match), strict=True)
         _one_variable(variables)
         return PredictionInput.of(Quantiles(list(map(float, levels)), table[:, :, 0]))
     if len(names) > 1:
@@ -392,13 +396,13 @@ def _of_darts(value: Any) -> PredictionInput:
 
 def _of_gluonts(series: list[Any], n: int) -> PredictionInput:
     """One forecast a series, one after the other."""
-    kinds = {library_classes(one, "gluonts")[0] for one in series}
+    kinds = {library_classes(forecast, "gluonts")[0] for forecast in series}
     if len(kinds) > 1:
         raise InputError(
             f"prediction must hold forecasts of one kind, got {', '.join(sorted(kinds))}"
         )
     if hasattr(series[0], "samples"):
-        tables = [np.asarray(one.samples, dtype=np.float64) for one in series]
+        tables = [np.asarray(forecast.samples, dtype=np.float64) for forecast in series]
         if len({(table.ndim, table.shape[0]) for table in tables}) > 1 or tables[0].ndim != 2:
             shapes = ", ".join(sorted({str(table.shape) for table in tables}))
             raise InputError(
@@ -413,48 +417,58 @@ def _of_gluonts(series: list[Any], n: int) -> PredictionInput:
 
 def _of_quantiles(series: list[Any]) -> PredictionInput:
     keys = [str(key) for key in series[0].forecast_keys]
-    for one in series:
-        if [str(key) for key in one.forecast_keys] != keys or np.ndim(one.forecast_array) != 2:
+    for forecast in series:
+        if [str(key) for key in forecast.forecast_keys] != keys or np.ndim(
+            forecast.forecast_array
+        ) != 2:
             raise InputError(
                 "prediction must hold the same quantiles of one number a step in each forecast, "
-                f"got {', '.join(keys)} and {', '.join(map(str, one.forecast_keys))}, shape "
-                f"{np.shape(one.forecast_array)}"
+                f"got {', '.join(keys)} and {', '.join(map(str, forecast.forecast_keys))}, shape "
+                f"{np.shape(forecast.forecast_array)}"
             )
-    table = np.hstack([np.asarray(one.forecast_array, dtype=np.float64) for one in series]).T
+    table = np.hstack(
+        [np.asarray(forecast.forecast_array, dtype=np.float64) for forecast in series]
+    ).T
     levels = {j: number for j, key in enumerate(keys) if (number := _number(key)) is not None}
     point = table[:, keys.index("mean")] if "mean" in keys else None
-    held = (Quantiles(list(levels.values()), table[:, list(levels)]),) if levels else ()
-    return PredictionInput(predictions=held, point=point)
+    tables = (Quantiles(list(levels.values()), table[:, list(levels)]),) if levels else ()
+    return PredictionInput(predictions=tables, point=point)
 
 
 def _of_distributions(series: list[Any], n: int) -> PredictionInput:
     """Forecasts that each hold a distribution of all steps."""
-    found: list[PredictionInput] = []
-    for one in series:
-        steps = int(getattr(one, "prediction_length", 0)) or n // len(series)
-        given = read_distribution(getattr(one, "distribution", None), steps)
+    inputs: list[PredictionInput] = []
+    for forecast in series:
+        steps = int(getattr(forecast, "prediction_length", 0)) or n // len(series)
+        given = read_distribution(getattr(forecast, "distribution", None), steps)
         if given is None:
             raise InputError(
                 f"prediction of GluonTS must hold samples, quantiles or a distribution, got "
-                f"{type(one).__name__}: give forecast.to_sample_forecast()"
+                f"{type(forecast).__name__}: give forecast.to_sample_forecast()"
             )
-        found.append(given)
-    notes = tuple(dict.fromkeys(note for given in found for note in given.notes))
-    held = [given.predictions[0] for given in found]
-    return PredictionInput.of(_stacked(held), *notes)
+        inputs.append(given)
+    notes = tuple(dict.fromkeys(note for given in inputs for note in given.notes))
+    predictions = [given.predictions[0] for given in inputs]
+    return PredictionInput.of(_stacked(predictions), *notes)
 
 
 def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:
     """Predictions of one kind, one after the other."""
-    if all(isinstance(one, Quantiles) for one in held):
-        return Quantiles(held[0].levels, np.vstack([one.values for one in held]))
-    families = sorted({one.law.name if isinstance(one, Distribution) else one.kind for one in held})
+    if all(isinstance(prediction, Quantiles) for prediction in held):
+        return Quantiles(held[0].levels, np.vstack([prediction.values for prediction in held]))
+    families = sorted(
+        {
+            prediction.law.name if isinstance(prediction, Distribution) else prediction.kind
+            for prediction in held
+        }
+    )
     if len(families) > 1:
         raise InputError(
             f"prediction must hold distributions of one family, got {', '.join(families)}"
         )
     parameters: dict[str, npt.ArrayLike] = {
-        name: np.concatenate([one.parameters[name] for one in held]) for name in held[0].parameters
+        name: np.concatenate([prediction.parameters[name] for prediction in held])
+        for name in held[0].parameters
     }
     return Distribution(held[0].law, parameters)
 
@@ -480,9 +494,11 @@ def _of_tabpfn(
         raise InputError(
             f"levels must say what the {len(columns)} quantiles of prediction are, got none"
         )
-    given = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
+    stated = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
     return PredictionInput(
-        predictions=(Quantiles(given, as_matrix(np.column_stack(columns), "quantiles", length=n)),),
+        predictions=(
+            Quantiles(stated, as_matrix(np.column_stack(columns), "quantiles", length=n)),
+        ),
         point=as_vector(value["mean"], "mean of prediction", length=n),
     )
 
@@ -522,12 +538,12 @@ def parameters_of(regressor: Any) -> dict[str, Any]:
 
 def quantile_parameter(regressor: Any) -> str | None:
     """A regressor's or a step's parameter ``quantile``, where its loss allows it; None without."""
-    held = parameters_of(regressor)
+    parameters = parameters_of(regressor)
     names = [
         key
-        for key in held
+        for key in parameters
         if (key == "quantile" or key.endswith("__quantile"))
-        and loss_beside(held, key) in (None, "quantile")
+        and loss_beside(parameters, key) in (None, "quantile")
     ]
     return names[0] if len(names) == 1 else None
 

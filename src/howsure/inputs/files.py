@@ -51,8 +51,8 @@ def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> t
     What else may be given is told in the error.
     """
     _, ending, packed = name_parts(Path(path))
-    known = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
-    if ending not in known:
+    endings = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
+    if ending not in endings:
         anew = "; save the workbook anew as .xlsx" if ending in _OTHER_WORKBOOKS else ""
         raise InputError(
             f"{path}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
@@ -205,7 +205,7 @@ def check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
     """Raise `InputError` where the first bytes are those of another kind of file."""
     if not start:
         raise InputError(f"{title}: the file is empty")
-    found = next((name for sign, name in _SIGNS if start.startswith(sign)), None)
+    content = next((name for sign, name in _SIGNS if start.startswith(sign)), None)
     expected: tuple[str | None, ...] = (None,)
     if packed:
         expected = (COMPRESSION[packed],)
@@ -217,8 +217,8 @@ def check_sign(start: bytes, title: str, ending: str, packed: str) -> None:
         expected = ("netCDF",)
     elif ending in WORKBOOK_ENDINGS:
         expected = (_ZIP,)
-    if found not in expected:
-        says = "compressed " * bool(packed) + f"{ending} file"
+    if content not in expected:
+        claim = "compressed " * bool(packed) + f"{ending} file"
         raise InputError(
-            f"{title}: the ending says {says}, but the content is {found or 'something else'}"
+            f"{title}: the ending says {claim}, but the content is {content or 'something else'}"
         )

@@ -33,15 +33,15 @@ def _with_index(frame: Any) -> Any:
         return frame
     if type(index).__name__ == "PeriodIndex":
         index = index.to_timestamp()
-    kept = frame.reset_index(drop=True)
+    numbered = frame.reset_index(drop=True)
     for level in reversed(range(index.nlevels)):
         values = index.get_level_values(level)
         unnamed = values.name is None
         name = "index" if unnamed else values.name
         counts = unnamed and (index.nlevels > 1 or values.dtype.kind in "iufb")
-        if not counts and name not in kept.columns:
-            kept.insert(0, name, values)
-    return kept
+        if not counts and name not in numbered.columns:
+            numbered.insert(0, name, values)
+    return numbered
 
 
 def is_frame(value: object) -> bool:
@@ -69,9 +69,9 @@ class FrameTable(Source):
             frame = frame.set_axis(["_".join(filter(None, map(str, n))) for n in frame], axis=1)
         with refusing(title):
             self._frame: Any = nw.from_native(_with_index(frame))
-            found = self._frame.collect_schema().names()
-        self._native = {str(name): name for name in found}
-        self.names = tuple(str(name) for name in found)
+            native_names = self._frame.collect_schema().names()
+        self._native = {str(name): name for name in native_names}
+        self.names = tuple(map(str, native_names))
         self.check_names()
 
     def read(self, kinds: Kinds) -> pa.Table:
@@ -97,7 +97,7 @@ class MappingTable(Source):
     def __init__(self, arrays: Mapping[Any, Any], title: str = "the table") -> None:
         self.title = title
         self._arrays = {str(name): values for name, values in arrays.items()}
-        self.names = tuple(str(name) for name in arrays)
+        self.names = tuple(map(str, arrays))
         self.check_names()
         if not self.names:
             raise InputError(f"{title}: columns are needed, got none")
@@ -157,11 +157,11 @@ def _is_plain(values: AnyArray) -> bool:
 def _arrow(direct: Callable[[], Any], items: Callable[[], list[Any]]) -> pa.ChunkedArray:
     """An Arrow column; values of mixed types become text, so that each can be looked at."""
     try:
-        made = direct()
+        column = direct()
     except (pa.ArrowException, TypeError, NotImplementedError):
         text = [None if is_missing(item) else str(item) for item in items()]
-        made = pa.array(text, type=pa.large_string())
-    return made if isinstance(made, pa.ChunkedArray) else pa.chunked_array([made])
+        column = pa.array(text, type=pa.large_string())
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
 def is_missing(item: object) -> bool:
@@ -231,18 +231,19 @@ def posterior_table(value: Any, title: str) -> MappingTable:
         columns["y" if len(shared) == 1 else str(name)] = np.asarray(y.values).reshape(-1)
         stem = "sample_" if len(shared) == 1 else f"{name}."
         width = len(str(draws.shape[1]))
-        columns |= {f"{stem}{k:0{width}}": held for k, held in enumerate(draws.T, 1)}
+        columns |= {f"{stem}{k:0{width}}": values for k, values in enumerate(draws.T, 1)}
         notes.append(_describe_reshaping(predictive[name], draws))
-    for name, held in _columns_along_rows(
+    for name, values in _columns_along_rows(
         observed[shared[0]], groups.get("constant_data", {})
     ).items():
-        columns.setdefault(name, held)
+        columns.setdefault(name, values)
     lengths = {str(name): observed[name].size for name in shared}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
+        counts_told = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
         raise InputError(
-            f"{title}: one outcome is assessed at a time, and several were observed: {said} rows. "
-            f"Give y and draws: howsure.assess(y, idata.posterior_predictive[{str(shared[0])!r}])"
+            f"{title}: one outcome is assessed at a time, and several were observed: {counts_told} "
+            "rows. Give y and draws: "
+            f"howsure.assess(y, idata.posterior_predictive[{str(shared[0])!r}])"
         )
     table = MappingTable(columns, title)
     table.notes = (*notes, _IN_SAMPLE)
@@ -270,23 +271,24 @@ def _groups(value: Any) -> dict[str, Any]:
 
 def _lacking(groups: Mapping[str, Any], observed: Iterable[Any], drawn: Iterable[Any]) -> str:
     """Why groups hold nothing to assess."""
-    held = listed(groups) or "none"
+    group_names = listed(groups) or "none"
     if not groups:
         return "groups as ArviZ makes them are needed, such as posterior_predictive, got none"
     if "predictions" in groups and not list(drawn):
         return (
-            f"predictions are of new rows, and y of new rows is in no group (groups: {held}): give "
-            "it, as howsure.assess(y, idata)"
+            f"predictions are of new rows, and y of new rows is in no group (groups: "
+            f"{group_names}): give it, as howsure.assess(y, idata)"
         )
     if not list(drawn):
         return (
-            f"draws of y are needed, and there is no group posterior_predictive (groups: {held}); "
-            "PyMC adds it by pm.sample_posterior_predictive(idata, extend_inferencedata=True)"
+            f"draws of y are needed, and there is no group posterior_predictive (groups: "
+            f"{group_names}); PyMC adds it by "
+            "pm.sample_posterior_predictive(idata, extend_inferencedata=True)"
         )
     if not list(observed):
         return (
-            f"y is needed, and there is no group observed_data (groups: {held}): give it, as "
-            "howsure.assess(y, idata)"
+            f"y is needed, and there is no group observed_data (groups: {group_names}): give it, "
+            "as howsure.assess(y, idata)"
         )
     return (
         "a variable must stand in observed_data and in posterior_predictive, got "
@@ -298,11 +300,11 @@ def _lacking(groups: Mapping[str, Any], observed: Iterable[Any], drawn: Iterable
 def _of_groups(value: Any, n: int) -> PredictionInput:
     """The draws beside a y of its own: of the group whose rows it has."""
     groups = _groups(value)
-    held = {name: groups[name] for name in _PREDICTED if name in groups}
-    if not held:
+    predicted_groups = {name: groups[name] for name in _PREDICTED if name in groups}
+    if not predicted_groups:
         raise InputError(f"prediction: {_lacking(groups, (), ())}")
     fits: dict[str, Any] = {}
-    for group, dataset in held.items():
+    for group, dataset in predicted_groups.items():
         drawn = [name for name in dataset.data_vars if _is_drawn(dataset[name])]
         fits |= {f"{group}[{str(name)!r}]": dataset[name] for name in drawn}
     wanted = {name: draws for name, draws in fits.items() if _size(draws) == n}
@@ -328,13 +330,13 @@ def _size(array: Any) -> int:
 def _rows(array: Any, dims: Iterable[Any], name: str) -> FloatArray:
     """Draws as a matrix, shape (rows, draws): dimensions of rows in the order that is given."""
     dims = tuple(dims)
-    rest = tuple(dim for dim in array.dims if dim in _DRAWN)
-    if set(array.dims) - set(rest) != set(dims) or not rest:
+    draw_dims = tuple(dim for dim in array.dims if dim in _DRAWN)
+    if set(array.dims) - set(draw_dims) != set(dims) or not draw_dims:
         raise InputError(
             f"{name} must have the dimensions of y and those of draws ({', '.join(_DRAWN)}), got "
             f"{', '.join(map(str, array.dims))} beside {', '.join(map(str, dims)) or 'none'} of y"
         )
-    turned = array.transpose(*dims, *rest)
+    turned = array.transpose(*dims, *draw_dims)
     rows = math.prod(turned.shape[: len(dims)])
     draws = as_numbers(np.asarray(turned.values), name).reshape(rows, -1)
     gone = int(np.isnan(draws).all(axis=0).sum())

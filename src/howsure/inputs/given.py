@@ -75,26 +75,26 @@ def check_row_order(y: Any, others: Mapping[str, Any]) -> None:
 
 
 def _check_order(y: Any, value: Any, name: str) -> None:
-    own: Any = getattr(y, "index", None)
+    index: Any = getattr(y, "index", None)
     other: Any = getattr(value, "index", None)
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            _check_order(y, one, f"{name}[{key!r}]")
+        for key, element in value.items():
+            _check_order(y, element, f"{name}[{key!r}]")
     elif isinstance(value, list | tuple):
-        for place, one in enumerate(value[:1000]):
-            if hasattr(one, "index"):
-                _check_order(y, one, f"{name}[{place}]")
+        for position, element in enumerate(value[:1000]):
+            if hasattr(element, "index"):
+                _check_order(y, element, f"{name}[{position}]")
     elif hasattr(value, "dist") and hasattr(value, "args"):
         _check_order(y, tuple(value.args), f"{name}.args")
         _check_order(y, value.kwds, f"{name}.kwds")
-    elif (row := _other_time(own, value)) is not None:
+    elif (row := _other_time(index, value)) is not None:
         raise InputError(
             f"{name}['ds'] must hold the times of y's index in their order, got "
-            f"{value['ds'].iloc[row]} beside {own[row]} in row {row}: give y.loc[{name}['ds']]"
+            f"{value['ds'].iloc[row]} beside {index[row]} in row {row}: give y.loc[{name}['ds']]"
         )
-    elif _same_labels_moved(own, other):
+    elif _same_labels_moved(index, other):
         way = f"give {name}.loc[y.index]"
-        if not own.is_unique:
+        if not index.is_unique:
             way = f"give np.asarray({name}) if rows belong together by their place"
         raise InputError(
             f"{name} must have its rows in the order of y, and its index holds y's labels in "
@@ -150,14 +150,14 @@ def complete_rows(
     lacking = gone.pop("y", nothing)
     counts = {"y": int(lacking.sum())} if lacking.any() else {}
     counts |= {name: int(rows.sum()) for name, rows in gone.items()}
-    others = np.logical_or.reduce([nothing, *gone.values()])
+    incomplete = np.logical_or.reduce([nothing, *gone.values()])
 
     def at(rows: BoolArray) -> dict[str, Any]:
         return {name: _rows_of(value, rows, name) for name, value in given.items()}
 
-    kept, rest = at(~others & ~lacking), {}
-    if len(kept["y"]) and (lacking & ~others).any():
-        rest = at(lacking & ~others)
+    kept, rest = at(~incomplete & ~lacking), {}
+    if len(kept["y"]) and (lacking & ~incomplete).any():
+        rest = at(lacking & ~incomplete)
         rest["y"] = np.repeat(np.asarray(kept["y"])[:1], len(rest["y"]))
     return kept, counts, rest
 
@@ -166,19 +166,19 @@ def _missing_rows(value: Any, n: int) -> BoolArray:
     """Which of n rows miss something of a value."""
     parts = _parts(value, n)
     if parts is not None:
-        found = [_missing_rows(one, n) for one in parts]
-        return np.asarray(np.logical_or.reduce([np.zeros(n, dtype=np.bool_), *found]))
+        by_element = [_missing_rows(element, n) for element in parts]
+        return np.asarray(np.logical_or.reduce([np.zeros(n, dtype=np.bool_), *by_element]))
     array = _array(value, n)
     if array is None:
         return np.zeros(n, dtype=np.bool_)
     if array.dtype.kind == "O":
         gone = np.reshape([is_missing(item) for item in array.flat], array.shape)
     elif array.dtype.kind in "fM":
-        gone = np.isnan(array) if array.dtype.kind == "f" else np.isnat(array)
+        gone = np.isnan(array)
     else:
         return np.zeros(n, dtype=np.bool_)
-    rest = tuple(axis for axis in range(array.ndim) if axis != array.shape.index(n))
-    return np.asarray(gone.any(axis=rest), dtype=np.bool_)
+    other_axes = tuple(axis for axis in range(array.ndim) if axis != array.shape.index(n))
+    return np.asarray(gone.any(axis=other_axes), dtype=np.bool_)
 
 
 def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
@@ -190,7 +190,7 @@ def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
             f"before, or give {name}.values"
         )
     if isinstance(value, Mapping):
-        return {key: _rows_of(one, kept, f"{name}[{key!r}]") for key, one in value.items()}
+        return {key: _rows_of(element, kept, f"{name}[{key!r}]") for key, element in value.items()}
     if is_frame(value):
         import narwhals as nw
 
@@ -199,7 +199,9 @@ def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
         return value.take(np.flatnonzero(kept))
     parts = _parts(value, n)
     if parts is not None:
-        return type(value)(_rows_of(one, kept, f"{name}[{k}]") for k, one in enumerate(parts))
+        return type(value)(
+            _rows_of(element, kept, f"{name}[{k}]") for k, element in enumerate(parts)
+        )
     array = _array(value, n)
     if array is not None:
         return np.compress(kept, array, axis=array.shape.index(n))
@@ -219,7 +221,7 @@ def _parts(value: Any, n: int) -> list[Any] | None:
         import narwhals as nw
 
         frame = nw.from_native(value, eager_only=True)
-        return [frame.get_column(name).to_numpy() for name in frame.columns]
+        return [column.to_numpy() for column in frame.iter_columns()]
     several = isinstance(value, tuple) or (isinstance(value, list) and len(value) != n)
     return list(value) if several else None
 
@@ -245,9 +247,9 @@ class _Reader(Arrays):
         if isinstance(value, PredictionInput):
             return {"": value}
         if not (value is None or isinstance(value, Prediction | np.ndarray)):
-            found = read_foreign(value, self.n, self.coverages or None, self.levels)
-            if found is not None:
-                return {"": found}
+            library_prediction = read_foreign(value, self.n, self.coverages or None, self.levels)
+            if library_prediction is not None:
+                return {"": library_prediction}
         if (kinds := self._explicit(value)) is not None:
             if self.levels is not None and self.name == "prediction":
                 raise InputError(
@@ -272,14 +274,14 @@ class _Reader(Arrays):
             return None
         if not value:
             return ()
-        if not any(isinstance(part, Prediction) for part in value):
+        if not any(isinstance(element, Prediction) for element in value):
             _refuse_objects(value, self.name)
             return None
-        for part in value:
-            if not isinstance(part, Prediction):
+        for element in value:
+            if not isinstance(element, Prediction):
                 raise InputError(
                     f"{self.name} must hold predictions alone where it holds one, got "
-                    f"{type(part).__name__} as well; a point forecast goes in as point="
+                    f"{type(element).__name__} as well; a point forecast goes in as point="
                 )
         return tuple(value)
 
@@ -471,10 +473,12 @@ class _Reader(Arrays):
         import narwhals as nw
 
         with refusing(self.name):
-            held = nw.from_native(value)
-            frame: nw.DataFrame[Any] = held.collect() if isinstance(held, nw.LazyFrame) else held
+            native = nw.from_native(value)
+            frame: nw.DataFrame[Any] = (
+                native.collect() if isinstance(native, nw.LazyFrame) else native
+            )
             columns = {key: frame.get_column(key).to_numpy() for key in frame.columns}
-        bare = ([*range(len(columns))], [f"column_{place}" for place in range(len(columns))])
+        bare = ([*range(len(columns))], [f"column_{position}" for position in range(len(columns))])
         if list(columns) in bare:
             return {"": self.one(numbers(list(columns.values()), self.name).T)}
         return self._mapping(columns, frame=True)
@@ -482,8 +486,8 @@ class _Reader(Arrays):
     def _unnamed(self, columns: Mapping[str, Any]) -> PredictionInput:
         """A frame whose columns' names say nothing of uncertainty."""
         wanted = 2 if self.levels is None else len(self.levels)
-        said = self.levels is not None or len(self.coverages) == 1
-        if len(columns) == 1 or (said and len(columns) == wanted):
+        settled = self.levels is not None or len(self.coverages) == 1
+        if len(columns) == 1 or (settled and len(columns) == wanted):
             return self.one(numbers(list(columns.values()), self.name).T)
         raise InputError(
             f"{self.name} has the columns {listed(columns, 6)}, whose names are not recognised. "
@@ -525,10 +529,10 @@ def _is_column(value: Any) -> bool:
 
 def _keys(names: Sequence[str]) -> list[str]:
     """Columns that say which row of nixtla's it is: they play no role beside a y of its own."""
-    known = {normal_form(name): name for name in names}
-    if not (known.keys() >= set(KEYS[:2]) or is_prophet(known)):
+    name_of = {normal_form(name): name for name in names}
+    if not (name_of.keys() >= set(KEYS[:2]) or is_prophet(name_of)):
         return []
-    return [known[plain] for plain in KEYS if plain in known]
+    return [name_of[plain] for plain in KEYS if plain in name_of]
 
 
 def _tells_uncertainty(name: str) -> bool:

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,7 @@ _MOST: Final = 0.9
 _ROOM: Final = 20  # cells of the wide table for one of the long one
 
 
-@dataclass(frozen=True, slots=True)
-class _CaseColumns:
+class _CaseColumns(NamedTuple):
     """The columns that tell which rows are of one case."""
 
     names: tuple[str, ...]

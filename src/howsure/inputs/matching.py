@@ -60,68 +60,70 @@ def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]
 
 def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
     """The parts with classes of one order, where some say of classes what others do not."""
-    every = list(dict.fromkeys(part.labels for part in parts))
+    every = list(dict.fromkeys(cells.labels for cells in parts))
     if len(every) == 1:
         return list(parts)
-    if () in every or any(part.roles["softmax"] for part in parts):
-        lacking = next(part for part in parts if part.labels != parts[0].labels)
+    if () in every or any(cells.roles["softmax"] for cells in parts):
+        lacking = next(cells for cells in parts if cells.labels != parts[0].labels)
         raise InputError(
             f"models must have the same classes, got {listed(parts[0].labels, 6) or 'none'} of "
             f"{quoted(parts[0].model)} and {listed(lacking.labels, 6) or 'none'} of "
             f"{quoted(lacking.model)}"
         )
     labels = ordered(label for each in every for label in each)
-    made = []
-    for part in parts:
-        key: CellKey = ("number", part.roles["y"][0])
-        y = moved(part.columns[key], part.labels, labels)
-        made.append(replace(part, columns={**part.columns, key: y}, labels=labels))
-    return made
+    reordered = []
+    for cells in parts:
+        key: CellKey = ("number", cells.roles["y"][0])
+        y = moved(cells.columns[key], cells.labels, labels)
+        reordered.append(replace(cells, columns={**cells.columns, key: y}, labels=labels))
+    return reordered
 
 
 def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict[str, int]]:
     """The rows that all parts hold, in the order of the first; how many each holds besides."""
-    named = [_with_names(part) for part in parts]
+    named = [_with_names(cells) for cells in parts]
     keys = []
-    for part in named:
-        known = _keys(part)
-        if known is None:
+    for cells in named:
+        row_names = _keys(cells)
+        if row_names is None:
             raise InputError(
                 f"common_rows (--common-rows) needs a column of row names (rows=, --row-id) in "
-                f"every table, got none in {quoted(part.title)}"
+                f"every table, got none in {quoted(cells.title)}"
             )
-        keys.append(known)
+        keys.append(row_names)
     shared = set(keys[0]).intersection(*keys[1:])
     if not shared:
         raise InputError(
             f"common_rows needs rows that all models hold, got none of one name in "
-            f"{listed(part.model for part in parts)}"
+            f"{listed(cells.model for cells in parts)}"
         )
     order = [name for name in keys[0] if name in shared]
     taken = []
-    for part, known in zip(named, keys, strict=True):
-        place = {name: row for row, name in enumerate(known)}
-        taken.append(part.take(np.asarray([place[name] for name in order], dtype=np.int64)))
-    return taken, {part.model: part.n - len(order) for part in named}
+    for cells, row_names in zip(named, keys, strict=True):
+        row_of = {name: row for row, name in enumerate(row_names)}
+        taken.append(cells.take(np.asarray([row_of[name] for name in order], dtype=np.int64)))
+    return taken, {cells.model: cells.n - len(order) for cells in named}
 
 
 def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> BoolArray:
     """The aligned rows that miss nothing in any model."""
-    kept = np.logical_and.reduce([part.complete() for part in parts])
+    kept = np.logical_and.reduce([cells.complete() for cells in parts])
     if not kept.any():
-        said = ", ".join(f"{count} cells miss in {quoted(name)}" for name, count in gaps.items())
-        raise NoneKeptError(f"a row without missing cells is needed, got none: {said}", gaps)
+        gaps_told = ", ".join(
+            f"{count} cells miss in {quoted(name)}" for name, count in gaps.items()
+        )
+        raise NoneKeptError(f"a row without missing cells is needed, got none: {gaps_told}", gaps)
     return np.asarray(kept)
 
 
 def lacking_y(parts: Sequence[ParsedColumns]) -> BoolArray:
     """The aligned rows that miss y, and in no model anything else."""
-    lacking, others = np.zeros((2, parts[0].n), dtype=np.bool_)
-    for part in parts:
-        for name, gone in part.missing().items():
-            which = lacking if name in part.roles["y"] else others
+    lacking, elsewhere = np.zeros((2, parts[0].n), dtype=np.bool_)
+    for cells in parts:
+        for name, gone in cells.missing().items():
+            which = lacking if name in cells.roles["y"] else elsewhere
             which |= gone
-    return lacking & ~others
+    return lacking & ~elsewhere
 
 
 _TOLERANCE: Final = 1e-6
@@ -150,7 +152,7 @@ def align(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
 
     Rows are matched by their names where both parts have them, by their order otherwise.
     """
-    named = [_with_names(part) for part in parts]
+    named = [_with_names(cells) for cells in parts]
     return [named[0], *(_aligned(named[0], other) for other in named[1:])]
 
 
@@ -198,21 +200,21 @@ def _with_names(cells: ParsedColumns) -> ParsedColumns:
 def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
     ours, theirs = _keys(first), _keys(other)
     if ours is not None and theirs is not None:
-        place = {name: row for row, name in enumerate(theirs)}
-        missing = [name for name in ours if name not in place]
+        row_of = {name: row for row, name in enumerate(theirs)}
+        missing = [name for name in ours if name not in row_of]
         if missing or len(ours) != len(theirs):
-            extra = sorted(set(theirs) - set(ours))
-            apart = [
-                f"{len(names):,} rows of {quoted(one.model)} that {quoted(two.model)} lacks "
+            extra = sorted(row_of.keys() - ours)
+            differences = [
+                f"{len(names):,} rows of {quoted(holder.model)} that {quoted(lacker.model)} lacks "
                 f"({listed(names, 3)})"
-                for one, two, names in ((first, other, missing), (other, first, extra))
+                for holder, lacker, names in ((first, other, missing), (other, first, extra))
                 if names
             ]
             raise InputError(
-                f"models must be given on the same rows, got {' and '.join(apart)}; "
+                f"models must be given on the same rows, got {' and '.join(differences)}; "
                 f"common_rows=True (--common-rows) compares those that all hold{_no_models(first)}"
             )
-        return other.take(np.asarray([place[name] for name in ours], dtype=np.int64))
+        return other.take(np.asarray([row_of[name] for name in ours], dtype=np.int64))
     if first.n != other.n:
         raise InputError(
             f"models must be given on the same rows, got {first.n} rows of "
@@ -225,10 +227,10 @@ def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
 
 def _no_models(cells: ParsedColumns) -> str:
     """How to say that the labels of a column are no models, where only its name says so."""
-    held = cells.roles["model"]
-    if not held or "model" not in cells.roles.guessed:
+    model_columns = cells.roles["model"]
+    if not model_columns or "model" not in cells.roles.guessed:
         return ""
-    return f"; model='' (--model \"\") states that {quoted(held[0])} names no models"
+    return f"; model='' (--model \"\") states that {quoted(model_columns[0])} names no models"
 
 
 def _keys(cells: ParsedColumns) -> list[str] | None:
@@ -248,6 +250,6 @@ def _keys(cells: ParsedColumns) -> list[str] | None:
 
 def _equal(one: Labels, other: Labels) -> BoolArray:
     """Whether each row has the same label in both."""
-    place = {str(label): code for code, label in enumerate(one.labels.tolist())}
-    moved = np.asarray([place.get(str(label), -2) for label in other.labels.tolist()] + [-1])
+    code_of = {str(label): code for code, label in enumerate(one.labels.tolist())}
+    moved = np.asarray([code_of.get(str(label), -2) for label in other.labels.tolist()] + [-1])
     return np.asarray(one.codes == moved[other.codes])

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from howsure.core.arrays import shortened
 from howsure.core.errors import InputError
@@ -42,8 +42,7 @@ _PREDICTED |= {"pi", "pis", "ci", "interval"}
 _BARE = re.compile(r"(?P<level>0?\.\d+)|(?P<percent>\d+(?:\.\d+)?)%", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalEnd:
+class IntervalEnd(NamedTuple):
     """One end of an interval, as a name tells it."""
 
     side: Literal["lower", "upper"]  # {"lower", "upper"}: which end
@@ -72,8 +71,8 @@ def bound(name: str) -> IntervalEnd | None:
 
 def in_words(name: str) -> str:
     """The words of a name, and its numbers, in lower case."""
-    apart = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
-    return " ".join(re.findall(r"[a-z]+|\d+", apart.lower()))
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
+    return " ".join(re.findall(r"[a-z]+|\d+", spaced.lower()))
 
 
 def likely_ends(names: Iterable[str]) -> tuple[str, str] | None:
@@ -102,32 +101,36 @@ def quantile_levels(names: Iterable[str]) -> dict[str, float | None]:
 
     Levels 0 and 1, which bound y, count beside others alone.
     """
-    found: dict[str, float | None] = {}
+    level_of: dict[str, float | None] = {}
     families: dict[str, dict[str, str]] = {}
     for name in names:
         plain = normal_form(name)
         bare = _BARE.fullmatch(plain)
         if plain == "median":
-            found[name] = 0.5
+            level_of[name] = 0.5
         elif bare is not None:
-            found[name] = float(bare["level"] or 0) or round(float(bare["percent"] or 0) / 100, 12)
+            level_of[name] = float(bare["level"] or 0) or round(
+                float(bare["percent"] or 0) / 100, 12
+            )
         elif (match := _QUANTILE.fullmatch(plain)) is not None:
             families.setdefault(match["prefix"], {})[name] = match["number"].replace("_", ".")
     for prefix, family in families.items():
         numbers = set(family.values())
         percent = any("." in number and float(number) > 1 for number in numbers)
-        whole = numbers - {"0", "1"} if not percent else numbers
-        mixed = prefix.endswith(("p", "pct", "percentile")) and any("." not in n for n in whole)
+        whole_numbers = numbers - {"0", "1"} if not percent else numbers
+        mixed = prefix.endswith(("p", "pct", "percentile")) and any(
+            "." not in n for n in whole_numbers
+        )
         for name, number in family.items():
             if "." not in number:
                 shares = not percent and any("." in other for other in numbers)
-                found[name] = 1.0 if shares and number == "1" else _whole_level(number, numbers)
+                level_of[name] = 1.0 if shares and number == "1" else _whole_level(number, numbers)
             elif percent:
-                found[name] = round(float(number) / 100, 12)
+                level_of[name] = round(float(number) / 100, 12)
             else:
-                found[name] = None if mixed else float(number)
-    inner = any(level is not None and 0 < level < 1 for level in found.values())
-    return {n: p for n, p in found.items() if p is None or 0 < p < 1 or (inner and p in (0, 1))}
+                level_of[name] = None if mixed else float(number)
+    inner = any(level is not None and 0 < level < 1 for level in level_of.values())
+    return {n: p for n, p in level_of.items() if p is None or 0 < p < 1 or (inner and p in (0, 1))}
 
 
 def is_quantile(plain: str) -> bool:
@@ -266,15 +269,15 @@ class Roles:
     def uses(self) -> Iterator[tuple[Role, str, str]]:
         """Each use of a column: the role, the column, and the role in words."""
         for role in ROLES:
-            for place, column in enumerate(self[role.name]):
-                yield role, column, self._words(role, place)
+            for position, column in enumerate(self[role.name]):
+                yield role, column, self._words(role, position)
 
     def by_column(self) -> dict[str, list[str]]:
         """For each column that is used, its roles in words."""
-        said: dict[str, list[str]] = {}
+        words_of: dict[str, list[str]] = {}
         for _, column, words in self.uses():
-            said.setdefault(column, []).append(words)
-        return said
+            words_of.setdefault(column, []).append(words)
+        return words_of
 
     def explain(self, names: Iterable[str], source: str = "") -> tuple[ColumnUse, ...]:
         """How each column is read, in the table's order, ignored ones too."""
@@ -304,19 +307,19 @@ def explain_models(
     names: Iterable[str], models: Sequence[Roles], source: str = ""
 ) -> tuple[ColumnUse, ...]:
     """How each column of a table is read, in its order, and why the ignored ones are."""
-    said: dict[str, dict[str, None]] = {}
+    uses_of: dict[str, dict[str, None]] = {}
     notes: dict[str, str] = {}
     for roles in models:
         for role, column, words in roles.uses():
-            own = role.of == "belief" and roles.model
-            said.setdefault(column, {})[f"{words} of {roles.model}" if own else words] = None
+            named = role.of == "belief" and roles.model
+            uses_of.setdefault(column, {})[f"{words} of {roles.model}" if named else words] = None
         notes.update(roles.notes)
     unit = models[0].long and not models[0]["rows"]
 
     def use(name: str) -> ColumnUse:
         note = notes.get(name, "")
-        if name in said:
-            return ColumnUse(name, ", ".join(said[name]), note, source)
+        if name in uses_of:
+            return ColumnUse(name, ", ".join(uses_of[name]), note, source)
         if unit and name.strip() and not note:
             note = "unless it numbers the rows or follows the level"
             return ColumnUse(name, "tells cases apart", note, source)
@@ -359,10 +362,10 @@ def parse_encode(given: Any) -> tuple[str, Encoder] | None:
 
 def parse_law(text: str) -> LawColumns:
     """Read ``NAME:PARAMETER=COLUMN,…``; a number may stand for a column."""
-    name, _, rest = text.partition(":")
+    name, _, assignments = text.partition(":")
     parameters: dict[str, str | float] = {}
-    for part in rest.split(",") if rest else ():
-        parameter, equals, column = part.partition("=")
+    for assignment in assignments.split(",") if assignments else ():
+        parameter, equals, column = assignment.partition("=")
         key = parameter.strip()
         if not equals or not key or not column or key in parameters:
             raise InputError(
@@ -400,14 +403,14 @@ def nixtla(names: Sequence[str]) -> Families:
     """Models by the columns that nixtla's libraries write: ``LGBM``, ``LGBM-lo-90``, …."""
     matches = {name: match for name in names if (match := _NIXTLA.fullmatch(name))}
     models = [match["model"] for match in matches.values() if not match["median"]]
-    found: Families = {model: {} for model in dict.fromkeys(models)}
+    families: Families = {model: {} for model in dict.fromkeys(models)}
     for name in names:
         match = matches.get(name)
-        if name in found:
-            found[name][name] = "point"
-        elif match is not None and match["model"] in found:
-            found[match["model"]][name] = _plain(match)
-    return found
+        if name in families:
+            families[name][name] = "point"
+        elif match is not None and match["model"] in families:
+            families[match["model"]][name] = _plain(match)
+    return families
 
 
 def _plain(match: re.Match[str]) -> str:
@@ -425,26 +428,26 @@ def alike(names: Sequence[str]) -> Families:
     There must be two at least, and each must have what the others have.
     """
     for first in (True, False):
-        found: Families = {}
+        families: Families = {}
         for name in names:
             parts = _parts(name, model_first=first)
             if parts is not None:
-                found.setdefault(parts[0], {})[name] = parts[1]
-        sets = {model: frozenset(held.values()) for model, held in found.items()}
-        whole = {model: held for model, held in sets.items() if _is_whole(held)}
-        if len(whole) < 2:
+                families.setdefault(parts[0], {})[name] = parts[1]
+        sets = {model: frozenset(columns.values()) for model, columns in families.items()}
+        complete = {model: columns for model, columns in sets.items() if _is_whole(columns)}
+        if len(complete) < 2:
             continue
         if len(set(sets.values())) == 1:
-            if (pair := likely_ends(found)) is not None:
-                low, high = (next(iter(found[model])) for model in pair)
+            if (pair := likely_ends(families)) is not None:
+                low, high = (next(iter(families[model])) for model in pair)
                 raise InputError(
                     f"columns {quoted(low)} and {quoted(high)} may be ends of intervals or point "
                     f"forecasts of two models: pass lower=, upper= and coverage= (--lower, "
                     f"--upper, --coverage), or points= (--points {shlex.quote(f'{low},{high}')})"
                 )
-            return found
-        ends = {model for model, held in sets.items() if any(bound(name) for name in held)}
-        if ends.issuperset(whole):
+            return families
+        ends = {model for model, columns in sets.items() if any(bound(name) for name in columns)}
+        if ends.issuperset(complete):
             every = frozenset().union(*(sets[model] for model in ends))
             for model in sorted(ends):
                 if sets[model] != every:
@@ -459,14 +462,14 @@ def alike(names: Sequence[str]) -> Families:
 
 def _parts(name: str, *, model_first: bool) -> tuple[str, str] | None:
     """The model and the rest of a name; of several readings that of the shortest model."""
-    found = []
+    readings = []
     for match in _SPLIT.finditer(name):
         head, tail = name[: match.start()], name[match.end() :]
-        model, rest = (head, tail) if model_first else (tail, head)
-        plain = normal_form(rest)
+        model, remainder = (head, tail) if model_first else (tail, head)
+        plain = normal_form(remainder)
         if model and _is_prediction(plain) and not _is_prediction(normal_form(model)):
-            found.append((model, plain))
-    return min(found, key=lambda pair: len(pair[0]), default=None)
+            readings.append((model, plain))
+    return min(readings, key=lambda pair: len(pair[0]), default=None)
 
 
 def _is_prediction(plain: str) -> bool:

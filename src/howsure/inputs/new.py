@@ -127,8 +127,12 @@ def load_new(
 
     def read(roles: Roles) -> ParsedColumns:
         needed = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
-        asked = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
-        return read_cells(table, replace(needed, columns={**needed.columns, **asked}))
+        extra_columns = {
+            "groups": tuple(by),
+            "features": tuple(features),
+            "embedding": tuple(vectors),
+        }
+        return read_cells(table, replace(needed, columns={**needed.columns, **extra_columns}))
 
     said: Any = columns
     roles = decide(said)
@@ -151,7 +155,7 @@ def load_new(
     if len(models) != 1:
         raise InputError(
             f"{table.title} must hold one model to be recalibrated, got "
-            f"{listed(part.model for part in models) or 'none'}"
+            f"{listed(model.model for model in models) or 'none'}"
         )
     with counted(first_row or 0, lines=table.from_text):
         gaps = gaps_of([cells], missing)
@@ -333,7 +337,9 @@ def new_files(
     """The files that a path, folder, pattern or address names, or a sequence of these, in order."""
     given: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "piece_rows": piece_rows}
     if isinstance(source, list | tuple):
-        files = tuple(file for each in source for file in new_files(each, **given))
+        files = tuple(
+            file for path_or_files in source for file in new_files(path_or_files, **given)
+        )
         if not files:
             raise InputError("a file of new rows is needed, got none")
         return files
@@ -346,12 +352,14 @@ def new_files(
     pieces: dict[Place, list[FilePiece]] = {place: [] for place in near}
     for piece in file_pieces(near, **given):
         pieces[piece.place].append(piece)
-    for place, own in pieces.items():
-        if not own:
+    for place, own_pieces in pieces.items():
+        if not own_pieces:
             raise InputError(f"{place.path}: the table holds columns but no rows")
     return tuple(
-        NewFile(place=place, name=PurePath(os.path.relpath(place.path, base)), pieces=tuple(own))
-        for place, own in pieces.items()
+        NewFile(
+            place=place, name=PurePath(os.path.relpath(place.path, base)), pieces=tuple(own_pieces)
+        )
+        for place, own_pieces in pieces.items()
     )
 
 
@@ -596,8 +604,8 @@ def _check_present(
 ) -> None:
     absent = [name for name in names if name not in table.names]
     if absent:
-        said = ", ".join(quoted(name) for name in absent)
-        raise InputError(f"{table.title} must hold {whose}{what}, got none of {said}")
+        names_told = ", ".join(quoted(name) for name in absent)
+        raise InputError(f"{table.title} must hold {whose}{what}, got none of {names_told}")
 
 
 def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
@@ -611,5 +619,5 @@ def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
     places = np.flatnonzero(cells.complete())
     if not len(places):
         return None, nothing
-    (made,) = build([cells.take(places)], crossing="sort")
-    return made, places
+    (evalset,) = build([cells.take(places)], crossing="sort")
+    return evalset, places

@@ -351,15 +351,15 @@ def _one_shot(tables: Iterable[pa.Table]) -> StreamPiece:
         return pa.concat_tables(alike).slice(0, rows)
 
     def read(names: list[str], rows: int) -> Iterator[pa.Table]:
-        kept = ahead.copy()
+        waiting = ahead.copy()
         ahead.clear()
-        if not kept:
+        if not waiting:
             raise InputError(
                 f"{_TITLE}: what yields its rows once was read before; write it as Parquet, or "
                 "give it anew"
             )
-        while kept:  # each is let go of as soon as it was given
-            yield kept.popleft()
+        while waiting:  # each is let go of as soon as it was given
+            yield waiting.popleft()
         yield from coming
 
     names = tuple(ahead[0].column_names)

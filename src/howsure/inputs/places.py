@@ -220,7 +220,7 @@ class _Walk:
         """Walk through a folder, then through those that links in it lead to."""
         top = Path(os.path.realpath(folder or "."))
         above = [_status(str(parent)) for parent in top.parents]
-        keys = tuple((held.st_dev, held.st_ino) for held in above)
+        keys = tuple((status.st_dev, status.st_ino) for status in above)
         self._enter(folder, frozenset([self._pattern]), keys, linked=False)
         while self._links:
             self._enter(*self._links.popleft(), linked=True)
@@ -228,12 +228,12 @@ class _Walk:
     def files(self) -> tuple[list[Place], list[tuple[str, str]]]:
         """The files, each once, and what is skipped; of two ways to one file no link is taken."""
         kept: dict[_Key, Place] = {}
-        for linked, path, held in sorted(self._found, key=lambda one: one[:2]):
-            key = (held.st_dev, held.st_ino)
-            if held.st_ino and key in kept:
+        for linked, path, status in sorted(self._found, key=lambda entry: entry[:2]):
+            key = (status.st_dev, status.st_ino)
+            if status.st_ino and key in kept:
                 self._skipped.append((path, f"the same file as {kept[key].path}"))
             else:
-                kept[key if held.st_ino else (-1, len(kept))] = _near(path, held, linked=linked)
+                kept[key if status.st_ino else (-1, len(kept))] = _near(path, status, linked=linked)
         return list(kept.values()), self._skipped
 
     def _enter(
@@ -244,8 +244,8 @@ class _Walk:
         *,
         linked: bool,
     ) -> None:
-        held = _status(folder or ".")
-        key = (held.st_dev, held.st_ino)
+        status = _status(folder or ".")
+        key = (status.st_dev, status.st_ino)
         if key in above:
             raise InputError(f"{folder}: the link leads back to a folder that it lies in")
         if (key, patterns) in self._folders:
@@ -283,8 +283,8 @@ class _Walk:
         link = os.path.islink(path)
         if link and not asked and "." in name and not os.path.exists(path):
             return  # the name is that of a file, and of none that is asked for
-        held = _status(path)
-        if stat.S_ISDIR(held.st_mode):
+        status = _status(path)
+        if stat.S_ISDIR(status.st_mode):
             inner = further | ({_ALL} if asked and "**" not in self._pattern else set())
             if inner and link:
                 self._links.append((path, frozenset(inner), above))
@@ -292,15 +292,15 @@ class _Walk:
                 self._enter(path, frozenset(inner), above, linked=linked)
         elif not asked:
             return
-        elif stat.S_ISREG(held.st_mode) and _has_form(path):
-            self._found.append((linked or link, path, held))
-        elif stat.S_ISREG(held.st_mode):
+        elif stat.S_ISREG(status.st_mode) and _has_form(path):
+            self._found.append((linked or link, path, status))
+        elif stat.S_ISREG(status.st_mode):
             with open(path, "rb") as file:
                 self._skipped.append(_no_table(path, file.read(_LOOK)))
         elif _has_form(path):
-            raise InputError(f"{path}: a regular file is needed, got {_kind(held.st_mode)}")
+            raise InputError(f"{path}: a regular file is needed, got {_kind(status.st_mode)}")
         else:
-            self._skipped.append((path, f"{_kind(held.st_mode)} is no table"))
+            self._skipped.append((path, f"{_kind(status.st_mode)} is no table"))
 
 
 def _matched(name: str, patterns: Iterable[tuple[str, ...]]) -> tuple[bool, set[tuple[str, ...]]]:
@@ -390,28 +390,28 @@ def _listed_far(url: str) -> _Files:
     with refusals(url):
         files.invalidate_cache()
         if _WILD.search(url):
-            found = files.glob(root, detail=True)
+            infos = files.glob(root, detail=True)
             if "**" not in root:
-                for folder in [path for path, info in found.items() if info["type"] != "file"]:
-                    found |= files.find(folder, detail=True)
+                for folder in [path for path, info in infos.items() if info["type"] != "file"]:
+                    infos |= files.find(folder, detail=True)
             base = fixed_folder(files.unstrip_protocol(root))
         elif files.isfile(root):
             info = files.info(root)
             return None, [Place(url, int(info["size"] or 0), _stamp(info))], []
         elif files.isdir(root):
-            found = files.find(root, detail=True)
+            infos = files.find(root, detail=True)
             base = files.unstrip_protocol(root)
         else:
             raise InputError(f"{url}: there is no such file")
         pattern = _inner(files.unstrip_protocol(root), base) if _WILD.search(url) else ()
-        asked = {part[:1] for part in pattern}
+        asked = {name[:1] for name in pattern}
         kept: list[Place] = []
         skipped: list[tuple[str, str]] = []
-        for info in found.values():
+        for info in infos.values():
             if info.get("type") != "file":
                 continue
             path = files.unstrip_protocol(info["name"])
-            marks = [part[0] for part in _inner(path, base) if part[0] in {".", "_"} - asked]
+            marks = [name[0] for name in _inner(path, base) if name[0] in {".", "_"} - asked]
             if marks:
                 skipped.append((path, f"its name begins with {marks[0]!r}"))
             elif _has_form(path):
@@ -433,23 +433,27 @@ def refusals(title: str) -> Iterator[None]:
     except (HowsureError, ImportError):
         raise
     except Exception as error:
-        told = " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())
-        raise InputError(f"{title} cannot be read: {told[:300]}") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())
+        raise InputError(f"{title} cannot be read: {reason[:300]}") from error
 
 
 def fixed_folder(pattern: str) -> str:
     """The folder before the first part that holds a wildcard."""
-    whole = pattern.split("/")
-    first = next(place for place, part in enumerate(whole) if _WILD.search(part))
-    return "/".join(whole[:first])
+    names = pattern.split("/")
+    first = next(position for position, name in enumerate(names) if _WILD.search(name))
+    return "/".join(names[:first])
 
 
 def _inner(path: str, base: str) -> tuple[str, ...]:
     """The parts of a path below a folder."""
-    whole = Path(path).as_posix() if not is_address(path) else path
+    plain_path = Path(path).as_posix() if not is_address(path) else path
     start = Path(base).as_posix() if base and not is_address(base) else base
-    within = whole[len(start) :] if start not in ("", ".") and whole.startswith(start) else whole
-    return tuple(part for part in PurePosixPath(within.lstrip("/")).parts if part != "/")
+    within = (
+        plain_path[len(start) :]
+        if start not in ("", ".") and plain_path.startswith(start)
+        else plain_path
+    )
+    return tuple(name for name in PurePosixPath(within.lstrip("/")).parts if name != "/")
 
 
 def _partitioned(files: Sequence[Place], base: str) -> Iterator[Place]:
@@ -548,19 +552,23 @@ class Manifest:
     def joined(self, *others: Manifest) -> Manifest:
         """Of all, where they are of one table: what is read of a file in several is one."""
         files: dict[tuple[str, ...], ReadFile] = {}
-        for held in (self, *others):
-            for file in held.files:
-                place = (file.found, *file.origin)
-                files[place] = files[place].joined(file) if place in files else file
+        for manifest in (self, *others):
+            for file in manifest.files:
+                mark = (file.found, *file.origin)
+                files[mark] = files[mark].joined(file) if mark in files else file
         return replace(self.beside(*others), files=tuple(files.values()))
 
     def beside(self, *others: Manifest) -> Manifest:
         """Of all, where they are of different tables."""
         parts = (self, *others)
         return Manifest(
-            files=tuple(file for held in parts for file in held.files),
-            skipped=tuple(dict.fromkeys(each for held in parts for each in held.skipped)),
-            notes=tuple(dict.fromkeys(note for held in parts for note in held.notes)),
+            files=tuple(file for manifest in parts for file in manifest.files),
+            skipped=tuple(
+                dict.fromkeys(
+                    path_and_reason for manifest in parts for path_and_reason in manifest.skipped
+                )
+            ),
+            notes=tuple(dict.fromkeys(note for manifest in parts for note in manifest.notes)),
         )
 
     def fact(self) -> str:
@@ -595,11 +603,11 @@ class Manifest:
         files = self.files[:_MOST]
         columns: dict[str, Sequence[object]] = {
             "file": [file.path or file.found for file in files],
-            "found_as": [each.found for each in files],
-            "bytes": [each.size for each in files],
-            "modified": [each.modified for each in files],
-            "rows": [each.rows for each in files],
-            "key": [each.key for each in files],
+            "found_as": [file.found for file in files],
+            "bytes": [file.size for file in files],
+            "modified": [file.modified for file in files],
+            "rows": [file.rows for file in files],
+            "key": [file.key for file in files],
         }
         notes = [f"{note}." for note in self.notes]
         notes += [f"{path} was not read: {why}." for path, why in self.skipped[:_MOST]]

@@ -137,8 +137,8 @@ def _numbered(message: str, number: Callable[[int], int | str], *, lines: bool) 
     """A message with other numbers of rows in it, or with lines for them."""
     if not lines:
         return _ROW.sub(lambda found: f"row {number(int(found[1]))}{found[2] or ''}", message)
-    said = _ROW.sub(lambda found: f"line {number(int(found[1]))}", message)
-    return said.replace(", rows counted from 0", "")
+    in_lines_told = _ROW.sub(lambda found: f"line {number(int(found[1]))}", message)
+    return in_lines_told.replace(", rows counted from 0", "")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,8 +62,7 @@ _PACKED: Final = 50
 tables that people make far fewer; a file of 1 MB may hold 100 million equal rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """How large a table is, as far as that is told without reading it."""
 
     # its rows: as metadata says or, for text, as its size and its first rows suggest
@@ -178,8 +177,17 @@ def file_pieces(
         ]
     elif files[0].form == "arrow":
         counts = [_arrow_counts(place) for place in files]
-    for place, groups in zip(files, counts, strict=True):
-        yield from _cut_file(place, groups, encoding, decimal, piece_rows)
+    for place, rows_of_groups in zip(files, counts, strict=True):
+        if rows_of_groups is None:
+            yield FilePiece(
+                title=place.path,
+                place=place,
+                identity=identity_of(place, None),
+                encoding=encoding,
+                decimal=decimal,
+            )
+        else:
+            yield from _cut_file(place, rows_of_groups, piece_rows)
 
 
 def _model_of(path: str) -> str:
@@ -200,23 +208,8 @@ def _footer(place: Place) -> pq.FileMetaData:
         return pq.read_metadata(handle)
 
 
-def _cut_file(
-    place: Place,
-    counts: Sequence[int] | None,
-    encoding: str | None,
-    decimal: str,
-    piece_rows: int,
-) -> Iterator[FilePiece]:
-    """Pieces of a file by the rows of its groups, without those of none; or all of it as one."""
-    if counts is None:
-        yield FilePiece(
-            title=place.path,
-            place=place,
-            identity=identity_of(place, None),
-            encoding=encoding,
-            decimal=decimal,
-        )
-        return
+def _cut_file(place: Place, counts: Sequence[int], piece_rows: int) -> Iterator[FilePiece]:
+    """Pieces of a file by the rows of its groups, without those of none."""
     starts = [0, *accumulate(counts)]
     cuts: list[list[int]] = []
     size = 0
@@ -354,8 +347,7 @@ def _files(path: str, encoding: str | None, decimal: str) -> Iterator[Source]:
         yield PiecedTable(planned(path, encoding, decimal, PIECE_ROWS))
         return
     (place,) = places(path).places
-    (piece,) = _cut_file(place, None, encoding, decimal, PIECE_ROWS)
-    yield piece.opened()
+    yield FilePiece(title=path, place=place, encoding=encoding, decimal=decimal).opened()
     place.check_unchanged()
 
 

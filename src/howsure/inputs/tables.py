@@ -129,8 +129,8 @@ class Loaded:
             rows, few = self.totals[0].n, self.evalsets[0].n
             facts["Rows"] = f"{rows:,}"
             facts[SAMPLE] = f"{few:,} of {rows:,} rows, for what sums over all do not tell"
-        if told := self.manifest.fact():
-            facts[FILES] = told
+        if files_told := self.manifest.fact():
+            facts[FILES] = files_told
         if self.dropped:
             facts["Dropped rows"] = f"{self.dropped:,}"
         if self.notes:
@@ -229,9 +229,9 @@ def load(
     check_choices(missing, crossing)
     with in_lines(sources(source, encoding, decimal)) as tables:
         many = isinstance(source, list | tuple) and len(source) > 1
-        made = _loaded(tables, missing, common_rows, crossing, progress, columns, many)
+        loaded = _loaded(tables, missing, common_rows, crossing, progress, columns, many)
     pa.default_memory_pool().release_unused()  # half of all memory else, of a large table
-    return made
+    return loaded
 
 
 def check_choices(missing: str, crossing: str) -> None:
@@ -260,32 +260,39 @@ def _loaded(
     parts = in_one_order(parts)
     kept = kept_rows(parts, gaps)
     check_same_rows(parts, kept)
-    others = without_y(parts, lacking_y(parts), int(np.argmax(kept)))
-    parts = parts if kept.all() else [part.take(kept) for part in parts]
+    bare_sets = without_y(parts, lacking_y(parts), int(np.argmax(kept)))
+    parts = parts if kept.all() else [cells_of_model.take(kept) for cells_of_model in parts]
     roles = tables[0].roles
     with subscribe(progress):
         texts, vectors, images = read_embedding(parts[0])
-    made = build(parts, crossing=crossing, embedding=vectors)
-    made = tuple(replace(held, without_y=rest) for held, rest in zip(made, others, strict=True))
+    evalsets = build(parts, crossing=crossing, embedding=vectors)
+    evalsets = tuple(
+        replace(evalset, without_y=bare_set)
+        for evalset, bare_set in zip(evalsets, bare_sets, strict=True)
+    )
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     notes += told_of_marks(read)
     if columns.get("weights_kind") and not roles["weights"]:
         notes.append("weights_kind is not used, as there are no weights")
-    left = sum(unshared.values())
-    dropped = sum(cells.n for cells in tables) - sum(part.n for part in parts) - left
+    not_shared = sum(unshared.values())
+    dropped = (
+        sum(cells.n for cells in tables)
+        - sum(cells_of_model.n for cells_of_model in parts)
+        - not_shared
+    )
     if dropped:
         notes.append(left_out(dropped, gaps))
-    if left:
-        said = ", ".join(
+    if not_shared:
+        counts_told = ", ".join(
             f"{count:,} of {quoted(name)}" for name, count in unshared.items() if count
         )
-        notes.append(f"rows that not all models hold are left out: {said}")
+        notes.append(f"rows that not all models hold are left out: {counts_told}")
     return Loaded(
-        evalsets=made,
+        evalsets=evalsets,
         explanation=_explained((cells.names, cells.title, cells.roles) for cells in read),
         dropped=dropped,
         dropped_by=gaps,
-        notes=(*notes, *crossing_notes(made)),
+        notes=(*notes, *crossing_notes(evalsets)),
         roles=roles,
         texts=texts,
         images=images,
@@ -397,9 +404,14 @@ def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[P
     """A long table as one with a row for each case, for each model."""
     parts = split_models(cells)
     if cells.roles["model"] and several:
-        parts = [replace(part, model=f"{cells.model}/{part.model}") for part in parts]
+        parts = [
+            replace(cells_of_model, model=f"{cells.model}/{cells_of_model.model}")
+            for cells_of_model in parts
+        ]
     order = cells.roles.only(lambda role: role.name != "model")
-    return widened(cells, [replace(part, roles=order) for part in parts], missing)
+    return widened(
+        cells, [replace(cells_of_model, roles=order) for cells_of_model in parts], missing
+    )
 
 
 def _named_parts(
@@ -413,11 +425,14 @@ def _named_parts(
     several = len(tables) > 1
     for number, cells in enumerate(tables, 1):
         stem = cells.model or (f"model {number}" if several else "model")
-        found = split_models(replace(cells, model=stem))
+        models = split_models(replace(cells, model=stem))
         if several and cells.roles["model"]:
-            found = [replace(part, model=f"{stem}/{part.model}") for part in found]
-        parts += found
-    names = [part.model for part in parts]
+            models = [
+                replace(cells_of_model, model=f"{stem}/{cells_of_model.model}")
+                for cells_of_model in models
+            ]
+        parts += models
+    names = [cells_of_model.model for cells_of_model in parts]
     if len(set(names)) < len(names):
         raise InputError(
             f"models must have different names, got {listed(names)}; a model is called after its "
@@ -453,13 +468,13 @@ class Scan:
 
     def manifest(self, read: Iterable[ReadFile]) -> Manifest:
         """What was read, in the order of the files: files without rows and what was skipped too."""
-        whole = Manifest(files=tuple(read)).joined()
+        manifest = Manifest(files=tuple(read)).joined()
         if self.listing is None:
-            return whole
-        held = {file.found: file for file in whole.files}
+            return manifest
+        file_read = {file.found: file for file in manifest.files}
         for place in self.listing.places:
             place.check_unchanged()
-        files = (held.get(place.path) or ReadFile.of(place) for place in self.listing.places)
+        files = (file_read.get(place.path) or ReadFile.of(place) for place in self.listing.places)
         return Manifest(files=tuple(files), skipped=self.listing.skipped)
 
 
@@ -511,8 +526,8 @@ def cut(
     plan = planned(source, encoding, decimal, piece_rows)
     head = _head(plan, batch_rows)
     parts, notes = _read_head(head, columns)
-    parts = [_with_series(part, plan.pieces, batch_rows) for part in parts]
-    roles = [part.roles for part in parts]
+    parts = [_with_series(cells, plan.pieces, batch_rows) for cells in parts]
+    roles = [cells.roles for cells in parts]
     frozen = tuple(  # with nothing that content may change
         replace(model.only(lambda role: role.name != "image"), guessed=model.guessed & {"ease"})
         for model in roles
@@ -626,18 +641,18 @@ def _with_series(cells: ParsedColumns, pieces: Sequence[Piece], rows: int) -> Pa
     if name is None or name in cells.roles["cluster"] or isinstance(pieces[0], StreamPiece):
         return cells
     step = max(len(pieces) // _LOOKS, 1)
-    found: set[Any] = set()
+    series: set[Any] = set()
     for piece in pieces[::step]:
         table = begin(piece, {name: "label"}, rows)
         if table is not None:
             labels = values.labels(table[name], name, from_text=piece.from_text)
-            found.update(map(str, labels.labels.tolist()))
-        if len(found) >= FEWEST_SERIES:
+            series.update(map(str, labels.labels.tolist()))
+        if len(series) >= FEWEST_SERIES:
             roles = cells.roles
             groups = tuple(group for group in roles["groups"] if group != name)
-            held = {**roles.columns, "groups": groups, "cluster": (name,)}
+            columns = {**roles.columns, "groups": groups, "cluster": (name,)}
             notes = {key: note for key, note in roles.notes.items() if key != name}
-            return replace(cells, roles=replace(roles, columns=held, notes=notes))
+            return replace(cells, roles=replace(roles, columns=columns, notes=notes))
     return cells
 
 
@@ -650,41 +665,35 @@ def _time_range(
     (name,) = reading.roles["time"]
     ends: list[float] = []
     for footer in footers:
-        names = [footer.schema.column(place).path for place in range(footer.num_columns)]
+        names = [footer.schema.column(position).path for position in range(footer.num_columns)]
         if name not in names:
             return None
-        place = names.index(name)
-        scale = _scale(footer.schema.column(place), reading.moments)
+        position = names.index(name)
+        stored = footer.schema.column(position).physical_type
+        kind = footer.schema.to_arrow_schema().field(name).type
+        scale = _scale(stored, kind, reading.moments)
         for group in range(footer.num_row_groups):
-            column = footer.row_group(group).column(place)
-            held = column.statistics
+            column = footer.row_group(group).column(position)
+            statistics = column.statistics
             if footer.row_group(group).num_rows == 0:
                 continue
-            if scale is None or held is None or not held.has_min_max:
+            if scale is None or statistics is None or not statistics.has_min_max:
                 return None
-            ends += [float(held.min_raw) * scale, float(held.max_raw) * scale]
+            ends += [float(statistics.min_raw) * scale, float(statistics.max_raw) * scale]
     return (min(ends), max(ends)) if ends else None
 
 
 _SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
-def _scale(column: Any, moments: str | None) -> float | None:
+def _scale(stored: str, kind: pa.DataType, moments: str | None) -> float | None:
     """What the raw numbers of a column are times, in the unit of moments; None if unknown."""
-    kind = column.logical_type.type
-    if column.physical_type not in ("INT32", "INT64", "FLOAT", "DOUBLE"):
+    if stored not in ("INT32", "INT64", "FLOAT", "DOUBLE"):
         return None
     if moments is None:
-        return 1.0 if kind in ("NONE", "INT") else None
+        return 1.0 if values.is_number(kind) else None
     if moments not in _SECONDS:
         return None
-    if kind == "DATE":
+    if pa.types.is_date(kind):
         return 86_400 / _SECONDS[moments]
-    if kind != "TIMESTAMP":
-        return None
-    unit = str(column.logical_type)
-    found = next((short for word, short in _UNITS.items() if word in unit), None)
-    return None if found is None else _SECONDS[found] / _SECONDS[moments]
-
-
-_UNITS: Final = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+    return _SECONDS[kind.unit] / _SECONDS[moments] if pa.types.is_timestamp(kind) else None

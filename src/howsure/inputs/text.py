@@ -72,11 +72,11 @@ class TextFile(Source):
                     f"{self.title}: the decimal mark must differ from the mark between cells, "
                     f"got {decimal!r} for both"
                 )
-            said = (
+            separator_note = (
                 [] if self._delimiter == usual else [f"cells are separated by {self._delimiter!r}"]
             )
             self.notes = (
-                *said,
+                *separator_note,
                 *([] if door.encoding == "utf-8" else [f"encoding {door.encoding}"]),
             )
             try:
@@ -104,16 +104,16 @@ class TextFile(Source):
         A column that may hold numbers or labels comes as text: its first block binds none later.
         What no plain reading takes is read again from the start, as `read` does.
         """
-        given = 0
+        rows_given = 0
         with refusing(self.title):
             try:
                 for block in self._blocks(kinds, pa.float64(), BLOCK):
-                    given += block.num_rows
+                    rows_given += block.num_rows
                     yield pa.Table.from_batches([block])
             except pa.ArrowInvalid:
                 for block in self._blocks(kinds, pa.string(), LARGE_BLOCK):
-                    fresh = block.slice(min(given, block.num_rows))
-                    given -= block.num_rows - fresh.num_rows
+                    fresh = block.slice(min(rows_given, block.num_rows))
+                    rows_given -= block.num_rows - fresh.num_rows
                     if fresh.num_rows:
                         yield pa.Table.from_batches([fresh])
 
@@ -150,7 +150,7 @@ class TextFile(Source):
 
     def _explain_ragged(self) -> None:
         """Read again in order, for the reader of the first time does not number the rows."""
-        found: list[Any] = []
+        ragged_rows: list[Any] = []
         self._parsed(
             pacsv.read_csv,
             pacsv.ReadOptions(block_size=LARGE_BLOCK, use_threads=False),
@@ -159,13 +159,13 @@ class TextFile(Source):
                 column_types={self.names[0]: pa.string()},
                 check_utf8=False,
             ),
-            lambda row: found.append(None if found else row),
+            lambda row: ragged_rows.append(None if ragged_rows else row),
         )
-        first = found[0]
+        first, count = ragged_rows[0], len(ragged_rows)
         raise InputError(
             f"{self.title}: every row must have {first.expected_columns} cells as the header has, "
-            f"got {len(found)} row{'s' * (len(found) > 1)} that do{'es' * (len(found) == 1)} not "
-            f"(first: line {self.line(first.number - 2)} has {first.actual_columns})"
+            f"got {count} row{'s' * (count > 1)} that do{'es' * (count == 1)} not (first: "
+            f"line {self.line(first.number - 2)} has {first.actual_columns})"
         )
 
     def _read_names(self, block: int) -> tuple[str, ...]:
@@ -275,10 +275,10 @@ class TextFile(Source):
             "key": pa.dictionary(pa.int32(), pa.string()),
             "any": unknown,
         }
-        told = {name: types.get(kind, pa.string()) for name, kind in kinds.items()}
+        type_of = {name: types.get(kind, pa.string()) for name, kind in kinds.items()}
         return pacsv.ConvertOptions(
             include_columns=list(kinds) or [self.names[0]],
-            column_types={name: kind for name, kind in told.items() if kind is not None},
+            column_types={name: kind for name, kind in type_of.items() if kind is not None},
             null_values=list(MISSING_WORDS),
             decimal_point=self.decimal,
             check_utf8=False,
@@ -292,8 +292,8 @@ class TextFile(Source):
         self._file.seek(0)
         stream: Any = self._file
         if self._packed:
-            kept = pa.PythonFile(_KeptOpen(stream), mode="r")
-            stream = pa.CompressedInputStream(kept, COMPRESSION[self._packed])
+            reopenable = pa.PythonFile(_KeptOpen(stream), mode="r")
+            stream = pa.CompressedInputStream(reopenable, COMPRESSION[self._packed])
         return Utf8Reader(stream, self.title, self._encoding, last_row)
 
 
@@ -365,10 +365,10 @@ class _Raw(io.RawIOBase):
 
     def readinto(self, room: Any) -> int:
         self._left = self._left or bytes(self._text.read(len(room)))
-        given = self._left[: len(room)]
+        chunk = self._left[: len(room)]
         self._left = self._left[len(room) :]
-        room[: len(given)] = given
-        return len(given)
+        room[: len(chunk)] = chunk
+        return len(chunk)
 
 
 class _KeptOpen:

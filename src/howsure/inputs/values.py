@@ -75,12 +75,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
         return _parsed(plain, name, decimal)
     if pa.types.is_boolean(kind):
         plain = plain.cast(pa.uint8())
-    elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    ):
+    elif not (is_number(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
         raise InputError(f"column {quoted(name)} must hold numbers, got type {kind}")
     return np.asarray(numpy_of(pc.cast(plain, pa.float64(), safe=False)), dtype=np.float64)
 
@@ -93,7 +88,7 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     if not is_list(plain.type):
         return numbers(plain, name, decimal=decimal)[:, None]
     inner = plain.type.value_type
-    if not (pa.types.is_integer(inner) or pa.types.is_floating(inner)):
+    if not is_number(inner):
         raise InputError(f"column {quoted(name)} must hold lists of numbers, got type {plain.type}")
     if not pa.types.is_large_list(plain.type):
         plain = plain.cast(pa.large_list(inner))
@@ -101,9 +96,9 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     lengths = numpy_of(pc.list_value_length(plain.drop_null()))
     widths = np.unique(lengths)
     if len(widths) != 1 or widths[0] == 0:
-        said = f"{widths[0]} to {widths[-1]}" if len(widths) else "none"
+        lengths_told = f"{widths[0]} to {widths[-1]}" if len(widths) else "none"
         raise InputError(
-            f"column {quoted(name)} must hold lists of one length, at least 1, got {said}"
+            f"column {quoted(name)} must hold lists of one length, at least 1, got {lengths_told}"
         )
     out = np.full((len(plain), int(widths[0])), math.nan)
     flat = numpy_of(pc.cast(pc.list_flatten(plain), pa.float64(), safe=False))
@@ -113,7 +108,7 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 
 def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
     """A column as labels."""
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    if _is_opaque(column.type):
         raise InputError(f"column {quoted(name)} must hold labels, got type {column.type}")
     if pa.types.is_null(column.type):
         column = column.cast(pa.string())
@@ -123,13 +118,13 @@ def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> La
     every = coded.dictionary
     if pa.types.is_string_view(every.type):  # of which Arrow takes no part
         every = every.cast(pa.large_string())
-    place: dict[Any, int] = {}
+    number_of: dict[Any, int] = {}
     moved = np.full(len(every) + 1, -1)
-    for code, found in zip(used.tolist(), every.take(arrow_of(used)).to_pylist(), strict=True):
-        value = _label(found, name)
+    for code, cell in zip(used.tolist(), every.take(arrow_of(used)).to_pylist(), strict=True):
+        value = _label(cell, name)
         if value is not None:
-            moved[code] = place.setdefault(value, len(place))
-    return Labels(moved[codes], _label_array(list(place), name, from_text=from_text))
+            moved[code] = number_of.setdefault(value, len(number_of))
+    return Labels(moved[codes], _label_array(list(number_of), name, from_text=from_text))
 
 
 def in_order_of_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
@@ -142,15 +137,17 @@ def in_order_of_rows(codes: IntArray) -> tuple[IntArray, IntArray]:
 
 def keys(column: pa.ChunkedArray, name: str) -> Labels:
     """A column as codes of what is equal; a missing cell is None, as is every nested one."""
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+    if _is_opaque(column.type):
         return Labels(np.zeros(len(column), dtype=np.int64), np.array([None], dtype=object))
     coded = _coded(column)
-    found = coded.dictionary
-    if pa.types.is_float32(found.type) or pa.types.is_float16(found.type):
-        found = found.cast(pa.float32()).cast(pa.string()).cast(pa.float64())  # 0.05 stays 0.05
-    codes = _codes(coded, len(found))
-    cells = found.to_pylist()
-    if pa.types.is_floating(found.type):  # whole numbers as they are written elsewhere
+    dictionary = coded.dictionary
+    if pa.types.is_float32(dictionary.type) or pa.types.is_float16(dictionary.type):
+        dictionary = (
+            dictionary.cast(pa.float32()).cast(pa.string()).cast(pa.float64())
+        )  # 0.05 stays 0.05
+    codes = _codes(coded, len(dictionary))
+    cells = dictionary.to_pylist()
+    if pa.types.is_floating(dictionary.type):  # whole numbers as they are written elsewhere
         cells = [int(cell) if cell.is_integer() else cell for cell in cells]
     return Labels(codes, np.array([*cells, None], dtype=object))
 
@@ -163,7 +160,7 @@ def sets(column: pa.ChunkedArray, name: str) -> Labels:
         codes = np.array([numbers_of[cell] for cell in cells])
         distinct: list[Any] = [None if cell is None else list(cell) for cell in numbers_of]
     else:
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        if _is_opaque(column.type):
             raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
         coded = _coded(_plain(column))
         distinct = [*coded.dictionary.to_pylist(), None]
@@ -197,7 +194,7 @@ def times_of_day(column: pa.ChunkedArray) -> npt.NDArray[np.timedelta64] | None:
         text = _trimmed(plain)
         if not _all_match(text, _TIME_OF_DAY):
             return None
-        parts = [pa.scalar(part, text.type) for part in ("1970-01-01T", "")]
+        parts = [pa.scalar(affix, text.type) for affix in ("1970-01-01T", "")]
         padded = pc.replace_substring_regex(text, r"^(\d):", r"0\1:")
         plain = pc.binary_join_element_wise(parts[0], padded, parts[1])
         if not _casts(plain, pa.timestamp("us")):
@@ -265,7 +262,7 @@ def names(column: pa.ChunkedArray, name: str) -> AnyArray:
     plain = _plain(column)
     if pa.types.is_integer(plain.type) and plain.null_count == 0:
         return numpy_of(plain)
-    if pa.types.is_nested(plain.type) or pa.types.is_binary(plain.type):
+    if _is_opaque(plain.type):
         raise InputError(f"column {quoted(name)} must hold names, got type {plain.type}")
     if pa.types.is_floating(plain.type):
         plain = pc.if_else(pc.is_nan(plain), missing_of(plain.type), plain)
@@ -288,10 +285,8 @@ def absent(column: Column) -> BoolArray:
     """Which rows of a column miss it: NaN, NaT, None, no label; of a matrix, any of a row."""
     if isinstance(column, Labels):
         return column.missing()
-    if column.dtype.kind == "f":
-        return np.asarray(np.isnan(column).reshape(len(column), -1).any(axis=1))
-    if column.dtype.kind in "mM":
-        return np.asarray(np.isnat(column))
+    if column.dtype.kind in "fmM":
+        return np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
     if column.dtype.kind == "O":
         return np.asarray(np.equal(column, np.array(None, dtype=object)), dtype=np.bool_)
     return np.zeros(len(column), dtype=np.bool_)
@@ -307,7 +302,7 @@ def feature(
             return numbers(column, name, decimal=decimal)
         except InputError:
             return labels(column, name)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if is_number(kind) or pa.types.is_decimal(kind):
         return numbers(column, name)
     return labels(column, name)
 
@@ -445,13 +440,13 @@ def _is_day_first(filled: pa.ChunkedArray) -> bool:
 
 def _with_year_first(text: pa.ChunkedArray) -> pa.ChunkedArray:
     """Dates whose day comes first as ISO writes them; what is none stays."""
-    for wanted, made in (
+    for wanted, replacement in (
         (r"^(\d)([./])", r"0\1\2"),
         (r"^(\d{2}[./])(\d)([./]\d{4})", r"\10\2\3"),
         (r"^(\d{2})[./](\d{2})[./](\d{4})", r"\3-\2-\1"),
         (r"^(\d{4}-\d{2}-\d{2}[ T])(\d):", r"\10\2:"),
     ):
-        text = pc.replace_substring_regex(text, wanted, made)
+        text = pc.replace_substring_regex(text, wanted, replacement)
     return text
 
 
@@ -504,13 +499,13 @@ def _label_array(found: list[Any], name: str, *, from_text: bool) -> AnyArray:
     if from_text and found and all(_is_whole(item) for item in found):
         return np.asarray([int(item) for item in found])
     if all(isinstance(item, float) for item in found) and found:
-        whole = all(item.is_integer() and abs(item) < 2**53 for item in found)
-        if not whole and len(found) > MOST_FLOAT_LABELS:
+        are_whole = all(item.is_integer() and abs(item) < 2**53 for item in found)
+        if not are_whole and len(found) > MOST_FLOAT_LABELS:
             raise InputError(
                 f"column {quoted(name)} must hold labels, got {len(found)} different fractional "
                 f"numbers (at most {MOST_FLOAT_LABELS}): cut them into classes first"
             )
-        return np.asarray(found, dtype=np.int64 if whole else np.float64)
+        return np.asarray(found, dtype=np.int64 if are_whole else np.float64)
     if not any(isinstance(item, str) for item in found) and found:
         return np.asarray(found)
     return np.array(found, dtype=object)
@@ -522,7 +517,7 @@ def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     filled = trimmed.drop_null()
     if len(filled) == 0 or not str(filled[0].as_py()).startswith("["):
         return text
-    found: list[Any] = []
+    lists: list[Any] = []
     for row, cell in enumerate(trimmed.to_pylist()):
         try:
             values = None if cell is None else json.loads(cell)
@@ -534,8 +529,8 @@ def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
                 f"column {quoted(name)} must hold lists of numbers such as [0.5, -1], got "
                 f"{quoted(str(cell))} at row {row}, counting from 0"
             )
-        found.append(values)
-    return pa.chunked_array([pa.array(found, type=pa.large_list(pa.float64()))])
+        lists.append(values)
+    return pa.chunked_array([pa.array(lists, type=pa.large_list(pa.float64()))])
 
 
 def _is_whole(text: str) -> bool:
@@ -570,9 +565,9 @@ def arrow_of(numbers: AnyArray) -> pa.Array:
     >>> arrow_of(np.array([1.5, 2.5])).to_pylist()
     [1.5, 2.5]
     """
-    held = np.ascontiguousarray(numbers)
-    kind = pa.from_numpy_dtype(held.dtype)
-    return pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(held)])
+    contiguous = np.ascontiguousarray(numbers)
+    kind = pa.from_numpy_dtype(contiguous.dtype)
+    return pa.Array.from_buffers(kind, len(contiguous), [None, pa.py_buffer(contiguous)])
 
 
 def words_of(texts: Sequence[str], kind: pa.DataType | None = None) -> pa.Array:
@@ -584,8 +579,8 @@ def words_of(texts: Sequence[str], kind: pa.DataType | None = None) -> pa.Array:
     parts = [text.encode() for text in texts]
     starts = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     buffers = [None, pa.py_buffer(starts), pa.py_buffer(b"".join(parts))]
-    made = pa.Array.from_buffers(pa.large_string(), len(parts), buffers)
-    return made if kind is None else made.cast(kind)
+    column = pa.Array.from_buffers(pa.large_string(), len(parts), buffers)
+    return column if kind is None else column.cast(kind)
 
 
 def missing_of(kind: pa.DataType) -> pa.Scalar:
@@ -595,10 +590,10 @@ def missing_of(kind: pa.DataType) -> pa.Scalar:
 
 def written_out(table: pa.Table) -> pa.Table:
     """The table without dictionaries."""
-    for place, column in enumerate(table.columns):
+    for position, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):
-            name = table.column_names[place]
-            table = table.set_column(place, name, column.cast(column.type.value_type))
+            name = table.column_names[position]
+            table = table.set_column(position, name, column.cast(column.type.value_type))
     return table
 
 
@@ -610,6 +605,16 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
         raise InputError(
             f"all parts must hold columns of types that go together, got {error}"
         ) from error
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is of numbers, whole or not."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_opaque(kind: pa.DataType) -> bool:
+    """Whether a type is of lists, records or bytes."""
+    return bool(pa.types.is_nested(kind) or pa.types.is_binary(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -642,9 +647,9 @@ def number_types(tables: Iterable[pa.Table], decimal: str) -> dict[int, pa.DataT
             if not _all_match(cells, plain):
                 types[position] = pa.null()
                 continue
-            whole = wanted == pa.int64() and _all_match(cells, r"^-?[0-9]+$")
-            types[position] = pa.int64() if whole else pa.float64()
-            for kind in (pa.int64(), pa.float64()) if whole else (pa.float64(),):
+            are_whole = wanted == pa.int64() and _all_match(cells, r"^-?[0-9]+$")
+            types[position] = pa.int64() if are_whole else pa.float64()
+            for kind in (pa.int64(), pa.float64()) if are_whole else (pa.float64(),):
                 fits[position, kind] = fits.get((position, kind), True) and _casts(
                     pc.replace_substring(cells, decimal, "."), kind
                 )

@@ -93,8 +93,8 @@ def sheet_table(title: str, file: pa.NativeFile, *, decimal: str) -> SheetTable:
     lines = [top + place for place, row in enumerate(rows) if place and _is_filled(row)]
     table = SheetTable(columns, title, lines)
     table.decimal = decimal
-    beside = [other for other in book.sheet_names if other != name]
-    if beside and not wanted:
+    other_sheets = [other for other in book.sheet_names if other != name]
+    if other_sheets and not wanted:
         table.notes = (f"sheet {quoted(name)} is read, of {listed(book.sheet_names, 6)}",)
     return table
 
@@ -216,8 +216,8 @@ def _column(cells: Sequence[Any], decimal: str) -> pa.Array:
     if filled and hold(bool):
         return pa.array(values, type=pa.bool_())
     if hold(int, float):
-        whole = all(float(cell).is_integer() and abs(cell) < _WHOLE for cell in filled)
-        number, kind = (int, pa.int64()) if whole and filled else (float, pa.float64())
+        are_whole = all(float(cell).is_integer() and abs(cell) < _WHOLE for cell in filled)
+        number, kind = (int, pa.int64()) if are_whole and filled else (float, pa.float64())
         return pa.array([None if cell is None else number(cell) for cell in values], type=kind)
     if hold(datetime.date):
         moments = [

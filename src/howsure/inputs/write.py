@@ -52,17 +52,12 @@ def write_table(
     if not isinstance(table, pa.Table):
         source = MappingTable(table)
         table = source.read(dict.fromkeys(source.names, "any"))
-    with replacing(file) as temporary, _refusing(file):
-        if ending in PARQUET_ENDINGS:
-            pq.write_table(table, temporary, **_parquet_options(table.schema))
-        elif ending in ARROW_ENDINGS:
+    with replacing(file) as temporary, _refusing(file), ExitStack() as open_files:
+        if ending in ARROW_ENDINGS:
             feather.write_feather(table, os.fspath(temporary))
         else:
-            with (
-                _text_stream(temporary, compression) as stream,
-                _lines(table, stream, _mark(ending, decimal), csv_safe, bare) as write,
-            ):
-                write(table)
+            form = (ending, compression)
+            _writer(open_files, temporary, form, table, csv_safe, bare, decimal)(table)
 
 
 @contextmanager
@@ -74,49 +69,46 @@ def appending(
     The file is as `write_table` makes it of all rows at once, but for its chunks, and for a
     dictionary, which in an Arrow file is written out: there its labels must be known at the start.
     """
-    ending, compression = form
-    writer: Any = None
+    write: Any = None
     with ExitStack() as open_files:
 
-        def begin(table: pa.Table) -> Any:
-            if ending in PARQUET_ENDINGS:
-                options = _parquet_options(table.schema)
-                return open_files.enter_context(
-                    pq.ParquetWriter(path, table.schema, **options)
-                ).write_table
-            if ending in ARROW_ENDINGS:
-                options = pa.ipc.IpcWriteOptions(compression="lz4")
-                file = os.fspath(path)
-                return open_files.enter_context(
-                    pa.ipc.new_file(file, table.schema, options=options)
-                ).write_table
-            stream = open_files.enter_context(_text_stream(path, compression))
-            lines = _lines(table, stream, _mark(ending, decimal), csv_safe, bare)
-            return open_files.enter_context(lines)
-
         def append(table: pa.Table) -> None:
-            nonlocal writer
-            if ending in ARROW_ENDINGS:
+            nonlocal write
+            if form[0] in ARROW_ENDINGS:
                 table = written_out(table)
             with _refusing(path):
-                writer = writer or begin(table)
-                writer(table)
+                write = write or _writer(open_files, path, form, table, csv_safe, bare, decimal)
+                write(table)
 
         yield append
 
 
-def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
-    """Checksums, and no dictionary of fractions: hardly two are equal, and it takes long."""
-    coded = [field.name for field in schema if not pa.types.is_floating(field.type)]
-    return {"write_page_checksum": True, "use_dictionary": coded}
+def _writer(
+    open_files: ExitStack,
+    path: Path,
+    form: tuple[str, str],
+    first: pa.Table,
+    csv_safe: bool,
+    bare: bool,
+    decimal: str,
+) -> Any:
+    """What writes tables such as the first to a file of a form, which is open until the stack is.
 
-
-def _mark(ending: str, decimal: str) -> str:
-    return "\t" if ending == ".tsv" else ";" if decimal == "," else ","
-
-
-def _text_stream(path: Path, compression: str) -> Any:
-    return pa.output_stream(os.fspath(path), compression=COMPRESSION.get(compression))
+    Parquet has checksums, and no dictionary of fractions: hardly two are equal, and it takes long.
+    """
+    schema, file = first.schema, os.fspath(path)
+    ending, compression = form
+    if ending in PARQUET_ENDINGS:
+        coded = [field.name for field in schema if not pa.types.is_floating(field.type)]
+        parquet = pq.ParquetWriter(file, schema, write_page_checksum=True, use_dictionary=coded)
+        return open_files.enter_context(parquet).write_table
+    if ending in ARROW_ENDINGS:
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        return open_files.enter_context(pa.ipc.new_file(file, schema, options=options)).write_table
+    stream = pa.output_stream(file, compression=COMPRESSION.get(compression))
+    mark = "\t" if ending == ".tsv" else ";" if decimal == "," else ","
+    lines = _lines(first, open_files.enter_context(stream), mark, csv_safe, bare)
+    return open_files.enter_context(lines)
 
 
 @contextmanager
@@ -126,11 +118,11 @@ def _lines(
     """Write the names of the first table, and lend what writes the rows of all."""
 
     def plain(table: pa.Table) -> pa.Table:
-        made = written_out(table)
+        decoded = written_out(table)
         if not csv_safe:
-            return made
+            return decoded
         names = [unformulaic(name) for name in table.column_names]
-        return pa.table([_safe(column) for column in made.columns], names=names)
+        return pa.table([_safe(column) for column in decoded.columns], names=names)
 
     def bare_rows(table: pa.Table) -> None:
         for batch in plain(table).to_batches(_BATCH):

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -95,10 +96,13 @@ def _done(
     pieces: Sequence[_Call], jobs: int | None, scheduler: Any, resume: Path | None, stage: str
 ) -> Generator[pa.Table, None, None]:
     if scheduler is None:
-        jobs = min(jobs or _cores(), len(pieces))
+        from joblib import cpu_count
+
+        jobs = min(jobs or int(cpu_count()), len(pieces))
     if jobs is not None and jobs <= 1:
         for piece in pieces:
-            yield stream_table(_kept_piece(piece, resume) or _keeping(piece, resume, _here(piece)))
+            stream = kept(resume, piece.identity)
+            yield stream_table(stream or keep(resume, piece.identity, _here(piece)))
         return
     crew: Crew = Processes(jobs) if jobs is not None else Cluster(scheduler)
     ahead = _AHEAD * crew.room if jobs is not None else max(_AHEAD * crew.room, _FEWEST)
@@ -118,7 +122,7 @@ def _in_order(
     for turn in range(len(pieces)):
         while True:
             while begun < min(turn + ahead, len(pieces)):
-                stream = _kept_piece(pieces[begun], resume)
+                stream = kept(resume, pieces[begun].identity)
                 if stream is None:
                     crew.submit(
                         begun, _alone if isinstance(crew, Processes) else _here, pieces[begun]
@@ -144,23 +148,11 @@ def _in_order(
             elif isinstance(result, RaisedError):
                 ended[number] = _refusal(piece, result.error, crew)
             else:
-                ended[number] = _keeping(piece, resume, bytes(result))
+                ended[number] = keep(resume, piece.identity, bytes(result))
         stream_or_error = ended.pop(turn)
         if isinstance(stream_or_error, HowsureError):
             raise stream_or_error
         yield stream_table(stream_or_error)
-
-
-def _kept_piece(piece: _Call, resume: Path | None) -> bytes | None:
-    """A piece as it is kept; None where it is to be done."""
-    return None if resume is None or not piece.identity else kept(resume, piece.identity)
-
-
-def _keeping(piece: _Call, resume: Path | None, stream: bytes) -> bytes:
-    """A piece, which is kept for a run that goes on from here."""
-    if resume is not None and piece.identity:
-        keep(resume, piece.identity, stream)
-    return stream
 
 
 def _lost(piece: _Call, lost: LostWorker) -> HowsureError:
@@ -178,12 +170,12 @@ def _refusal(piece: _Call, error: BaseException, crew: Crew) -> HowsureError:
     """What to raise of an error of the work, or of workers that cannot do it."""
     if isinstance(error, HowsureError) or not isinstance(crew, Cluster):
         return error if isinstance(error, HowsureError) else HowsureError(error_line(error))
-    made = HowsureError(
+    refusal = HowsureError(
         f"workers of {crew.name} cannot do {piece.title}; each must have howsure {__version__} "
         f"and see the same files: {error_line(error)}"
     )
-    made.__cause__ = error
-    return made
+    refusal.__cause__ = error
+    return refusal
 
 
 def _here(piece: _Call) -> bytes:
@@ -197,12 +189,6 @@ def _alone(piece: _Call) -> bytes:
     return stream_bytes(piece.work(piece.item))
 
 
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
-
-
 # ---- finished pieces of work that outlive a run which did not end well ---------------------------
 
 _CHECK: Final = 16  # bytes of the hash at the end of a file
@@ -210,6 +196,7 @@ _DAYS: Final = 30  # for which what nobody went on with is kept
 
 
 @final
+@dataclass(frozen=True, slots=True)
 class Kept:
     """The folder of a run's finished pieces: gone when the run ends well, else it stays.
 
@@ -217,9 +204,8 @@ class Kept:
     it, and if it is taken away its piece is merely done again.
     """
 
-    def __init__(self, folder: Path, *, resume: bool) -> None:
-        self.folder = folder
-        self._resume = resume
+    folder: Path
+    resume: bool
 
     @classmethod
     def of(cls, key: str, *, resume: bool) -> Self:
@@ -235,7 +221,7 @@ class Kept:
             with suppress(OSError):  # another run may be quicker
                 if other.stat().st_mtime < time.time() - _DAYS * 86400:
                     shutil.rmtree(other, ignore_errors=True)
-        if not self._resume:
+        if not self.resume:
             shutil.rmtree(self.folder, ignore_errors=True)
         return self
 
@@ -279,15 +265,15 @@ def _is_compressed(message: pa.Message) -> bool:
 
     pyarrow does not tell. Source: Message.fbs of the Arrow format, and "FlatBuffers internals".
     """
-    held = message.metadata.to_pybytes()
+    metadata = message.metadata.to_pybytes()
 
     def number(kind: str, at: int) -> int:
-        return int(struct.unpack_from(kind, held, at)[0])
+        return int(struct.unpack_from(kind, metadata, at)[0])
 
     def place_of(table: int, field: int) -> int:
         """Where a field of a table stands; 0 where it has its default."""
-        known = table - number("<i", table)
-        offset = number("<H", known + 4 + 2 * field) if 4 + 2 * field < number("<H", known) else 0
+        vtable = table - number("<i", table)
+        offset = number("<H", vtable + 4 + 2 * field) if 4 + 2 * field < number("<H", vtable) else 0
         return table + offset if offset else 0
 
     def inner(table: int, field: int) -> int:
@@ -300,18 +286,23 @@ def _is_compressed(message: pa.Message) -> bool:
     return place_of(batch, 3) > 0
 
 
-def keep(folder: Path, identity: str, stream: bytes) -> None:
-    """Keep a finished piece; where nothing can be written it is not kept, and the run goes on.
+def keep(folder: Path | None, identity: str, stream: bytes) -> bytes:
+    """Keep a finished piece, if it has an identity, for a run that goes on from here.
 
-    A hash follows the stream: readers of Arrow stop before it, and `kept` sees what is broken.
+    Where nothing can be written it is not kept, and the run goes on. A hash follows the stream:
+    readers of Arrow stop before it, and `kept` sees what is broken.
     """
-    with suppress(OSError, HowsureError):
-        folder.mkdir(parents=True, exist_ok=True)
-        atomic_write(folder / f"{identity}.arrow", stream + _check(stream))
+    if folder is not None and identity:
+        with suppress(OSError, HowsureError):
+            folder.mkdir(parents=True, exist_ok=True)
+            atomic_write(folder / f"{identity}.arrow", stream + _check(stream))
+    return stream
 
 
-def kept(folder: Path, identity: str) -> bytes | None:
-    """A finished piece; None where there is none, or a broken one."""
+def kept(folder: Path | None, identity: str) -> bytes | None:
+    """A finished piece; None where it is to be done: there is none, or a broken one."""
+    if folder is None or not identity:
+        return None
     try:
         content = (folder / f"{identity}.arrow").read_bytes()
     except OSError:

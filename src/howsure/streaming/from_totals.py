@@ -88,27 +88,24 @@ class FromTotals:
         return "importance" if self._importance else "frequency"
 
     @cached_property
-    def units(self) -> tuple[IntArray, str] | None:
-        """The unit of each entry of the totals' units, and what units are; None of plain rows."""
+    def units(self) -> tuple[ClusterSums, IntArray] | None:
+        """The totals' units, and the number of the unit of each entry; None of plain rows."""
         return None if self.totals.units is None else self._coded(self.totals.units)
 
-    def _coded(self, sums: ClusterSums) -> tuple[IntArray, str] | None:
-        codes: IntArray = np.unique(sums.key, return_inverse=True)[1].astype(np.int64)
+    def _coded(self, sums: ClusterSums) -> tuple[ClusterSums, IntArray] | None:
         if sums.by != "time":
-            return codes, sums.by
+            return sums, np.unique(sums.key, return_inverse=True)[1].astype(np.int64)
         dependence = self.dependence
         if isinstance(dependence, str) or not dependence.doubted:
             return None
-        return sums.key - sums.key.min(), "time"  # a grid: gaps count
+        return sums, sums.key - sums.key.min()  # a grid: gaps count
 
     @cached_property
     def _by_cell(self) -> tuple[ClusterSums, IntArray] | None:
         """Entries by unit and cell, and the unit of each; None of plain rows."""
         if self.units is None or self._importance:
             return None
-        sums = self.totals.by_cell()
-        coded = self._coded(sums)
-        return None if coded is None else (sums, coded[0])
+        return self._coded(self.totals.by_cell())
 
     # Records of all rows.
 
@@ -193,37 +190,25 @@ class FromTotals:
             values, mass = joint.points(slopes)
             rows = self._rows(values, mass)
             return self._record(key, replace(estimate, influence=values), rows)
-        sums_within = self.totals.units
-        assert sums_within is not None
+        sums_within, codes = self.units
         sums = sums_within.sums[:, self.totals.joint_columns()[str(key)]][:, : len(slopes)]
         values = (
             (sums - sums_within.mass[:, None] * joint.mean[: len(slopes)])
             @ slopes
             / sums_within.mass
         )
-        rows = self._rows(values, sums_within.mass, self.units[0])
+        rows = self._rows(values, sums_within.mass, codes)
         record = self._record(key, replace(estimate, influence=values), rows)
-        return self._dependent(record, joint.points(slopes), rows, values)
-
-    def _dependent(
-        self,
-        record: Record,
-        points: tuple[FloatArray, FloatArray],
-        rows: EvalSet,
-        influence: FloatArray,
-    ) -> Record:
-        """With the p-value and the perfect model's range of rows that go together."""
         if math.isnan(record.p) or not record.standard_error > 0.0:
             return record
-        values, mass = points
-        assert self.units is not None
-        units = self.units[0] if rows.chronology is None else rows.chronology
-        sd = math.sqrt(float(mass @ np.square(values)) / record.n)
-        spread = spread_of(influence, rows.weights, units)
+        points, mass = joint.points(slopes)
+        units = codes if rows.chronology is None else rows.chronology
+        sd = math.sqrt(float(mass @ np.square(points)) / record.n)
+        spread = spread_of(values, rows.weights, units)
         wider = wider_than(sd / math.sqrt(record.n), spread, units)
         null = 0.0 if math.isnan(record.null) else record.null
         return replace(
-            record,
+            record,  # with the p-value and the perfect model's range of rows that go together
             p=p_of_units(record.value, sd, math.hypot(sd, record.value), spread, units),
             null_lower=null - wider * (null - record.null_lower),
             null_upper=null + wider * (record.null_upper - null),
@@ -233,15 +218,12 @@ class FromTotals:
         self, key: Key, place: int, moments_of: Moments | None = None
     ) -> tuple[EvalSet, FloatArray]:
         """Weighted rows that stand for all in the mean of a column, and their scores."""
-        if self.units is not None and moments_of is not None:
-            sums = self.totals.units
-            assert sums is not None
+        by_unit = self._by_cell if moments_of is None else self.units or self._by_cell
+        if by_unit is not None:
+            sums, codes = by_unit
             values = sums.sums[:, place] / sums.mass
-            return self._rows(values, sums.mass, self.units[0]), values
-        if self._by_cell is not None:
-            sums, codes = self._by_cell
-            values = sums.sums[:, place] / sums.mass
-            return self._rows(values, sums.mass, codes, sums.cell), values
+            cell = sums.cell if by_unit is not self.units else None
+            return self._rows(values, sums.mass, codes, cell), values
         moments = self.totals.moments if moments_of is None else moments_of
         if _is_share(key.metric):
             hits = moments.mean[:, place] * moments.mass
@@ -268,7 +250,7 @@ class FromTotals:
                 name: column.take(cells) for name, column in self.totals.cells.groups().items()
             }
         named, times = None, None
-        by = "" if self.units is None else self.units[1]
+        by = "" if self.units is None else self.units[0].by
         if units is not None and by == "time":
             times = Chronology(units)
         elif units is not None and by == "clusters":
@@ -292,8 +274,8 @@ class FromTotals:
         if form.squares:
             tail = tail_of(view, form, key.at)
         bundles = None
-        if self.units is not None and self.units[1] == "rows":
-            bundles = self.units[0]
+        if self.units is not None and self.units[0].by == "rows":
+            bundles = self.units[1]
         record = record_of(
             metric,
             replace(estimate, n=self.n),

@@ -7,12 +7,12 @@ import json
 import math
 import os
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Self, Unpack, final
+from typing import Any, Final, NamedTuple, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,9 @@ from howsure.inputs import Loaded, load
 from howsure.inputs.batches import Batch, ReadPlan
 from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
-from howsure.inputs.parts import Piece
+from howsure.inputs.parts import Piece, StreamPiece
 from howsure.inputs.places import Manifest, ReadFile, key_of
-from howsure.inputs.roles import Columns, Kind
+from howsure.inputs.roles import Columns
 from howsure.inputs.sources import HUGE, PIECE_ROWS, extent, is_huge
 from howsure.inputs.tables import Scan, cut
 from howsure.inputs.values import together, written_out
@@ -278,56 +278,37 @@ def _rows_of(scan: Scan) -> float:
     return math.inf if None in counts else sum(rows or 0 for rows in counts)
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Again(Piece):
-    """A piece whose first rows were read, and come again."""
-
-    piece: Piece
-    first: deque[pa.Table]
-    coming: Iterator[pa.Table]
-
-    @property
-    def file(self) -> str:
-        return self.piece.file
-
-    @property
-    def from_text(self) -> bool:
-        return self.piece.from_text
-
-    def names(self) -> tuple[str, ...]:
-        return self.piece.names()
-
-    def read_file(self, rows: int, key: str) -> ReadFile:
-        return self.piece.read_file(rows, key)
-
-    def tables(self, kinds: Mapping[str, Kind], rows: int) -> Generator[pa.Table]:
-        while self.first:
-            yield self.first.popleft()
-        yield from self.coming
-
-
 def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
+    (*_, stream), rows = scan.pieces, 0
+    if isinstance(stream, StreamPiece):  # whose rows come once
+        coming = stream.tables(scan.reading.kinds, BATCH)
+        ahead: deque[pa.Table] = deque()
+        for table in coming:
+            ahead.append(table)
+            rows += table.num_rows
+            if rows > most:
+                break
+        stream = replace(stream, read=lambda *_: _drained(ahead, coming))
+        scan = replace(scan, pieces=(stream,))
+        if rows > most:
+            return None, scan
     batches: list[tuple[Piece, Batch]] = []
-    tables_read: deque[pa.Table] = deque()
-    n = 0
+    rows = 0
     for piece in scan.pieces:
-        tables = piece.tables(scan.reading.kinds, BATCH)
-        again = _Again(
-            title=piece.title,
-            first_row=piece.first_row,
-            piece=piece,
-            first=tables_read,
-            coming=tables,
-        )
-        for table in tables:
-            tables_read.append(table)
-            n += table.num_rows
-            if n > most:
-                return None, replace(scan, pieces=scan.pieces if scan.again else (again,))
-        batches += ((piece, batch) for batch in again.batches(scan.reading))
+        for batch in piece.batches(scan.reading):
+            batches.append((piece, batch))
+            rows += batch.rows
+            if rows > most:
+                return None, scan
     return batches, scan
+
+
+def _drained(ahead: deque[pa.Table], coming: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The tables that were read, none of which is held on to, and those to come."""
+    while ahead:
+        yield ahead.popleft()
+    yield from coming
 
 
 def _load_all(scan: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
@@ -533,7 +514,9 @@ def scan_table(
 
     def take(state: State) -> None:
         read.extend(state.manifest.files)  # put together at last, for they may be many
-        _fold(merged, replace(state, manifest=Manifest()))
+        merged.append(replace(state, manifest=Manifest()))
+        if len(merged) == 8:  # a sample is costly to merge
+            merged[:] = [merged[0].joined(*merged[1:])]
 
     def count(rows: _Unused, piece: Piece) -> None:
         nonlocal unused
@@ -551,12 +534,9 @@ def scan_table(
                     take(task.state(batch, piece))
                 else:
                     count(_Unused.of(batch, most, seed), piece)
-    else:
-        first = next(
-            (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
-        )
-        if first is None:
-            raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
+    elif first := next(
+        (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
+    ):
         task = task_for(first)
         work = repr((task.to_dict(), task.block, task.bound))
         tables = done_in_order(
@@ -587,13 +567,6 @@ def place_names(reading: ReadPlan) -> tuple[str, str]:
     while {row, file} & reading.kinds.keys():
         row, file = f"{row}_", f"{file}_"
     return row, file
-
-
-def _fold(merged: list[State], state: State) -> None:
-    """Take a state in, and merge whenever a few wait: a sample is costly to merge."""
-    merged.append(state)
-    if len(merged) == 8:
-        merged[:] = [merged[0].joined(*merged[1:])]
 
 
 def block_width(span: tuple[float, float] | None, unit: str | None = None) -> float:

@@ -25,7 +25,7 @@ from howsure.core.brief import brief_repr
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.inputs.places import FEWEST, ReadFile
-from howsure.inputs.values import together, written_out
+from howsure.inputs.values import is_number, together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
 
@@ -74,17 +74,15 @@ class Sample:
         if hashes is None:
             hashes = content_hashes(evalsets)
         number = row_uniforms(seed, "sample", told_apart(hashes))
-        units = unit_keys(first, block)
+        by, width, keys = unit_keys(first, block) or ("rows", 0.0, None)
         unit = np.zeros(first.n)
-        if units is not None and units[0] != "rows":
-            by, width, keys = units
+        if keys is not None and by != "rows":
             unit = row_uniforms(seed, f"sample {by}", row_hashes(keys, np.full(first.n, width)))
+            bound = 1.0  # of a few clusters it might leave none
         weights = first.weights
         copies = np.ones(first.n)
         if weights is not None and weights.kind == "frequency":
             copies = weights.values
-        by_units = units is not None and units[0] != "rows"
-        bound = 1.0 if by_units else bound  # of a few clusters it might leave none
         sample = cls(table, number, unit, copies, most, bound, 1.0).within()
         return replace(sample, table=written_out(sample.table).replace_schema_metadata())
 
@@ -94,7 +92,7 @@ class Sample:
         rows = written_out(table).replace_schema_metadata()
         cells = (
             column.to_numpy()
-            if pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+            if is_number(column.type)
             else np.array(list(map(str, column.to_pylist())), dtype=object)
             for column in rows.columns
         )
@@ -116,10 +114,12 @@ class Sample:
         """The sample of the rows of all."""
         parts = (self, *others)
         bounds = min(p.bound for p in parts), min(p.unit_bound for p in parts)
-        kept = [replace(part, bound=bounds[0], unit_bound=bounds[1]).cut() for part in parts]
-        table = together([part.table for part in kept])
+        cut_samples = [
+            replace(sample, bound=bounds[0], unit_bound=bounds[1]).cut() for sample in parts
+        ]
+        table = together([sample.table for sample in cut_samples])
         number, unit, copies = (
-            np.concatenate([getattr(part, name) for part in kept])
+            np.concatenate([getattr(sample, name) for sample in cut_samples])
             for name in ("number", "unit", "copies")
         )
         return Sample(table, number, unit, copies, self.most, *bounds).within()
@@ -210,9 +210,9 @@ def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
         columns.append(_number(hashed_labels(first.cluster.labels))[first.cluster.codes])
     if first.weights is not None and first.weights.kind == "importance":
         columns.append(first.weights.values)
-    model = min(evalsets, key=lambda each: each.model)  # whatever other models there are
+    model = min(evalsets, key=lambda ranked: ranked.model)  # whatever other models there are
     columns += [] if model.point is None else [model.point]
-    for belief in sorted(model.beliefs, key=lambda each: each.kind):
+    for belief in sorted(model.beliefs, key=lambda ranked: ranked.kind):
         columns += belief.numbers().values()
     return row_hashes(*columns)
 
@@ -275,8 +275,8 @@ class Sketch:
         """Of the rows of all."""
         every = (self, *others)
         return Sketch.counted(
-            np.concatenate([each.hashes for each in every]),
-            np.concatenate([each.counts for each in every]),
+            np.concatenate([sketch.hashes for sketch in every]),
+            np.concatenate([sketch.counts for sketch in every]),
         )
 
     @property
@@ -327,7 +327,7 @@ def _marks(file: ReadFile, state: Contents) -> list[tuple[object, ...]]:
 
 
 def _twice(name: str, file: ReadFile, other_name: str, other: ReadFile) -> str:
-    files = dict.fromkeys(each.found for each in (file, other) if each.path)
+    files = dict.fromkeys(source.found for source in (file, other) if source.path)
     of = f" (of {' and '.join(files)})" if files else ""
     return (
         f"states must be of different rows to be merged, got the same rows{of} in {name} and in "

@@ -30,6 +30,7 @@ from howsure.core.errors import InputError
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
 from howsure.inputs.places import Manifest
+from howsure.inputs.values import is_number
 from howsure.streaming.engine import stream_table
 from howsure.streaming.sample import Contents, Sample, Sketch, shared_rows
 from howsure.streaming.totals import SufficientStatistics
@@ -129,13 +130,13 @@ class State:
         parts = _under_one_name((self, *others))
         for other in parts[1:]:
             _check_alike(parts[0], other)
-        models = zip(*(part.models for part in parts), strict=True)
+        models = zip(*(state.models for state in parts), strict=True)
         return replace(
             parts[0],
             models=tuple(reduce(SufficientStatistics.merged, model) for model in models),
-            sample=self.sample.merged(*(part.sample for part in others)),
-            manifest=self.manifest.joined(*(part.manifest for part in others)),
-            sketch=self.sketch.joined(*(part.sketch for part in others)),
+            sample=self.sample.merged(*(state.sample for state in others)),
+            manifest=self.manifest.joined(*(state.manifest for state in others)),
+            sketch=self.sketch.joined(*(state.sketch for state in others)),
             **added_up(parts),
         )
 
@@ -273,12 +274,12 @@ class State:
 
 def added_up(parts: Sequence[Any]) -> dict[str, Any]:
     """How many rows of all parts were read and left out, with a sample of those without y."""
-    samples = [part.without_y for part in parts if part.without_y is not None]
+    samples = [summand.without_y for summand in parts if summand.without_y is not None]
     return {
-        "rows": sum(part.rows for part in parts),
-        "dropped": sum(part.dropped for part in parts),
-        "dropped_by": dict(sum((Counter(part.dropped_by) for part in parts), Counter())),
-        "lacking_y": sum(part.lacking_y for part in parts),
+        "rows": sum(summand.rows for summand in parts),
+        "dropped": sum(summand.dropped for summand in parts),
+        "dropped_by": dict(sum((Counter(summand.dropped_by) for summand in parts), Counter())),
+        "lacking_y": sum(summand.lacking_y for summand in parts),
         "without_y": samples[0].merged(*samples[1:]) if samples else None,
     }
 
@@ -411,7 +412,7 @@ def _feed(digest: blake2b, column: pa.Array) -> None:
     if is_list(kind):
         digest.update(pc.list_value_length(column).fill_null(0).to_numpy().tobytes())
         _feed(digest, column.flatten())
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    elif is_number(kind):
         digest.update(column.fill_null(0).to_numpy().tobytes())
     else:
         digest.update(json.dumps(column.to_pylist(), default=str).encode())

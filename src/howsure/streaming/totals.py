@@ -387,13 +387,11 @@ class SufficientStatistics:
         first_part, second_part = self.without(reasons), other.without(reasons).about(self.origin)
         cells, here, there = first_part.cells.merged(second_part.cells)
         none = np.zeros(1, dtype=np.int64)
-        crossed = None
-        if first_part.units is not None and len(cells.codes) > 1 and first_part.units.by != "rows":
-            first, second = first_part.by_cell(), second_part.by_cell()
-            crossed = first.merged(second, here, there)
-        units = None
+        units = crossed = None
         if first_part.units is not None and second_part.units is not None:
             units = first_part.units.merged(second_part.units, none, none)
+            if len(cells.codes) > 1 and units.by != "rows":
+                crossed = first_part.by_cell().merged(second_part.by_cell(), here, there)
         size = len(cells.codes)
         return replace(
             first_part,
@@ -487,7 +485,9 @@ class SufficientStatistics:
         if column not in self.cells.names:
             return None
         column_number = self.cells.names.index(column)
-        of_label = np.array([str(each) == label for each in self.cells.labels[column_number]])
+        of_label = np.array(
+            [str(cell_label) == label for cell_label in self.cells.labels[column_number]]
+        )
         cells = np.flatnonzero(of_label[self.cells.codes[:, column_number]])
         moments = self.moments
         units = None
@@ -504,11 +504,12 @@ class SufficientStatistics:
         merged_moments = Moments(
             moments.mass[cells], moments.mean[cells], moments.second[cells], moments.third[cells]
         ).placed(np.zeros(len(cells), dtype=np.int64), 1)
+        mass = float(merged_moments.mass[0])
         return replace(
             self,
-            n=round(float(merged_moments.mass[0])),
-            mass=float(merged_moments.mass[0]),
-            squares=float(merged_moments.mass[0]),
+            n=round(mass),
+            mass=mass,
+            squares=mass,
             cells=CrossedGroups((), (), np.zeros((1, 0), dtype=np.int64)),
             moments=merged_moments,
             joints={},
@@ -525,7 +526,7 @@ class SufficientStatistics:
         gone &= set(reasons)
         if not gone:
             return self
-        columns_left = [place for place, key in enumerate(self.keys) if str(key) not in gone]
+        columns_left = [position for position, key in enumerate(self.keys) if str(key) not in gone]
         moments_of = self.moments
         moments = Moments(
             moments_of.mass,
@@ -545,7 +546,7 @@ class SufficientStatistics:
         return replace(
             self,
             reasons={**reasons, **self.reasons},
-            keys=tuple(self.keys[place] for place in columns_left),
+            keys=tuple(self.keys[position] for position in columns_left),
             moments=moments,
             joints={name: joint for name, joint in self.joints.items() if name not in gone},
             units=units,
@@ -571,15 +572,15 @@ def measures(coverages: Sequence[float]) -> list[tuple[Metric, float]]:
 def _histogram(view: View, weights: FloatArray | None) -> FloatArray | None:
     """Weights of the rows whose PIT lies in each cell; where it jumps, its parts in each."""
     try:
-        right, left = view.get("cdf"), view.get("left")
+        right, cdf_left = view.get("cdf"), view.get("left")
     except UnanswerableError:
         return None
-    if left is None:
+    if cdf_left is None:
         cell = np.minimum((right * PIT_CELLS).astype(np.int64), PIT_CELLS - 1)
         return np.bincount(cell, weights=weights, minlength=PIT_CELLS).astype(np.float64)
     edges = np.arange(1, PIT_CELLS) / PIT_CELLS
     total = float(len(right) if weights is None else weights.sum())
-    return np.diff(grid_sums(left, right, edges, weights), prepend=0.0, append=total)
+    return np.diff(grid_sums(cdf_left, right, edges, weights), prepend=0.0, append=total)
 
 
 def _among(view: View, weights: FloatArray | None) -> FloatArray | None:

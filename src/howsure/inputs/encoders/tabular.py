@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -23,19 +22,9 @@ _RARE = 0.01  # share of the rows below which a label has no column of its own
 _MOST_COLUMNS = 20  # for the labels of one column, the rare ones' included
 
 
-class _EncodedColumn(ABC):
-    """One column that varies, and what it takes to encode it."""
-
-    width: int
-
-    @abstractmethod
-    def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
-        """The column as numbers, shape (n, width)."""
-
-
 @final
 @dataclass(frozen=True, slots=True)
-class _Numbers(_EncodedColumn):
+class _Numbers:
     """Numbers, dates or truth values, less their mean, over their standard deviation.
 
     Both are those of the numbers over a power of two, whose squares neither overflow nor vanish.
@@ -54,7 +43,7 @@ class _Numbers(_EncodedColumn):
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Labels(_EncodedColumn):
+class _Labels:
     """Labels, one 0/1 column each and one for rare labels, scaled to variance one in all."""
 
     frequent: list[str]
@@ -86,7 +75,7 @@ class TabularEncoder:
     columns: tuple[str, ...]
     dropped: tuple[str, ...]
     width: int
-    _fitted: tuple[_EncodedColumn, ...]
+    _fitted: tuple[_Numbers | _Labels, ...]
 
     def transform(self, features: Features) -> FloatArray:
         """Encode a table.
@@ -179,7 +168,7 @@ def tabular_encoder(features: Features) -> TabularEncoder:
     """
     if not isinstance(features, Mapping) or not features:
         raise InputError(f"features must be a mapping with a column, got {features!r}"[:200])
-    fitted: dict[str, _EncodedColumn] = {}
+    fitted: dict[str, _Numbers | _Labels] = {}
     length = None
     for name, feature in features.items():
         title = f"feature {name!r}"
