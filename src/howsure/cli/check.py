@@ -236,11 +236,11 @@ def _print(result: CheckResult, source: str, files: str) -> None:
     console = Console()
 
     def line(sign: str, text: str) -> None:
-        console.print(f"{sign}  {escape(text)}", highlight=False, soft_wrap=True)
+        console.print(f"{sign}  {escape(text)}", soft_wrap=True)
 
     for name, text in (("limits", source), ("files", files)):
         if text:
-            console.print(f"{name}: {escape(text)}", highlight=False, soft_wrap=True)
+            console.print(f"{name}: {escape(text)}", soft_wrap=True)
     for verdict in result.told:
         line(SIGNS[tone_of(verdict)], verdict.sentence)
     line(SIGNS[result.tone], result.summary)

@@ -122,14 +122,14 @@ def run(
     )
     console = Console()
     for line in done.lines():
-        console.print(escape(line), highlight=False)
+        console.print(escape(line))
     if isinstance(done, Recalibration):
         if done.rows.labelled and done.recalibrators:
             _show_change(console, done.rows.evalset, done.evalset, read.assessed, seed)
     elif done.labelled:
         words = f"To see the effect on rows read in parts: howsure assess {output}"
-        console.print(escape(words), highlight=False, soft_wrap=True)
-    console.print(f"{done.served:,} rows recalibrated", highlight=False)
+        console.print(escape(words), soft_wrap=True)
+    console.print(f"{done.served:,} rows recalibrated")
     tell_written(console, done, output, keep)
 
 
@@ -420,7 +420,7 @@ def run_improve(
     console = Console()
     for tone, line in improvement.lines():
         sign = f"{SIGNS[tone]}  " if tone else ""
-        console.print(f"{sign}{escape(line)}", highlight=False)
+        console.print(f"{sign}{escape(line)}")
     improvement.save(proof)
     say_written(console, proof)
     if new is not None and output is not None:
@@ -428,9 +428,9 @@ def run_improve(
         done = serve_table(
             new, improvement.fitted, output, keep, read, resources, csv_safe=csv_safe, seed=seed
         )
-        console.print(f"{done.served:,} rows recalibrated", highlight=False)
+        console.print(f"{done.served:,} rows recalibrated")
         for note in done.notes:
-            console.print(escape(f"note: {note}"), highlight=False)
+            console.print(escape(f"note: {note}"))
         tell_written(console, done, output, keep)
     elif keep is not None:
         improvement.fitted.save(keep)
@@ -476,8 +476,8 @@ def run_conformal(
     console = Console()
     reached = _reached(done, seed) if isinstance(done, Recalibration) and done.rows.labelled else ()
     for line in (*done.lines(), *reached):
-        console.print(escape(line), highlight=False)
-    console.print(f"{done.served:,} rows served", highlight=False)
+        console.print(escape(line))
+    console.print(f"{done.served:,} rows served")
     tell_written(console, done, output, keep)
 
 

@@ -45,7 +45,7 @@ def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = 
         words = Text.assemble((legible(question), "dim"), legible(line.text))
         _wrapped(console, words, Text.from_markup(f"{SIGNS[line.tone]} "))
         if line.command:
-            console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
+            console.print(f"  [bold]{escape(line.command)}[/bold]", soft_wrap=True)
 
 
 def show_note(console: Console, note: str) -> None:

@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.brief import brief_repr
+from howsure.core.convert import plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.formats import headed
@@ -361,18 +362,9 @@ class Document(Formed):
 def glossary(records: Iterable[Record]) -> tuple[GlossaryEntry, ...]:
     """Entries for the metrics that have a number, in the catalogue's order."""
     named = {record.metric for record in records if not math.isnan(record.value)}
+    names = [field.name for field in fields(GlossaryEntry)]
     return tuple(
-        GlossaryEntry(
-            name=metric.name,
-            title=metric.title,
-            meaning=metric.meaning,
-            formula=metric.formula,
-            source=metric.source,
-            direction=metric.direction.value,
-            notion=metric.notion.value,
-            units=metric.units,
-            question=metric.question.value,
-        )
+        GlossaryEntry(**{name: plain(getattr(metric, name)) for name in names})
         for metric in catalogue().values()
         if metric.name in named
     )
