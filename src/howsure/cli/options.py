@@ -233,8 +233,8 @@ class ReadOptions:
     @property
     def assessed(self) -> list[float]:
         """The coverages to assess; empty leaves the choice to the content."""
-        given: Any = self.columns.get("coverage")
-        return self.at or given or []
+        coverages: Any = self.columns.get("coverage")
+        return self.at or coverages or []
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -273,12 +273,12 @@ class ReadOptions:
     def _check_words(self, source: Any) -> None:
         """Refuse the second of several columns, where it stands as if it were a file."""
         for role in ROLES if isinstance(source, list) else ():
-            given: Any = self.columns.get(role.name) if role.many and not role.repeats else None
-            for path in source[1:] if given else ():
+            columns: Any = self.columns.get(role.name) if role.many and not role.repeats else None
+            for path in source[1:] if columns else ():
                 if not path.suffix and not os.path.exists(path):
                     raise InputError(
                         f"{path}: there is no such file; where it is a column, columns stand in "
-                        f"one word: {role.option} {given},{path}"
+                        f"one word: {role.option} {columns},{path}"
                     )
 
     def refuse_common_rows(self) -> None:

@@ -199,7 +199,7 @@ def tell_written(
 
 def _compared(method: str | None) -> list[str]:
     """The methods to compare; all if none is named."""
-    chosen = [] if method is None else [part.strip() for part in method.split(",")]
+    chosen = [] if method is None else [name.strip() for name in method.split(",")]
     if chosen == [ALL]:
         return []
     for way in chosen:
@@ -211,13 +211,13 @@ def _compared(method: str | None) -> list[str]:
 
 
 def _show_change(
-    console: Console, given: EvalSet, mended: EvalSet, assessed: Sequence[float], seed: int
+    console: Console, original: EvalSet, mended: EvalSet, assessed: Sequence[float], seed: int
 ) -> None:
     """Print every measure before and after, of the rows that count."""
-    if given.weights is not None:
-        rows = np.flatnonzero(given.weights.values)
-        given, mended = given.take(rows), mended.take(rows)
-    before = evaluate(given, coverages=assessed, seed=seed)
+    if original.weights is not None:
+        rows = np.flatnonzero(original.weights.values)
+        original, mended = original.take(rows), mended.take(rows)
+    before = evaluate(original, coverages=assessed, seed=seed)
     wanted = assessed or [c for c in before.coverages if not math.isnan(c)]
     after = evaluate(mended, coverages=wanted, seed=seed)
     lines, notes = side_by_side([before, after])
@@ -226,10 +226,10 @@ def _show_change(
 
 def _levels(text: str) -> tuple[float, ...]:
     try:
-        given = [float(part) for part in text.split(",")]
+        levels = [float(number) for number in text.split(",")]
     except ValueError as error:
         raise InputError(f"--levels must be numbers with commas between, got {text!r}") from error
-    return tuple(check_levels(given, "--levels").tolist())
+    return tuple(check_levels(levels, "--levels").tolist())
 
 
 def _before_after(lines: Sequence[Line], notes: Sequence[str]) -> Grid:

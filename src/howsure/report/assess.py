@@ -396,8 +396,8 @@ def _measured(loaded: Loaded, dependences: Sequence[Known], settings: Settings) 
         Model(evalset, dependence, total, settings)
         for evalset, dependence, total in zip(loaded.evalsets, dependences, totals, strict=True)
     ]
-    for place, model in enumerate(models):
-        report_progress(f"measures of {model.name}", place, len(models))
+    for number, model in enumerate(models):
+        report_progress(f"measures of {model.name}", number, len(models))
         model.answer(key_numbers=len(models) == 1)
     evaluations = given_inputs(loaded.evalsets, settings)
     reports: list[TopicReport] = []
@@ -476,7 +476,7 @@ def _build_assessment(
     )
     return Assessment(
         answer=answered,
-        lines=tuple(_line(each, several) for each in verdict),
+        lines=tuple(_line(statement, several) for statement in verdict),
         findings=tuple(_findings(verdict)),
         brief=brief,
         whole=Later(partial(measured.everything, brief.facts, before, last)),
@@ -572,7 +572,7 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
         by_model[record.model].append(record)
     last = measured.detailed[-1].name
     several = len(models) > 1
-    said: dict[str, list[Said]] = {}
+    statements: dict[str, list[Said]] = {}
     silent: list[tuple[str, str, str, str]] = []
     states: dict[str, dict[str, str]] = {}
     uncovered: dict[str, str] = {}
@@ -590,18 +590,20 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
             reasons.pop("comparison", None)
             if ranked is None and name == last:
                 reasons["comparison"] = "no two models share a score"
-        states[name] = {each.id: each.state for each in findings if each.id != "comparison"}
+        states[name] = {
+            finding.id: finding.state for finding in findings if finding.id != "comparison"
+        }
         if name in shown:
             silent += [(name, i, questions()[i].asked, why) for i, why in reasons.items()]
         else:
             findings = findings[:1]
-        said[name] = list(findings)
+        statements[name] = list(findings)
         if model.evalset.beliefs and "coverage" in reasons:
             uncovered[name] = reasons["coverage"]
         if not findings and several:
             text = f"{name}: Nothing can be judged: {reasons['coverage']}."
             question = questions()["coverage"].asked
-            said[name].append(VerdictLine(text, "undecided", question, model=name))
+            statements[name].append(VerdictLine(text, "undecided", question, model=name))
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[column] for row in silent], dtype=object)
@@ -611,15 +613,15 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
     notes = "Questions that do not apply to these data, and why."
     best = models[0].name if ranked is None else ranked.models[0]
     lead = next(model for model in models if model.name == best)
-    tested = _tested(lead, _findings(said[lead.name]), settings) if settings.trials else None
+    tested = _tested(lead, _findings(statements[lead.name]), settings) if settings.trials else None
     table = Table(name="not_judged", columns=columns, notes=notes)
-    return _Judged(said, table, states, uncovered, lead, tested)
+    return _Judged(statements, table, states, uncovered, lead, tested)
 
 
 def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     """What must be said before all else of intervals whose coverage is unknown."""
     beliefs = (belief for evalset in evalsets for belief in evalset.beliefs)
-    if any(isinstance(each, Intervals) and not each.coverages for each in beliefs):
+    if any(isinstance(belief, Intervals) and not belief.coverages for belief in beliefs):
         yield VerdictLine(
             f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: say it, "
             "such as --coverage 0.9 (coverage=0.9).",
@@ -645,8 +647,8 @@ def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictL
         yield VerdictLine(text, "info")
 
 
-def _findings(said: Iterable[Said]) -> list[Finding]:
-    return [each for each in said if isinstance(each, Finding)]
+def _findings(statements: Iterable[Said]) -> list[Finding]:
+    return [statement for statement in statements if isinstance(statement, Finding)]
 
 
 def _in_sequence(judged: _Judged, loaded: Loaded, several: bool) -> list[Said]:
@@ -660,12 +662,18 @@ def _in_sequence(judged: _Judged, loaded: Loaded, several: bool) -> list[Said]:
     if judged.advice is not None:
         steps = [_step(judged.advice, judged.lead.name, several)]
     for model, said_of_model in judged.said.items():
-        compared += [each for each in said_of_model if getattr(each, "id", "") == "comparison"]
-        unranked = [each for each in said_of_model if getattr(each, "id", "") != "comparison"]
+        compared += [
+            statement for statement in said_of_model if getattr(statement, "id", "") == "comparison"
+        ]
+        unranked = [
+            statement for statement in said_of_model if getattr(statement, "id", "") != "comparison"
+        ]
         findings = _findings(unranked)
         if model == judged.lead.name and judged.tested is not None and findings:
             costly = ordered(findings, judged.tested.costs)
-            bad = [position for position, each in enumerate(costly) if each.state == "bad"]
+            bad = [
+                position for position, statement in enumerate(costly) if statement.state == "bad"
+            ]
             behind = max(bad, default=-1) + 1
             unranked, steps = [*costly[:behind], *steps, *costly[behind:]], []
         in_order += unranked

@@ -143,9 +143,9 @@ class Cell:
 
     def remarked(self, remarks: Iterable[tuple[str, str]], after: str = "") -> Cell:
         """The same cell with these remarks, and what follows them."""
-        kept = tuple(remarks)
-        told = f"{BETWEEN.join(text for _, text in kept)} {after}".strip()
-        return replace(self, small=told, remarks=kept)
+        remaining = tuple(remarks)
+        small_text = f"{BETWEEN.join(text for _, text in remaining)} {after}".strip()
+        return replace(self, small=small_text, remarks=remaining)
 
 
 @final
@@ -192,12 +192,12 @@ class Grid:
     @property
     def size(self) -> int:
         """How many rows it has."""
-        return sum(len(part.rows) for part in self.parts)
+        return sum(len(block.rows) for block in self.parts)
 
     @property
     def one_state_each(self) -> bool:
         """Whether each row is a question and its state, as of one model."""
-        rows = [row for part in self.parts for row in part.rows]
+        rows = [row for block in self.parts for row in block.rows]
         return bool(rows) and all(len(row) == 2 and row[1].tone and not row[1].text for row in rows)
 
 
@@ -340,11 +340,11 @@ class Document(Formed):
 
     def __post_init__(self) -> None:
         if not self.lines:
-            told = [
+            every_line = [
                 *self.opening.lines,
                 *(line for section in self.sections for line in section.lines),
             ]
-            object.__setattr__(self, "lines", tuple(told))
+            object.__setattr__(self, "lines", tuple(every_line))
 
     @property
     def headline(self) -> VerdictLine | None:

@@ -128,16 +128,16 @@ class Model:
         with_null, _ = with_nulls(
             replace(self.found, records=compared), seed=self.how.seed, dependence=self.dependence
         )
-        rest = (record for record in self.found.records if record not in compared)
-        self.records = (*with_null, *rest, *self.groups.records)
+        without_null = (record for record in self.found.records if record not in compared)
+        self.records = (*with_null, *without_null, *self.groups.records)
         self.found.view.forget()
 
     def complete(self) -> None:
         """Measure everything; nothing is kept of what an interruption leaves half done."""
         if self._complete:
             return
-        known, tests = (None, None) if self._totals is not None else (self.found, self.groups)
-        evaluation = self._evaluated(None, known)
+        measured, tests = (None, None) if self._totals is not None else (self.found, self.groups)
+        evaluation = self._evaluated(None, measured)
         statistics = "group_statistics" in self.how.slow
         ask = partial(assess_groups, statistics=statistics, tests=tests)
         groups = self._grouped(evaluation, ask)
@@ -166,7 +166,9 @@ class Model:
         tables = (self.groups.table, *tables_of(self.found), worst)
         return [table for table in tables if table is not None]
 
-    def _evaluated(self, metrics: Iterable[str] | None, known: Evaluation | None) -> Evaluation:
+    def _evaluated(
+        self, metrics: Iterable[str] | None, evaluation: Evaluation | None
+    ) -> Evaluation:
         return evaluate(
             self.evalset,
             coverages=self.how.coverages,
@@ -175,7 +177,7 @@ class Model:
             seed=self.how.seed,
             slow=self.how.slow,
             miss_range=self.how.miss_range,
-            known=known,
+            known=evaluation,
         )
 
     def _grouped(self, found: Evaluation, ask: Callable[..., GroupReport]) -> GroupReport:
