@@ -239,14 +239,14 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
         cells = (*([use.source] if several else []), use.column, use.role, use.note)
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
-    known = Table(title="Recognised names", title_justify="left")
+    names_table = Table(title="Recognised names", title_justify="left")
     for heading in ("flag", "names, in any case"):
-        known.add_column(heading, overflow="fold")
+        names_table.add_column(heading, overflow="fold")
     for role in ROLES:
         if role.shown:
             beginning = "such as " if role.examples else ""
-            known.add_row(role.option, escape(beginning + ", ".join(role.shown)))
-    console.print(known)
+            names_table.add_row(role.option, escape(beginning + ", ".join(role.shown)))
+    console.print(names_table)
 
 
 def print_report(console: Console, document: Document, *, everything: bool = False) -> None:
@@ -254,16 +254,16 @@ def print_report(console: Console, document: Document, *, everything: bool = Fal
     brief = in_brief(document)
     console.print()
     show_lines(console, sentences(document) if everything else brief.opening.lines)
-    known = [name for name in _CAUTIONS if name in document.facts]
-    facts = [VerdictLine(f"{name}: {document.facts[name]}.", _CAUTIONS[name]) for name in known]
+    cautions = [name for name in _CAUTIONS if name in document.facts]
+    facts = [VerdictLine(f"{name}: {document.facts[name]}.", _CAUTIONS[name]) for name in cautions]
     show_lines(console, facts)
     grids = list(brief.opening.grids)
     if everything:
-        held = {section.label: section.grids for section in document.sections}
+        grids_of = {section.label: section.grids for section in document.sections}
         states = states_beside(document)
-        grids = [*([states] if states else []), *map(_narrow, held.get("Numbers", ())[:1])]
-        grids += [replace(part.grids[0], title=part.title) for part in brief.sections]
-        grids += [_without_models(grid) for grid in held.get("Silent", ())]
+        grids = [*([states] if states else []), *map(_narrow, grids_of.get("Numbers", ())[:1])]
+        grids += [replace(section.grids[0], title=section.title) for section in brief.sections]
+        grids += [_without_models(grid) for grid in grids_of.get("Silent", ())]
     for grid in grids:
         show_grid(console, grid)
 
@@ -272,7 +272,7 @@ def _narrow(grid: Grid) -> Grid:
     """The numbers of a page for a terminal: without what an interval beside them tells anyway."""
     titles = [column.title for column in grid.columns]
     kept = [place for place, title in enumerate(titles) if title not in _LEFT_OUT]
-    rows = [row for part in grid.parts for row in part.rows]
+    rows = [row for block in grid.parts for row in block.rows]
     alike = Counter((row[0].text, _shortened(row[0]).small) for row in rows)
 
     def narrowed(cell: Cell, title: str) -> Cell:
@@ -285,10 +285,10 @@ def _narrow(grid: Grid) -> Grid:
 
     parts = tuple(
         replace(
-            part,
-            rows=tuple(tuple(narrowed(row[k], titles[k]) for k in kept) for row in part.rows),
+            block,
+            rows=tuple(tuple(narrowed(row[k], titles[k]) for k in kept) for row in block.rows),
         )
-        for part in grid.parts
+        for block in grid.parts
     )
     columns = tuple(
         replace(grid.columns[k], title="" if titles[k] == _DIRECTION else titles[k]) for k in kept
@@ -306,7 +306,7 @@ def _without_models(grid: Grid) -> Grid:
     if grid.columns[0].title != "Model":
         return grid
     parts = tuple(
-        replace(part, rows=tuple(dict.fromkeys(row[1:] for row in part.rows)))
-        for part in grid.parts
+        replace(block, rows=tuple(dict.fromkeys(row[1:] for row in block.rows)))
+        for block in grid.parts
     )
     return replace(grid, columns=grid.columns[1:], parts=parts)

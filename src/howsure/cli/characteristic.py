@@ -78,21 +78,22 @@ def run(
     loaded = read.load(list(files) if len(files) > 1 else files[0], parts, seed)
     sampled, total = loaded.evalsets[0].n, loaded.totals[0].n if loaded.totals else 0
     if sampled < total:
-        console.print(f"note: the curves are of a sample of {sampled:,} of {total:,} rows")
+        note = f"note: the curves are of a sample of {sampled:,} of {total:,} rows"
+        console.print(note, highlight=True)
     drawn = []
     for evalset in loaded.evalsets:
         rows = evalset.take(content_order([evalset]))
         view = View(rows, seed=seed)
         curve: CharacteristicCurve = view.get("characteristic").on(x=x_axis, y_axis=y_axis)
         title = f"[bold]{escape(rows.model)}[/bold]: {x_axis} against {y_axis}, n {rows.n:,}"
-        console.print(f"\n{title}")
+        console.print(f"\n{title}", highlight=True)
         console.print(_areas(curve, miss_range))
         if bootstrap:
             cluster = None if rows.cluster is None else rows.cluster.codes
             _print_bootstrap(console, curve, cluster, bootstrap, seed)
         console.print(_points(curve, wishes))
         cost = _cost(curve, miss_cost, cost_weight, traced_coverage(view))
-        console.print(cost, highlight=False)
+        console.print(cost)
         drawn.append(curve.drawn(model=rows.model))
     if plot is not None:
         _save(drawn, plot)
@@ -149,7 +150,7 @@ def _print_bootstrap(
         if name == "gain":
             value, low, high = map(_percent, (value, low, high))
         text = f"{name}: {value:.5g} ({low:.5g} … {high:.5g})"
-        console.print(f"bootstrap {text}, {replicates:,} resamples, exact", highlight=False)
+        console.print(f"bootstrap {text}, {replicates:,} resamples, exact")
 
 
 def _percent(value: float) -> float:

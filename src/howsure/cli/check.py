@@ -20,7 +20,6 @@ from howsure.cli.terminal import SIGNS, Console, escape, say
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
-from howsure.inputs import Loaded
 from howsure.inputs.tables import FILES
 from howsure.report.check import (
     PYPROJECT,
@@ -170,10 +169,19 @@ def judged(
     no_rows: bool = False,
 ) -> tuple[CheckResult, str, list[str]]:
     """What became of all rules, what is told of the files, and the models."""
+    groups = columns_of(read.columns.get("groups"), *rules.columns)
+    grouped = replace(read, columns={**read.columns, "groups": groups or None})
     if reference is not None:
-        result = _of_new(files, reference, rules, read, parts, seed, no_rows)
+        result = _of_new(files, reference, rules, grouped, parts, seed, no_rows)
         return result, f"{files[0]}, watched by {reference}", [files[0].stem]
-    loaded = _load(files, rules, source, read, parts, seed)
+    try:
+        loaded = grouped.load(list(files), parts, seed)
+    except InputError as error:
+        if not rules.columns:
+            raise
+        read.load(list(files), parts, seed)  # raises what is wrong without these columns too
+        place = f"by in {source}" if source else "--by"
+        raise InputError(f"{place} names columns of groups: {error}") from error
     check_coverage_is_used(loaded, read.assessed)
     loaded = without_rows(loaded) if no_rows else loaded
     result = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
@@ -201,34 +209,12 @@ def _of_new(
 
     if len(files) != 1:
         raise InputError(f"--reference must be given with one file, got {len(files)}")
-    groups = columns_of(read.columns.get("groups"), *rules.columns)
-    read = replace(read, columns={**read.columns, "groups": groups or None})
     loaded, monitor = watching(reference, read, parts, seed)
-    options: Any = {"encoding": read.encoding, "decimal": read.decimal, "groups": groups}
-    new = load_unlabelled(address(files[0]), loaded, time=read.columns.get("time"), **options)
+    options: Any = {"encoding": read.encoding, "decimal": read.decimal}
+    options |= {"groups": read.columns.get("groups") or (), "time": read.columns.get("time")}
+    new = load_unlabelled(address(files[0]), loaded, **options)
     new = new_without_rows(new) if no_rows else new
     return check_new(monitor, new, rules, name=files[0].stem, seed=seed)
-
-
-def _load(
-    files: Sequence[Path],
-    rules: Rules,
-    source: str,
-    read: ReadOptions,
-    parts: PartFlags,
-    seed: int,
-) -> Loaded:
-    """The tables, with the columns by which limits are judged as groups."""
-    if not rules.columns:
-        return read.load(list(files), parts, seed)
-    groups = columns_of(read.columns.get("groups"), *rules.columns)
-    columns: Any = {**read.columns, "groups": groups}
-    try:
-        return replace(read, columns=columns).load(list(files), parts, seed)
-    except InputError as error:
-        read.load(list(files), parts, seed)  # raises what is wrong without these columns too
-        place = f"by in {source}" if source else "--by"
-        raise InputError(f"{place} names columns of groups: {error}") from error
 
 
 def _print(result: CheckResult, source: str, files: str) -> None:
@@ -236,11 +222,11 @@ def _print(result: CheckResult, source: str, files: str) -> None:
     console = Console()
 
     def line(sign: str, text: str) -> None:
-        console.print(f"{sign}  {escape(text)}", highlight=False, soft_wrap=True)
+        console.print(f"{sign}  {escape(text)}", soft_wrap=True)
 
     for name, text in (("limits", source), ("files", files)):
         if text:
-            console.print(f"{name}: {escape(text)}", highlight=False, soft_wrap=True)
+            console.print(f"{name}: {escape(text)}", soft_wrap=True)
     for verdict in result.told:
         line(SIGNS[tone_of(verdict)], verdict.sentence)
     line(SIGNS[result.tone], result.summary)

@@ -32,16 +32,16 @@ class Interrupted(SystemExit):
 
 def main() -> None:
     """Run the command line, interruptible from its first import to its last line."""
-    seen = False
+    was_interrupted = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal seen
-        seen = True
+        nonlocal was_interrupted
+        was_interrupted = True
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
     sys.unraisablehook = _again
-    status, told, words = 0, "", "interrupted"
+    status, message, words = 0, "", "interrupted"
     try:
         _fill_closed()
         sys.stdout, sys.stderr = _Stream.over(sys.stdout), _Stream.over(sys.stderr)
@@ -51,15 +51,15 @@ def main() -> None:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
     except BaseException as error:  # noqa: BLE001 (an interrupted import fails in its own words)
-        status, told = ended(error)
+        status, message = ended(error)
         words = getattr(error, "words", words)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to do takes no time
-    if seen:
-        status, told = INTERRUPTED, words
-    if told and sys.stderr is not None:
+    if was_interrupted:
+        status, message = INTERRUPTED, words
+    if message and sys.stderr is not None:
         with suppress(Exception, _LostError):
-            sys.stderr.write(f"howsure: {told}\n")
+            sys.stderr.write(f"howsure: {message}\n")
             sys.stderr.flush()
     sys.exit(status)
 

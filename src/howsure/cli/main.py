@@ -15,9 +15,6 @@ from typer.core import TyperGroup
 from howsure.cli.entry import Interrupted
 from howsure.cli.options import (
     CONFIDENCE,
-    FINDINGS,
-    LIMITS,
-    OUTPUT,
     TOLERANCE,
     All,
     Baseline,
@@ -41,6 +38,9 @@ from howsure.cli.options import (
     Tolerance,
     Trials,
     cells_by_ease,
+    file_flag,
+    finding_flag,
+    limit_flag,
     reads_parts,
     reads_tables,
     share,
@@ -135,11 +135,18 @@ def runs(target: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 Cells = Annotated[
     int | None,
-    typer.Option(
+    finding_flag(
         callback=cells_by_ease,
         metavar="N",
         help="Cells by ease of T-CV and T-SS, at most one for five rows; 50 if omitted.",
-        rich_help_panel=FINDINGS,
+    ),
+]
+
+HeldOut = Annotated[
+    Path,
+    typer.Option(
+        metavar="TABLE",
+        help="Held-out table with y and predictions, or a .json file written by --keep.",
     ),
 ]
 
@@ -232,7 +239,7 @@ def merge(
     outputs: Outputs = [],  # noqa: B006
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also keep the merged state.", rich_help_panel=OUTPUT),
+        file_flag(help="Also keep the merged state."),
     ] = None,
     tolerance: Tolerance = TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
@@ -258,28 +265,21 @@ def check(
     files: Files,
     limits: Annotated[
         Path | None,
-        typer.Option(
+        limit_flag(
             metavar="FILE",
             help="TOML file of limits. Without it and without limits here: pyproject.toml.",
-            rich_help_panel=LIMITS,
         ),
     ] = None,
     least: Annotated[
         list[str],
-        typer.Option(
-            "--min",
-            metavar="MEASURE=LIMIT",
-            help="Least value of any measure. Repeatable.",
-            rich_help_panel=LIMITS,
+        limit_flag(
+            "--min", metavar="MEASURE=LIMIT", help="Least value of any measure. Repeatable."
         ),
     ] = [],  # noqa: B006
     most: Annotated[
         list[str],
-        typer.Option(
-            "--max",
-            metavar="MEASURE=LIMIT",
-            help="Greatest value of any measure. Repeatable.",
-            rich_help_panel=LIMITS,
+        limit_flag(
+            "--max", metavar="MEASURE=LIMIT", help="Greatest value of any measure. Repeatable."
         ),
     ] = [],  # noqa: B006
     *,
@@ -293,56 +293,39 @@ def check(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B",
-            help="Apply the limits to every group of these columns.",
-            rich_help_panel=LIMITS,
-        ),
+        limit_flag(metavar="A,B", help="Apply the limits to every group of these columns."),
     ] = None,
     repeated: Annotated[
         bool,
-        typer.Option(
+        limit_flag(
             "--repeated",
             help="Say what repeated looks do to limits, where new rows are checked each day.",
-            rich_help_panel=LIMITS,
         ),
     ] = False,
     undecided: Annotated[
         Literal["pass", "fail"] | None,
-        typer.Option(
-            help="What follows from an inconclusive limit: pass (the default) or fail.",
-            rich_help_panel=LIMITS,
-        ),
+        limit_flag(help="What follows from an inconclusive limit: pass (the default) or fail."),
     ] = None,
     sided: Annotated[
         Literal["one", "two"] | None,
-        typer.Option(
-            help="Judge limits by one-sided bounds (the default) or two-sided intervals.",
-            rich_help_panel=LIMITS,
-        ),
+        limit_flag(help="Judge limits by one-sided bounds (the default) or two-sided intervals."),
     ] = None,
     fail_on: Annotated[
         Literal["never", "caution", "bad"] | None,
-        typer.Option(
-            help="Fail on findings too: on faults (bad ✗), or also on doubts (caution ○).",
-            rich_help_panel=FINDINGS,
+        finding_flag(
+            help="Fail on findings too: on faults (bad ✗), or also on doubts (caution ○)."
         ),
     ] = None,
     findings: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B",
-            help="Judge only these findings, such as groups,region,drift.",
-            rich_help_panel=FINDINGS,
-        ),
+        finding_flag(metavar="A,B", help="Judge only these findings, such as groups,region,drift."),
     ] = None,
     ignore: Ignored = [],  # noqa: B006
     tolerance: Annotated[
         float | None,
-        typer.Option(
+        finding_flag(
             callback=share,
             help="Miscoverage that is too small to count as a fault; 0.01 if omitted.",
-            rich_help_panel=FINDINGS,
         ),
     ] = None,
     miss_range: MissRates = None,
@@ -379,22 +362,14 @@ def recalibrate(
             "as 'preds/*.parquet'.",
         ),
     ],
-    calibration: Annotated[
-        Path,
-        typer.Option(
-            metavar="TABLE",
-            help="Held-out table with y and predictions, or a .json file written by --keep.",
-        ),
-    ],
+    calibration: HeldOut,
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_flag(
             "-o",
             "--output",
-            metavar="FILE",
             help="File for the recalibrated table, or for the comparison. A folder gets a file "
             "for each of several, of the same name.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     method: Annotated[
@@ -415,11 +390,7 @@ def recalibrate(
     ] = None,
     keep: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Save the fitted recalibration as .json, for use as --calibration.",
-            rich_help_panel=OUTPUT,
-        ),
+        file_flag(help="Save the fitted recalibration as .json, for use as --calibration."),
     ] = None,
     compare: Annotated[
         bool,
@@ -487,30 +458,20 @@ def improve(
     ] = 0.5,
     output: Annotated[
         Path | None,
-        typer.Option(
+        file_flag(
             "-o",
             "--output",
-            metavar="FILE",
             help="File for the new table. A folder gets a file for each of several, of the same "
             "name.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     proof: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
-            help="File for the proof on the rows held back, as .json.",
-            rich_help_panel=OUTPUT,
-        ),
+        file_flag(help="File for the proof on the rows held back, as .json."),
     ] = Path("improvement.json"),
     keep: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Save what was learnt as .json, for use as --calibration of recalibrate.",
-            rich_help_panel=OUTPUT,
-        ),
+        file_flag(help="Save what was learnt as .json, for use as --calibration of recalibrate."),
     ] = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
@@ -536,22 +497,14 @@ def conformal(
             "as 'preds/*.parquet'.",
         ),
     ],
-    calibration: Annotated[
-        Path,
-        typer.Option(
-            metavar="TABLE",
-            help="Held-out table with y and predictions, or a .json file written by --keep.",
-        ),
-    ],
+    calibration: HeldOut,
     output: Annotated[
         Path,
-        typer.Option(
+        file_flag(
             "-o",
             "--output",
-            metavar="FILE",
             help="File for the table with sets or intervals: .csv, .parquet, .arrow and so on. A "
             "folder gets a file for each of several, of the same name.",
-            rich_help_panel=OUTPUT,
         ),
     ],
     method: Annotated[
@@ -584,11 +537,7 @@ def conformal(
     ] = "error",
     keep: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Save what was learnt as .json, for use as --calibration.",
-            rich_help_panel=OUTPUT,
-        ),
+        file_flag(help="Save what was learnt as .json, for use as --calibration."),
     ] = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
@@ -690,13 +639,7 @@ def schema_(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write it to a .json file instead.",
-            rich_help_panel=OUTPUT,
-        ),
+        file_flag("-o", "--output", help="Write it to a .json file instead."),
     ] = None,
 ) -> None:
     """Print the JSON Schema of what howsure writes for programs to read."""

@@ -181,12 +181,12 @@ def check(
     only if the rows prove it; what they cannot decide is undecided. Writes nothing.
     """
     if isinstance(rules, str):
-        asked, source = rules_for(Path(rules), (), {})
+        wanted_rules, source = rules_for(Path(rules), (), {})
     else:
-        asked, source = rules_from(rules, "rules"), ""
+        wanted_rules, source = rules_from(rules, "rules"), ""
     read = _reading(columns, at, missing)
     result, of_files, _ = checked(
-        _paths(files), asked, source, 0, read, PartFlags(), no_rows=no_rows
+        _paths(files), wanted_rules, source, 0, read, PartFlags(), no_rows=no_rows
     )
     fields: dict[str, Any] = json.loads(outcome(result, source, of_files))
     return fields
@@ -279,9 +279,9 @@ def explain(finding: str) -> dict[str, Any]:
             for measure in measures
         ],
         "methods": {
-            each.name: each.words.format(by="the columns of `by`")
-            for each in METHODS.values()
-            if finding in each.aims
+            method.name: method.words.format(by="the columns of `by`")
+            for method in METHODS.values()
+            if finding in method.aims
         },
         "needs": question.needs.format(where="this part"),
         "states": schema("findings")["$defs"]["state"]["description"],
@@ -307,10 +307,10 @@ def _fresh(output: str) -> Path:
     return target
 
 
-def _check_within(root: Path, given: Mapping[str, Any]) -> None:
+def _check_within(root: Path, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that lead out of a folder, by whatever links."""
     for name in _PATHS:
-        value = given.get(name)
+        value = arguments.get(name)
         for text in value[: _MOST_FILES + 1] if isinstance(value, list) else [value]:
             if not isinstance(text, str):
                 continue
@@ -367,8 +367,8 @@ def _paths(files: list[str]) -> list[Path]:
 def _published(name: Literal["report", "check", "improvement"]) -> dict[str, Any]:
     """A form's schema without the name of its draft, which is the protocol's own."""
     form = schema(name)
-    for each in (form, *form["$defs"].values()):
-        each.pop("$schema", None)
+    for definition in (form, *form["$defs"].values()):
+        definition.pop("$schema", None)
     return form
 
 
@@ -419,11 +419,11 @@ def _tool_call(root: Path, work: Callable[..., dict[str, Any]]) -> Callable[...,
     failed = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
 
     @wraps(work)
-    def call(**given: Any) -> Any:
+    def call(**arguments: Any) -> Any:
         try:
             with _ONE:
-                _check_within(root, given)
-                text = clean(json.dumps(work(**given), ensure_ascii=False, allow_nan=False))
+                _check_within(root, arguments)
+                text = clean(json.dumps(work(**arguments), ensure_ascii=False, allow_nan=False))
         except HowsureError as error:
             raise failed(cut_text(_in_fields(str(error)), _MOST_WORDS)) from error
         except OSError as error:

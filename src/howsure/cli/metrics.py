@@ -24,17 +24,17 @@ def list_measures(name: str | None) -> None:
     for metric in catalogue().values():
         if metric.question != question:
             question = metric.question
-            console.print(f"\n[bold]{escape(question.value)}[/bold]")
+            console.print(f"\n[bold]{escape(question.value)}[/bold]", highlight=True)
         title = f"[cyan]{metric.name}[/cyan]  {escape(metric.title)}"
-        console.print(title, highlight=False, soft_wrap=True)
+        console.print(title, soft_wrap=True)
         facts = (metric.direction.value, f"tests {metric.notion.value}", f"units {metric.units}")
         for text in (metric.formula, f"{'; '.join(facts)}; source: {metric.source}"):
-            console.print(Padding(escape(text), (0, 0, 0, 4)), style="dim", highlight=False)
-    console.print("\nhowsure metrics NAME shows one in full.", highlight=False)
+            console.print(Padding(escape(text), (0, 0, 0, 4)), style="dim")
+    console.print("\nhowsure metrics NAME shows one in full.")
 
 
 def _print_one(console: Console, metric: Metric) -> None:
-    console.print(f"[bold]{escape(metric.title)}[/bold] ({metric.name})")
+    console.print(f"[bold]{escape(metric.title)}[/bold] ({metric.name})", highlight=True)
     for label, text in (
         ("question", metric.question.value),
         ("also", ", ".join(metric.synonyms)),
@@ -46,7 +46,7 @@ def _print_one(console: Console, metric: Metric) -> None:
         ("source", metric.source),
     ):
         if text:
-            console.print(f"  {label:<10} {escape(text)}", highlight=False)
+            console.print(f"  {label:<10} {escape(text)}")
 
 
 def print_schema(name: SchemaName, output: Path | None) -> None:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from howsure.topics.congruence.view import CongruenceOptions
 
 R = TypeVar("R")
-_READ = "How tables are read"
 _COLUMNS: Final = {
     "outcome": "Columns: outcome and predictions",
     "belief": "Columns: outcome and predictions",
@@ -43,11 +42,16 @@ _COLUMNS: Final = {
     "order": "Columns: models and rows",
     "long": "Columns of long tables",
 }
-_CONGRUENCE = "Conditional congruence"
-_PARTS = "Tables too large for memory"
-OUTPUT = "Output"
-FINDINGS = "Findings"
-LIMITS = "Limits"
+
+output_flag = functools.partial(typer.Option, rich_help_panel="Output")
+file_flag = functools.partial(output_flag, metavar="FILE")
+finding_flag = functools.partial(typer.Option, rich_help_panel="Findings")
+limit_flag = functools.partial(typer.Option, rich_help_panel="Limits")
+reading_flag = functools.partial(typer.Option, rich_help_panel="How tables are read")
+parts_flag = functools.partial(typer.Option, rich_help_panel="Tables too large for memory")
+congruence_flag = functools.partial(typer.Option, rich_help_panel="Conditional congruence")
+"""Flags, each in the panel of the help where it stands."""
+
 _BOUNDS: Final = {
     "min_coverage": "Least empirical coverage.",
     "max_coverage": "Greatest empirical coverage.",
@@ -93,12 +97,8 @@ def cells_by_ease(param: typer.CallbackParam, value: Any) -> Any:
 
 Outputs = Annotated[
     list[Path],
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="File to write: .html, .json, .md, .csv or .card.md. Repeatable.",
-        rich_help_panel=OUTPUT,
+    file_flag(
+        "-o", "--output", help="File to write: .html, .json, .md, .csv or .card.md. Repeatable."
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
@@ -115,102 +115,79 @@ Confidence = Annotated[
 ]
 Tolerance = Annotated[
     float,
-    typer.Option(
-        callback=share,
-        help="Miscoverage, as a share, that is too small to count as a fault.",
-        rich_help_panel=FINDINGS,
+    finding_flag(
+        callback=share, help="Miscoverage, as a share, that is too small to count as a fault."
     ),
 ]
 MissRates = Annotated[
     tuple[float, float] | None,
-    typer.Option(
+    finding_flag(
         "--miss-range",
         callback=miss_rates,
         metavar="LOW HIGH",
         help="Miss rates of the partial gains over a constant band; 0 0.2 if omitted.",
-        rich_help_panel=FINDINGS,
     ),
 ]
 Baseline = Annotated[
     str,
-    typer.Option(
+    finding_flag(
         metavar="NAME",
         help="What predictions must beat to have skill: climatology (the distribution of y; the "
         "default), persistence, seasonal, or a model.",
-        rich_help_panel=FINDINGS,
     ),
 ]
 Lead = Annotated[
     int | None,
-    typer.Option(
+    finding_flag(
         metavar="N",
         help="By how many steps of --time all rows were predicted ahead, for skill against "
         "persistence.",
-        rich_help_panel=FINDINGS,
     ),
 ]
 Season = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Steps of --time in a season; if omitted, by the steps of dates.",
-        rich_help_panel=FINDINGS,
+    finding_flag(
+        metavar="N", help="Steps of --time in a season; if omitted, by the steps of dates."
     ),
 ]
 Ignored = Annotated[
     list[str],
-    typer.Option(
-        "--ignore",
-        metavar="ID",
-        help="Leave out the finding of this id. Repeatable.",
-        rich_help_panel=FINDINGS,
-    ),
+    finding_flag("--ignore", metavar="ID", help="Leave out the finding of this id. Repeatable."),
 ]
 CsvSafe = Annotated[
     bool,
-    typer.Option(
+    output_flag(
         "--csv-safe",
         help="Put ' before cells that begin with = + - or @, which a spreadsheet would run.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 NoRows = Annotated[
     bool,
-    typer.Option(
+    output_flag(
         "--no-rows",
         help="For data on persons: write no name, value or picture of a single row, and nothing "
         "of fewer than 10 rows.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 Trials = Annotated[
     bool,
-    typer.Option(
+    finding_flag(
         "--trials/--no-trials",
         help="Try ways to recalibrate, and measure their gain in five-fold cross-validation.",
-        rich_help_panel=FINDINGS,
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="Print every number.", rich_help_panel=OUTPUT)]
+All = Annotated[bool, output_flag("--all", help="Print every number.")]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "--quiet", help="Print nothing, only write what -o names.", rich_help_panel=OUTPUT
-    ),
+    output_flag("--quiet", help="Print nothing, only write what -o names."),
 ]
 Json = Annotated[
     bool,
-    typer.Option(
-        "--json", help="Print the report as JSON, and nothing else.", rich_help_panel=OUTPUT
-    ),
+    output_flag("--json", help="Print the report as JSON, and nothing else."),
 ]
 Progress = Annotated[
     bool | None,
-    typer.Option(
-        "--progress/--no-progress",
-        help="Show progress. By default, only in a terminal.",
-        rich_help_panel=OUTPUT,
-    ),
+    output_flag("--progress/--no-progress", help="Show progress. By default, only in a terminal."),
 ]
 
 
@@ -228,41 +205,36 @@ class ReadOptions:
     ] = field(default_factory=list)
     missing: Annotated[
         Literal["error", "drop"],
-        typer.Option(
-            help="Rows with missing values: stop with an error, or drop them.",
-            rich_help_panel=_READ,
-        ),
+        reading_flag(help="Rows with missing values: stop with an error, or drop them."),
     ] = "error"
     common_rows: Annotated[
         bool,
-        typer.Option(
+        reading_flag(
             "--common-rows",
             help="Compare models on the rows that all of them predict, matched by --row-id.",
-            rich_help_panel=_READ,
         ),
     ] = False
     crossing: Annotated[
         Literal["error", "sort"],
-        typer.Option(
-            help="Quantiles or ends of intervals that cross: stop with an error, or sort them.",
-            rich_help_panel=_READ,
+        reading_flag(
+            help="Quantiles or ends of intervals that cross: stop with an error, or sort them."
         ),
     ] = "error"
     encoding: Annotated[
         str | None,
-        typer.Option(help="Encoding of text files, such as latin-1.", rich_help_panel=_READ),
+        reading_flag(help="Encoding of text files, such as latin-1."),
     ] = None
     decimal: Annotated[
         Literal[".", ","],
-        typer.Option(help="Decimal mark of text files.", rich_help_panel=_READ),
+        reading_flag(help="Decimal mark of text files."),
     ] = "."
     columns: Columns = field(default_factory=Columns)
 
     @property
     def assessed(self) -> list[float]:
         """The coverages to assess; empty leaves the choice to the content."""
-        given: Any = self.columns.get("coverage")
-        return self.at or given or []
+        coverages: Any = self.columns.get("coverage")
+        return self.at or coverages or []
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -301,12 +273,12 @@ class ReadOptions:
     def _check_words(self, source: Any) -> None:
         """Refuse the second of several columns, where it stands as if it were a file."""
         for role in ROLES if isinstance(source, list) else ():
-            given: Any = self.columns.get(role.name) if role.many and not role.repeats else None
-            for path in source[1:] if given else ():
+            columns: Any = self.columns.get(role.name) if role.many and not role.repeats else None
+            for path in source[1:] if columns else ():
                 if not path.suffix and not os.path.exists(path):
                     raise InputError(
                         f"{path}: there is no such file; where it is a column, columns stand in "
-                        f"one word: {role.option} {given},{path}"
+                        f"one word: {role.option} {columns},{path}"
                     )
 
     def refuse_common_rows(self) -> None:
@@ -333,41 +305,31 @@ class PartFlags:
 
     memory: Annotated[
         str | None,
-        typer.Option(
+        parts_flag(
             metavar="SIZE",
             help="Memory to keep to, such as 2GB: a larger table is read by parts. By default, "
             "tables of over 2,000,000 rows are.",
-            rich_help_panel=_PARTS,
         ),
     ] = None
     jobs: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Processes that read parts; by default one a core.", rich_help_panel=_PARTS
-        ),
+        parts_flag(min=1, help="Processes that read parts; by default one a core."),
     ] = None
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        parts_flag(
             metavar="ADDRESS",
             help="Dask scheduler whose workers read parts, such as tcp://host:8786.",
-            rich_help_panel=_PARTS,
         ),
     ] = None
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume",
-            help="Go on from the parts that an interrupted run finished.",
-            rich_help_panel=_PARTS,
-        ),
+        parts_flag("--resume", help="Go on from the parts that an interrupted run finished."),
     ] = False
     state: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also keep what howsure merge needs of this table, as FILE.arrow.",
-            rich_help_panel=_PARTS,
+        parts_flag(
+            metavar="FILE", help="Also keep what howsure merge needs of this table, as FILE.arrow."
         ),
     ] = None
 
@@ -402,33 +364,23 @@ class CongruenceFlags:
 
     gamma: Annotated[
         float | None,
-        typer.Option(
-            help="γ of the kernel on the inputs; from their variance if omitted.",
-            rich_help_panel=_CONGRUENCE,
-        ),
+        congruence_flag(help="γ of the kernel on the inputs; from their variance if omitted."),
     ] = None
     regularization: Annotated[
         float,
-        typer.Option(help="λ of the kernel regression on the inputs.", rich_help_panel=_CONGRUENCE),
+        congruence_flag(help="λ of the kernel regression on the inputs."),
     ] = 0.1
     kernel: Annotated[
         Literal["auto", "rbf", "laplacian", "polynomial"],
-        typer.Option(help="Kernel on the inputs.", rich_help_panel=_CONGRUENCE),
+        congruence_flag(help="Kernel on the inputs."),
     ] = "auto"
     draws: Annotated[
         int | None,
-        typer.Option(
-            help="Draws per row; if omitted, exact where the distributions allow it.",
-            rich_help_panel=_CONGRUENCE,
-        ),
+        congruence_flag(help="Draws per row; if omitted, exact where the distributions allow it."),
     ] = None
     layout: Annotated[
         Literal["inputs", "pca", "t-sne"],
-        typer.Option(
-            "--map",
-            help="How inputs are mapped to two dimensions in the figure.",
-            rich_help_panel=_CONGRUENCE,
-        ),
+        congruence_flag("--map", help="How inputs are mapped to two dimensions in the figure."),
     ] = "inputs"
 
     def options(self) -> CongruenceOptions:
@@ -450,26 +402,21 @@ class TellFlags:
 
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print the outcome as JSON.", rich_help_panel=OUTPUT),
+        output_flag("--json", help="Print the outcome as JSON."),
     ] = False
     junit: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the outcome as JUnit XML.", rich_help_panel=OUTPUT
-        ),
+        file_flag(help="Write the outcome as JUnit XML."),
     ] = None
     sarif: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write failures and doubts as SARIF.", rich_help_panel=OUTPUT
-        ),
+        file_flag(help="Write failures and doubts as SARIF."),
     ] = None
     github: Annotated[
         bool | None,
-        typer.Option(
+        output_flag(
             "--github/--no-github",
             help="Annotate the GitHub run, add to its summary. By default, only inside one.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None
     no_rows: NoRows = False
@@ -524,7 +471,7 @@ def takes_bounds(command: Callable[..., R]) -> Callable[..., R]:
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[float | None, typer.Option(help=text, rich_help_panel=LIMITS)],
+            annotation=Annotated[float | None, limit_flag(help=text)],
         )
         for name, text in _BOUNDS.items()
     ]

@@ -101,7 +101,7 @@ class Stages:
                 self._said = now
                 steps = f" ({done} of {total})" if total else ""
                 words = f"howsure: {now - self._started:.0f} s: {stage}{steps}"
-                self._console.print(words, markup=False, highlight=False, soft_wrap=True)
+                self._console.print(words, markup=False, soft_wrap=True)
 
 
 class _Late(ProgressColumn):

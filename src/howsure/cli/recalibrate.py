@@ -122,14 +122,14 @@ def run(
     )
     console = Console()
     for line in done.lines():
-        console.print(escape(line), highlight=False)
+        console.print(escape(line))
     if isinstance(done, Recalibration):
         if done.rows.labelled and done.recalibrators:
             _show_change(console, done.rows.evalset, done.evalset, read.assessed, seed)
     elif done.labelled:
         words = f"To see the effect on rows read in parts: howsure assess {output}"
-        console.print(escape(words), highlight=False, soft_wrap=True)
-    console.print(f"{done.served:,} rows recalibrated", highlight=False)
+        console.print(escape(words), soft_wrap=True)
+    console.print(f"{done.served:,} rows recalibrated")
     tell_written(console, done, output, keep)
 
 
@@ -199,7 +199,7 @@ def tell_written(
 
 def _compared(method: str | None) -> list[str]:
     """The methods to compare; all if none is named."""
-    chosen = [] if method is None else [part.strip() for part in method.split(",")]
+    chosen = [] if method is None else [name.strip() for name in method.split(",")]
     if chosen == [ALL]:
         return []
     for way in chosen:
@@ -211,13 +211,13 @@ def _compared(method: str | None) -> list[str]:
 
 
 def _show_change(
-    console: Console, given: EvalSet, mended: EvalSet, assessed: Sequence[float], seed: int
+    console: Console, original: EvalSet, mended: EvalSet, assessed: Sequence[float], seed: int
 ) -> None:
     """Print every measure before and after, of the rows that count."""
-    if given.weights is not None:
-        rows = np.flatnonzero(given.weights.values)
-        given, mended = given.take(rows), mended.take(rows)
-    before = evaluate(given, coverages=assessed, seed=seed)
+    if original.weights is not None:
+        rows = np.flatnonzero(original.weights.values)
+        original, mended = original.take(rows), mended.take(rows)
+    before = evaluate(original, coverages=assessed, seed=seed)
     wanted = assessed or [c for c in before.coverages if not math.isnan(c)]
     after = evaluate(mended, coverages=wanted, seed=seed)
     lines, notes = side_by_side([before, after])
@@ -226,10 +226,10 @@ def _show_change(
 
 def _levels(text: str) -> tuple[float, ...]:
     try:
-        given = [float(part) for part in text.split(",")]
+        levels = [float(number) for number in text.split(",")]
     except ValueError as error:
         raise InputError(f"--levels must be numbers with commas between, got {text!r}") from error
-    return tuple(check_levels(given, "--levels").tolist())
+    return tuple(check_levels(levels, "--levels").tolist())
 
 
 def _before_after(lines: Sequence[Line], notes: Sequence[str]) -> Grid:
@@ -420,7 +420,7 @@ def run_improve(
     console = Console()
     for tone, line in improvement.lines():
         sign = f"{SIGNS[tone]}  " if tone else ""
-        console.print(f"{sign}{escape(line)}", highlight=False)
+        console.print(f"{sign}{escape(line)}")
     improvement.save(proof)
     say_written(console, proof)
     if new is not None and output is not None:
@@ -428,9 +428,9 @@ def run_improve(
         done = serve_table(
             new, improvement.fitted, output, keep, read, resources, csv_safe=csv_safe, seed=seed
         )
-        console.print(f"{done.served:,} rows recalibrated", highlight=False)
+        console.print(f"{done.served:,} rows recalibrated")
         for note in done.notes:
-            console.print(escape(f"note: {note}"), highlight=False)
+            console.print(escape(f"note: {note}"))
         tell_written(console, done, output, keep)
     elif keep is not None:
         improvement.fitted.save(keep)
@@ -476,8 +476,8 @@ def run_conformal(
     console = Console()
     reached = _reached(done, seed) if isinstance(done, Recalibration) and done.rows.labelled else ()
     for line in (*done.lines(), *reached):
-        console.print(escape(line), highlight=False)
-    console.print(f"{done.served:,} rows served", highlight=False)
+        console.print(escape(line))
+    console.print(f"{done.served:,} rows served")
     tell_written(console, done, output, keep)
 
 

@@ -46,7 +46,7 @@ def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = 
         words = Text.assemble((legible(question), "dim"), legible(line.text))
         _wrapped(console, words, Text.from_markup(f"{SIGNS[line.tone]} "))
         if line.command:
-            console.print(f"  [bold]{escape(line.command)}[/bold]", highlight=False, soft_wrap=True)
+            console.print(f"  [bold]{escape(line.command)}[/bold]", soft_wrap=True)
 
 
 def show_note(console: Console, note: str) -> None:
@@ -61,10 +61,10 @@ def _wrapped(console: Console, words: Text, begins: Text) -> None:
     """
     indent = Text(" " * len(begins))
     words.plain = _BEFORE_UNIT.sub(_GLUE, words.plain)
-    for place, part in enumerate(words.wrap(console, max(console.width - len(indent), 1))):
-        part.rstrip()
-        part.plain = part.plain.replace(_GLUE, " ")
-        console.print((indent if place else begins).copy().append_text(part))
+    for number, line in enumerate(words.wrap(console, max(console.width - len(indent), 1))):
+        line.rstrip()
+        line.plain = line.plain.replace(_GLUE, " ")
+        console.print((indent if number else begins).copy().append_text(line))
 
 
 def show_grid(console: Console, grid: Grid, *, bold: str = "") -> None:
@@ -81,11 +81,11 @@ def show_grid(console: Console, grid: Grid, *, bold: str = "") -> None:
         if number:
             console.print()
         console.print(_table(grid, (), block, bold, headed=True))
-        for part in grid.parts:
-            if part.title:
+        for block_of_rows in grid.parts:
+            if block_of_rows.title:
                 console.print()
-                console.print(Text(legible(part.title), style="italic"))
-            console.print(_table(grid, part.rows, block, bold, headed=False))
+                console.print(Text(legible(block_of_rows.title), style="italic"))
+            console.print(_table(grid, block_of_rows.rows, block, bold, headed=False))
     for note in (*grid.notes, *grid.footnotes):
         show_note(console, note)
 
@@ -96,18 +96,18 @@ def _table(
     """Some columns of some rows, each as wide as is said; or their titles."""
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     table.show_header = headed
-    for place, width in block.items():
-        column = grid.columns[place]
+    for position, width in block.items():
+        column = grid.columns[position]
         justify: JustifyMethod = "right" if column.numeric else "left"
         title = Text(legible(column.title))
         table.add_column(title, justify=justify, width=width, overflow="fold")
     for row in rows:
-        others = [row[place] for place in block if place]
-        silent = all(not cell.tone and cell.text in ("", MISSING) for cell in others)
+        later_cells = [row[position] for position in block if position]
+        silent = all(not cell.tone and cell.text in ("", MISSING) for cell in later_cells)
         if silent and len(block) < len(row):
             continue
         style = "bold" if bold and row[0].text == bold else ""
-        table.add_row(*(_text(row[place]) for place in block), style=style)
+        table.add_row(*(_text(row[position]) for position in block), style=style)
     return table
 
 
@@ -122,38 +122,42 @@ def _text(cell: Cell) -> Text:
 def _blocks(grid: Grid, room: int) -> Iterator[Widths]:
     """Which columns stand side by side, and how wide each is; the first stands in every block."""
     cells = [max(map(_width, column)) for column in zip(*_rows(grid), strict=True)]
-    whole = [
+    full_widths = [
         max(width, cell_len(column.title))
         for width, column in zip(cells, grid.columns, strict=True)
     ]
-    if sum(whole) + _GAP * (len(whole) - 1) <= room:
-        yield dict(enumerate(whole))
+    if sum(full_widths) + _GAP * (len(full_widths) - 1) <= room:
+        yield dict(enumerate(full_widths))
         return
     least = []
-    for place, (column, width) in enumerate(zip(grid.columns, cells, strict=True)):
+    for position, (column, width) in enumerate(zip(grid.columns, cells, strict=True)):
         word = max(map(cell_len, column.title.split()), default=0)
-        kept = width if column.numeric and place else min(width, _FIRST if not place else _WORDS)
-        least.append(max(kept, word))
-    others = list(range(1, len(least)))
+        least_width = (
+            width if column.numeric and position else min(width, _FIRST if not position else _WORDS)
+        )
+        least.append(max(least_width, word))
+    remaining = list(range(1, len(least)))
     widest = max(least[1:], default=0)
     least[0] = min(least[0], max(room - widest - _GAP, _NARROWEST))
-    while others:
+    while remaining:
         shown, free = [0], room - least[0]
-        while others and (len(shown) == 1 or free >= least[others[0]] + _GAP):
-            shown.append(others.pop(0))
+        while remaining and (len(shown) == 1 or free >= least[remaining[0]] + _GAP):
+            shown.append(remaining.pop(0))
             free -= least[shown[-1]] + _GAP
-        yield _filled({place: least[place] for place in shown}, whole, room)
+        yield _filled({position: least[position] for position in shown}, full_widths, room)
 
 
-def _filled(block: Widths, whole: Sequence[int], room: int) -> Widths:
+def _filled(block: Widths, full_widths: Sequence[int], room: int) -> Widths:
     """What is left of the room, given to columns that would be wider; or taken from the last."""
     free = room - sum(block.values()) - _GAP * (len(block) - 1)
     if free < 0:
         last = max(block)
         return {**block, last: max(block[last] + free, 1)}
-    while free and (wanting := [place for place in block if block[place] < whole[place]]):
-        for place in wanting[:free]:
-            block[place] += 1
+    while free and (
+        wanting := [position for position in block if block[position] < full_widths[position]]
+    ):
+        for position in wanting[:free]:
+            block[position] += 1
             free -= 1
     return block
 

@@ -31,7 +31,7 @@ class Console(rich.console.Console):
     def __init__(self, **options: Any) -> None:
         if not os.environ.get("COLUMNS", "unset").strip("0"):  # no columns: rich would print none
             options.setdefault("width", shutil.get_terminal_size().columns)
-        super().__init__(**options, emoji=False)
+        super().__init__(**options, emoji=False, highlight=False)
 
     def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
         """As any console, but for what would steer the terminal: that is for styles alone."""
@@ -48,7 +48,7 @@ def escape(text: str) -> str:
 def say_written(console: Console, *paths: object) -> None:
     """A line for each file that was written."""
     for path in paths:
-        console.print(f"written: {escape(str(path))}", highlight=False, soft_wrap=True)
+        console.print(f"written: {escape(str(path))}", soft_wrap=True)
 
 
 def say(text: object, *, error: bool = False) -> None:

@@ -66,7 +66,7 @@ def watch_init(
         **read.reading,
         **columns,
     )
-    Console().print(escape(watch.promise.sentence), highlight=False)
+    Console().print(escape(watch.promise.sentence))
 
 
 @watch_app.command("add", epilog="Example: howsure watch add model.watch today.csv labels.csv")
@@ -86,7 +86,7 @@ def watch_add(
     from howsure.watch import Watch
 
     booked = Watch(ledger).add(*map(address, files))
-    Console().print(escape(booked.sentence), highlight=False)
+    Console().print(escape(booked.sentence))
 
 
 @watch_app.command("undo", epilog="Example: howsure watch undo model.watch")
@@ -94,7 +94,7 @@ def watch_undo(ledger: Ledger) -> None:
     """Take the last addition back: exit 0 if it is, 2 if there is none."""
     from howsure.watch import Watch
 
-    Console().print(escape(Watch(ledger).undo()), highlight=False)
+    Console().print(escape(Watch(ledger).undo()))
 
 
 @watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")
@@ -161,7 +161,7 @@ def watch_correct(
         check_place(output)
     correction = Watch(ledger).correct(*map(address, files), since=since, running=running)
     console = Console()
-    console.print(escape(correction.sentence), highlight=False)
+    console.print(escape(correction.sentence))
     if output is not None:
         correction.fitted.save(output)
         say_written(console, output)

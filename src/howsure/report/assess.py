@@ -35,7 +35,7 @@ from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.coercion import check_coverage_is_used, opened, source_fact
 from howsure.report.document import VerdictLine, noted, overview
 from howsure.report.images import missing_images
-from howsure.report.measured import Model, Settings, TopicReport, everything, given_inputs
+from howsure.report.measured import Measured, Model, Settings, TopicReport, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
 from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import BEST, MOST_MODELS, standing
@@ -371,95 +371,39 @@ def _assessed(
     loaded: Loaded, settings: Settings, facts: Mapping[str, str], command: str
 ) -> Assessment:
     """The five steps; neither the order of rows nor the number of threads changes a number."""
-    rows = _in_order(loaded)
+    facts = {**facts, **missing_fact(loaded.images, loaded.evalsets[0].row_names())}
+    loaded, dependences = _in_order(loaded)
     with collected() as faults:
-        measured = _measured(rows, settings)
-        ranked = _compared(measured.models, settings)
-        judged = _judged(measured, ranked, settings)
-    assessment = _build_assessment(
-        rows, measured, ranked, judged, settings, {**facts, **rows.missing}, faults
-    )
+        measured = _measured(loaded, dependences, settings)
+        judged = _judged(measured, settings)
+    assessment = _build_assessment(loaded, measured, judged, facts, faults)
     return replace(assessment, command=command)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ordered:
-    """Rows in an order that only their content decides, with what is known of them besides."""
-
-    loaded: Loaded
-    evalsets: Sequence[EvalSet]
-    dependences: Sequence[Known]
-    texts: Mapping[str, npt.NDArray[Any]]
-    images: npt.NDArray[Any] | None
-    missing: Mapping[str, str]  # a fact of images that are gone
-
-
-def _in_order(loaded: Loaded) -> _Ordered:
-    missing = missing_fact(loaded.images, loaded.evalsets[0].row_names())
+def _in_order(loaded: Loaded) -> tuple[Loaded, Sequence[Known]]:
+    """Rows in an order that only their content decides, and which of them depend."""
     order = content_order(loaded.evalsets)
+    evalsets, dependences = follow(loaded.evalsets, order)
     texts = {name: value[order] for name, value in loaded.texts.items() if len(value) == len(order)}
     images = loaded.images
     images = images[order] if images is not None and len(images) == len(order) else None
-    return _Ordered(loaded, *follow(loaded.evalsets, order), texts, images, missing)
+    ordered = replace(loaded, evalsets=tuple(evalsets), texts=texts, images=images)
+    return ordered, dependences
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What sentences and key numbers read: of each model, given inputs, of topics beside them."""
-
-    models: Sequence[Model]
-    given_inputs: Sequence[Evaluation]
-    reports: Sequence[TopicReport]
-
-    @property
-    def records(self) -> list[Record]:
-        return [
-            *(record for model in self.models for record in model.records),
-            *(record for found in self.given_inputs for record in found.records),
-            *(report.record for report in self.reports),
-        ]
-
-
-def _measured(rows: _Ordered, settings: Settings) -> _Measured:
-    totals = rows.loaded.totals
+def _measured(loaded: Loaded, dependences: Sequence[Known], settings: Settings) -> Measured:
+    totals = loaded.totals or (None,) * len(dependences)
     models = [
-        Model(evalset, dependence, totals[place] if totals else None, settings)
-        for place, (evalset, dependence) in enumerate(
-            zip(rows.evalsets, rows.dependences, strict=True)
-        )
+        Model(evalset, dependence, total, settings)
+        for evalset, dependence, total in zip(loaded.evalsets, dependences, totals, strict=True)
     ]
-    for place, model in enumerate(models):
-        report_progress(f"measures of {model.name}", place, len(models))
+    for number, model in enumerate(models):
+        report_progress(f"measures of {model.name}", number, len(models))
         model.answer(key_numbers=len(models) == 1)
-    local = given_inputs(rows.evalsets, settings)
+    evaluations = given_inputs(loaded.evalsets, settings)
     reports: list[TopicReport] = []
     for target in filter(None, (topic.reports for topic in every_topic())):
-        reports += attempt(target, partial(_reported, target, rows, settings), lambda _: [])
-    return _Measured(models, local, reports)
-
-
-def _reported(target: str, rows: _Ordered, settings: Settings) -> list[TopicReport]:
-    """What a topic tells of every model beside its measures."""
-    reports: list[TopicReport] = attribute_of(target)(
-        rows.evalsets, settings, rows.texts, rows.images
-    )
-    return reports
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """How models compare, and which of them are shown in detail."""
-
-    standing: Standing | None
-    shown: set[str]
-    about: str  # which these are, in words, where not all
-
-    @property
-    def best(self) -> Sequence[str]:
-        return () if self.standing is None else self.standing.models
-
-
-def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
+        reports += attempt(target, partial(_reported, target, loaded, settings), lambda _: [])
     done = [model.found for model in models]
     ranked = None
     if len(done) > 1:
@@ -469,7 +413,15 @@ def _compared(models: Sequence[Model], settings: Settings) -> _Ranked:
             partial(standing, done, confidence=settings.confidence, seed=settings.seed),
             lambda _: None,
         )
-    return _Ranked(ranked, *_in_detail(done, ranked))
+    return Measured(models, evaluations, reports, ranked, *_in_detail(done, ranked))
+
+
+def _reported(target: str, loaded: Loaded, settings: Settings) -> list[TopicReport]:
+    """What a topic tells of every model beside its measures."""
+    reports: list[TopicReport] = attribute_of(target)(
+        loaded.evalsets, settings, loaded.texts, loaded.images
+    )
+    return reports
 
 
 def _tested(model: Model, findings: Sequence[Finding], settings: Settings) -> Trials | None:
@@ -496,85 +448,68 @@ def _tested(model: Model, findings: Sequence[Finding], settings: Settings) -> Tr
 
 
 def _build_assessment(
-    rows: _Ordered,
-    measured: _Measured,
-    ranked: _Ranked,
+    loaded: Loaded,
+    measured: Measured,
     judged: _Judged,
-    settings: Settings,
     facts: Mapping[str, str],
     faults: Sequence[str],
 ) -> Assessment:
-    models, done = measured.models, [model.found for model in measured.models]
-    several, tested, loaded = len(models) > 1, judged.tested, rows.loaded
-    answered = _answer(rows, measured, ranked, judged)
+    models, several = measured.models, len(measured.models) > 1
+    answered = _answer(loaded, measured, judged)
     first = VerdictLine(answered.sentence, STATES[answered.reply], "Can it be trusted?")
-    verdict = [first, *_in_sequence(judged, rows, several)]
+    verdict = [first, *_in_sequence(judged, loaded, several)]
     last = [judged.silent, *([loaded.manifest.table()] if loaded.manifest.files else [])]
-    if tested is not None:
-        last = [*_trial_table(tested, judged.lead), *last]
-    before = [overview(judged.states, ranked.standing)] if several else []
-    detailed = [model for model in models if model.name in ranked.shown]
-    by_group = [model.groups.table for model in detailed if model.groups.table is not None]
+    if judged.tested is not None:
+        last = [*_trial_table(judged.tested, judged.lead.name), *last]
+    before = [overview(judged.states, measured.standing)] if several else []
+    by_group = [m.groups.table for m in measured.detailed if m.groups.table is not None]
     brief = Basis(
-        records=tuple(measured.records),
+        records=measured.records,
         tables=(*before, *by_group, *last),
         facts=noted(
             {
-                **_facts(done, rows.dependences, settings.confidence, settings.seed),
+                **_facts(models),
                 **facts,
-                **({"In detail": ranked.about} if ranked.about else {}),
+                **({"In detail": measured.about} if measured.about else {}),
             },
             [*(note for model in models for note in model.groups.notes), *faults],
         ),
     )
-    later = partial(
-        everything,
-        brief,
-        models,
-        detailed,
-        ranked.best,
-        measured.given_inputs,
-        measured.reports,
-        before,
-        last,
-    )
     return Assessment(
         answer=answered,
-        lines=tuple(_line(each, several) for each in verdict),
+        lines=tuple(_line(statement, several) for statement in verdict),
         findings=tuple(_findings(verdict)),
         brief=brief,
-        whole=Later(later),
-        advice=None if tested is None else tested.advice,
-        title=_title(done, facts),
+        whole=Later(partial(measured.everything, brief.facts, before, last)),
+        advice=judged.advice,
+        title=_title([model.evalset for model in models], facts),
     )
 
 
-def _answer(rows: _Ordered, measured: _Measured, ranked: _Ranked, judged: _Judged) -> TrustAnswer:
+def _answer(loaded: Loaded, measured: Measured, judged: _Judged) -> TrustAnswer:
     """Whether the first model can be trusted, and, of several, why it comes first."""
-    names = [model.name for model in measured.models]
-    lead = next(model for model in measured.models if model.name == judged.lead)
-    totals = rows.loaded.totals
+    lead = judged.lead
     findings = _findings(judged.said[lead.name])
     if judged.tested is not None:
         findings = list(ordered(findings, judged.tested.costs))
     unknown = next(_unknown([lead.evalset]), None)
-    advice = None if judged.tested is None else judged.tested.advice
+    names = dict.fromkeys(model.name for model in (lead, *measured.models))
     return answer(
         findings,
-        totals[0].n if totals else lead.evalset.n,
+        loaded.totals[0].n if loaded.totals else lead.evalset.n,
         reason=_WITHOUT_COVERAGE if unknown else judged.uncovered.get(lead.name, ""),
-        standing=ranked.standing,
-        models=[lead.name, *(name for name in names if name != lead.name)],
-        recalibrates=advice is not None and bool(advice.method),
+        standing=measured.standing,
+        models=list(names),
+        recalibrates=judged.advice is not None and bool(judged.advice.method),
     )
 
 
 _WITHOUT_COVERAGE = "the nominal coverage of the intervals is unknown"
 
 
-def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
+def _title(evalsets: Sequence[EvalSet], facts: Mapping[str, str]) -> str:
     """What is asked, with the name of the data: its file, its models, or its number of rows."""
-    names = [found.evalset.model for found in done]
+    names = [evalset.model for evalset in evalsets]
     if facts.get("Source"):
         data = f"in {one_line(facts['Source'], _LONGEST)}"
     elif len(names) > 3:
@@ -582,9 +517,9 @@ def _title(done: Sequence[Evaluation], facts: Mapping[str, str]) -> str:
     elif names != [_UNNAMED]:
         data = f"of {listed(one_line(name, _LONGEST // 2) for name in names)}"
     else:
-        rows = done[0].evalset.n
+        rows = evalsets[0].n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
-    what = "uncertainty" if any(found.evalset.beliefs for found in done) else "point forecast"
+    what = "uncertainty" if any(evalset.beliefs for evalset in evalsets) else "point forecast"
     return f"Can the {what} {data} be trusted?"
 
 
@@ -620,21 +555,25 @@ class _Judged:
     silent: Table
     states: Mapping[str, dict[str, str]]
     uncovered: Mapping[str, str]  # why coverage is not judged, by model
-    lead: str
+    lead: Model
     tested: Trials | None
 
+    @property
+    def advice(self) -> Advice | None:
+        return None if self.tested is None else self.tested.advice
 
-def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged:
+
+def _judged(measured: Measured, settings: Settings) -> _Judged:
     """Findings of each model, the first alone of those not shown in detail, or a line of one that
     has none.
     """
-    models, shown = measured.models, ranked.shown
+    models, shown, ranked = measured.models, measured.shown, measured.standing
     by_model: dict[str, list[Record]] = {model.name: [] for model in models}
     for record in measured.records:
         by_model[record.model].append(record)
-    last = [model.name for model in models if model.name in shown][-1]
+    last = measured.detailed[-1].name
     several = len(models) > 1
-    said: dict[str, list[Said]] = {}
+    statements: dict[str, list[Said]] = {}
     silent: list[tuple[str, str, str, str]] = []
     states: dict[str, dict[str, str]] = {}
     uncovered: dict[str, str] = {}
@@ -643,27 +582,29 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
         findings, reasons = judge(
             by_model[name],
             model.evalset,
-            comparison=ranked.standing if name == last else None,
+            comparison=ranked if name == last else None,
             dependence=model.dependence,
             tolerance=settings.tolerance,
             ignore=settings.ignore,
         )
         if several and "comparison" not in settings.ignore:  # which all models share
             reasons.pop("comparison", None)
-            if ranked.standing is None and name == last:
+            if ranked is None and name == last:
                 reasons["comparison"] = "no two models share a score"
-        states[name] = {each.id: each.state for each in findings if each.id != "comparison"}
+        states[name] = {
+            finding.id: finding.state for finding in findings if finding.id != "comparison"
+        }
         if name in shown:
             silent += [(name, i, questions()[i].asked, why) for i, why in reasons.items()]
         else:
             findings = findings[:1]
-        said[name] = list(findings)
+        statements[name] = list(findings)
         if model.evalset.beliefs and "coverage" in reasons:
             uncovered[name] = reasons["coverage"]
         if not findings and several:
             text = f"{name}: Nothing can be judged: {reasons['coverage']}."
             question = questions()["coverage"].asked
-            said[name].append(VerdictLine(text, "undecided", question, model=name))
+            statements[name].append(VerdictLine(text, "undecided", question, model=name))
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[column] for row in silent], dtype=object)
@@ -671,16 +612,17 @@ def _judged(measured: _Measured, ranked: _Ranked, settings: Settings) -> _Judged
         if several or name != "model"
     }
     notes = "Questions that do not apply to these data, and why."
-    first = next(each for each in models if each.name in (ranked.best or [models[0].name])[:1])
-    tested = _tested(first, _findings(said[first.name]), settings) if settings.trials else None
+    best = models[0].name if ranked is None else ranked.models[0]
+    lead = next(model for model in models if model.name == best)
+    tested = _tested(lead, _findings(statements[lead.name]), settings) if settings.trials else None
     table = Table(name="not_judged", columns=columns, notes=notes)
-    return _Judged(said, table, states, uncovered, first.name, tested)
+    return _Judged(statements, table, states, uncovered, lead, tested)
 
 
 def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     """What must be said before all else of intervals whose coverage is unknown."""
     beliefs = (belief for evalset in evalsets for belief in evalset.beliefs)
-    if any(isinstance(each, Intervals) and not each.coverages for each in beliefs):
+    if any(isinstance(belief, Intervals) and not belief.coverages for belief in beliefs):
         yield VerdictLine(
             f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: say it, "
             "such as --coverage 0.9 (coverage=0.9).",
@@ -706,11 +648,11 @@ def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictL
         yield VerdictLine(text, "info")
 
 
-def _findings(said: Iterable[Said]) -> list[Finding]:
-    return [each for each in said if isinstance(each, Finding)]
+def _findings(statements: Iterable[Said]) -> list[Finding]:
+    return [statement for statement in statements if isinstance(statement, Finding)]
 
 
-def _in_sequence(judged: _Judged, rows: _Ordered, several: bool) -> list[Said]:
+def _in_sequence(judged: _Judged, loaded: Loaded, several: bool) -> list[Said]:
     """The comparison, what is unknown, then model by model, and what was not read.
 
     What is bad of the first model stands by its cost, and behind it the next step.
@@ -718,20 +660,26 @@ def _in_sequence(judged: _Judged, rows: _Ordered, several: bool) -> list[Said]:
     compared: list[Said] = []
     in_order: list[Said] = []
     steps: list[Said] = []
-    if judged.tested is not None and judged.tested.advice is not None:
-        steps = [_step(judged.tested.advice, judged.lead, several)]
+    if judged.advice is not None:
+        steps = [_step(judged.advice, judged.lead.name, several)]
     for model, said_of_model in judged.said.items():
-        compared += [each for each in said_of_model if getattr(each, "id", "") == "comparison"]
-        unranked = [each for each in said_of_model if getattr(each, "id", "") != "comparison"]
+        compared += [
+            statement for statement in said_of_model if getattr(statement, "id", "") == "comparison"
+        ]
+        unranked = [
+            statement for statement in said_of_model if getattr(statement, "id", "") != "comparison"
+        ]
         findings = _findings(unranked)
-        if model == judged.lead and judged.tested is not None and findings:
+        if model == judged.lead.name and judged.tested is not None and findings:
             costly = ordered(findings, judged.tested.costs)
-            bad = [position for position, each in enumerate(costly) if each.state == "bad"]
+            bad = [
+                position for position, statement in enumerate(costly) if statement.state == "bad"
+            ]
             behind = max(bad, default=-1) + 1
             unranked, steps = [*costly[:behind], *steps, *costly[behind:]], []
         in_order += unranked
-    unread = _unread(rows.loaded.unread, rows.loaded.censoring)
-    return [*compared, *_unknown(rows.evalsets), *in_order, *unread, *steps]
+    unread = _unread(loaded.unread, loaded.censoring)
+    return [*compared, *_unknown(loaded.evalsets), *in_order, *unread, *steps]
 
 
 def _step(advice: Advice, model: str, several: bool) -> VerdictLine:
@@ -786,24 +734,23 @@ def _line(finding: Said, several: bool) -> VerdictLine:
     return VerdictLine(text, finding.state, finding.question, model=finding.model if named else "")
 
 
-def _facts(
-    done: Sequence[Evaluation], dependences: Sequence[Known], confidence: float, seed: int
-) -> dict[str, str]:
-    first = done[0].evalset
-    coverages = [f"{c:g}" for c in done[0].coverages if not math.isnan(c)]
-    kinds, miss_range = [belief.kind for belief in first.beliefs], done[0].view.miss_range
+def _facts(models: Sequence[Model]) -> dict[str, str]:
+    model = models[0]
+    first, settings = model.evalset, model.how
+    coverages = [f"{c:g}" for c in model.found.coverages if not math.isnan(c)]
+    kinds, miss_range = [belief.kind for belief in first.beliefs], model.found.view.miss_range
     facts = {
         "Rows": f"{first.n:,}",
-        "Models": ", ".join(found.evalset.model for found in done),
+        "Models": ", ".join(model.name for model in models),
         "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
         "Nominal coverage": ", ".join(coverages) or "unknown",
-        "Confidence of intervals": f"{confidence:g}",
+        "Confidence of intervals": f"{settings.confidence:g}",
         **(
             {"Miss rates of partial areas": in_words(miss_range)}
             if miss_range != MISS_RANGE
             else {}
         ),
-        "Seed": str(seed),
+        "Seed": str(settings.seed),
         "howsure": __version__,
     }
     if first.groups:
@@ -811,6 +758,7 @@ def _facts(
     if first.weights is not None:
         facts[WEIGHTS] = _sense(first.weights)
     if first.cluster is not None:
+        dependences = [model.dependence for model in models]
         facts["Clusters"] = batches_in_words(dependences) or f"{len(first.cluster.labels):,}"
     return facts
 

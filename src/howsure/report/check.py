@@ -621,10 +621,10 @@ class Limit:
     def __str__(self) -> str:
         return f"{self.metric} {'≥' if self.side == 'min' else '≤'} {self.value:g}"
 
-    def measured(self, held: EvalSet) -> str:
+    def measured(self, evalset: EvalSet) -> str:
         """The measure of the catalogue that is bounded."""
         if self.metric == SKILL:
-            return skill_measure(held)
+            return skill_measure(evalset)
         return "empirical_coverage" if self.metric == WORST_GROUP else self.metric
 
 
@@ -658,9 +658,9 @@ class Rules:
             if questions()[name].reported:
                 raise InputError(f"findings must be of one table of numbers, got {name!r}")
         if self.fail_on == "never" and (self.findings or self.ignore):
-            told = "findings" if self.findings else "ignore"
+            key = "findings" if self.findings else "ignore"
             raise InputError(
-                f"{told} selects findings of the verdict: give fail_on bad or caution, got never"
+                f"{key} selects findings of the verdict: give fail_on bad or caution, got never"
             )
         self._check_order()
 
@@ -727,8 +727,8 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
         raise InputError(f"{WORST_GROUP} takes min, the coverage that every group reaches, got max")
     if not math.isfinite(value):
         raise InputError(f"limit on {measure} must be a number, got {value:g}")
-    known = {SKILL: "crps_skill", **dict.fromkeys((WORST_GROUP, *OF_NEW), "empirical_coverage")}
-    low, high = entries[known.get(metric, metric)].bounds
+    metric_of = {SKILL: "crps_skill", **dict.fromkeys((WORST_GROUP, *OF_NEW), "empirical_coverage")}
+    low, high = entries[metric_of.get(metric, metric)].bounds
     if not low <= value <= high:
         percent = value / 100
         meant = f": did you mean {percent:g}?" if high <= 1 and low <= percent <= high else ""
@@ -774,18 +774,20 @@ def rules_from(given: Mapping[str, Any], name: str) -> Rules:
                 "limits must be a list of tables, such as "
                 f'[{{measure = "coverage", min = 0.88}}], got {tables!r}'
             )
-        limits = [limit for place, table in enumerate(tables, 1) for limit in _limits(table, place)]
-        told = {**given, "limits": tuple(limits)}
-        if told.get("fail_on") == "watch":  # as version 0.2 called it
-            told["fail_on"] = "caution"
-        made = from_options(Rules, told, "key")
-        if not made.judges:
+        limits = [
+            limit for number, table in enumerate(tables, 1) for limit in _limits(table, number)
+        ]
+        options = {**given, "limits": tuple(limits)}
+        if options.get("fail_on") == "watch":  # as version 0.2 called it
+            options["fail_on"] = "caution"
+        rules = from_options(Rules, options, "key")
+        if not rules.judges:
             raise InputError('nothing is to be judged: give limits, or fail_on = "bad"')
-    return made
+    return rules
 
 
-def _limits(table: Any, place: int) -> list[Limit]:
-    with within(f"limit {place}"):
+def _limits(table: Any, number: int) -> list[Limit]:
+    with within(f"limit {number}"):
         if not isinstance(table, Mapping):
             raise InputError(
                 f'it must be a table such as {{measure = "mae", max = 2}}, got {table!r}'
@@ -825,5 +827,5 @@ def _rules_of_project(path: Path, name: str) -> Rules | None:
 
 def with_more(rules: Rules, limits: Iterable[Limit] = (), **changes: Any) -> Rules:
     """The same rules with further limits, and with those choices that are not None changed."""
-    given = {name: value for name, value in changes.items() if value is not None}
-    return replace(rules, limits=tuple(dict.fromkeys((*rules.limits, *limits))), **given)
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    return replace(rules, limits=tuple(dict.fromkeys((*rules.limits, *limits))), **chosen)

@@ -121,16 +121,16 @@ def opened(
         )
     if named["weights_kind"] and named["weights"] is None:
         raise InputError("weights_kind says what weights mean, and there are none: give weights")
-    given = {"y": data, "prediction": prediction, **named, "x": inputs}
+    arrays = {"y": data, "prediction": prediction, **named, "x": inputs}
     gaps: dict[str, int] = {}
-    rest: dict[str, Any] = {}
+    rows_without_y: dict[str, Any] = {}
     if missing is not None:
-        given, gaps, rest = complete_rows(given, missing)
-    given["weights_kind"] = given["weights_kind"] or "frequency"
-    given["crossing"] = given["crossing"] or "error"
-    loaded = _from_arrays(coverage=coverage, levels=levels, **given)
-    if rest:
-        loaded = _with_rest(loaded, {**given, **rest}, coverage=coverage, levels=levels)
+        arrays, gaps, rows_without_y = complete_rows(arrays, missing)
+    arrays["weights_kind"] = arrays["weights_kind"] or "frequency"
+    arrays["crossing"] = arrays["crossing"] or "error"
+    loaded = _from_arrays(coverage=coverage, levels=levels, **arrays)
+    if rows_without_y:
+        loaded = _with_rest(loaded, {**arrays, **rows_without_y}, coverage=coverage, levels=levels)
     dropped = len(data) - loaded.evalsets[0].n if gaps else 0
     notes = [left_out(dropped, gaps)] if dropped else []
     return replace(loaded, dropped=dropped, dropped_by=gaps, notes=(*notes, *loaded.notes))
@@ -140,14 +140,14 @@ def _with_rest(loaded: Loaded, rest: Mapping[str, Any], **said: Any) -> Loaded:
     """With what was predicted of rows that lack y alone; impossible predictions are of no row."""
     plain = {**rest, "crossing": "sort", "encode": None, "image": None, "embedding": None}
     try:
-        others = _from_arrays(**said, **plain).evalsets
+        sets_without_y = _from_arrays(**said, **plain).evalsets
     except InputError:
         return loaded
-    made = (
+    completed = (
         replace(evalset, without_y=replace(other, y=np.full(other.n, np.nan)))
-        for evalset, other in zip(loaded.evalsets, others, strict=True)
+        for evalset, other in zip(loaded.evalsets, sets_without_y, strict=True)
     )
-    return replace(loaded, evalsets=tuple(made))
+    return replace(loaded, evalsets=tuple(completed))
 
 
 def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
@@ -217,27 +217,27 @@ def _from_arrays(
         _check_column(features, ease, "ease")
     elif ease is not None:
         features["ease"] = as_vector(ease, "ease", length=n)
-    beside: dict[str, npt.NDArray[Any]] = {}
+    texts: dict[str, npt.NDArray[Any]] = {}
     columns: dict[str, tuple[str, ...]] = {}
     encoder = None
     if (pair := parse_encode(encode)) is not None:
         if known.get("embedding") is not None:
             raise InputError("encode and embedding both give an embedding: give one of them")
         name, encoder = pair
-        beside[name] = _taken(features, name, "encode")
+        texts[name] = _taken(features, name, "encode")
         columns["encode"] = (name,)
     if image is not None:
         name = image if isinstance(image, str) else "image"
         if name is not image:
-            beside[name] = as_labels(image, name)
-        elif name not in beside:
-            beside[name] = _taken(features, name, "image")
+            texts[name] = as_labels(image, name)
+        elif name not in texts:
+            texts[name] = _taken(features, name, "image")
         columns["image"] = (name,)
     roles = Roles(columns=columns, encoder=encoder)
-    vectors, files = embedded(beside, roles, folder=None, title="x")
+    vectors, files = embedded(texts, roles, folder=None, title="x")
     if vectors is not None:
         known["embedding"] = vectors
-    for name, value in beside.items():
+    for name, value in texts.items():
         if len(value) != n:
             raise InputError(f"{name} must have {n} rows as y has, got {len(value)}")
     known_y = truth if named is None else None
@@ -249,19 +249,21 @@ def _from_arrays(
     sets = tuple(
         EvalSet.checked(
             truth,
-            given.predictions,
-            point=given.point if point is None else point,
-            uncertainty=given.uncertainty if doubt is None else doubt,
+            model_input.predictions,
+            point=model_input.point if point is None else point,
+            uncertainty=model_input.uncertainty if doubt is None else doubt,
             features=features,
             groups=named_labels(groups) or None,
             model=name or model or "model",
             ease=eased,
             **known,
         )
-        for name, given in models.items()
+        for name, model_input in models.items()
     )
-    notes = tuple(dict.fromkeys(note for given in models.values() for note in given.notes))
-    return Loaded(evalsets=sets, roles=roles, texts=beside, images=files, notes=notes)
+    notes = tuple(
+        dict.fromkeys(note for model_input in models.values() for note in model_input.notes)
+    )
+    return Loaded(evalsets=sets, roles=roles, texts=texts, images=files, notes=notes)
 
 
 def _as_text(y: Any) -> npt.NDArray[Any] | None:

@@ -39,12 +39,12 @@ def reports(
     asked = "mean_cce" in settings.slow
     if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
         return []
-    if not all(any(isinstance(b, LAWS) for b in held.beliefs) for held in evalsets):
+    if not all(any(isinstance(b, LAWS) for b in evalset.beliefs) for evalset in evalsets):
         return []
     return attempt(
         "congruence",
         partial(_reports, evalsets, settings, texts, images, asked),
-        lambda reason: [unanswered(held, reason) for held in evalsets],
+        lambda reason: [unanswered(evalset, reason) for evalset in evalsets],
     )
 
 
@@ -58,25 +58,27 @@ def _reports(
     embedded = [with_embedding(evalset) for evalset in evalsets]
     options, seed = settings.congruence or CongruenceOptions(), settings.seed
     mode = congruence_mode(embedded, options.draws, seed=seed, everything=asked)
-    made = []
-    for place, held in enumerate(embedded):
+    assessed = []
+    for number, evalset in enumerate(embedded):
         report = assess_congruence(
-            held, mode, seed=seed, everything=asked, options=options, beside=texts
+            evalset, mode, seed=seed, everything=asked, options=options, beside=texts
         )
         if len(embedded) > 1:
-            named = [replace(c, notes=f"{held.model}: {c.notes}") for c in report.curves if c.notes]
+            named = [
+                replace(c, notes=f"{evalset.model}: {c.notes}") for c in report.curves if c.notes
+            ]
             report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
         rows = next((table for table in report.tables if table.name == "cce_rows"), None)
-        if images is not None and len(images) == held.n and rows is not None and place < MODELS:
+        if images is not None and len(images) == evalset.n and rows is not None and number < MODELS:
             pictures = attempt(
-                f"images of {held.model}",
+                f"images of {evalset.model}",
                 partial(image_table, rows, images[report.places]),
                 lambda _: None,
             )
             if pictures is not None:
                 report = replace(report, tables=(*report.tables, pictures))
-        made.append(report)
-    return made
+        assessed.append(report)
+    return assessed
 
 
 def with_embedding(evalset: EvalSet) -> EvalSet:

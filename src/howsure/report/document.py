@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.brief import brief_repr
+from howsure.core.convert import plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.records import Curve, Record, Table
@@ -142,9 +143,9 @@ class Cell:
 
     def remarked(self, remarks: Iterable[tuple[str, str]], after: str = "") -> Cell:
         """The same cell with these remarks, and what follows them."""
-        kept = tuple(remarks)
-        told = f"{BETWEEN.join(text for _, text in kept)} {after}".strip()
-        return replace(self, small=told, remarks=kept)
+        remaining = tuple(remarks)
+        small_text = f"{BETWEEN.join(text for _, text in remaining)} {after}".strip()
+        return replace(self, small=small_text, remarks=remaining)
 
 
 @final
@@ -191,12 +192,12 @@ class Grid:
     @property
     def size(self) -> int:
         """How many rows it has."""
-        return sum(len(part.rows) for part in self.parts)
+        return sum(len(block.rows) for block in self.parts)
 
     @property
     def one_state_each(self) -> bool:
         """Whether each row is a question and its state, as of one model."""
-        rows = [row for part in self.parts for row in part.rows]
+        rows = [row for block in self.parts for row in block.rows]
         return bool(rows) and all(len(row) == 2 and row[1].tone and not row[1].text for row in rows)
 
 
@@ -339,11 +340,11 @@ class Document(Formed):
 
     def __post_init__(self) -> None:
         if not self.lines:
-            told = [
+            every_line = [
                 *self.opening.lines,
                 *(line for section in self.sections for line in section.lines),
             ]
-            object.__setattr__(self, "lines", tuple(told))
+            object.__setattr__(self, "lines", tuple(every_line))
 
     @property
     def headline(self) -> VerdictLine | None:
@@ -361,18 +362,9 @@ class Document(Formed):
 def glossary(records: Iterable[Record]) -> tuple[GlossaryEntry, ...]:
     """Entries for the metrics that have a number, in the catalogue's order."""
     named = {record.metric for record in records if not math.isnan(record.value)}
+    names = [field.name for field in fields(GlossaryEntry)]
     return tuple(
-        GlossaryEntry(
-            name=metric.name,
-            title=metric.title,
-            meaning=metric.meaning,
-            formula=metric.formula,
-            source=metric.source,
-            direction=metric.direction.value,
-            notion=metric.notion.value,
-            units=metric.units,
-            question=metric.question.value,
-        )
+        GlossaryEntry(**{name: plain(getattr(metric, name)) for name in names})
         for metric in catalogue().values()
         if metric.name in named
     )

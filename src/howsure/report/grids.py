@@ -202,7 +202,7 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
 
     The text of a cell is a remark in columns of `reasons`.
     """
-    rows = [row for part in grid.parts for row in part.rows]
+    rows = [row for block in grid.parts for row in block.rows]
     repeated = Counter(
         (column, remark)
         for row in rows
@@ -223,11 +223,11 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
         if column in reasons:
             return replace(cell, text=raised)
         named = cell.remarks or (("", cell.small),)
-        return cell.remarked((each for each in named if each[1] not in noted), raised)
+        return cell.remarked((pair for pair in named if pair[1] not in noted), raised)
 
     parts = tuple(
-        replace(part, rows=tuple(tuple(starmap(marked, enumerate(row))) for row in part.rows))
-        for part in grid.parts
+        replace(block, rows=tuple(tuple(starmap(marked, enumerate(row))) for row in block.rows))
+        for block in grid.parts
     )
     footnotes = tuple(f"{mark}\N{NO-BREAK SPACE}{remark}" for remark, mark in marks.items())
     return replace(grid, parts=parts, footnotes=footnotes)
@@ -332,16 +332,16 @@ def _record_grid(
     notes: Sequence[str] = (),
 ) -> Grid:
     """One row a measure; of several models, a column each."""
-    records = [record for part in parts.values() for record in part]
+    records = [record for block in parts.values() for record in block]
     sources = Counter(record.source for record in records if record.source)
     ((source, count),) = sources.most_common(1) or [("", 0)]
     if count >= REPEATED:
         notes = [*notes, _USUAL.format(source)]
         parts = {
-            heading: [replace(r, source="") if r.source == source else r for r in part]
-            for heading, part in parts.items()
+            heading: [replace(r, source="") if r.source == source else r for r in block]
+            for heading, block in parts.items()
         }
-        records = [record for part in parts.values() for record in part]
+        records = [record for block in parts.values() for record in block]
     models = list(dict.fromkeys(record.model for record in records))
     if len(models) > 1:
         return _models_grid(title, parts, entries, models, groups, notes)
@@ -366,8 +366,8 @@ def _record_grid(
     ]
     shown = [(column, cell) for is_shown, column, cell in cells if is_shown]
     grid_parts = [
-        GridRows(tuple(tuple(cell(record) for _, cell in shown) for record in part), title=heading)
-        for heading, part in parts.items()
+        GridRows(tuple(tuple(cell(record) for _, cell in shown) for record in block), title=heading)
+        for heading, block in parts.items()
     ]
     columns = tuple(column for column, _ in shown)
     grid = Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
@@ -384,9 +384,9 @@ def _models_grid(
 ) -> Grid:
     """The numbers of several models, one beside the other."""
     grid_parts = []
-    for heading, part in parts.items():
+    for heading, block in parts.items():
         lines: dict[tuple[object, ...], dict[str, Record]] = {}
-        for record in part:
+        for record in block:
             lines.setdefault(_line(record), {}).setdefault(record.model, record)
         rows = []
         for by_model in lines.values():

@@ -134,7 +134,7 @@ class Improvement:
     def to_json(self) -> str:
         """The proof as JSON: see ``howsure schema improvement``."""
         rows = self.rows
-        held = {
+        content = {
             "format": FORMAT,
             "howsure": __version__,
             "right": self.right,
@@ -149,7 +149,9 @@ class Improvement:
             "before": rows.before,
             "after": rows.after,
         }
-        text = json.dumps(plain(held, json_number), ensure_ascii=False, allow_nan=False, indent=1)
+        text = json.dumps(
+            plain(content, json_number), ensure_ascii=False, allow_nan=False, indent=1
+        )
         return f"{text}\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -257,17 +259,17 @@ def improve(
 
 def check_proof(path: str | os.PathLike[str]) -> None:
     """Refuse a place for the proof where another file is."""
-    place = Path(path)
-    if place.suffix.lower() != ".json":
+    target = Path(path)
+    if target.suffix.lower() != ".json":
         raise InputError(f"a proof is written to a .json file, got {str(path)!r}")
-    check_outputs([place])
-    if not place.exists():
+    check_outputs([target])
+    if not target.exists():
         return
     try:
-        held = json.loads(place.read_bytes())
+        content = json.loads(target.read_bytes())
     except (OSError, ValueError, RecursionError):
-        held = None
-    if not isinstance(held, dict) or held.get("format") != FORMAT:
+        content = None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{str(path)!r} is there and is no proof: choose another name")
 
 
@@ -278,7 +280,9 @@ def _names(ids: Iterable[str]) -> list[str]:
 
 def _describe_step(step: ImprovementStep) -> str:
     """A step in words."""
-    learnt = tuple(parameter for one in step.fitted for parameter in one.parameters)
+    learnt = tuple(
+        parameter for recalibrator in step.fitted for parameter in recalibrator.parameters
+    )
     return words.proof(step.advice, learnt, step.proof)
 
 

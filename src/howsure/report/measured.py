@@ -15,6 +15,7 @@ from howsure.core.progress import report_progress
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
 from howsure.engine.catalogue import asked_for, catalogue, key_measures
+from howsure.engine.finding import Standing
 from howsure.engine.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
 from howsure.engine.metric import MISS_RANGE, Beside, Question, check_miss_range
 from howsure.predictions import EvalSet, LabelSets
@@ -127,16 +128,16 @@ class Model:
         with_null, _ = with_nulls(
             replace(self.found, records=compared), seed=self.how.seed, dependence=self.dependence
         )
-        rest = (record for record in self.found.records if record not in compared)
-        self.records = (*with_null, *rest, *self.groups.records)
+        without_null = (record for record in self.found.records if record not in compared)
+        self.records = (*with_null, *without_null, *self.groups.records)
         self.found.view.forget()
 
     def complete(self) -> None:
         """Measure everything; nothing is kept of what an interruption leaves half done."""
         if self._complete:
             return
-        known, tests = (None, None) if self._totals is not None else (self.found, self.groups)
-        evaluation = self._evaluated(None, known)
+        measured, tests = (None, None) if self._totals is not None else (self.found, self.groups)
+        evaluation = self._evaluated(None, measured)
         statistics = "group_statistics" in self.how.slow
         ask = partial(assess_groups, statistics=statistics, tests=tests)
         groups = self._grouped(evaluation, ask)
@@ -165,7 +166,9 @@ class Model:
         tables = (self.groups.table, *tables_of(self.found), worst)
         return [table for table in tables if table is not None]
 
-    def _evaluated(self, metrics: Iterable[str] | None, known: Evaluation | None) -> Evaluation:
+    def _evaluated(
+        self, metrics: Iterable[str] | None, evaluation: Evaluation | None
+    ) -> Evaluation:
         return evaluate(
             self.evalset,
             coverages=self.how.coverages,
@@ -174,7 +177,7 @@ class Model:
             seed=self.how.seed,
             slow=self.how.slow,
             miss_range=self.how.miss_range,
-            known=known,
+            known=evaluation,
         )
 
     def _grouped(self, found: Evaluation, ask: Callable[..., GroupReport]) -> GroupReport:
@@ -185,76 +188,93 @@ class Model:
         )
 
 
-@one_thread()
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def everything(
-    brief: Basis,
-    models: Sequence[Model],
-    detailed: Sequence[Model],
-    best: Sequence[str],
-    local: Sequence[Evaluation],
-    reports: Sequence[TopicReport],
-    before: Sequence[Table],
-    after: Sequence[Table],
-) -> Basis:
-    """All of it: what no sentence needed is measured now.
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is measured of models, given inputs, and by topics beside them.
 
-    Tables stand between those `before` and `after`.
+    At first what sentences and key numbers read, later everything.
     """
-    how = models[0].how
-    confidence, seed = how.confidence, how.seed
-    steps = len(models) + len(detailed)
-    tables: list[Table] = []
-    known_notes = {note for model in models for note in model.groups.notes}
-    with collected() as faults:
-        for number, model in enumerate(models):
-            report_progress(f"all measures of {model.name}", number, steps)
-            model.complete()
-        notes = [n for model in models for n in model.groups.notes if n not in known_notes]
-        curves = [curve for model in models for curve in model.of_all]
-        of_all = {(curve.name, curve.model) for curve in curves}
-        for number, model in enumerate(detailed, len(models)):
-            report_progress(f"curves of {model.name}", number, steps)
-            drawn = curves_of(model.found, confidence=confidence)
-            curves += [curve for curve in drawn if (curve.name, curve.model) not in of_all]
-            tables += model.tables()
-        of_rows, reasons = attempt(
-            "intervals beside y",
-            partial(interval_tables, [model.found for model in detailed], seed=seed),
-            lambda reason: ([], [reason]),
+
+    models: Sequence[Model]
+    given_inputs: Sequence[Evaluation]
+    reports: Sequence[TopicReport]
+    standing: Standing | None  # how models compare
+    shown: set[str]  # the models that are shown in detail
+    about: str  # which these are, in words, where not all
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return (
+            *(record for model in self.models for record in model.records),
+            *(record for evaluation in self.given_inputs for record in evaluation.records),
+            *(report.record for report in self.reports),
         )
-        tables += of_rows
-        local = given_inputs([model.evalset for model in models], how, local)
-        for evaluation in local:
-            tables += tables_of(evaluation)
-            curves += curves_of(evaluation, confidence=confidence)
-        for report in reports:
-            tables += report.tables
-            curves += report.curves
-        shown = {"", *(model.name for model in detailed)}
-        tables = [table for table in tables if table.model in shown]
-        if len(models) > 1:
-            done = [model.found for model in models]
-            for what, make in (
-                ("comparison", partial(compare, done, order=best)),
-                ("relative skill", partial(standing_over_series, done)),
-            ):
-                table = attempt(
-                    f"{what} of models",
-                    partial(make, confidence=confidence, seed=seed),
-                    lambda _: None,
-                )
-                tables += [] if table is None else [table]
-    return Basis(
-        records=(
-            *(record for model in models for record in model.records),
-            *(record for evaluation in local for record in evaluation.records),
-            *(report.record for report in reports),
-        ),
-        curves=tuple(curve for curve in curves if curve.model in shown),
-        tables=(*before, *tables, *after),
-        facts=noted(brief.facts, [*notes, *reasons, *faults]),
-    )
+
+    @property
+    def detailed(self) -> list[Model]:
+        return [model for model in self.models if model.name in self.shown]
+
+    @one_thread()
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def everything(
+        self, facts: Mapping[str, str], before: Sequence[Table], after: Sequence[Table]
+    ) -> Basis:
+        """All of it: what no sentence needed is measured now.
+
+        Tables stand between those `before` and `after`.
+        """
+        models, detailed, how = self.models, self.detailed, self.models[0].how
+        confidence, seed = how.confidence, how.seed
+        steps = len(models) + len(detailed)
+        tables: list[Table] = []
+        known_notes = {note for model in models for note in model.groups.notes}
+        with collected() as faults:
+            for number, model in enumerate(models):
+                report_progress(f"all measures of {model.name}", number, steps)
+                model.complete()
+            notes = [n for model in models for n in model.groups.notes if n not in known_notes]
+            curves = [curve for model in models for curve in model.of_all]
+            of_all = {(curve.name, curve.model) for curve in curves}
+            for number, model in enumerate(detailed, len(models)):
+                report_progress(f"curves of {model.name}", number, steps)
+                drawn = curves_of(model.found, confidence=confidence)
+                curves += [curve for curve in drawn if (curve.name, curve.model) not in of_all]
+                tables += model.tables()
+            of_rows, reasons = attempt(
+                "intervals beside y",
+                partial(interval_tables, [model.found for model in detailed], seed=seed),
+                lambda reason: ([], [reason]),
+            )
+            tables += of_rows
+            evalsets = [model.evalset for model in models]
+            whole = replace(self, given_inputs=given_inputs(evalsets, how, self.given_inputs))
+            for evaluation in whole.given_inputs:
+                tables += tables_of(evaluation)
+                curves += curves_of(evaluation, confidence=confidence)
+            for report in self.reports:
+                tables += report.tables
+                curves += report.curves
+            shown = {"", *self.shown}
+            tables = [table for table in tables if table.model in shown]
+            if len(models) > 1:
+                done = [model.found for model in models]
+                best = () if self.standing is None else self.standing.models
+                for what, make in (
+                    ("comparison", partial(compare, done, order=best)),
+                    ("relative skill", partial(standing_over_series, done)),
+                ):
+                    table = attempt(
+                        f"{what} of models",
+                        partial(make, confidence=confidence, seed=seed),
+                        lambda _: None,
+                    )
+                    tables += [] if table is None else [table]
+        return Basis(
+            records=whole.records,
+            curves=tuple(curve for curve in curves if curve.model in shown),
+            tables=(*before, *tables, *after),
+            facts=noted(facts, [*notes, *reasons, *faults]),
+        )
 
 
 def given_inputs(

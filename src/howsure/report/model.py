@@ -239,11 +239,18 @@ class _Asked:
         except Exception as error:  # of another library: any may come
             raise InputError(_failure(model, method, self.X, error)) from error
 
-    def _intervals(self, model: Any, made: Any, coverages: Sequence[float]) -> PredictionInput:
+    def _intervals(
+        self, model: Any, prediction: Any, coverages: Sequence[float]
+    ) -> PredictionInput:
         """MAPIE's pair of a point forecast and intervals of shape (n, 2, k)."""
-        if not (isinstance(made, tuple) and len(made) == 2 and np.ndim(made[1]) == 3):
-            return self._read(made)
-        point, table = as_vector(made[0], "forecast", length=self.n), np.asarray(made[1])
+        if not (
+            isinstance(prediction, tuple) and len(prediction) == 2 and np.ndim(prediction[1]) == 3
+        ):
+            return self._read(prediction)
+        point, table = (
+            as_vector(prediction[0], "forecast", length=self.n),
+            np.asarray(prediction[1]),
+        )
         if not coverages:
             raise InputError(
                 f"of class {type(model).__name__} does not tell the coverage of its intervals: "
@@ -253,12 +260,12 @@ class _Asked:
             predictions=(Intervals(table[:, 0], table[:, 1], np.asarray(coverages)),), point=point
         )
 
-    def _of_mapie(self, model: Any, made: Any) -> PredictionInput:
+    def _of_mapie(self, model: Any, prediction: Any) -> PredictionInput:
         """Intervals at the coverages that the model was made for."""
         names = ("_alphas", "_alpha", "alpha") if library_classes(model, "mapie") else ()
         stored = next((getattr(model, name) for name in names if hasattr(model, name)), None)
         if stored is None:
-            return self._intervals(model, made, self.coverages)
+            return self._intervals(model, prediction, self.coverages)
         alphas = np.atleast_1d(np.asarray(stored, dtype=np.float64))
         coverages = np.round(1.0 - alphas, 12).tolist()
         other = [
@@ -270,7 +277,7 @@ class _Asked:
                 f"{', '.join(f'{c:g}' for c in coverages)}, not {other[0]:g}: leave coverage= out, "
                 f"or make it with confidence_level={other[0]:g}"
             )
-        return self._intervals(model, made, coverages)
+        return self._intervals(model, prediction, coverages)
 
     def _of_crepes(self, model: Any) -> PredictionInput:
         tables = [

@@ -270,9 +270,9 @@ def _codes(
 ) -> IntArray:
     """Labels as codes of the reference, −1 for those that it does not have."""
     out = np.zeros((rows, len(seen)), dtype=np.int64)
-    for place, (name, codes) in enumerate(seen.items()):
+    for column, (name, codes) in enumerate(seen.items()):
         if name in features:  # a constant that no input is made of may be left out
-            out[:, place] = [codes.get(label, -1) for label in np.asarray(features[name]).tolist()]
+            out[:, column] = [codes.get(label, -1) for label in np.asarray(features[name]).tolist()]
     return out
 
 
@@ -309,11 +309,11 @@ def _joined(blocks: Sequence[NullReference]) -> NullReference:
     sizes = np.array([len(block.point_observed) for block in blocks], dtype=np.float64)
 
     def averages(parts: Sequence[Any], *names: str) -> dict[str, Any]:
-        columns = {name: [getattr(part, name) for part in parts] for name in names}
+        columns = {name: [getattr(block, name) for block in parts] for name in names}
         return {name: np.average(means, axis=0, weights=sizes) for name, means in columns.items()}
 
     def rows(parts: Sequence[Any], *names: str) -> dict[str, Any]:
-        return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return {name: np.concatenate([getattr(block, name) for block in parts]) for name in names}
 
     level = blocks[0].level
     overall = averages(blocks, "observed", "replicates")

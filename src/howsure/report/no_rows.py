@@ -56,20 +56,20 @@ def without_rows(loaded: Loaded) -> Loaded:
     if rows < FEWEST:
         raise InputError(f"no_rows (--no-rows) needs at least {FEWEST} rows, got {rows:,.0f}")
     sets = [_unnamed(evalset) for evalset in loaded.evalsets]
-    for place, total in enumerate(loaded.totals):
+    for number, total in enumerate(loaded.totals):
         groups = {
             name: _as_in(group, name, total)
-            for name, group in loaded.evalsets[place].groups.items()
+            for name, group in loaded.evalsets[number].groups.items()
             if name in total.cells.names
         }
-        sets[place] = replace(sets[place], groups=groups)
+        sets[number] = replace(sets[number], groups=groups)
     totals = []
     for total in loaded.totals:
         groups = total.cells.groups()
         mass = total.moments.mass
         totals.append(total.relabelled({name: pooled(groups[name], mass) for name in groups}))
-    first, made = loaded.evalsets[0], sets[0]
-    pairs = [(first.groups, made.groups), (first.features, made.features)]
+    first, first_pooled = loaded.evalsets[0], sets[0]
+    pairs = [(first.groups, first_pooled.groups), (first.features, first_pooled.features)]
     changed = [name for old, new in pairs for name in new if new[name] is not old[name]]
     notes = [
         f"{name}: labels of fewer than {FEWEST} rows are put together as {OTHERS}"
@@ -78,7 +78,7 @@ def without_rows(loaded: Loaded) -> Loaded:
     notes += [
         f"{name} is left out, as it is not known of how many rows each group is"
         for name in first.groups
-        if name not in made.groups
+        if name not in first_pooled.groups
     ]
     return replace(
         loaded,
@@ -92,14 +92,14 @@ def without_rows(loaded: Loaded) -> Loaded:
 
 def new_without_rows(new: Unlabelled) -> Unlabelled:
     """Rows to be scored, without their names, texts, images and labels of few rows."""
-    held = new.labelled
+    labelled = new.labelled
     return replace(
         new,
         names=np.arange(len(new.names)),
         texts={},
         images=None,
         groups={name: pooled(group) for name, group in new.groups.items()},
-        labelled=None if held is None else replace(held, rows=None, fewest=FEWEST),
+        labelled=None if labelled is None else replace(labelled, rows=None, fewest=FEWEST),
     )
 
 
@@ -138,26 +138,26 @@ def pooled(column: Categories, counts: FloatArray | None = None) -> Categories:
     order = np.argsort(rows, kind="stable")
     together = order[: max(few, int(np.argmax(np.cumsum(rows[order]) >= FEWEST)) + 1)]
     labels = np.array([str(label) for label in column.labels.tolist()], dtype=object)
-    known = set(labels.tolist())
+    existing = set(labels.tolist())
     name = " and ".join([*labels[together[few:]], OTHERS])
-    labels[together[0]] = name if name not in known else f"{name} (few rows)"
-    place = np.arange(len(labels))
-    place[together] = together[0]
-    return Categories.from_codes(place[column.codes], labels)
+    labels[together[0]] = name if name not in existing else f"{name} (few rows)"
+    code_of = np.arange(len(labels))
+    code_of[together] = together[0]
+    return Categories.from_codes(code_of[column.codes], labels)
 
 
 def _pooled_text(column: npt.NDArray[Any], counts: FloatArray | None) -> npt.NDArray[Any]:
     """A feature of labels with the rare ones as one; of numbers the column itself."""
     if column.dtype.kind in "biuf":
         return column
-    held = Categories.checked(column, "feature")
-    made = pooled(held, counts)
-    return column if made is held else made.values()
+    labels = Categories.checked(column, "feature")
+    pooled_labels = pooled(labels, counts)
+    return column if pooled_labels is labels else pooled_labels.values()
 
 
-def of_many_rows(told: Assessment) -> Assessment:
+def of_many_rows(report: Assessment) -> Assessment:
     """A report without tables of single rows, and without all that is of few rows."""
-    return replace(told, brief=_shown(told.brief), whole=Later(lambda: _shown(told.whole())))
+    return replace(report, brief=_shown(report.brief), whole=Later(lambda: _shown(report.whole())))
 
 
 def _shown(basis: Basis) -> Basis:

@@ -159,9 +159,9 @@ def sentence(line: VerdictLine, section: str = "") -> str:
 def grid_blocks(grid: Grid) -> Iterator[str]:
     """The notes of a grid, and a Markdown table of each of its parts."""
     yield from map(escape, grid.notes)
-    for part in grid.parts:
-        yield f"**{escape(part.title, inside=True)}**" if part.title else ""
-        yield _rows(grid, part.rows)
+    for block in grid.parts:
+        yield f"**{escape(block.title, inside=True)}**" if block.title else ""
+        yield _rows(grid, block.rows)
     yield from map(escape, grid.footnotes)
 
 
@@ -269,17 +269,19 @@ def _metadata(document: Document) -> Iterator[str]:
     finite = [record for record in document.records if math.isfinite(record.value)]
     models, rows = key_records(finite)
     source = _text(document.facts.get("Source", _UNNAMED))
-    own = [list(filter(None, (row[place] for row in rows))) for place in range(len(models))]
-    if any(own):
+    records_by_model = [
+        list(filter(None, (row[column] for row in rows))) for column in range(len(models))
+    ]
+    if any(records_by_model):
         yield "model-index:"
-    for model, told in zip(models, own, strict=True):
-        if told:
-            yield from _entry(model, source, told)
+    for model, records_of_model in zip(models, records_by_model, strict=True):
+        if records_of_model:
+            yield from _entry(model, source, records_of_model)
 
 
-def _entry(model: str, source: str, told: Sequence[Record]) -> Iterator[str]:
+def _entry(model: str, source: str, records: Sequence[Record]) -> Iterator[str]:
     """What the front matter says of a model."""
-    sets = any(record.source == LabelSets.kind for record in told)
+    sets = any(record.source == LabelSets.kind for record in records)
     yield f"- name: {_text(model)}"
     yield "  results:"
     yield "  - task:"
@@ -288,7 +290,7 @@ def _entry(model: str, source: str, told: Sequence[Record]) -> Iterator[str]:
     yield "      type: table"
     yield f"      name: {source}"
     yield "    metrics:"
-    for record in told:
+    for record in records:
         yield from _metric(record)
 
 
@@ -371,9 +373,9 @@ def _best_first(tried: Table) -> Table:
 def pull_request(document: Document) -> str:
     """A screen or two of Markdown, which says what holds the rest."""
     brief = in_brief(document)
-    *others, last = brief.opening.grids or (Grid(title="", columns=(), parts=()),)
-    told = replace(last, notes=(*last.notes, _REST))
-    return replace(brief, opening=replace(brief.opening, grids=(*others, told))).to_markdown()
+    *earlier, last = brief.opening.grids or (Grid(title="", columns=(), parts=()),)
+    last_grid = replace(last, notes=(*last.notes, _REST))
+    return replace(brief, opening=replace(brief.opening, grids=(*earlier, last_grid))).to_markdown()
 
 
 def sentences(document: Document) -> tuple[VerdictLine, ...]:
@@ -451,21 +453,21 @@ def measured(record: Record) -> str:
     return catalogue()[record.metric].title + at
 
 
-def _coverages(whole: Sequence[Record], model: str) -> str:
+def _coverages(answered: Sequence[Record], model: str) -> str:
     """Where a model's coverage is judged, in words."""
     metric = "empirical_coverage"
-    found = {r.coverage for r in whole if r.model == model and r.metric == metric}
-    return ", ".join(formats.level(at) for at in sorted(found) if not math.isnan(at))
+    coverages = {r.coverage for r in answered if r.model == model and r.metric == metric}
+    return ", ".join(formats.level(at) for at in sorted(coverages) if not math.isnan(at))
 
 
-def _key_rows(whole: Sequence[Record]) -> list[Key]:
+def _key_rows(answered: Sequence[Record]) -> list[Key]:
     """Which measures at which coverages."""
-    keys = dict.fromkeys(record.key for record in whole)
-    given = list(dict.fromkeys(key.coverage for key in keys))
-    main = min((at for at in given if at), key=lambda at: abs(at - _MAIN), default=None)
+    keys = dict.fromkeys(record.key for record in answered)
+    coverages = list(dict.fromkeys(key.coverage for key in keys))
+    main = min((at for at in coverages if at), key=lambda at: abs(at - _MAIN), default=None)
     chosen: list[Key] = []
     for name in key_measures():
-        levels = [Key(name, at) for at in given if Key(name, at) in keys]
+        levels = [Key(name, at) for at in coverages if Key(name, at) in keys]
         if name == "empirical_coverage":
             levels.sort(key=lambda key: abs((key.coverage or 0.0) - (main or 0.0)))
             levels = levels[:_COVERAGES]
@@ -473,7 +475,7 @@ def _key_rows(whole: Sequence[Record]) -> list[Key]:
         else:
             levels = [key for key in levels if key.coverage in (main, None)]
         chosen += levels
-    places = {name: place for place, name in enumerate(catalogue())}
+    places = {name: position for position, name in enumerate(catalogue())}
     return sorted(chosen[:_MOST], key=lambda key: places[key.metric])
 
 
@@ -544,8 +546,8 @@ def _html_table(grid: Grid) -> str:
             for side, cell in zip(sides, row, strict=True)
         )
         + "</tr>"
-        for part in grid.parts
-        for row in part.rows
+        for block in grid.parts
+        for row in block.rows
     )
     notes = "".join(
         f"<p><small>{html.escape(note)}</small></p>" for note in (*grid.notes, *grid.footnotes)

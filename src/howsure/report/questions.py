@@ -178,7 +178,7 @@ def document_of(
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
-        sections=tuple(replace(each, lines=short(each.lines)) for each in sections),
+        sections=tuple(replace(section, lines=short(section.lines)) for section in sections),
         lines=short(lines),
         answer=answer,
         findings=tuple(findings),
@@ -248,7 +248,9 @@ def _first_figure(figures: Sequence[Figure]) -> Choice | None:
 def _choice(alike: Sequence[Figure]) -> Choice:
     """Figures of one name: one at a time, where there are several."""
     cut = abridged(figure.label for figure in alike)
-    options = (Option(label=cut.get(each.label, each.label), figures=(each,)) for each in alike)
+    options = (
+        Option(label=cut.get(figure.label, figure.label), figures=(figure,)) for figure in alike
+    )
     return Choice(label="Model", options=tuple(options))
 
 
@@ -274,7 +276,9 @@ def state_grid(
     for name in order_of_questions:
         if name == "comparison" or not any(name in by_model[model] for model in shown):
             continue
-        label_of_section = next((part.label for part in parts if name in part.ids), "")
+        label_of_section = next(
+            (page_part.label for page_part in parts if name in page_part.ids), ""
+        )
         label = questions()[name].label if name in questions() else headed(name)
         sized = len(shown) <= MOST_SIZED
         cells = [_state(by_model[model].get(name), sized=sized) for model in shown]
@@ -317,7 +321,7 @@ def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell,
     """The mean score of each model, and whether it is in the best set."""
     if "score" not in ranked.columns:
         return []
-    places = {str(name): place for place, name in enumerate(ranked.columns["model"])}
+    places = {str(name): row for row, name in enumerate(ranked.columns["model"])}
     values = [grids.number_cell(float(ranked.columns["score"][places[m]])) for m in models]
     best = [Cell(str(ranked.columns["best_set"][places[m]])) for m in models]
     score = Cell(ranked.labels.get("score", "Score"), link=link)
@@ -336,20 +340,20 @@ def _sections(
     for figure in figures:
         by_name.setdefault(figure.name, []).append(figure)
     parts = _sections_of_topics()
-    drawn = {name for part in parts for name in part.figures}
+    drawn = {name for page_part in parts for name in page_part.figures}
     unlisted = {*_UNLISTED, *(name for name, shown in table_layouts().items() if not shown.listed)}
     titled = {name for topic in every_topic() for name in topic.titles}
-    listed = {name for part in parts for name in part.tables} | unlisted
-    answered = {name for part in parts for name in (*part.ids, *part.asked)} | {STEP}
+    listed = {name for page_part in parts for name in page_part.tables} | unlisted
+    answered = {name for page_part in parts for name in (*page_part.ids, *page_part.asked)} | {STEP}
     appeared = list(dict.fromkeys(table.name for table in tables))
-    for part in parts:
-        section_lines = [line for line in lines if ids.get(line.question, "") in part.ids]
-        section_lines += [line for line in lines if line.question in part.asked]
-        names = part.figures
-        shown = [name for name in part.tables if name in appeared and name not in unlisted]
+    for page_part in parts:
+        section_lines = [line for line in lines if ids.get(line.question, "") in page_part.ids]
+        section_lines += [line for line in lines if line.question in page_part.asked]
+        names = page_part.figures
+        shown = [name for name in page_part.tables if name in appeared and name not in unlisted]
         shown.sort(key=lambda name: appeared.index(name) if name in titled else -1)
         section_tables = [table for name in shown for table in tables if table.name == name]
-        if part is parts[-1]:
+        if page_part is parts[-1]:
             names = tuple(name for name in by_name if name not in drawn)
             section_tables = [table for table in tables if table.name not in listed]
             section_lines = [
@@ -358,21 +362,21 @@ def _sections(
         names = tuple(name for name in names if name in by_name)
         choices = tuple(_choice(by_name[name]) for name in names)
         section_grids = tuple(_grids(section_tables))
-        section_galleries = tuple(pictures) if part.label == "Inputs" else ()
+        section_galleries = tuple(pictures) if page_part.label == "Inputs" else ()
         if not (section_lines or choices or section_grids or section_galleries):
             continue
         section_lines.sort(key=lambda line: line.tone not in _TOLD)
         models = list(dict.fromkeys(line.model for line in section_lines))
         section_lines.sort(key=lambda line: models.index(line.model))
         yield Section(
-            title=part.title
+            title=page_part.title
             or _title(section_lines, choices, (*section_grids, *section_galleries)),
-            label=part.label,
+            label=page_part.label,
             lines=tuple(section_lines),
             choices=choices,
             grids=section_grids,
             galleries=section_galleries,
-            folded=part.folded or not (section_lines or part.title),
+            folded=page_part.folded or not (section_lines or page_part.title),
             opened=int(not (names and section_lines and layout_of(names[0]).folded)),
         )
 

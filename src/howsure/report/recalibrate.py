@@ -443,23 +443,29 @@ def recalibrate_tables(
     method = method or ("group" if groups else None)
     check_method(method, groups)
     teaching = held_out(calibration, groups, columns, reading, resources)
-    held = teaching.rows
+    calibration_rows = teaching.rows
     sentence = ""
     if method == BEST:
-        advice, step = _advised(held if since is None else since_rows(held, since), seed)
+        advice, step = _advised(
+            calibration_rows if since is None else since_rows(calibration_rows, since), seed
+        )
         method, groups, since = advice.method, advice.by, advice.since or since
         sentence = f"Applied: {step}" if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
     if alone and method is not None:
-        held = suited(held, method)
+        calibration_rows = suited(calibration_rows, method)
     needs = METHODS[method].needs if method and method in METHODS else ""
     fitted = replace(
-        unfitted(held, method or "", groups),
-        scales=TaughtScale.of(held),
+        unfitted(calibration_rows, method or "", groups),
+        scales=TaughtScale.of(calibration_rows),
         sentence=sentence,
         facts=teaching.facts,
     )
-    if needs == "inputs" and not held.features and not isinstance(new, EvalSet | Loaded):
-        if held.embedding is not None and not teaching.vectors:
+    if (
+        needs == "inputs"
+        and not calibration_rows.features
+        and not isinstance(new, EvalSet | Loaded)
+    ):
+        if calibration_rows.embedding is not None and not teaching.vectors:
             raise InputError("method 'inputs' needs features, or columns of the embedding")
         fitted = replace(fitted, embedding=teaching.vectors)
     rows = _rows(new, fitted, columns, reading)
@@ -476,7 +482,9 @@ def recalibrate_tables(
             options["by"] = groups
         if since is not None:
             options["since"] = since
-        done = fitted_and_applied(rows.evalset, held, method=method, seed=seed, **options)
+        done = fitted_and_applied(
+            rows.evalset, calibration_rows, method=method, seed=seed, **options
+        )
         fitted = replace(fitted, recalibrators=done.recalibrators)
     notes = (*teaching.notes, *rows.notes, *fitted.notes(rows.evalset), *done.notes)
     return Recalibration(
@@ -515,8 +523,8 @@ def rows_to_compare(
     resources: Resources | None = None,
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
-    held = held_out(calibration, by, columns, reading, resources).rows
-    held = held if since is None else since_rows(held, since)
+    calibration_rows = held_out(calibration, by, columns, reading, resources).rows
+    calibration_rows = calibration_rows if since is None else since_rows(calibration_rows, since)
     rows = _rows(new, FittedRecalibration(by=tuple(by)), columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
@@ -524,7 +532,7 @@ def rows_to_compare(
     counted = rows.evalset
     if counted.weights is not None:
         counted = counted.take(np.flatnonzero(counted.weights.values))
-    return counted, held
+    return counted, calibration_rows
 
 
 _DEFAULTS: Final = {"too_few": "infinite", "rank": "conformal", "delta": DELTA}
@@ -534,10 +542,10 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """Names of columns, from a text with commas or a sequence."""
     if by is None:
         return ()
-    given = by.split(",") if isinstance(by, str) else by
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+    columns = by.split(",") if isinstance(by, str) else by
+    if not isinstance(columns, list | tuple) or not all(isinstance(name, str) for name in columns):
         raise InputError(f"by must hold names of columns, got {by!r}")
-    names = tuple(dict.fromkeys(name.strip() for name in given))
+    names = tuple(dict.fromkeys(name.strip() for name in columns))
     if not all(names):
         raise InputError(f"by must hold names of columns, got {by!r}")
     return names
@@ -545,9 +553,9 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def check_method(method: str | None, by: Sequence[str]) -> None:
     """Refuse a method that is unknown, or groups that it does not take."""
-    known = [BEST, *method_names()]
-    if method is not None and method not in known:
-        raise InputError(unknown(method, known, "method"))
+    allowed = [BEST, *method_names()]
+    if method is not None and method not in allowed:
+        raise InputError(unknown(method, allowed, "method"))
     if by and method not in ("group", BEST):
         raise InputError(f"by is for the methods group and best, got {method!r}")
 
@@ -584,7 +592,7 @@ def held_out(
             columns = {**columns, "groups": columns_of(columns.get("groups"), *by)}
         with within("calibration"):
             source = load_parts(source, resources=resources, **reading, **columns)
-    held = _only(source, "calibration")
+    calibration_rows = _only(source, "calibration")
     recalibrated = [
         column
         for role in ROLES
@@ -598,13 +606,13 @@ def held_out(
             f"({listed(recalibrated)}): "
             "name the columns of the model's own"
         )
-    _check_groups(held, by)
+    _check_groups(calibration_rows, by)
     note = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
     return HeldOut(
-        rows=held,
+        rows=calibration_rows,
         vectors=source.roles["embedding"],
         notes=(note,) if source.dropped else (),
-        facts=fitted_on(held.n, source.totals[0].n) if source.totals else (),
+        facts=fitted_on(calibration_rows.n, source.totals[0].n) if source.totals else (),
     )
 
 
@@ -647,18 +655,21 @@ def _rows(
 
 def _prefix(rows: NewRows, *, alone: bool) -> str:
     """What new columns begin with: nothing where nothing else could be taken for them."""
-    held = any(isinstance(belief, Intervals) for belief in rows.evalset.beliefs)
-    return "" if alone and not held else RECALIBRATED
+    has_intervals = any(isinstance(belief, Intervals) for belief in rows.evalset.beliefs)
+    return "" if alone and not has_intervals else RECALIBRATED
 
 
 def _check_names(rows: NewRows, method: str | None) -> None:
     """Refuse a table with sets already, whose reader could not tell which are the new ones."""
     if rows.table is None or not any(isinstance(b, LabelSets) for b in rows.evalset.beliefs):
         return
-    held = [name for name in rows.table.column_names if set_coverage(normal_form(name))[0]]
-    if held and method != "":
+    columns_of_sets = [
+        name for name in rows.table.column_names if set_coverage(normal_form(name))[0]
+    ]
+    if columns_of_sets and method != "":
         raise InputError(
-            f"the new rows hold label sets already ({listed(held)}): drop or rename the column"
+            f"the new rows hold label sets already ({listed(columns_of_sets)}): "
+            "drop or rename the column"
         )
 
 
@@ -670,7 +681,7 @@ def _advised(evalset: EvalSet, seed: int) -> tuple[Advice, str]:
     if sets and sets[0].probabilities is None:
         raise InputError(NO_PROBABILITIES)
     if sets:
-        known = ", ".join(methods_of(LabelSets.kind))
-        raise InputError(f"label sets are not tried: method must be one of {known}, got 'best'")
+        methods = ", ".join(methods_of(LabelSets.kind))
+        raise InputError(f"label sets are not tried: method must be one of {methods}, got 'best'")
     trials = try_recalibrations(evalset, seed=seed)
     return trials.advice or Advice(method=""), trials.step

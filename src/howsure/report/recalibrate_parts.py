@@ -116,9 +116,9 @@ def recalibrated_files(
     counts = [file.rows for file in files]  # 0 where a file does not tell
     work = _Work(first=first, total=sum(counts) if all(counts) else 0, decimal=reading["decimal"])
     with ExitStack() as stack:
-        kept = stack.enter_context(Kept.of(f"{new} {serve.identity}", resume=resources.resume))
+        finished = stack.enter_context(Kept.of(f"{new} {serve.identity}", resume=resources.resume))
         ordered = [file for joined in plan.values() for file in joined]
-        tables = _served(serve, ordered, resources, kept.folder)
+        tables = _served(serve, ordered, resources, finished.folder)
         stack.enter_context(closing(tables))
         if apart:
             stack.enter_context(new_folders(path.parent for path in plan))
@@ -281,9 +281,9 @@ class _Serve:
     def __call__(self, piece: FilePiece) -> pa.Table:
         """All its rows, and their account among the facts of the table."""
         tables, account = [], _Account()
-        for table, own in self.batches(piece):
+        for table, account_of_batch in self.batches(piece):
             tables.append(table)
-            account.add(own)
+            account.add(account_of_batch)
         whole = pa.concat_tables(tables)
         facts = {**(whole.schema.metadata or {}), _ACCOUNT: account.to_json()}
         return whole.replace_schema_metadata(facts)
@@ -301,10 +301,10 @@ class _Serve:
             scales=list(TaughtScale.of(rows.evalset)),
             kinds=kinds_of(rows.evalset),
         )
-        made = Recalibration(
+        recalibration = Recalibration(
             rows=rows, evalset=done.evalset, fitted=self.fitted, prefix=self.prefix
         )
-        return made.read_all(), account
+        return recalibration.read_all(), account
 
     def _without(self, batch: NewBatch) -> pa.Table:
         """Rows of which none has a prediction, beside empty cells."""
@@ -315,7 +315,7 @@ class _Serve:
 
 
 def _served(
-    serve: _Serve, files: Iterable[NewFile], resources: Resources, kept: Path
+    serve: _Serve, files: Iterable[NewFile], resources: Resources, folder: Path
 ) -> Generator[Iterable[tuple[pa.Table, _Account]]]:
     """The rows of every piece of the files in their order, as they are and recalibrated.
 
@@ -323,9 +323,9 @@ def _served(
     and all files can be cut into pieces that fit into memory.
     """
     pieces = [piece for file in files for piece in file.pieces]
-    asked = resources.jobs or resources.scheduler is not None or resources.resume
+    wants_processes = resources.jobs or resources.scheduler is not None or resources.resume
     small = (piece.rows is not None or piece.place.size <= _SMALL for piece in pieces)
-    if not asked or not all(small):
+    if not wants_processes or not all(small):
         yield from map(serve.batches, pieces)
         return
     identity = serve.identity
@@ -335,7 +335,7 @@ def _served(
         identities=[identity_with(piece.identity, identity) for piece in pieces],
         jobs=resources.processes,
         scheduler=resources.scheduler,
-        resume=kept,
+        resume=folder,
         sizes=[piece.rows or 1 for piece in pieces],
     )
     with closing(tables):
@@ -375,12 +375,14 @@ class _Work:
         with appending(temporary, form, csv_safe=csv_safe, bare=as_text, decimal=mark) as append:
             schema: pa.Schema | None = None
             for file in files:
-                told = file.told() if apart else ()
+                folder_columns = file.told() if apart else ()
                 for _ in file.pieces:
                     for table, account in next(served):
-                        made = as_types(table, types, self.decimal).drop_columns(told)
-                        schema = schema or made.schema
-                        append(_as(made, schema, file, files[0]))
+                        typed_table = as_types(table, types, self.decimal).drop_columns(
+                            folder_columns
+                        )
+                        schema = schema or typed_table.schema
+                        append(_as(typed_table, schema, file, files[0]))
                         self.account.add(account)
                         report_progress("recalibrating rows", self.account.n, self.total)
 

@@ -160,11 +160,11 @@ class LedgerState:
 
     def without_last(self) -> LedgerState:
         """All but the last of them, which was taken back."""
-        made = LedgerState()
+        state = LedgerState()
         for entry in self.entries[:-1]:
-            made.add(entry)
-        made.written, made.undone, made.shortened = self.written + 1, self.undone + 1, True
-        return made
+            state.add(entry)
+        state.written, state.undone, state.shortened = self.written + 1, self.undone + 1, True
+        return state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,12 +193,12 @@ class Ledger:
 
     def promise(self) -> Promise | None:
         """What was promised; None where there is no ledger."""
-        held = self._place.read(_PROMISE)
-        if held is None:
+        data = self._place.read(_PROMISE)
+        if data is None:
             return None
         with self._reading(_PROMISE):
-            made: Promise = restored(read_json(held), Promise, "promise")
-        return made
+            promised: Promise = restored(read_json(data), Promise, "promise")
+        return promised
 
     def begin(self, promise: Promise) -> None:
         """Write the promise, where there is none yet."""
@@ -267,11 +267,11 @@ class Ledger:
         """Add what is made of all before; it is made again where another writer was faster."""
         while True:
             state = self.state()
-            made = make(state)
+            addition = make(state)
             # which are read once the entry stands
-            waits = tuple(self._keep("waiting", stream_bytes(table)) for table in made.waits)
-            names = "" if made.names is None else self.keep_names(made.names)
-            entry = replace(made.entry, waits=waits, names=names)
+            waits = tuple(self._keep("waiting", stream_bytes(table)) for table in addition.waits)
+            names = "" if addition.names is None else self.keep_names(addition.names)
+            entry = replace(addition.entry, waits=waits, names=names)
             if self._place.create(_entry(state.written + 1), entry.to_bytes()):
                 self.state()
                 return
@@ -324,8 +324,8 @@ class Ledger:
                 with self._reading(name):
                     table = stream_table(data)
                     hashes, days = (
-                        _without_gaps(table[each].cast(pa.int64())).to_numpy()
-                        for each in (HASH, DAY)
+                        _without_gaps(table[column].cast(pa.int64())).to_numpy()
+                        for column in (HASH, DAY)
                     )
                 yield name, table, ~came.holds(row_keys(hashes, days)) & (days > booked_to)
 
@@ -410,21 +410,21 @@ class SealedPlace:
     def _opened(self, name: str, data: bytes) -> bytes:
         """What was sealed."""
         line = data[:_LONGEST_LINE].partition(b"\n")[0]
-        found = re.fullmatch(rb"howsure ledger (\d{1,9}) (zstd|none) (\d{1,18})", line)
-        if found is None or int(found[1]) != FORM:
+        match = re.fullmatch(rb"howsure ledger (\d{1,9}) (zstd|none) (\d{1,18})", line)
+        if match is None or int(match[1]) != FORM:
             raise self._refusal("is no ledger of this version of howsure")
         start = len(line) + 1 + _HASH
-        check, held, size = data[len(line) + 1 : start], memoryview(data)[start:], int(found[3])
-        if check != _hash(name, line, held):
+        check, packed, size = data[len(line) + 1 : start], memoryview(data)[start:], int(match[3])
+        if check != _hash(name, line, packed):
             raise self._refusal(f"is damaged: {name!r} was changed since it was written")
-        if found[2] == b"none":
-            return bytes(held)
-        if size > most_inflated(len(held)):
+        if match[2] == b"none":
+            return bytes(packed)
+        if size > most_inflated(len(packed)):
             raise self._refusal(
-                f"is damaged: the {len(held):,} bytes of {name!r} would take {size:,}"
+                f"is damaged: the {len(packed):,} bytes of {name!r} would take {size:,}"
             )
         try:
-            return bytes(pa.decompress(held, decompressed_size=size, codec="zstd", asbytes=True))
+            return bytes(pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True))
         except OSError as error:
             raise self._refusal(f"is damaged: {name!r} cannot be read ({error})") from error
 
@@ -438,10 +438,10 @@ def _sealed(name: str, data: bytes) -> bytes:
     return b"".join((line, b"\n", _hash(name, line, held), held))
 
 
-def _hash(name: str, line: bytes, held: bytes | memoryview) -> bytes:
-    made = blake2b(name.encode() + b"\n" + line + b"\n", digest_size=_HASH)
-    made.update(held)
-    return made.digest()
+def _hash(name: str, line: bytes, packed: bytes | memoryview) -> bytes:
+    digest = blake2b(name.encode() + b"\n" + line + b"\n", digest_size=_HASH)
+    digest.update(packed)
+    return digest.digest()
 
 
 # ---- which rows came before: names of rows by day, so that a row that comes again counts once ----
@@ -465,8 +465,8 @@ def name_hashes(column: pa.ChunkedArray, role: str) -> IntArray:
             f"column {role!r} must name every row, got none at row {names.index(None)}, counting "
             "from 0"
         )
-    made = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
-    return np.frombuffer(b"".join(made), dtype="<i8").astype(np.int64) & ((1 << _BITS) - 1)
+    digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64) & ((1 << _BITS) - 1)
 
 
 def row_keys(hashes: IntArray, days: IntArray | int) -> IntArray:
@@ -502,8 +502,8 @@ class RowNames:
     def joined(cls, every: Iterable[RowNames]) -> Self:
         """All of several sets."""
         parts = [*every]
-        keys = np.concatenate([np.empty(0, np.int64), *(each.keys for each in parts)])
-        marks = np.concatenate([np.empty(0, np.uint8), *(each.marks for each in parts)])
+        keys = np.concatenate([np.empty(0, np.int64), *(names.keys for names in parts)])
+        marks = np.concatenate([np.empty(0, np.uint8), *(names.marks for names in parts)])
         order = np.argsort(keys, kind="stable")
         return cls(keys[order], marks[order])
 
@@ -511,8 +511,8 @@ class RowNames:
         """Where each key stands; −1 where it is not."""
         if not len(self.keys):
             return np.full(len(keys), -1)
-        found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[found] == keys, found, -1)
+        positions = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[positions] == keys, positions, -1)
 
     def holds(self, keys: IntArray) -> BoolArray:
         """Whether each key is there."""

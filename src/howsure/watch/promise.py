@@ -87,7 +87,7 @@ class Promise:
             fitted = {key: checked(values[key], kinds[key], f"{key} of {name}") for key in values}
             object.__setattr__(self, name, fitted)
         strata = self.strata
-        whole = {
+        fits = {
             "y": "y" in self.columns,
             "calendar": getattr(self.calendar, "column", None) == self.columns.get("time")
             and len(getattr(self.calendar, "zone", ())) in (0, 2),
@@ -98,8 +98,8 @@ class Promise:
             "usual": "error" not in self.quantities or self.usual is not None,
             "strata": strata is None or len(strata.means) == len(self.quantities),
         }
-        for name, holds in whole.items():
-            if not holds:
+        for name, is_right in fits.items():
+            if not is_right:
                 raise InputError(f"{name} of the promise must fit the rest of it")
 
     @property
@@ -135,23 +135,23 @@ class Promise:
 
     def needed(self) -> list[str]:
         """Columns of predictions."""
-        made: list[str] = []
+        names: list[str] = []
         for role in ("point", "mean", "sd", "variance"):
-            made += [self.columns[role]] if role in self.columns else []
+            names += [self.columns[role]] if role in self.columns else []
         for role in ("lower", "upper", "samples"):
-            made += self.columns.get(role, [])
-        made += [text.partition("=")[2] for text in self.columns.get("quantiles", [])]
+            names += self.columns.get(role, [])
+        names += [text.partition("=")[2] for text in self.columns.get("quantiles", [])]
         if "law" in self.columns:
             pairs = self.columns["law"].partition(":")[2].split(",")
             values = [pair.partition("=")[2] for pair in pairs]
-            made += [value for value in values if not _is_number(value)]
-        return list(dict.fromkeys(made))
+            names += [value for value in values if not _is_number(value)]
+        return list(dict.fromkeys(names))
 
     def beside(self) -> list[str]:
         """Columns of groups, inputs, time, series, weights and clusters."""
-        made = [*self.columns.get("groups", []), *self.columns.get("features", [])]
-        made += [self.columns[role] for role in ROW_ROLES if role in self.columns]
-        return list(dict.fromkeys(made))
+        names = [*self.columns.get("groups", []), *self.columns.get("features", [])]
+        names += [self.columns[role] for role in ROW_ROLES if role in self.columns]
+        return list(dict.fromkeys(names))
 
     def cells(self) -> list[str]:
         """All columns that are read of rows, but for their names."""
@@ -235,18 +235,18 @@ class Calendar:
 
     def check_near(self, titles: Sequence[tuple[str, IntArray]], latest: int | None) -> None:
         """Refuse days of tables that lie far from all before."""
-        days = np.unique(np.concatenate([each for _, each in titles]))
+        days = np.unique(np.concatenate([table_days for _, table_days in titles]))
         before = self.last if latest is None else max(self.last, latest)
         most = _FIRST_GAP if latest is None else _LONGEST_GAP
         if days[0] < self.first - _LONGEST_GAP:
-            (title, *_) = (title for title, own in titles if days[0] in own)
+            (title, *_) = (title for title, title_days in titles if days[0] in title_days)
             raise InputError(
                 f"{title} must not lie over {_LONGEST_GAP} days before the reference, which begins "
                 f"with {self.in_words(self.first)}, got {self.in_words(int(days[0]))}"
             )
         for day in days[days > before].tolist():
             if day > before + most:
-                (title, *_) = (title for title, own in titles if day in own)
+                (title, *_) = (title for title, title_days in titles if day in title_days)
                 raise InputError(
                     f"{title} must not reach over {most:,} days beyond the last day before "
                     f"({self.in_words(before)}), got {self.in_words(day)}: days between would be "

@@ -411,20 +411,23 @@ def report_of(
         ended = _of_days(current, promise, state, (first, correction.after))
         past.append(replace(ended, correction=correction))
         current, first = correction.promise, correction.after
-    kept = "Kept so far"
+    kept_words = "Kept so far"
     if corrections:
         latest = corrections[-1]
         day = promise.day_in_words(latest.after)
         what = "the correction" if latest.method else "the end of the correction"
-        kept = f"Kept since {what} after {day}"
-    report = _of_days(current, promise, state, (first, math.inf), kept)
+        kept_words = f"Kept since {what} after {day}"
+    report = _of_days(current, promise, state, (first, math.inf), kept_words)
     text = report.sentence
     if corrections and not report.days:
         what = "Corrected" if latest.method else "No longer corrected"
         text = f"{what} after {day}; no day since is booked yet."
-    expected = {day: restored(held, Expected, "expected") for day, held in state.expected.items()}
+    expected = {
+        day: restored(fields_of_day, Expected, "expected")
+        for day, fields_of_day in state.expected.items()
+    }
     labelled = sum(sums[1] for (_, group, _), sums in state.sums.items() if group == ALL)
-    open_rows = int(labelled) - sum(part.rows for part in (*past, report))
+    open_rows = int(labelled) - sum(period.rows for period in (*past, report))
     text = f"{text} {_describe_not_counted(waiting, open_rows, state.late, state.undone)}"
     booked = report.booked.tolist()
     scores = [state.scores[day] for day in booked if day > first and day in state.scores]
@@ -531,19 +534,19 @@ class _Cells:
         cls,
         promise: Promise,
         of_all: Promise,
-        held: Mapping[tuple[int, str, int], FloatArray],
+        sums_by_key: Mapping[tuple[int, str, int], FloatArray],
         groups: list[str],
         days: IntArray,
     ) -> _Cells:
         strata = 1 if promise.strata is None else len(promise.strata.rows)
-        sizes = {len(sums) - 2 for sums in held.values()} | {len(of_all.quantities)}
-        if len(sizes) > 1 or not {stratum for *_, stratum in held} <= {*range(strata)}:
+        sizes = {len(sums) - 2 for sums in sums_by_key.values()} | {len(of_all.quantities)}
+        if len(sizes) > 1 or not {stratum for *_, stratum in sums_by_key} <= {*range(strata)}:
             raise InputError("the ledger is damaged: an entry does not fit the promise")
         columns = [2 + of_all.quantities.index(name) for name in promise.quantities]
         numbers = {day: k for k, day in enumerate(days.tolist())}
         lines = {group: k for k, group in enumerate(groups)}
         every = np.zeros((2 + len(columns), len(groups), strata, len(days)))
-        for (day, group, stratum), sums in held.items():
+        for (day, group, stratum), sums in sums_by_key.items():
             every[:, lines[group], stratum, numbers[day]] = sums[[0, 1, *columns]]
         return cls(rows=every[0], labelled=every[1], sums=every[2:])
 
@@ -554,21 +557,21 @@ class _Cells:
         if promise.strata is None or not (self.labelled < self.rows).any():
             counts = np.broadcast_to(self.labelled.sum(axis=1), self.sums.sum(axis=2).shape)
             return self.sums.sum(axis=2), counts, np.zeros(counts.shape)
-        made = weighted(self.sums, self.labelled, self.rows, days, promise.strata)
-        return made.sums, made.counts, made.slack
+        balanced = weighted(self.sums, self.labelled, self.rows, days, promise.strata)
+        return balanced.sums, balanced.counts, balanced.slack
 
     def sentences(self, promise: Promise) -> tuple[str, ...]:
         """What is missing of the rows of booked days, and what it may hide."""
         if promise.strata is None or not len(self.rows):
             return ()
         labelled, rows = self.labelled[0], self.rows[0]
-        told = [missing_sentence(labelled, rows, promise.strata)]
+        texts = [missing_sentence(labelled, rows, promise.strata)]
         if "coverage" in promise.quantities:
-            known = float(labelled.sum())
-            place = promise.quantities.index("coverage")
-            hits = promise.coverage * known + float(self.sums[place, 0].sum())
-            told.append(bounds_sentence(hits, known, float(rows.sum())))
-        return tuple(filter(None, told))
+            labelled_rows = float(labelled.sum())
+            index = promise.quantities.index("coverage")
+            hits = promise.coverage * labelled_rows + float(self.sums[index, 0].sum())
+            texts.append(bounds_sentence(hits, labelled_rows, float(rows.sum())))
+        return tuple(filter(None, texts))
 
 
 def _covered(promise: Promise, sums: FloatArray, counts: FloatArray) -> FloatArray:
@@ -576,8 +579,8 @@ def _covered(promise: Promise, sums: FloatArray, counts: FloatArray) -> FloatArr
     if "coverage" not in promise.quantities or not counts.size:
         return np.empty(0)
     k = promise.quantities.index("coverage")
-    known = np.where(counts[k, 0] > 0, counts[k, 0], np.nan)
-    return np.asarray(promise.coverage + sums[k, 0] / known)
+    labelled = np.where(counts[k, 0] > 0, counts[k, 0], np.nan)
+    return np.asarray(promise.coverage + sums[k, 0] / labelled)
 
 
 def _groups(promise: Promise, booked: list[tuple[int, str, int]]) -> list[str]:
@@ -652,7 +655,7 @@ def _fault(
         span = between(100.0 * lower, 100.0 * upper, 1)
         return f"{percent(promise.coverage)} intervals cover {percent(value)}{span}"
     if name == "error":
-        share, low, high = (100.0 * (each - 1.0) for each in (value, lower, upper))
+        share, low, high = (100.0 * (ratio - 1.0) for ratio in (value, lower, upper))
         return f"errors are {fixed(share, 1)} % larger{between(low, high, 1)} than in the reference"
     higher = mean > 0
     return {
@@ -667,8 +670,12 @@ def _broken(promise: Promise, day: int, broken: list[Break]) -> str:
     when = promise.day_in_words(day)
     if not broken:
         return f"Broken on {when}: the promise fails as a whole; no single part is proven to."
-    others = len(broken) - 1
-    more = f" {others} more fault{'s are' if others > 1 else ' is'} proven." if others else ""
+    more_faults = len(broken) - 1
+    more = (
+        f" {more_faults} more fault{'s are' if more_faults > 1 else ' is'} proven."
+        if more_faults
+        else ""
+    )
     return f"Broken on {when}: {broken[0].sentence}{more}"
 
 

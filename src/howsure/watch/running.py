@@ -95,17 +95,19 @@ class Running:
         weights: npt.ArrayLike | None = None,
     ) -> Self:
         """With factor 1, and the scale of a reference's ratios."""
-        held = _ratios(ratios)
-        mass = check_multiplicities(weights, len(held))
-        losses = pinball(held, 1.0, check_fraction(level, "level"))
+        checked_ratios = _ratios(ratios)
+        mass = check_multiplicities(weights, len(checked_ratios))
+        losses = pinball(checked_ratios, 1.0, check_fraction(level, "level"))
         scale = float(np.average(losses, weights=mass))
         if not scale > 0.0:
-            raise InputError(f"ratios of the reference must not all be 1, got {len(held)} of them")
+            raise InputError(
+                f"ratios of the reference must not all be 1, got {len(checked_ratios)} of them"
+            )
         return cls(level=float(level), scale=scale, late=check_whole(late, "late", 0))
 
     def __post_init__(self) -> None:
         tracks = len(ROWS)
-        lengths = {len(self.logs), len(self.shares), *(len(each) - 2 for each in self.stood)}
+        lengths = {len(self.logs), len(self.shares), *(len(factors) - 2 for factors in self.stood)}
         if lengths != {tracks} or np.abs(self.logs).max() > 2.0 * math.log(MOST):
             raise InputError(f"a running correction must have {tracks} tracks within their range")
 
@@ -130,26 +132,28 @@ class Running:
         Rows come in the order of their days; each has the factor that was known before its day,
         from labels of days before it less ``late``. Weights count rows.
         """
-        held = _ratios(ratios)
-        mass = check_multiplicities(weights, len(held))
+        checked_ratios = _ratios(ratios)
+        mass = check_multiplicities(weights, len(checked_ratios))
         at = np.asarray(days, dtype=np.int64)
-        if at.shape != held.shape or (np.diff(at) < 0).any():
+        if at.shape != checked_ratios.shape or (np.diff(at) < 0).any():
             raise InputError(f"days must be one a row and rising, got shape {at.shape}")
         if self.day is not None and at[0] <= self.day:
             raise InputError(f"days must come after day {self.day}, got day {at[0]}")
-        running, factors = self, np.empty(len(held))
+        running, factors = self, np.empty(len(checked_ratios))
         for day, rows in _by_day(at):
             stood, tracks = running._in_force(day)
             factors[rows] = stood
-            running = running._learnt(day, held[rows], None if mass is None else mass[rows], tracks)
+            running = running._learnt(
+                day, checked_ratios[rows], None if mass is None else mass[rows], tracks
+            )
         return running, factors
 
     def _in_force(self, day: int) -> tuple[float, FloatArray]:
         """The mixed factor, and those of the tracks, when rows of a day were predicted."""
         if not self.late:
             return self.factor, np.exp(self.logs)
-        known = [each for each in self.stood if each[0] < day - self.late]
-        return (known[-1][1], np.array(known[-1][2:])) if known else (1.0, np.ones(4))
+        earlier = [factors for factors in self.stood if factors[0] < day - self.late]
+        return (earlier[-1][1], np.array(earlier[-1][2:])) if earlier else (1.0, np.ones(4))
 
     def _learnt(
         self, day: int, ratios: FloatArray, mass: FloatArray | None, tracks: FloatArray
@@ -171,13 +175,17 @@ class Running:
         shares = (1.0 - SHARED) * shares / shares.sum() + SHARED * prior
 
         logs = _stepped(np.array(self.logs), ordered, upto, self.level)
-        made = replace(self, day=day, logs=tuple(logs.tolist()), shares=tuple(shares[1:].tolist()))
+        learnt = replace(
+            self, day=day, logs=tuple(logs.tolist()), shares=tuple(shares[1:].tolist())
+        )
         if not self.late:
-            return made
-        fresh = (float(day), made.factor, *np.exp(logs).tolist())
+            return learnt
+        fresh = (float(day), learnt.factor, *np.exp(logs).tolist())
         stood = (*self.stood, fresh)
-        old = sum(each[0] < day + 1 - self.late for each in stood)  # the last of them still holds
-        return replace(made, stood=stood[max(old - 1, 0) :])
+        old = sum(
+            factors[0] < day + 1 - self.late for factors in stood
+        )  # the last of them still holds
+        return replace(learnt, stood=stood[max(old - 1, 0) :])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -254,13 +262,13 @@ class ShadowGain:
     def sentence(self, since: str, factor: float) -> str:
         """It in words."""
         better = "better" if self.value >= 0.0 else "worse"
-        told = f"would have scored {percent(abs(self.value))} {better} than none"
+        text = f"would have scored {percent(abs(self.value))} {better} than none"
         if not math.isnan(self.low):
             sign = math.copysign(100.0, self.value)
             low, high = sorted((sign * self.low, sign * self.high))
-            told += f" ({fixed(low, 1, trim=True)} to {fixed(high, 1, trim=True)})"
+            text += f" ({fixed(low, 1, trim=True)} to {fixed(high, 1, trim=True)})"
         return (
-            f"Since {since} a running correction (now × {factor:.2f}) {told}, and covered "
+            f"Since {since} a running correction (now × {factor:.2f}) {text}, and covered "
             f"{percent(self.covered)}."
         )
 
@@ -277,31 +285,37 @@ def shadow(
 
     The interval score of a row is width · (q + (ratio − q)₊ / α) at factor q.
     """
-    held = _ratios(ratios)
-    size = as_vector(widths, "widths", length=len(held))
-    factor = as_vector(factors, "factors", length=len(held))
+    checked_ratios = _ratios(ratios)
+    size = as_vector(widths, "widths", length=len(checked_ratios))
+    factor = as_vector(factors, "factors", length=len(checked_ratios))
     check_above(factor, "factors", 0.0)
     if size.min() < 0.0:
         raise InputError(f"widths must not be negative, got {size.min():g}")
-    mass = check_multiplicities(weights, len(held))
-    mass = np.ones(len(held)) if mass is None else mass
-    at = np.zeros(len(held), np.int64) if days is None else np.asarray(days, dtype=np.int64)
-    if at.shape != held.shape:
+    mass = check_multiplicities(weights, len(checked_ratios))
+    mass = np.ones(len(checked_ratios)) if mass is None else mass
+    at = (
+        np.zeros(len(checked_ratios), np.int64)
+        if days is None
+        else np.asarray(days, dtype=np.int64)
+    )
+    if at.shape != checked_ratios.shape:
         raise InputError(f"days must be one a row, got shape {at.shape}")
     alpha = 1.0 - check_fraction(coverage, "coverage")
-    there, place = np.unique(at, return_inverse=True)
+    there, codes = np.unique(at, return_inverse=True)
     wide = mass * size
     rows = (
         mass,
         wide,
-        wide * (1.0 + np.maximum(held - 1.0, 0.0) / alpha),
-        wide * (factor + np.maximum(held - factor, 0.0) / alpha),
-        mass * (held <= 1.0),
-        mass * (held <= factor),
+        wide * (1.0 + np.maximum(checked_ratios - 1.0, 0.0) / alpha),
+        wide * (factor + np.maximum(checked_ratios - factor, 0.0) / alpha),
+        mass * (checked_ratios <= 1.0),
+        mass * (checked_ratios <= factor),
     )
     # wider intervals lose what they are wider by; narrower ones lose by misses
     risk = wide * np.where(factor > 1.0, factor - 1.0, (1.0 - factor) * (1.0 / alpha - 1.0))
-    sums = np.array([np.bincount(place, each, minlength=len(there)) for each in (*rows, risk)]).T
+    sums = np.array(
+        [np.bincount(codes, column, minlength=len(there)) for column in (*rows, risk)]
+    ).T
     return Shadow(days=there, sums=sums[:, :-1].copy(), risks=sums[:, -1].copy())
 
 
@@ -310,9 +324,9 @@ def _losses(
 ) -> FloatArray:
     """Mean pinball loss of each factor, but for what all have in common beyond the greatest."""
     capped = np.append(0.0, np.cumsum(counts * np.minimum(ordered, MOST)))
-    place = np.searchsorted(ordered, factors, side="right")
-    below = factors * upto[place] - capped[place]
-    above = capped[-1] - capped[place] - factors * (upto[-1] - upto[place])
+    index = np.searchsorted(ordered, factors, side="right")
+    below = factors * upto[index] - capped[index]
+    above = capped[-1] - capped[index] - factors * (upto[-1] - upto[index])
     return np.asarray((level * above + (1.0 - level) * below) / upto[-1])
 
 
@@ -331,8 +345,8 @@ def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: flo
     first, last = np.zeros(len(logs), np.int64), np.full(len(logs), len(ordered))
     while (first < last).any():
         middle = np.minimum((first + last) // 2, len(ordered) - 1)
-        place = np.log(np.maximum(ordered[middle], _LEAST))
-        passed = place - step * (level * n - upto[middle + 1]) < logs
+        log_ratio = np.log(np.maximum(ordered[middle], _LEAST))
+        passed = log_ratio - step * (level * n - upto[middle + 1]) < logs
         first, last = (
             np.where(passed & (first < last), middle + 1, first),
             np.where(passed, last, np.minimum(middle, last)),
@@ -365,12 +379,14 @@ def _placed(evalset: EvalSet, coverage: float) -> tuple[BoolArray, FloatArray, F
 
 def ratio_cells(evalset: EvalSet, coverage: float, days: IntArray) -> list[RatioCell]:
     """Rows counted by day and by ratio: all that a running correction needs, in any order."""
-    known, ratios, widths = _placed(evalset, coverage)
-    mass, days = row_counts(evalset)[known], days[known]
+    has_width, ratios, widths = _placed(evalset, coverage)
+    mass, days = row_counts(evalset)[has_width], days[has_width]
     cell = np.clip(np.searchsorted(_EDGES, ratios, side="left") - 1, 0, RATIOS - 1)
-    there, place = np.unique(days, return_inverse=True)
-    joint = place * RATIOS + cell
-    rows, wide = (np.bincount(joint, each, len(there) * RATIOS) for each in (mass, mass * widths))
+    there, codes = np.unique(days, return_inverse=True)
+    joint = codes * RATIOS + cell
+    rows, wide = (
+        np.bincount(joint, column, len(there) * RATIOS) for column in (mass, mass * widths)
+    )
     return [
         (int(there[k // RATIOS]), k % RATIOS, float(rows[k]), float(wide[k]))
         for k in np.flatnonzero(rows).tolist()
@@ -381,8 +397,8 @@ def running_of(reference: EvalSet, coverage: float, late: int) -> Running | None
     """The running correction as it begins; None without intervals, or if all ratios are 1."""
     if math.isnan(coverage):
         return None
-    known, ratios, _ = _placed(reference, coverage)
-    mass = None if reference.multiplicities is None else reference.multiplicities[known]
+    has_width, ratios, _ = _placed(reference, coverage)
+    mass = None if reference.multiplicities is None else reference.multiplicities[has_width]
     try:
         return Running.begin(ratios, coverage, late=late, weights=mass)
     except InputError:
@@ -396,12 +412,12 @@ def run(
 
     With its shadow; None where no day has rows.
     """
-    known = [day for day in days.tolist() if day in cells]
-    if not known:
+    days_with_rows = [day for day in days.tolist() if day in cells]
+    if not days_with_rows:
         return running, None
-    counts, widths = np.moveaxis(np.array([cells[day] for day in known]), 1, 0)
+    counts, widths = np.moveaxis(np.array([cells[day] for day in days_with_rows]), 1, 0)
     at, cell = np.nonzero(counts)
-    rows, when = counts[at, cell], np.array(known)[at]
+    rows, when = counts[at, cell], np.array(days_with_rows)[at]
     ratios = _CENTRES[cell]
     running, factors = running.after(ratios, when, rows)
     wide = widths[at, cell] / rows
@@ -410,10 +426,10 @@ def run(
 
 def _ratios(ratios: npt.ArrayLike) -> FloatArray:
     """Checked."""
-    held = as_vector(ratios, "ratios")
-    if held.min() < 0.0:
-        raise InputError(f"ratios must not be negative, got {held.min():g}")
-    return held
+    checked_ratios = as_vector(ratios, "ratios")
+    if checked_ratios.min() < 0.0:
+        raise InputError(f"ratios must not be negative, got {checked_ratios.min():g}")
+    return checked_ratios
 
 
 def _by_day(days: IntArray) -> Iterator[tuple[int, slice]]:

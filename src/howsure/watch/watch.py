@@ -308,7 +308,7 @@ class Watch:
     def show(self) -> WatchReport:
         """What all rows so far say of the promise; as often as one likes."""
         state = self._ledger.state()
-        waiting = sum(each.num_rows for each in self._waiting(state))
+        waiting = sum(table.num_rows for table in self._waiting(state))
         return report_of(self.promise, state, waiting, self._corrections(state))
 
     def correct(self, *tables: Any, since: Any = None, running: bool = False) -> Correction:
@@ -517,11 +517,11 @@ class Watch:
     ) -> BoolArray:
         """Which rows were booked before, or came too late; they are counted as they are found."""
         marks, before = marks_of(y), np.zeros(len(keys), dtype=np.bool_)
-        for each in self._names(set(days.tolist()), state, came):
-            places = each.places(keys)
+        for known_names in self._names(set(days.tolist()), state, came):
+            places = known_names.places(keys)
             there = places >= 0
             before |= there
-            first = each.marks[places[there]]
+            first = known_names.marks[places[there]]
             came.changed += int(
                 ((first != marks[there]) & (first != UNKNOWN) & (marks[there] != UNKNOWN)).sum()
             )
@@ -642,7 +642,10 @@ class Watch:
     def _check_new(self, done: Booked, state: LedgerState, came: Arrivals) -> None:
         """Refuse tables that bring nothing new, or rows that cannot wait."""
         promise, title = self.promise, came.title
-        digests = {promise.digest, *(each for entry in state.entries for each in entry.digests)}
+        digests = {
+            promise.digest,
+            *(known_digest for entry in state.entries for known_digest in entry.digests),
+        }
         for name, digest in zip(came.titles, came.digests, strict=False):
             if digest in digests:
                 what = "is the reference" if digest == promise.digest else "was added before"
@@ -674,8 +677,8 @@ class Watch:
         """What is expected of rows without y, by a reference whose y given inputs are theirs."""
         if not waits:
             return None
-        latest = max(int(pc.max(each[DAY]).as_py()) for each in waits)
-        last = [each.filter(pc.equal(each[DAY], latest)) for each in waits]
+        latest = max(int(pc.max(table[DAY]).as_py()) for table in waits)
+        last = [table.filter(pc.equal(table[DAY], latest)) for table in waits]
         try:
             rows = pa.concat_tables(last, promote_options="permissive")
         except pa.ArrowException:  # where files of one day are of several forms
@@ -733,7 +736,7 @@ class Watch:
         """
         late = days <= self.promise.booked_to(state.latest)
         corrections = self._corrections(state)
-        ends = np.array([each.after for each in corrections], dtype=np.int64)
+        ends = np.array([correction.after for correction in corrections], dtype=np.int64)
         corrections_before = np.where(
             late, -1, np.searchsorted(ends, days)
         )  # corrections before each day
@@ -856,7 +859,7 @@ def _content(table: pa.Table) -> int:
             columns.append(numbers.to_numpy(zero_copy_only=False))
             continue
         if pa.types.is_nested(column.type):
-            column = pa.array([repr(each) for each in column.to_pylist()])
+            column = pa.array([repr(cell) for cell in column.to_pylist()])
         coded = column.cast(pa.string()).dictionary_encode()
         labels = hashed_labels(np.array([name, *coded.dictionary.to_pylist()], dtype=object))
         columns.append(labels[pc.fill_null(coded.indices, -1).to_numpy() + 1])

@@ -103,7 +103,7 @@ def _ramp(shades: Shades) -> Ramp:
         title=shades.title,
         colours=CSS.shades(shades.classes),
         told=f"{shades.title} from {ends[0]} to {ends[-1]}, from faint to strong",
-        ends=tuple("" if place % every else end for place, end in enumerate(ends)),
+        ends=tuple("" if position % every else end for position, end in enumerate(ends)),
     )
 
 
@@ -146,10 +146,10 @@ def _data_grid(figure: Figure) -> Grid:
         numbers = [(layer.x, figure.x), (layer.y, figure.y)]
         numbers += [(layer.lower, across), (layer.upper, across)] if has_ends else []
         numbers += [(layer.hover.get(title, np.zeros(0)), Axis()) for title in titles]
-        for place in _listed(layer):
-            label = layer.labels[place] if layer.labels else ""
+        for position in _listed(layer):
+            label = layer.labels[position] if layer.labels else ""
             texts = [layer.series] * has_series + [label] * has_labels
-            points = (_point(values, place, axis) for values, axis in numbers)
+            points = (_point(values, position, axis) for values, axis in numbers)
             rows.append((*map(Cell, texts), *points))
     notes: tuple[str, ...] = ()
     if figure.shades is not None and any(len(layer) > MAP_DATA_LIMIT for layer in layers):
@@ -161,16 +161,16 @@ def _listed(layer: Layer) -> list[int]:
     """Places of the marks that a figure's table lists."""
     if len(layer.shade):
         strongest = np.argsort(-layer.shade, kind="stable")[:MAP_DATA_LIMIT]
-        return [int(place) for place in strongest]
+        return [int(position) for position in strongest]
     if len(layer) > DATA_LIMIT and len(layer.x) and layer.mark is not Mark.POINTS:
-        return [int(place) for place in sample_points(layer.x, DATA_LIMIT)]
+        return [int(position) for position in sample_points(layer.x, DATA_LIMIT)]
     return list(range(len(layer)))
 
 
-def _point(values: FloatArray, place: int, axis: Axis) -> Cell:
-    if not len(values) or math.isnan(values[place]):
+def _point(values: FloatArray, position: int, axis: Axis) -> Cell:
+    if not len(values) or math.isnan(values[position]):
         return Cell("")
-    value = float(values[place])
+    value = float(values[position])
     if axis.kind == "category":
         return Cell(axis.categories[int(value)])
     if axis.kind == "time":

@@ -53,7 +53,7 @@ def list_() -> None:
     for entry in entries().values():
         if entry.kind != kind:
             kind = entry.kind
-            console.print(f"\n[bold]{kind}[/bold]")
+            console.print(f"\n[bold]{kind}[/bold]", highlight=True)
         title = f"[cyan]{entry.name}[/cyan]  {escape(entry.what)}"
         console.print(title, highlight=False, soft_wrap=True)
         home = located(entry.folder) if entry.folder else None
