@@ -10,7 +10,7 @@ import pytest
 
 import howsure
 from extras import needs
-from howsure.core.brief import brief, brief_repr
+from howsure.core.classes import brief, brief_repr
 from howsure.core.rng import child
 from howsure.predictions import (
     Distribution,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, final, runtime_checkable
 
 import numpy as np
@@ -19,6 +18,7 @@ from howsure.conformal.thresholds import (
     conformal_threshold,
 )
 from howsure.core.arrays import FloatArray, check_length
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 
@@ -26,7 +26,7 @@ Labels = npt.NDArray[Any]
 Forecast = Callable[[FloatArray], FloatArray]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankChoice:
     """How thresholds are chosen; see `conformal_threshold`."""
 
@@ -49,7 +49,7 @@ class RankChoice:
         return threshold
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Calibration:
     """Calibration rows with their scores, and what was trained without them.
 
@@ -114,7 +114,7 @@ class Adaptation(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marginal(Adaptation):
     """One threshold for all x: coverage holds on average over x.
 
@@ -132,7 +132,7 @@ class Marginal(Adaptation):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneForAll(Thresholds):
     """Fitted `Marginal`."""
 
@@ -153,7 +153,7 @@ class LearntGroups(Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mondrian(Adaptation):
     """One threshold a group of rows: coverage holds within every group.
 
@@ -209,7 +209,7 @@ class Mondrian(Adaptation):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class OneAGroup(Thresholds):
     """Fitted `Mondrian`."""
 
@@ -232,7 +232,7 @@ class OneAGroup(Thresholds):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class UniformBins:
     """Groups of equal numbers of training rows, by a column of x or by what is computed from it.
 
@@ -281,7 +281,7 @@ class UniformBins:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Binned:
     """Learnt `UniformBins`, or groups by ease: the number of the bin of each row."""
 

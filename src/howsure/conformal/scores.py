@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Band:
     """What a model says of each row: two ends, and a centre between or beside them.
 

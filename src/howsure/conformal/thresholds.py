@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -20,6 +19,7 @@ from howsure.conformal.ranks import (
 )
 from howsure.conformal.scores import Band, Score
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
@@ -28,7 +28,7 @@ TooFew = Literal["infinite", "error"]
 """What is done where too few rows calibrate: an infinite threshold, or an error."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Threshold:
     """A finite-sample quantile of calibration scores, and what it guarantees.
 

@@ -19,7 +19,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin
@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import check_fraction, shortened
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
 
@@ -36,7 +37,7 @@ T = TypeVar("T")
 _NO: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """A range of numbers, for annotations; `ends` are square where they belong to it."""
 

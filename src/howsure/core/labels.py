@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from howsure.core.arrays import (
     plain_array,
     shortened,
 )
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 
 
@@ -43,7 +42,7 @@ def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> 
     return array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Categories:
     """Labels of rows, stored once each: groups, clusters."""
 
@@ -130,7 +129,7 @@ def find_labels(texts: npt.NDArray[Any], labels: Sequence[str]) -> IntArray:
     return np.array([places.get(text, len(labels)) for text in texts.tolist()], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputColumn:
     """A column of numbers that an input becomes: its values, or whether it holds a label."""
 

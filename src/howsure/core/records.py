@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, fields
 from enum import StrEnum
 from typing import Any, Literal, Self
 
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import json_number, plain
 
 
@@ -36,7 +36,7 @@ class Notion(StrEnum):
     POINTWISE = "pointwise"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Record:
     """One number, with all that is needed to judge it.
 
@@ -120,10 +120,11 @@ class Record:
         >>> Record(metric="mae", value=1.5, units="y").as_dict()["value"]
         1.5
         """
-        return {name: plain(getattr(self, name), json_number, str) for name in self.__slots__}
+        names = (attribute.name for attribute in fields(self))
+        return {name: plain(getattr(self, name), json_number, str) for name in names}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """Which number a record is: a measure at a coverage, or at none.
 
@@ -150,7 +151,7 @@ class Key:
         return self.metric if self.coverage is None else f"{self.metric} {self.coverage:g}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Curve:
     """A trade-off or a profile: y against x, with a band and what it is judged against.
 
@@ -199,7 +200,7 @@ class Curve:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Table:
     """A small table: the worst rows, groups with their tests, a map.
 
@@ -251,7 +252,7 @@ class Mark(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Axis:
     """One axis of a figure.
 
@@ -286,7 +287,7 @@ class Axis:
     labelled: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Companion:
     """A curve that stands behind another.
 
@@ -305,7 +306,7 @@ class Companion:
     crowd: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Zone:
     """A range of y that a figure shades over its whole width."""
 
@@ -314,7 +315,7 @@ class Zone:
     curve: str  # the curve whose y go from one end of it to the other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableLayout:
     """How a table is listed and drawn.
 
@@ -344,7 +345,7 @@ class TableLayout:
     curve: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Layout:
     """The words and habits of one kind of curve.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
 _GAPS = 2.0
@@ -26,7 +27,7 @@ _KEPT = 6  # things made of one chronology
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Chronology:
     """When rows happened, where those near in time are alike: the units of every error.
 
@@ -153,7 +154,7 @@ class Chronology:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panel:
     """What several series of the same times add to the numbers of these times."""
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 
 WeightsKind = Literal["frequency", "importance"]
 MOST_COPIES = 2**53  # float64 holds every whole number below
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Weights:
     """Weights of rows, and what they mean."""
 

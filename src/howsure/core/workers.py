@@ -20,12 +20,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final, NoReturn, final
 from uuid import uuid4
 
 from howsure._version import __version__
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError, error_line
 from howsure.core.optional import require
 from howsure.core.progress import report_progress, subscribe
@@ -163,7 +163,7 @@ _PAUSE: Final = 0.05  # seconds before a result that was lost is looked at again
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class LostWorker:
     """A call whose worker died, or was ended because its time was up."""
 
@@ -173,7 +173,7 @@ class LostWorker:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaisedError:
     """What a call raised."""
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.times import FEWEST_TIMES, Chronology, less_means
 from howsure.core.weights import Weights
@@ -53,7 +53,7 @@ _EDGE = 0.05
 _STRETCHES, _STRETCH = 10, 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Dependence:
     """How rows go together, and what that costs."""
 
@@ -177,7 +177,7 @@ def serial_dependence(
     return max(told, key=lambda each: each.effect)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Blocks:
     """What sums over blocks of one length are like whatever the signal: sums over pairs of rows."""
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number, percent
 from howsure.core.records import Record
@@ -38,7 +38,7 @@ FROM_ALL = "expected from all rows"
 """By what the coverage of a part of the rows is judged, in words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Finding:
     """One question of the verdict, answered.
 
@@ -91,7 +91,7 @@ class Finding:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Draft:
     """What one question showed, before it is judged beside the others.
 
@@ -163,7 +163,7 @@ class Words(NamedTuple):
     clause: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FindingQuestion:
     """What a finding answers, from what, and in which words.
 
@@ -241,7 +241,7 @@ class FindingQuestion:
     kind: Literal["model", "data", "setting"] = "model"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """The records of one model that a verdict rests on, found once.
 
@@ -351,7 +351,7 @@ def at_worst(case: Case, ask: Callable[[Case], Draft], *, short_first: bool = Fa
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """Coverage of parts of the rows, beside what all rows lead one to expect."""
 
@@ -443,7 +443,7 @@ def since_change(case: Case, name: str) -> dict[str, float]:
 # ---- which of several models is best, by a score that they have in common ------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedScore:
     """One score that models have in common."""
 
@@ -461,7 +461,7 @@ class SharedScore:
         return title if title.isupper() else title[:1].lower() + title[1:]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Standing:
     """Which models are best, by the finest score that they have in common.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import roughly
 from howsure.core.records import Curve, Key, Record, Table, TableLayout
@@ -46,7 +46,7 @@ from howsure.stats.memory import FEWEST
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evaluation:
     """One model's records, with the row scores behind them."""
 

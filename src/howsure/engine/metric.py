@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import level
 from howsure.core.records import Curve, Direction, Notion, Table
@@ -55,7 +56,7 @@ class Question(StrEnum):
     POINT = "How good is the point forecast?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Form:
     """One way to compute a metric, from one kind of content.
 
@@ -90,7 +91,7 @@ class Form:
     squares: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Laws:
     """How a metric must behave; every entry is tested on what it declares.
 
@@ -121,7 +122,7 @@ INVARIANT = Laws()
 """Laws of a measure without units that no shift and no mirror changes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Metric:
     """One measure: what it is, which way is better, how it is computed, what laws it obeys.
 
@@ -228,7 +229,7 @@ class Metric:
         return self.target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Array:
     """What formulas read of an evaluation set under one name.
 
@@ -267,7 +268,7 @@ coverage_array: Callable[..., Array] = partial(Array, per_coverage=True)
 """An array that differs from one coverage to another."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Topic:
     """What one topic adds to the whole.
 
@@ -420,7 +421,7 @@ def _nothing(view: View, coverage: float) -> tuple[FloatArray, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sums:
     """How a statistic follows from sums over rows."""
 

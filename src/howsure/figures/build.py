@@ -7,13 +7,14 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt
 from howsure.core.formats import level, listed
 from howsure.core.records import Curve, Layout, Table, TableFigure
@@ -288,7 +289,7 @@ BANDS_LIMIT = 3
 """The most bands that can be told apart where they lie over each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Drawing:
     """The curves of one figure, each with its label and colour."""
 

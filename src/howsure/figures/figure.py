@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.records import Axis as Axis
 from howsure.core.records import AxisKind as AxisKind
 from howsure.core.records import Mark as Mark
@@ -26,7 +26,7 @@ def _nothing() -> FloatArray:
     return np.zeros(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Shades:
     """What the colours of shaded marks measure, in classes of one width from faint to strong.
 
@@ -52,7 +52,7 @@ class Shades:
         return len(self.edges) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Layer:
     """Marks of one kind that belong to one series.
 
@@ -120,7 +120,7 @@ class Layer:
         return max(self.colour, 0) if self.shape is None else self.shape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Figure:
     """A plot that answers one question.
 
@@ -224,7 +224,7 @@ class Figure:
         return len({layer.offset for layer in self.layers if len(layer.y)}) or 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LegendItem:
     """What one colour and mark mean."""
 

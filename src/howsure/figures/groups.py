@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from howsure.core import formats
+from howsure.core.classes import frozen
 from howsure.core.records import Table
 from howsure.core.text import distinct, one_line
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, number
@@ -28,7 +29,7 @@ _KINDS = (
 _SHAPES = "Triangles that point down under-cover, those that point up over-cover."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cover:
     """The coverage of some rows: seen, its interval, what is claimed, what is nominal."""
 

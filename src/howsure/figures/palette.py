@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from howsure.core.classes import frozen
 from howsure.figures.figure import HIGHLIGHT, REFERENCE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Palette:
     """One set of colours."""
 

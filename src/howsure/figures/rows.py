@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.records import Table
 from howsure.core.text import headed, one_line
 from howsure.figures.figure import (
@@ -36,7 +37,7 @@ _SPARE = 1.5
 """How often the range of nearly all ends fits into that of the figure."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rows:
     """A table's rows as they are drawn: about the prediction, or as they are in time."""
 

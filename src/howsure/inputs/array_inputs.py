@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from howsure.core.arrays import (
     plain_array,
     to_host,
 )
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
@@ -45,7 +45,7 @@ Of quantiles that cross now and then it is above, of paths of a random walk at m
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PredictionInput:
     """What one model predicts."""
 
@@ -62,7 +62,7 @@ class PredictionInput:
         return cls(predictions=(prediction,), notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrays:
     """How bare arrays beside n rows of y are read, by the coverages and levels that are stated."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure.inputs import values
@@ -36,7 +37,7 @@ _PLAIN: Final = ("named", "crossing", "decimal")
 _WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Some rows of a table."""
 
@@ -51,7 +52,7 @@ class Batch:
     dropped_by: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnForm:
     """What a column held in the rows that were read first: all others must hold the same."""
 
@@ -73,7 +74,7 @@ class ColumnForm:
         return _WORDS.get(self.kind, "text") + f" in lists of {self.width}" * (self.width > 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ReadPlan:
     """How to read rows of a table: decided once, from its column names and its first rows."""
 

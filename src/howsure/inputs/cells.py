@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.text import CountedNote
 from howsure.inputs import values
@@ -42,7 +43,7 @@ _FEWEST_TIMES: Final = 20
 """Times that rise by more than luck, in a first column whose name does not say what it holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ParsedColumns:
     """Rows of one table, of one model once models are split."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -18,6 +18,7 @@ from howsure.core.arrays import (
     dimensions,
     to_host,
 )
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
@@ -238,7 +239,7 @@ def _array(value: Any, n: int) -> npt.NDArray[Any] | None:
     return array if n in array.shape else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reader(Arrays):
     """How whatever stands for a prediction of n rows is read, bare arrays among it."""
 

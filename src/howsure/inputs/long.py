@@ -6,12 +6,13 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.inputs import values
 from howsure.inputs.cells import ParsedColumns, read_cells
@@ -291,7 +292,7 @@ def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cases:
     """Which rows are of one case, with the first of each, and the columns that tell them apart."""
 

@@ -6,11 +6,12 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from howsure.core.arrays import shortened
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Role
 from howsure.inputs.source import listed, quoted
@@ -164,7 +165,7 @@ def _whole_level(digits: str, family: set[str]) -> float | None:
 # ---- the roles of a table's columns, once they are decided, and how they are told ----------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LawColumns:
     """A distribution of ``scipy.stats`` or of counts; for each parameter, a column or a number."""
 
@@ -176,7 +177,7 @@ class LawColumns:
         return {name: value for name, value in self.parameters.items() if isinstance(value, str)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnUse:
     """How one column was read.
 
@@ -198,7 +199,7 @@ class ColumnUse:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Roles:
     """The columns of each role.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePath
 from typing import Any, Unpack, final
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
 from howsure.core.labels import Categories
 from howsure.core.weights import Weights
@@ -49,7 +49,7 @@ from howsure.predictions import EvalSet
 _Y = "\0y"  # the name of a column that no file holds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NewRows:
     """Predictions of new rows.
 
@@ -295,7 +295,7 @@ def _built(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NewFile:
     """A file of new rows."""
 
@@ -399,7 +399,7 @@ class NewBatch(ReadRows):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NewReading:
     """How new rows are read."""
 
@@ -433,7 +433,7 @@ _NO_PREDICTION = "\0prediction"
 """Stands for a column of predictions, where a table needs none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Unlabelled:
     """Rows to be scored, and the outcomes of those that have one already.
 

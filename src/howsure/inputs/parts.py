@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
@@ -17,6 +16,7 @@ from typing import Any, Final, final
 import numpy as np
 import pyarrow as pa
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.inputs.batches import Batch, ReadPlan, check_names, regrouped, with_numbers
 from howsure.inputs.files import (
@@ -35,7 +35,7 @@ from howsure.inputs.source import WORKBOOK_ENDINGS, Source, refusing
 from howsure.inputs.text import TextFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Piece(ABC):
     """Some rows of a table."""
 
@@ -85,7 +85,7 @@ class Piece(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FilePiece(Piece):
     """A file, or some row groups of one in Parquet, or some batches of one in Arrow."""
 
@@ -158,7 +158,7 @@ class FilePiece(Piece):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FragmentPiece(Piece):
     """A fragment of a dataset of pyarrow."""
 
@@ -176,7 +176,7 @@ class FragmentPiece(Piece):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FramePiece(Piece):
     """A partition of a data frame of dask, which is computed when it is read."""
 
@@ -193,7 +193,7 @@ class FramePiece(Piece):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StreamPiece(Piece):
     """All of what yields its rows, perhaps once."""
 

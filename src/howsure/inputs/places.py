@@ -10,7 +10,7 @@ from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.core.optional import require
 from howsure.core.records import Table
@@ -38,7 +39,7 @@ _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _STAMPS: Final = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "created")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A file, near or far."""
 
@@ -110,7 +111,7 @@ def is_folder(path: str) -> bool:
     return not is_address(path) and os.path.isdir(path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """The files of a table."""
 
@@ -489,7 +490,7 @@ _NOTES: Final = 3  # and what is noted of states that it tells of
 _MOST: Final = 10_000  # files that a report lists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ReadFile:
     """A file that was read, or what yields rows and is no file."""
 
@@ -541,7 +542,7 @@ def key_of(hashes: np.ndarray) -> str:
     return f"{int(hashes.sum(dtype=np.uint64)):016x}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Manifest:
     """All that was read of a table."""
 

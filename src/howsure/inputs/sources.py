@@ -10,7 +10,6 @@ import sys
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import accumulate
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, within
 from howsure.inputs.batches import regrouped, with_numbers
 from howsure.inputs.dialects import adapted
@@ -72,7 +72,7 @@ class Extent(NamedTuple):
     parts: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablePieces:
     """A table cut into pieces, before any role is decided."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from inspect import Parameter, signature
 from typing import Any, Final, Unpack
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, subscribe
@@ -65,7 +65,7 @@ FILES = "Files"
 """The fact that says which files were read, and what lies beside them and was not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Loaded:
     """Evaluation sets, with what is known of their rows besides.
 
@@ -450,7 +450,7 @@ def _named_parts(
 _LOOKS: Final = 20  # pieces that are looked at to count series
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan:
     """A table of any size, in pieces."""
 

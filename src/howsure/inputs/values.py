@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.inputs.classes import parse_sets
@@ -36,7 +36,7 @@ _PAIR: Final = re.compile(
 _COMMA: Final = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Labels:
     """Labels of rows, some of which may be missing."""
 

@@ -21,7 +21,7 @@ from howsure.core.arrays import (
     check_fraction,
     in_percent,
 )
-from howsure.core.brief import brief, within_lines
+from howsure.core.classes import brief, within_lines
 from howsure.core.errors import InputError, UnanswerableError
 
 Rows = npt.NDArray[Any]

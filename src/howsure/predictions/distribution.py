@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_length
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import Prediction, Rows, tail_levels, wanted_levels
 from howsure.predictions.counts.family import COUNT_FAMILIES, CountFamily
@@ -18,7 +18,7 @@ from howsure.predictions.mixtures import MixtureLaw
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@frozen(init=False, eq=False, repr=False)
 class Distribution(Prediction):
     """One distribution of one family for each row.
 

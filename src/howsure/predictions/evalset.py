@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, as_vector, plain_array
-from howsure.core.brief import brief, brief_repr, within_lines
+from howsure.core.classes import brief, brief_repr, frozen, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels, joint
 from howsure.core.rng import row_hashes
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class EvalSet:
     """One model's predictions beside the observed y, with what else is known of each row.
 
@@ -464,7 +464,7 @@ def lone(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class BaselineForecast:
     """What anyone could have predicted at the time, or another model did."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, final
 
 import numpy as np
@@ -19,6 +18,7 @@ from howsure.core.arrays import (
     check_interval,
     in_percent,
 )
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import percent
 from howsure.core.registry import check_known
@@ -26,7 +26,7 @@ from howsure.predictions.base import Prediction, Rows, listed_numbers, tail_leve
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@frozen(init=False, eq=False, repr=False)
 class Intervals(Prediction):
     """Closed intervals [lower, upper], one column for each nominal coverage.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.predictions.base import Prediction, Rows
 
@@ -19,7 +19,7 @@ _SLACK = 1e-3
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@frozen(init=False, eq=False, repr=False)
 class LabelSets(Prediction):
     """A set of classes for each row, with the nominal coverage it was built for.
 

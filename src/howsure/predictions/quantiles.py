@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Self, final
 
 import numpy as np
@@ -17,6 +16,7 @@ from howsure.core.arrays import (
     check_levels,
     plain_array,
 )
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions.base import (
     Prediction,
@@ -31,7 +31,7 @@ from howsure.predictions.base import (
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@frozen(init=False, eq=False, repr=False)
 class Quantiles(Prediction):
     """Predicted quantiles, one column for each level.
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, check_fraction, row_blocks
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.predictions.base import Prediction, Rows, interpolated, wanted_levels
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+@frozen(init=False, eq=False, repr=False)
 class Samples(Prediction):
     """Draws from a predictive distribution, m for each row; their order does not matter.
 

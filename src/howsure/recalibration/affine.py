@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final, NoReturn, Self, final
 
 import numpy as np
 
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples
@@ -55,7 +56,7 @@ _CENTRED_MULTIPLE = "on the calibration rows errors do not go with the predictio
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shift(RecalibrationMethod):
     """Predictions moved by one amount: a constant, or the same share of every row's spread.
 
@@ -120,7 +121,7 @@ def _shift(rows: CalibrationRows) -> tuple[FittedParameter, FloatArray]:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multiply(RecalibrationMethod):
     """Predictions times one number, spread and all: the remedy for another unit.
 
@@ -206,7 +207,7 @@ def _positive(multiple: float) -> float:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointShift(RecalibrationMethod):
     """A point forecast plus its mean error on calibration rows.
 
@@ -240,7 +241,7 @@ class PointShift(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PointLocation(Recalibrator):
     """A point forecast that is shifted or multiplied: that of the rows themselves."""
 
@@ -271,7 +272,7 @@ class PointLocation(Recalibrator):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShiftScale(RecalibrationMethod):
     """Predictions moved as by `Shift`, and stretched about their new centre by one factor.
 
@@ -345,7 +346,7 @@ def _least_loss(rows: CalibrationRows, unit: FloatArray) -> tuple[float, float]:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShiftScaledIntervals(RecalibrationMethod):
     """Intervals moved as by `Shift`, then stretched about their middle by conformal factors.
 
@@ -404,7 +405,7 @@ class ShiftScaledIntervals(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class IntervalShifter(Recalibrator):
     """Fitted `ShiftScaledIntervals`."""
 
@@ -417,7 +418,7 @@ class IntervalShifter(Recalibrator):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Widths(RecalibrationMethod):
     """The spread s becomes a·s^b, about the same centre.
 
@@ -501,7 +502,7 @@ def _factor_error(
     return factor.value * sampling_error(influence + fall * power.influence, rows.calibration)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Power:
     """A power with its influence values; NaN at an end of its range."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.stats.estimate import standard_error
@@ -26,7 +27,7 @@ CENTRAL: tuple[type[Distribution] | type[Samples] | type[Quantiles], ...] = (*SP
 """Kinds that have intervals at any coverage."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FittedParameter:
     """One number learnt from the calibration rows, and what it guarantees.
 
@@ -63,7 +64,7 @@ class FittedParameter:
     upper: float = math.nan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Recalibrator(ABC):
     """A method fitted to calibration rows. Subclasses are final.
 

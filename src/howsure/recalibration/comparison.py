@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Key, Table
@@ -135,7 +135,7 @@ def _kind(test: EvalSet) -> str:
     return kinds[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """One measure of predictions before and after, where it means the same; NaN elsewhere."""
 

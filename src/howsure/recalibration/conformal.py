@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
@@ -28,6 +27,7 @@ from howsure.conformal import (
 )
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.predictions import EvalSet, Intervals, Quantiles
@@ -48,7 +48,7 @@ from howsure.recalibration.location_scale import crossed_note
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConformalQuantiles(RecalibrationMethod):
     """Each quantile column plus a constant, the conformal quantile of y − column at its level.
 
@@ -110,7 +110,7 @@ class ConformalQuantiles(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class QuantilesRecalibrator(Recalibrator):
     """Fitted `ConformalQuantiles`."""
 
@@ -143,7 +143,7 @@ _SCORES: dict[str, tuple[tuple[Score, str], ...]] = {
 _ALIASES = {"split": "cqr", "cp": "cqr", "ucc": "scale", "cp_a": "scale", "pac": "scale"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Column:
     """Thresholds for one nominal coverage, from the intervals given at another or the same.
 
@@ -168,7 +168,7 @@ class _Column:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConformalIntervals(RecalibrationMethod):
     """Intervals moved so that they cover: at each nominal coverage, one conformal threshold.
 
@@ -289,7 +289,7 @@ class ConformalIntervals(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class IntervalRecalibrator(Recalibrator):
     """Fitted `ConformalIntervals`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Self, final
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.predictions import (
@@ -61,7 +61,7 @@ class FittedMethods:
         return {fitted.belief: fitted.guarantee for fitted in self.recalibrators}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Recalibrated(FittedMethods):
     """A test set with its predictions recalibrated, and how.
 
@@ -417,7 +417,7 @@ def can_teach(info: MethodInfo, calibration: EvalSet, by: Sequence[str] = ()) ->
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class InTurn(Recalibrator):
     """Fitted methods of one kind of prediction, applied in turn."""
 

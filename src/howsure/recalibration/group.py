@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Self, final
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from howsure.conformal import DELTA, RankRule, TooFew, rows_needed
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.formats import counted
@@ -54,7 +55,7 @@ _INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
 """What is done in each bin by ease."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupCells:
     """The groups of the calibration rows: labels of one column, or of several that cross."""
 
@@ -124,7 +125,7 @@ def _text(label: Any) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByGroup(RecalibrationMethod):
     """Each group recalibrated by its own rows.
 
@@ -285,7 +286,7 @@ def _guarantee(
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByEase(RecalibrationMethod):
     """Intervals around a forecast, by a threshold for each bin of rows by ease: O-CPA, O-PAC.
 
@@ -375,7 +376,7 @@ class ByEase(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GroupRecalibrator(Recalibrator):
     """Fitted `ByGroup` of quantiles, intervals or a point forecast, or `ByEase`."""
 
@@ -410,7 +411,7 @@ class GroupRecalibrator(Recalibrator):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class GroupLocationScale(LocationScaleRecalibrator):
     """Fitted `ByGroup` of distributions or samples."""
 
@@ -523,7 +524,7 @@ MISSES = 10.0
 """Misses that each of them is to expect."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EaseCuts:
     """Bins by ease, learnt from calibration rows."""
 

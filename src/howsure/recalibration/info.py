@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.classes import frozen
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration.base import POINT, FittedParameter, RecalibrationMethod, Recalibrator
 from howsure.recalibration.levels import DEFAULT_LEVELS
@@ -40,7 +40,7 @@ SHAPE: Final = SIDES | SIZE | {"skew", "tails", "support"}
 """Findings that another law heals."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RecalibrationOptions:
     """Choices that the methods share; each reads what concerns it.
 
@@ -87,7 +87,7 @@ class RecalibrationOptions:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MethodInfo:
     """One way to recalibrate.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.labels import InputColumn, is_numeric
 from howsure.core.text import CountedNote
@@ -36,7 +37,7 @@ LEAST_GAIN = 10.0
 """What a split must explain, in variances of one row; the more inputs compete, the more."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Input:
     """One column of numbers that trees see."""
 
@@ -48,7 +49,7 @@ class Input:
     coordinate: int = 0  # which coordinate of the embedding
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Encoding:
     """How inputs become columns of numbers, as learnt from the calibration rows."""
 
@@ -163,7 +164,7 @@ def _read_feature(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
     return values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Tree:
     """A binary tree over columns of numbers."""
 
@@ -271,7 +272,7 @@ def _renumbered(tree: Tree, columns: Sequence[int]) -> Tree:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByInputs(RecalibrationMethod):
     """Predictions moved and stretched where their inputs say that they fail.
 
@@ -376,7 +377,7 @@ def _describe_trees(mean: Tree, spread: Tree) -> Iterator[str]:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class InputsLocationScale(LocationScaleRecalibrator):
     """Fitted `ByInputs`."""
 

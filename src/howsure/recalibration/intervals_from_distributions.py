@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, final
 
 import numpy as np
 
 from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.predictions import EvalSet, Intervals, Quantiles
@@ -39,7 +40,7 @@ _AROUND: Final = ("cp", "cp_a", "pac")
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class DerivedIntervals(RecalibrationMethod):
     """Intervals that cover, from distributions, samples or quantiles.
 
@@ -116,7 +117,7 @@ class DerivedIntervals(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DerivedRecalibrator(Recalibrator):
     """Fitted `DerivedIntervals`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from howsure.conformal import (
     raise_until_kept,
 )
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
+from howsure.core.classes import frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
@@ -33,7 +34,7 @@ DEFAULT_LEVELS: tuple[float, ...] = (
 """The 23 levels of the forecast hubs: eleven central intervals and the median."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelPlan:
     """Reachable levels, with the ranks whose order statistics stand for them."""
 
@@ -121,7 +122,7 @@ def hold_below(
     return raise_until_kept(value, lambda raised: bool((y[above] > end(above, raised)).any()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableRecalibrator(Recalibrator):
     """A fitted method that gives quantiles at the levels reached. Subclasses are final."""
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self, TypeVar, final
 
 import numpy as np
 
 from howsure.conformal import raise_too_large
 from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.text import CountedNote
@@ -46,7 +47,7 @@ FLOOR = 0.1
 """Of the mean spread: the least that a relative shift is measured in."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LocationScale:
     """Where predictions lie, and what y shows of it."""
 
@@ -284,7 +285,7 @@ Amounts = tuple[FloatArray, FloatArray, tuple[str, ...]]
 """Each row's shift, in units of y, and factor of the spread; and notes on the rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LocationScaleRecalibrator(Recalibrator):
     """A fitted method that moves and stretches each row's prediction. Subclasses are final."""
 
@@ -305,7 +306,7 @@ M = TypeVar("M", bound=LocationScaleRecalibrator)
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AffineLocationScale(LocationScaleRecalibrator):
     """A fitted shift, multiple, factor or power of the spread, or several of these.
 
@@ -331,7 +332,7 @@ class AffineLocationScale(LocationScaleRecalibrator):
         return shift, factor, ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class CalibrationRows:
     """Calibration rows of one kind, and what they teach of a shift and a factor."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, final
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray, shortened
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.weights import Weights
@@ -150,7 +151,7 @@ def faded(calibration: EvalSet) -> tuple[EvalSet, float]:
     return (made if kept.all() else made.take(np.flatnonzero(kept))), half
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Fading(Weights):
     """Importance weights of rows of which some are seen several times."""
 
@@ -167,7 +168,7 @@ class _Fading(Weights):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent(RecalibrationMethod):
     """Recalibrated by recent rows: a shift and a factor, or conformal offsets of each end.
 
@@ -235,7 +236,7 @@ class Recent(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RecentRecalibrator(Recalibrator):
     """Fitted `Recent`."""
 
@@ -247,7 +248,7 @@ class RecentRecalibrator(Recalibrator):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RecentLocationScale(LocationScaleRecalibrator):
     """One shift, in units of a row's spread, and one factor of the spread."""
 

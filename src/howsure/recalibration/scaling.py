@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 import numpy as np
 
+from howsure.core.classes import frozen
 from howsure.core.formats import number
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.recalibration.base import FittedParameter, RecalibrationMethod
@@ -23,7 +23,7 @@ from howsure.recalibration.info import (
 from howsure.recalibration.location_scale import PINBALL, AffineLocationScale, CalibrationRows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scaling(RecalibrationMethod):
     """Spreads times one factor. Subclasses are final."""
 
@@ -48,7 +48,7 @@ class _Scaling(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class VarianceScaling(_Scaling):
     """Standard deviations times one factor, about the mean: sd × √ZMS.
 
@@ -71,7 +71,7 @@ class VarianceScaling(_Scaling):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpreadScaling(_Scaling):
     """Samples drawn toward or away from their mean by one factor.
 
@@ -95,7 +95,7 @@ class SpreadScaling(_Scaling):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantileScaling(_Scaling):
     """Quantiles stretched about their median by the one factor of least pinball loss.
 

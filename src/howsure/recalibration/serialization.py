@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, Self, final, get_args
@@ -15,7 +15,7 @@ import numpy as np
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, shortened
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import checked, field_hints, read_json
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write, check_outputs
@@ -30,7 +30,7 @@ _FAR: Final = 20.0  # spreads apart, from where the units must differ
 _KINDS: Final = "biuf"  # of arrays that are kept
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TaughtScale:
     """Where the predictions of one kind lay when they were learnt from."""
 
@@ -74,7 +74,7 @@ class TaughtScale:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FittedRecalibration(FittedMethods):
     """Fitted methods of recalibration, with what the rows must hold that they are applied to.
 

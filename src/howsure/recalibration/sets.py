@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Final, final
 
@@ -34,6 +34,7 @@ from howsure.conformal.labels import (
 from howsure.conformal.labels.tuning import BINS, TunedChoice
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError, within
 from howsure.core.formats import counted
 from howsure.predictions import EvalSet, LabelSets
@@ -66,7 +67,7 @@ NO_PROBABILITIES = (
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbabilitySets(RecalibrationMethod):
     """Sets of labels made anew from class probabilities.
 
@@ -295,7 +296,7 @@ class ProbabilitySets(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SetRecalibrator(Recalibrator):
     """Fitted `ProbabilitySets`."""
 
@@ -338,7 +339,7 @@ class SetRecalibrator(Recalibrator):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _First:
     """The first columns of a table: class probabilities, before an ease."""
 

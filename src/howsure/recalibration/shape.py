@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from howsure.conformal import TooFew, order_statistics, raise_too_large
 from howsure.core.arrays import FloatArray, IntArray, check_levels
+from howsure.core.classes import frozen
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     CENTRAL,
@@ -48,7 +48,7 @@ _GUARANTEE = (
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape(RecalibrationMethod):
     """A rising map of the prediction's levels, learnt from calibration rows, that keeps the tails.
 
@@ -115,7 +115,7 @@ class Shape(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShapedColumns(Recalibrator):
     """Fitted `Shape` of samples or quantiles."""
 
@@ -243,7 +243,7 @@ _NARROW = 1e-9
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Isotonic(RecalibrationMethod):
     """The quantile at level p becomes the one at the level that calibration rows show.
 
@@ -308,7 +308,7 @@ class Isotonic(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class IsotonicRecalibrator(TableRecalibrator):
     """Fitted `Isotonic`, or `Shape` of distributions; see `TableRecalibrator`."""
 
@@ -367,7 +367,7 @@ def _words(n: float, *, exact: bool, jumps: bool) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Crude(RecalibrationMethod):
     """Quantiles mean + c + sd·q, with q an empirical quantile of the calibration z-scores.
 
@@ -443,7 +443,7 @@ class Crude(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CrudeRecalibrator(TableRecalibrator):
     """Fitted `Crude`; see `TableRecalibrator`."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.text import CountedNote
 from howsure.predictions import Distribution, EvalSet, Samples
@@ -26,7 +26,7 @@ _SHARE = 0.1
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class IsotonicVariance(RecalibrationMethod):
     """The variance becomes a rising function of itself, learnt from squared errors.
 
@@ -93,7 +93,7 @@ class IsotonicVariance(RecalibrationMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class VarianceLocationScale(LocationScaleRecalibrator):
     """Fitted `IsotonicVariance`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from howsure._version import __version__
 from howsure.core.arrays import as_vector
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt, collected
 from howsure.core.formats import listed
 from howsure.core.progress import Listener, report_progress, subscribe
@@ -545,7 +546,7 @@ def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> di
     return {MISSING_IMAGES: gone} if gone else {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Judged:
     """What the verdict says of each model, what is not judged and why, the states of all, and what
     was tried to recalibrate the model that is told of first.

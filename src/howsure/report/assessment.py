@@ -7,10 +7,10 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import listener, subscribe
 from howsure.core.records import Curve, Record, Table
@@ -29,7 +29,7 @@ _LONGEST: Final = 96
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Basis:
     """What a verdict rests on."""
 
@@ -65,7 +65,7 @@ class Later:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@frozen(kw_only=True, repr=False)
 class Assessment(Formed):
     """A verdict with everything that it rests on.
 

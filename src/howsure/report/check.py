@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from howsure._version import __version__
 from howsure.core.arrays import BoolArray
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Bound,
     Checked,
@@ -62,7 +63,7 @@ _NOTHING_SEEN = {"support": "every y is possible under its prediction"}
 """Reasons of silence that say that there is no fault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LimitOutcome:
     """What became of one limit, for one model, coverage and group (as ``column=value``, or empty).
 
@@ -138,7 +139,7 @@ class LimitOutcome:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Answer:
     """What became of one finding of the verdict."""
 
@@ -173,7 +174,7 @@ class Answer:
         return dict(plain(answer, json_number))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CheckResult:
     """What became of all rules: of each limit, and of each finding if the verdict was judged."""
 
@@ -603,7 +604,7 @@ PYPROJECT = "pyproject.toml"
 TABLE = "tool.howsure.check"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """A bound on a measure: at least, or at most, a number.
 
@@ -628,7 +629,7 @@ class Limit:
         return "empirical_coverage" if self.metric == WORST_GROUP else self.metric
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """What a table must keep to pass, and how that is judged; docs/check.md tells of each key.
 
@@ -744,7 +745,7 @@ def limits_of(measure: str, least: float | None, most: float | None, **scope: An
     return [limit_of(measure, side, value, **scope) for side, value in sides if value is not None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LimitEntry(Checked):
     """One entry of ``limits`` as it is written."""
 

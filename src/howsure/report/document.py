@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
@@ -45,7 +45,7 @@ TONES: Mapping[str, tuple[str, str]] = MappingProxyType(
 """The mark of each tone, and its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerdictLine:
     """One sentence of the verdict.
 
@@ -82,7 +82,7 @@ def by_model(lines: Iterable[VerdictLine]) -> Iterator[tuple[str, list[VerdictLi
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GlossaryEntry:
     """What one measure is.
 
@@ -125,7 +125,7 @@ BETWEEN: Final = " · "
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """One cell: what it shows, what it sorts by, what stands small beside it, where it leads.
 
@@ -149,7 +149,7 @@ class Cell:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column: its title and whether it holds numbers."""
 
@@ -158,7 +158,7 @@ class Column:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridRows:
     """Rows that belong together; they are sorted among themselves."""
 
@@ -167,7 +167,7 @@ class GridRows:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Grid:
     """A table as a reader sees it, in one part or several with a heading each."""
 
@@ -202,7 +202,7 @@ class Grid:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Option:
     """Figures that are shown together when a reader chooses them."""
 
@@ -211,7 +211,7 @@ class Option:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Choice:
     """Figures in one place; of several options the reader chooses one, the first is shown."""
 
@@ -220,7 +220,7 @@ class Choice:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Section:
     """One question of a report: sentences that answer it, then figures and tables.
 
@@ -308,7 +308,7 @@ class Formed(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Document(Formed):
     """A report, whatever its form: every page, Markdown, JSON and CSV is made of one.
 

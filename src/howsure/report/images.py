@@ -8,13 +8,13 @@ import os
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core import formats
+from howsure.core.classes import frozen
 from howsure.core.errors import MissingDependencyError
 from howsure.core.optional import require
 from howsure.core.records import Table
@@ -124,7 +124,7 @@ _TITLES = {
 _SAFE = re.compile(r"data:image/(jpeg|png);base64,[A-Za-z0-9+/]+={0,2}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Tile:
     """One picture: where it is, what it is called, what is known of it."""
 
@@ -135,7 +135,7 @@ class Tile:
     facts: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Strip:
     """Pictures of one kind."""
 
@@ -143,7 +143,7 @@ class Strip:
     tiles: tuple[Tile, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Gallery:
     """Pictures of one model's rows."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Final, final
 
 from howsure._version import __version__
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
@@ -50,7 +49,7 @@ _ENDS: Final = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Improvement:
     """Recalibrations that rows held back confirm, one after the other, with the proof.
 

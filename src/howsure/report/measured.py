@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, attempt, collected
 from howsure.core.progress import report_progress
@@ -54,7 +55,7 @@ class TopicReport(Protocol):
         """Small ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """How an assessment measures, judges and advises; as in `howsure.assess`.
 
@@ -188,7 +189,7 @@ class Model:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """What is measured of models, given inputs, and by topics beside them.
 

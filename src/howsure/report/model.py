@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened, to_host
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, error_line
 from howsure.core.labels import as_labels
 from howsure.inputs.distributions import (
@@ -166,7 +167,7 @@ def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
     return columns or None, note
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Asked:
     """What is asked of each model: at which inputs, and for which coverages or levels."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import number, p_words, percent
 from howsure.core.progress import part_of, reported
@@ -77,7 +77,7 @@ LABELS = {
 _PLAIN = CongruenceOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """New rows as inputs, which of them lie inside the reference, and errors there."""
 
@@ -93,7 +93,7 @@ class Judged:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Monitor:
     """A reference that says of new inputs whether it has their like, and if the model errs there.
 
@@ -356,7 +356,7 @@ SUPPORT_ONLY = "The reference states no distribution, so rows are judged by wher
 _ONE_INSIDE = "The row lies inside the reference."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Monitored:
     """Scores of all rows, and what there is to say of them."""
 

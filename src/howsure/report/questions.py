@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
 from howsure.core import formats
+from howsure.core.classes import frozen
 from howsure.core.errors import attempt, collected
 from howsure.core.records import Curve, Record, Table
 from howsure.core.text import abridged, headed
@@ -60,7 +61,7 @@ _TOLD: Final = ("bad", "caution", "negligible")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _PagePart:
     """What stands in one section."""
 

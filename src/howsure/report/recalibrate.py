@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final, overload
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
 from howsure.core.records import Table
 from howsure.core.registry import unknown
@@ -60,7 +60,7 @@ _SET: Final = "label_set"  # what the name of a column of label sets begins with
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HeldOut:
     """Calibration rows, all of them or some of too many, and what to know of them."""
 
@@ -102,7 +102,7 @@ class ServedRows:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Recalibration(ServedRows):
     """New rows with recalibrated predictions, and how they came about."""
 

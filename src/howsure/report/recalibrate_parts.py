@@ -12,7 +12,7 @@ from typing import Any, Final, Self, final
 
 import pyarrow as pa
 
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs, new_folders, replacing
@@ -51,7 +51,7 @@ _SMALL: Final = 64 << 20  # bytes of a file of text that is held as a whole
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RecalibratedFiles(ServedRows):
     """Files of new rows with recalibrated predictions, and how they came about."""
 
@@ -254,7 +254,7 @@ _ACCOUNT: Final = b"howsure"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Serve:
     """What is done with every piece of a file, by whichever process."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from howsure._version import __version__
 from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Checked,
     Count,
@@ -116,7 +117,7 @@ def covered_rows(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CoverageRule(Checked):
     """What a test of coverage asks for."""
 
@@ -144,7 +145,7 @@ class CoverageRule(Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CoverageOutcome:
     """What became of a test of coverage, or what is known of it so far."""
 
@@ -307,7 +308,7 @@ class CoverageTrial:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CoverageSession:
     """What became of all tests of coverage that ran together."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import as_vector, check_fraction, check_levels
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.engine.catalogue import catalogue, metric_named
@@ -21,7 +22,7 @@ from howsure.report.model import asked
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricScorer:
     """Any measure of the catalogue as a scorer, ``scorer(estimator, X, y)``; greater is better.
 

@@ -17,14 +17,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self, final
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.stats.estimate import Spread, quantile_statistic
 from howsure.stats.neighbours import Neighbours, fit_neighbours, share_outside
 
@@ -48,7 +47,7 @@ _STEPS, _NEAR, _SLOPE, _LEAST, _ROUNDING = 60, 1e-10, 1e-4, 1e-6, 1e-13
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Curves:
     """What a block of inputs adds to an additive model: columns of mean 0 and variance 1.
 
@@ -118,7 +117,7 @@ def _tamed(x: FloatArray) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Balanced:
     """Weights of the reference's rows that make them alike to new ones."""
 
@@ -132,7 +131,7 @@ class Balanced:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class RidgeFit:
     """A ridge regression of values on the reference's inputs."""
 
@@ -145,7 +144,7 @@ class RidgeFit:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class BalancedMean:
     """An expected mean, and how far it may be off."""
 

@@ -9,13 +9,12 @@ and the cost does not grow with weights.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import as_labels
@@ -29,7 +28,7 @@ _CHUNK = 2_000_000
 _LARGEST = 1e150
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Bootstrap:
     """Replicates of one or several numbers, drawn together."""
 

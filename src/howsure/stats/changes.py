@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.stats.memory import memory_of
@@ -37,7 +37,7 @@ _CLOSE = 1e-9
 _TINY = 1e-300
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """Mean of a series over some of the rows, their standard deviation, and how many they count."""
 
@@ -51,7 +51,7 @@ class Level:
         return wide * self.sd / math.sqrt(self.rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Change:
     """The clearest change of one series."""
 
@@ -149,7 +149,7 @@ def find_changes(
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Test:
     """Of each series: p-value, best split, all sums, long-run variance; of all, the reach.
 

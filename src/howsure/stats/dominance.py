@@ -5,19 +5,19 @@ Weights are multiplicities: a weight of two counts as two rows with the same val
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
 _T = TypeVar("_T", bound=np.generic)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Ranked:
     """Values replaced by the ranks of their distinct levels."""
 
@@ -37,7 +37,7 @@ class Ranked:
         return (self.below + 0.5 * self.tied) / self.total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class PairMasses:
     """How each row pairs with all others."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_keys, row_normals
@@ -229,7 +229,7 @@ class Perturbation(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@frozen(init=False, eq=False)
 class GaussianNoise(Perturbation):
     """Normal noise added to every entry.
 

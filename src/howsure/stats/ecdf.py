@@ -8,7 +8,6 @@ continuous law is the case of cells without width. Everything here takes the two
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -23,7 +22,7 @@ from howsure.core.arrays import (
     check_levels,
     row_blocks,
 )
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 
@@ -139,7 +138,7 @@ _LARGE = 40_000  # beyond, probabilities are carried on from here and from a qua
 _FAR = 1e-8  # p-values below are bounds: one less a probability has no digits left
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EcdfBand:
     """A band for the empirical cumulative shares of a uniform sample."""
 
@@ -156,7 +155,7 @@ class EcdfBand:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UniformityTest:
     """Whether values look like a uniform sample."""
 

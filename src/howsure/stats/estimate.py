@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from types import MappingProxyType
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, power_of_two
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.core.times import Chronology, Panel, Units
@@ -30,7 +30,7 @@ from howsure.stats.binomial import clopper_pearson
 from howsure.stats.memory import Memory, memory_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NormNoise:
     """What chance alone does to a norm of deviations, such as a calibration error.
 
@@ -43,7 +43,7 @@ class NormNoise:
     end: Callable[[float], float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """What any measure that is no plain mean returns: a number with all that is known of it.
 
@@ -123,7 +123,7 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Est
     return Estimate(value, scores - value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """How far an estimate strays, from the terms of its units: rows, clusters or times."""
 

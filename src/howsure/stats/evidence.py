@@ -12,12 +12,12 @@ Of a mean of numbers in [0, 1] nothing else need be known: bets are shares of wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Finite, NonNegative
 from howsure.core.errors import UnanswerableError
 from howsure.stats.memory import memory_of
@@ -33,7 +33,7 @@ _TINY = 1e-300
 _LIKELY = 3.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Bounds:
     """What is known of numbers of mean 0 under the promise."""
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 
 _DONE = 0.3  # share of rows from which on those that have their value are taken away
 _SLACK = 1e-13
 """Share of all weights by which costs may differ and be equal, as sums are off by their digits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Rising:
     """A quantile regression to solve, its rows in rising x."""
 

@@ -12,13 +12,13 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import is_tensor
+from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.progress import reported
 from howsure.core.rng import child
@@ -54,7 +54,7 @@ class Kernel(ABC):
         """Name and constants, as text for a record."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RBF(Kernel):
     """Gaussian kernel exp(−γ‖a−b‖²).
 
@@ -100,7 +100,7 @@ class RBF(Kernel):
         return out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Laplacian(Kernel):
     """Laplacian kernel exp(−γ‖a−b‖₁), with the sum of absolute differences.
 
@@ -137,7 +137,7 @@ class Laplacian(Kernel):
         return f"{name}(gamma={self.gamma:.6g})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Polynomial(Kernel):
     """Polynomial kernel (γ⟨a,b⟩ + c)^q.
 
@@ -191,7 +191,7 @@ class Polynomial(Kernel):
         return f"polynomial(degree={self.degree}, gamma={self.gamma:.6g}, offset={self.offset:.6g})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CustomKernel(Kernel):
     """A kernel given as a function of two sets of rows.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.times import FEWEST_TIMES, Panel
 
@@ -66,7 +66,7 @@ _DEGREES = np.geomspace(1.0, 1e4, 200)
 _RATIOS = special.stdtrit(_DEGREES, 1.0 - _STRICT) / special.stdtrit(_DEGREES, 1.0 - _USUAL)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Memory:
     """How much a series, or several of the same times, remember, in all the ways that their
     ordinates leave open.

@@ -9,15 +9,14 @@ weighted points hold them (Gauss's quadrature), and stand for the rows in any fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Moments:
     """Of p columns of row values in c cells, each column by itself."""
 
@@ -91,7 +90,7 @@ class Moments:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Joint:
     """Of p columns of row values together, and of q − p further ones beside them, over all rows."""
 

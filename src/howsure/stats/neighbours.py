@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.rng import row_hashes, row_keys, row_uniforms
 from howsure.stats.kernels import tiles
 
@@ -18,7 +18,7 @@ NEAREST = 10
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Neighbours:
     """Reference rows and the nearest of each; made by `fit_neighbours`."""
 

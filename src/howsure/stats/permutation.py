@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Fraction, Natural, check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
@@ -35,7 +36,7 @@ _RARE = 10_000
 _STAGES = ((199, 0.055), (999, 0.02))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlipTest:
     """Outcome of `sign_flip_test`."""
 
@@ -47,7 +48,7 @@ class FlipTest:
     note: str = ""  # what limits the answer, in words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupTest:
     """Outcome of `groups_differ`."""
 
@@ -442,7 +443,7 @@ def _membership(
 # ---- how draws give a measure its interval, and what chance alone would show ---------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Resampling(Checked):
     """How the interval and the simulated floor of a measure are drawn.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.progress import report_progress, reported
 from howsure.core.rng import child
@@ -54,7 +54,7 @@ _SMOOTH = 1e-3  # share of the trace that the preconditioner of a smooth kernel 
 _FINE = 1e-5  # of ρ: eigenvalues below change a solution so little that 32 bits carry it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Solution:
     """Coefficients of a solved system, and how good they are."""
 

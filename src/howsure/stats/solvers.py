@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.rng import child
@@ -25,7 +25,7 @@ _ITERATIONS = 500
 _NEGLIGIBLE = 1e-3  # of ρ: eigenvalues that a preconditioner need not see
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SolverOptions:
     """How kernel systems are solved.
 
@@ -211,7 +211,7 @@ _ROUNDS = 4
 _WORST = 100  # badly served rows that join the candidates in each round
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PivotedFactor:
     """L with A ≈ L Lᵀ, exact in the pivots' rows and columns."""
 

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +19,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar, final
 import pyarrow as pa
 
 from howsure._version import __version__
-from howsure.core.brief import brief
+from howsure.core.classes import brief, frozen
 from howsure.core.errors import HowsureError, InputError, error_line
 from howsure.core.files import atomic_write, cache_folder
 from howsure.core.progress import report_progress
@@ -196,7 +195,7 @@ _DAYS: Final = 30  # for which what nobody went on with is kept
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """The folder of a run's finished pieces: gone when the run ends well, else it stays.
 

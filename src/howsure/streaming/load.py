@@ -9,7 +9,7 @@ import os
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, Unpack
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
@@ -53,7 +54,7 @@ _SAMPLED: Final = 4_000
 _FEWEST: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Resources:
     """What reading a huge table may take, and who reads it.
 
@@ -344,7 +345,7 @@ BLOCKS = 2**16
 """Blocks that the time from the first row to the last is cut into, about."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PieceWork:
     """What is done with every piece."""
 

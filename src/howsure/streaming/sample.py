@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow as pa
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.inputs.places import FEWEST, ReadFile
@@ -37,7 +37,7 @@ _ROOMY = 1.2
 """By what the first bound exceeds the expected one: surely no row is lost that is wanted."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Sample:
     """Rows of a table with the numbers that chose them."""
 
@@ -250,7 +250,7 @@ _TIMES: Final = 5.0  # so much more than their own equals tell makes common rows
 _LAST: Final = float(2**64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Sketch:
     """The least hashes of what rows hold, in rising order, and how many rows have each."""
 
@@ -290,7 +290,7 @@ class Sketch:
         return float(np.mean(self.counts > 1)) if len(self.counts) else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Contents:
     """What tells the rows of a state from those of others."""
 

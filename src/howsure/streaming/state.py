@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from hashlib import blake2b
 from typing import Any
@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import packed, unpacked
 from howsure.core.errors import InputError
 from howsure.core.files import replacing
@@ -47,7 +47,7 @@ _ROW, _WITHOUT_Y = "row ", "without y "
 """How the names of columns begin that hold rows of the sample, and of that of rows without y."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _Facts:
     """What a state holds but for the rows of its sample, as it is packed."""
 
@@ -74,7 +74,7 @@ _OF_STATE = ("models", "rows", "dropped", "dropped_by", "reading", "manifest", "
 """What a state is packed with of its sample, in its order, and of itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class State:
     """What a part of a table must keep.
 

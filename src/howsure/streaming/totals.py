@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.records import Key
@@ -42,7 +42,7 @@ CLAIMED = "claimed"
 """The column of cells that holds what rows claim at a coverage."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class CrossedGroups:
     """How the rows are divided by all group columns together."""
 
@@ -155,7 +155,7 @@ def _distinct(codes: Sequence[IntArray], sizes: Sequence[int], n: int) -> tuple[
     return cells, cell.astype(np.int64, copy=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ClusterSums:
     """Sums within units of rows that go together: clusters, blocks of time, bundles of rows."""
 
@@ -270,7 +270,7 @@ def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class SufficientStatistics:
     """What one model's rows add up to."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Axis, Curve, Direction, Layout, Mark, Notion
@@ -47,7 +46,7 @@ _ROUNDING = 1e-12
 Ranks = tuple[Ranked, Ranked]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class WidthBins:
     """Rows binned by width into bins of equal mass, rows of equal width together."""
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.formats import roughly
 from howsure.core.labels import Categories
 from howsure.core.records import Direction, Key, Table, TableLayout
@@ -200,7 +201,7 @@ Rows = Iterator[tuple[Pair, dict[str, Any]]]
 """Rows of the table of differences, each with its pair of models."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scored:
     """Models with the scores of their rows."""
 
@@ -286,7 +287,7 @@ def _unknown(score: SharedScore, note: str) -> dict[str, Any]:
     return row | {"metric": score.metric, "coverage": score.coverage, "note": note}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Columns:
     """Row scores of several models as columns, in an order of rows that their content decides.
 

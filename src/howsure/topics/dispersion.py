@@ -7,7 +7,7 @@ so that they sum to Kish's effective n.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_above, power_of_two
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
@@ -334,7 +335,7 @@ def sharpness(
     return of_rows(root_mean, (np.square(scale / unit),), weights=w, unit=unit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bins:
     """Rows sorted into groups of one sd, and groups shared among bins of equal mass."""
 

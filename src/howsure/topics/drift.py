@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, p_words, percent
 from howsure.core.labels import Categories
@@ -58,7 +58,7 @@ _LITTLE = 0.2
 Natural = Callable[[float], float]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PitDrift:
     """Changes of the first two components of the PIT."""
 

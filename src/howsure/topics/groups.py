@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import listed
 from howsure.core.labels import Categories, joint
@@ -59,7 +59,7 @@ _LEVELS = 40
 """Per unit of arcsin √p: chances of one level differ by less than .025 in that."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grouping:
     """One way to divide the rows: a column, or a pair of columns."""
 
@@ -68,7 +68,7 @@ class Grouping:
     labels: tuple[str, ...]  # names of the groups, as `column=value`
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupReport:
     """What groups tell: records, the table of coverages, and notes on what was left out."""
 
@@ -286,7 +286,7 @@ def _means(
     return [of_its_rows(record, evalset) for record in records]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupMeans:
     """Means of row scores in each group, and what their errors follow from."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, percent
 from howsure.core.records import Axis, Curve, Direction, Key, Layout, Notion, Record, Table
@@ -62,7 +63,7 @@ _SCORES = ("crps", "interval_score", "mae")
 """The finest first."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Leads:
     """Rows by lead time."""
 

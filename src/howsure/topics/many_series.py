@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_numbers
+from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.formats import counted, listed
 from howsure.core.labels import Categories
@@ -51,7 +51,7 @@ NOT_DRAWN = {"no_null": "y is not drawn as series are"}
 """Why there is no perfect model's value."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ScaledScores:
     """Mean scores of series, and what they are divided by."""
 

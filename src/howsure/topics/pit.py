@@ -10,14 +10,13 @@ so that they sum to Kish's effective n, which then is the n of the nulls and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
@@ -102,7 +101,7 @@ def randomised_counts(
     return counts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PitHistogram:
     """Shares of the PIT in bins of equal width."""
 
@@ -173,7 +172,7 @@ def pit_histogram(
     return PitHistogram(edges, share, float(band.lower[0]), float(band.upper[0]), confidence)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PitCells:
     """Where each row's PIT may lie: pieces [left, right] with a share of a row each.
 

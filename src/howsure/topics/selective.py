@@ -9,7 +9,7 @@ in closed form, so the order of a file cannot matter.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import UNIT, Axis, Companion, Curve, Direction, Layout, Notion
 from howsure.core.weights import MOST_COPIES, check_multiplicities
@@ -42,7 +42,7 @@ _POINTS, _MOST_CERTAIN = 300, 60  # of a drawn curve, and those on a scale of ra
 _LARGEST = 1e140
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class RiskCurve:
     """Points of a risk–coverage curve, each exact."""
 
@@ -57,7 +57,7 @@ class RiskCurve:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Acceptance:
     """Rows in their order of acceptance, as blocks of equal uncertainty.
 

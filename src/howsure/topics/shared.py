@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Key
 from howsure.engine.catalogue import catalogue
@@ -31,7 +32,7 @@ _WHOLE = "of the whole distribution"
 _DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Shared:
     """A score in common with its row scores, by the models' places, and who is left out, why."""
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError, UnanswerableError
 from howsure.core.progress import report_progress
 from howsure.core.rng import row_keys, row_uniforms
@@ -82,7 +83,7 @@ _FLOOR = 0.1
 """Least spread that a row's score is divided by, as a share of the mean spread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RecalibrationTrial:
     """One way to recalibrate, tried on held-out folds.
 
@@ -125,7 +126,7 @@ class RecalibrationTrial:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Advice:
     """The next step: the recalibration that was accepted, or that none helps.
 
@@ -165,7 +166,7 @@ class Advice:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Trials:
     """All recalibrations that were tried on the rows of one model, and what follows.
 
@@ -287,7 +288,7 @@ def _lead_prediction(evalset: EvalSet) -> Prediction | None:
     return next((belief for belief in evalset.beliefs if belief.kind == kind), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bench:
     """The rows on which recalibrations are tried, and what must be healed."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.labels import Categories, joint
 from howsure.core.rng import KeyArray, row_hashes
 from howsure.predictions import EvalSet, LabelSets
@@ -20,7 +21,7 @@ OTHERS = ""
 """Findings that a fault does not name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RowFault:
     """One thing that rows are not, as they seem.
 
@@ -58,7 +59,7 @@ _DENSITY = 0.5
 """How often two values of a law of unit sd are within a unit of each other, nearly at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copies:
     """Which rows have one content, and how much there is of it."""
 

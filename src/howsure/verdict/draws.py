@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.rng import KeyArray, row_keys, row_uniforms
@@ -44,7 +45,7 @@ def draw_outcomes(
         yield prediction.redrawn(y, uniforms)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Copula:
     """Gaussian dependence of the rows of a set: autoregressive in time, or alike in clusters.
 
@@ -189,7 +190,7 @@ def strata(keys: KeyArray, draws: int, *, seed: int) -> FloatArray:
     return np.asarray(np.clip(np.concatenate(halves), 2.0**-54, 1.0 - 2.0**-53))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Subsample:
     """Rows that stand for all of an evaluation set, with nothing that no draw needs."""
 

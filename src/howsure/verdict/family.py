@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
 from howsure.core.arrays import check_fraction
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt
 from howsure.core.records import Record
 from howsure.core.threads import one_thread
@@ -270,7 +271,7 @@ def examine(
     return judge_rows(evalset, dependence, judging)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judging:
     """How rows are judged: as the parameters of `examine`."""
 

@@ -11,12 +11,13 @@ step is confirmed that helps nothing is that of one test, whatever the number of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, IntArray, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.rng import row_hashes, row_uniforms
@@ -56,7 +57,7 @@ Ended = Literal["right", "one_step", "most_steps", "nothing_helps", "unconfirmed
 """Why no further step was taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ImprovementStep:
     """A recalibration that the teaching rows advise, and what the rows held back say of it.
 
@@ -75,7 +76,7 @@ class ImprovementStep:
     fitted: tuple[Recalibrator, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ImprovedRows:
     """What came of it; all findings are those of the rows held back.
 

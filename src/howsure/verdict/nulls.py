@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.records import Key, Record
 from howsure.core.rng import row_uniforms
@@ -60,7 +61,7 @@ _Z = float(special.ndtri(1.0 - _TAIL))
 _OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Null:
     """A perfect model's value (NaN: the target) and range, and what else to say of them."""
 
@@ -70,7 +71,7 @@ class Null:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Measure:
     """One metric at one coverage, with the form that answered."""
 
@@ -343,7 +344,7 @@ class _Groups(NamedTuple):
     companions: FloatArray | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Moments:
     """Of each row's score, over draws: mean, variance, third central moment, error of the mean."""
 

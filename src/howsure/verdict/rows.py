@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.engine.autocorrelation import mid_ranks
@@ -95,7 +95,7 @@ _CONTINUOUS = 0.9
 """Share of distinct values from which on y is measured, not counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Seen:
     """Rows without their copies: y, the middle of its prediction, and half of what covers 68 %."""
 

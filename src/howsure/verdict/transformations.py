@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.labels import Categories
 from howsure.engine.autocorrelation import mid_ranks
 from howsure.verdict.copies import OTHERS, RowFault
@@ -36,7 +36,7 @@ MADE_OF = 0.05
 """The same, below which predictions are made of the y of another row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PredictedRows:
     """y beside its prediction, in the order of the file where `ordered`."""
 
@@ -51,7 +51,7 @@ class PredictedRows:
     tau: float = 1.0  # how many rows tell as much as one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transformed:
     """Predictions as they would be; NaN in rows that have none then, or that do not change."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, final
 
+from howsure.core.classes import frozen
 from howsure.core.formats import fixed, listed, number, p_words, percent
 from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State, points
 from howsure.recalibration.dispatch import METHODS
@@ -216,7 +216,7 @@ _CALIBRATION = frozenset({"bias", "spread", "skew", "tails"})
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrustAnswer:
     """Whether the uncertainty of a model can be trusted, in a sentence or two.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.text import CountedNote
 from howsure.inputs.source import listed
 from howsure.watch.ledger import DAY, HASH, LedgerEntry, LedgerState, RowNames, row_keys
@@ -16,7 +17,7 @@ from howsure.watch.quantities import DaySums
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Booked:
     """What one addition came to.
 
@@ -72,7 +73,7 @@ class Booked:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class NamedOutcomes:
     """y alone, of rows by their names."""
 

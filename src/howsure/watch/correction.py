@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Self, final
 
 import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import checked, json_number, plain, restored
 from howsure.core.errors import InputError
 from howsure.core.formats import fixed, number
@@ -36,7 +37,7 @@ from howsure.watch.selected import Strata
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Correction:
     """A recalibration in use, and the promise that it makes.
 

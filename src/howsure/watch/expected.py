@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import Count, json_number, plain, read_json, restored
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.formats import interval, listed, number, percent, roughly
@@ -48,7 +48,7 @@ InputKind = Literal["number", "label"]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class KnownInput:
     """One input of the reference's rows."""
 
@@ -85,7 +85,7 @@ class KnownInput:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ExpectedValue:
     """A mean that is expected of new rows inside the reference; NaN where none is.
 
@@ -112,7 +112,7 @@ class ExpectedValue:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Expected:
     """What is expected of new rows before their y comes, if y given inputs is what it was.
 

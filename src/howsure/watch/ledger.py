@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import json_number, plain, read_json, restored
 from howsure.core.errors import InputError
 from howsure.core.files import LocalFolder, NamedBytes, RemoteFolder, SingleFile
@@ -45,7 +46,7 @@ HASH, DAY = "name hash", "number of the day"
 """Columns of waiting predictions: what stands for their names, and their day; 0 without times."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LedgerEntry:
     """What one addition brought."""
 
@@ -167,7 +168,7 @@ class LedgerState:
         return state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Addition:
     """What is added."""
 
@@ -372,7 +373,7 @@ _LONGEST_LINE: Final = 64  # bytes of the first line
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class SealedPlace:
     """A place of named bytes, all of which are sealed."""
 
@@ -485,7 +486,7 @@ def marks_of(y: FloatArray) -> MarkArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class RowNames:
     """Keys of rows, rising, and a mark of the y of each."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal, Self, final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Natural, NonNegative, check_fields, checked
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
@@ -47,7 +48,7 @@ _READING: Mapping[str, Any] = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Promise:
     """What the reference froze. A ledger may hold another's: nothing of it is taken unchecked."""
 
@@ -197,7 +198,7 @@ _SHIFT = 60  # minutes by which clocks may be set to another time in the year
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Calendar:
     """Of which kind a reference's times are, and its days."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import NonNegative, Positive
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.engine.view import View
@@ -25,7 +26,7 @@ ALL = ""
 _FEWEST_DAYS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Watched:
     """Numbers of rows, one line a quantity."""
 
@@ -43,7 +44,7 @@ class Watched:
         return replace(self, names=tuple(names), values=values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class UsualError:
     """The absolute error of a reference's points, where nothing else can be watched."""
 
@@ -183,7 +184,7 @@ def point_and_width(evalset: EvalSet, coverage: float) -> dict[str, FloatArray]:
     return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DaySums:
     """What the rows of one group and stratum add up to on one day."""
 

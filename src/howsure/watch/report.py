@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy import special
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import restored
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed, percent
@@ -49,7 +49,7 @@ _RUNNING_COMMAND = "howsure watch correct LEDGER ROWS --running"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Break:
     """What broke: in which group, since when, and what it is since then."""
 
@@ -67,7 +67,7 @@ class Break:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WatchReport(Formed):
     """Whether the promise is kept; as a page, Markdown, JSON or CSV too.
 
@@ -521,7 +521,7 @@ def _of_days(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Cells:
     """Sums of days by group and stratum."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from howsure.core.arrays import (
     check_above,
     check_fraction,
 )
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Finite,
     Fraction,
@@ -70,7 +71,7 @@ _RISK = 0.8  # of the capital that a single day may lose
 _LEAST = 1e-300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Running:
     """A running correction as it stands after the last day that is known."""
 
@@ -188,7 +189,7 @@ class Running:
         return replace(learnt, stood=stood[max(old - 1, 0) :])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Shadow:
     """Sums by day of unchanged intervals and of corrected ones."""
 
@@ -238,7 +239,7 @@ class Shadow:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShadowGain:
     """By how much a running correction scored better than none, as a share of none's score."""
 

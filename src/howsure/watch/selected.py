@@ -26,12 +26,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import percent
 from howsure.predictions import EvalSet
@@ -56,7 +56,7 @@ _SLACK = 1.645
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Strata:
     """A division of rows by inputs, and what the reference says of each part."""
 
@@ -154,7 +154,7 @@ def _grown(x: FloatArray, names: Sequence[str], values: FloatArray, mass: FloatA
     return tree_of(fitted.tree_, names, levels, np.where(leaf, np.cumsum(leaf) - 1.0, -1.0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WeightedDays:
     """Days of groups as if all their rows had y, in rows that tell as much as one."""
 

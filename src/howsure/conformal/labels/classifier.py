@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -20,6 +19,7 @@ from howsure.conformal.labels.scores import APS, LabelScore, Table
 from howsure.conformal.ranks import DELTA, RankRule
 from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Fraction
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
@@ -32,7 +32,7 @@ _EVERYWHERE: Final = Marginal()
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LabelConformal(Checked):
     """Conformal sets of labels around a trained classifier.
 
@@ -181,7 +181,7 @@ class LabelConformal(Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class CalibratedLabels:
     """A calibrated `LabelConformal`.
 
@@ -221,7 +221,7 @@ class CalibratedLabels:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LabelThresholds:
     """Thresholds among the scores of calibration rows."""
 
@@ -237,7 +237,7 @@ class LabelThresholds:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Outputs:
     """A classifier's table of outputs, one row an input.
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_above
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Natural, NonNegative
 from howsure.core.errors import InputError
 from howsure.stats.dominance import class_numbers
@@ -94,7 +94,7 @@ class LabelScore(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class LAC(LabelScore):
     """1 − p_y: the smallest sets on average (least ambiguous set-valued classifiers).
 
@@ -125,7 +125,7 @@ class LAC(LabelScore):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenScore(LabelScore):
     """The table's own entries: larger is stranger. For scores that come from elsewhere.
 
@@ -225,7 +225,7 @@ class RankedScore(LabelScore):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class APS(RankedScore):
     """Probability of all classes as likely as the label, less U of its own (adaptive sets).
 
@@ -255,7 +255,7 @@ class APS(RankedScore):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class RAPS(RankedScore, Checked):
     """`APS` with a penalty λ for each rank past the first few (regularised adaptive sets).
 
@@ -295,7 +295,7 @@ class RAPS(RankedScore, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class SAPS(RankedScore, Checked):
     """The largest probability, and a weight λ for each rank after (sorted adaptive sets).
 

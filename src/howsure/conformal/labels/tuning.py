@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, final
 
@@ -20,6 +20,7 @@ from howsure.conformal.labels.classifier import (
 from howsure.conformal.labels.scores import LAC, RAPS, SAPS, LabelScore, Table
 from howsure.conformal.ranks import conformal_rank, order_statistics
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Fraction, Natural, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import row_keys, row_uniforms
@@ -39,7 +40,7 @@ from howsure.stats.ease import REPEATS, GaussianNoise, Perturbation, ease
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class EaseBins(Checked):
     """Groups of equal numbers of rows by ease, for `Mondrian`: the O- of O-LAC, O-SAPS, O-CPA.
 
@@ -90,7 +91,7 @@ class EaseBins(Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class EaseColumn(Checked):
     """Groups of equal numbers of rows by an ease that is known already: a column of x.
 
@@ -158,7 +159,7 @@ _GROUPS: Final = EaseBins()
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TunedLabels:
     """`LabelConformal` whose score and groups are the best of several on held-out rows.
 
@@ -348,7 +349,7 @@ class TunedLabels:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _TuningRows:
     table: Table
     labels: IntArray
@@ -356,7 +357,7 @@ class _TuningRows:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class TunedChoice:
     """What was chosen on tuning rows."""
 
@@ -367,7 +368,7 @@ class TunedChoice:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class TunedCalibration:
     """A calibrated `TunedLabels`.
 

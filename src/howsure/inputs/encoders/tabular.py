@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, final
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector, plain_array, power_of_two
+from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, InputError
 from howsure.core.labels import as_labels, find_labels, rank_labels
 from howsure.inputs.source import listed
@@ -23,7 +23,7 @@ _MOST_COLUMNS = 20  # for the labels of one column, the rare ones' included
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Numbers:
     """Numbers, dates or truth values, less their mean, over their standard deviation.
 
@@ -42,7 +42,7 @@ class _Numbers:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Labels:
     """Labels, one 0/1 column each and one for rare labels, scaled to variance one in all."""
 
@@ -57,7 +57,7 @@ class _Labels:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class TabularEncoder:
     """A fitted encoder of tables; `tabular_encoder` makes it.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Self, final
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.predictions.counts.base import (
     DEPTH,
@@ -225,7 +225,7 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Family:
     """Weights of counts k ∝ exp(−rate · D(k, μ) − spread · S(k)), one law a row.
 
@@ -285,7 +285,7 @@ class Family:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Panels:
     """Laws of a family with their sums."""
 

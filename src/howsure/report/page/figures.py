@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import zlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,6 +13,7 @@ from markupsafe import Markup
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
 from howsure.figures.figure import sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
@@ -36,7 +36,7 @@ _PATHS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Swatch:
     """One item of a legend: its class, its words, and how its small picture is drawn."""
 
@@ -47,7 +47,7 @@ class Swatch:
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Ramp:
     """The legend of a scale of colours: its title, its colours, the ends of its classes."""
 
@@ -57,7 +57,7 @@ class Ramp:
     told: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Block:
     """A figure with all that stands around it."""
 

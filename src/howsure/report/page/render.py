@@ -8,7 +8,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from types import ModuleType
@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from howsure.core.classes import frozen
 from howsure.core.errors import MissingDependencyError, attempt, collected
 from howsure.core.files import remembered
 from howsure.core.optional import installs, require
@@ -33,21 +34,21 @@ MOST_NAMED = 4
 """How many of the things in a fold its title names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Option:
     anchor: str
     label: str
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Choice:
     name: str
     label: str
     options: tuple[_Option, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _DrawnSection:
     """A section with its figures ready to be drawn, how many of its tables are shown, and what
     its fold holds in words.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
@@ -31,7 +30,7 @@ _LEAST = 5.0  # rows of a cell: the share or mean of fewer may be anything
 _RATES, _MIXING_STEPS = 61, 100  # true rates that are tried, and steps that weigh them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CellTable:
     """The cells behind a measure, each array of shape (B,).
 
@@ -53,7 +52,7 @@ class CellTable:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class AdaptivityMeasure:
     """One number on how a prediction adapts, with what is needed to judge it.
 
@@ -527,7 +526,7 @@ _GRID = 1e-12
 _EXACT, _STEPS = 100_000, 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoiseFloor:
     """The law of max_b |coverage − cov_b| where every row is covered with that probability.
 

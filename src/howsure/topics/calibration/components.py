@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, row_blocks
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
 from howsure.core.times import Chronology, Units
@@ -55,7 +56,7 @@ Place = Callable[[Move, Move], npt.NDArray[Any]]
 Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Right:
     """The polynomials under a right model, where y falls into cells or the PIT jumps."""
 
@@ -106,7 +107,7 @@ class Right:
         return total / float(weights[order].sum())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Components:
     """Bias, spread, skew and tails, each with its error and the p-value of a right model."""
 

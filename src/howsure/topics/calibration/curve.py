@@ -7,7 +7,6 @@ so that they sum to Kish's effective n, which then is the n of the nulls and the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, check_levels, check_quantiles
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
@@ -25,7 +24,7 @@ from howsure.stats.estimate import Estimate, NormNoise, weighted_mean
 from howsure.topics.pit import PitCells, Version, pit_cells
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CalibrationCurve:
     """Observed shares against the levels they should have."""
 

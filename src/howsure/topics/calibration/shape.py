@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, row_blocks
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import number, percent
 from howsure.core.records import Direction, Notion, Record
@@ -99,7 +100,7 @@ def _components(view: View, _: float) -> Components:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """Where y lies in its prediction, and the polynomials of such places."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from howsure.core.arrays import (
     as_vector,
     check_interval,
 )
+from howsure.core.classes import frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights, WeightsKind
@@ -33,7 +34,7 @@ _NOTICED = 1e-6  # a difference of bands above this share is taken as meant
 _LEVEL = 1e-12  # a difference of mean bands below this share comes from adding up
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Bands:
     """Errors and the bands that should contain them, one entry a row and output.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve
@@ -52,7 +52,7 @@ from howsure.topics.characteristic.trace import (
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class CharacteristicCurve:
     """What misses cost in width, and width in misses, over all operating points of a model.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.topics.characteristic.bands import Bands, Move, XAxis, YAxis
 from howsure.topics.characteristic.trace import AreaRequest, Path, Trace, find_kinks, trace
@@ -19,7 +19,7 @@ from howsure.topics.characteristic.trace import AreaRequest, Path, Trace, find_k
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ConformalPromise:
     """What a setting of the knob promises for a fresh row.
 
@@ -55,7 +55,7 @@ class ConformalPromise:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OperatingPoint:
     """The four measures at one setting of the knob.
 
@@ -236,7 +236,7 @@ def _conformal(
     return promise(knob=setting, rank=rank, n=n, coverage=rank / (n + 1), coverage_lower=lower)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Cost:
     """The cheapest point of a curve under C = x_weight·x + y_weight·y, and the cost now.
 
@@ -325,7 +325,7 @@ def cheapest(x: FloatArray, y: FloatArray, x_weight: float, y_weight: float) -> 
 _ZERO = 1e-8  # numpy.isclose(band, 0) of the toolkit
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ToolkitCurve:
     """Critical points only, with the toolkit's excess, units and trapezoids.
 

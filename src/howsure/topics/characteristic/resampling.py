@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
@@ -36,7 +36,7 @@ from howsure.topics.characteristic.trace import (
 _ENTRIES = 1 << 22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Bootstrapped:
     """A number with its bootstrap standard error and percentile interval.
 
@@ -66,7 +66,7 @@ class Bootstrapped:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class BootstrapCurve:
     """A curve with its pointwise bootstrap band, and the intervals of its area and gain.
 
@@ -88,7 +88,7 @@ class BootstrapCurve:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Units:
     """What is resampled or swapped as one: rows, or clusters of rows."""
 
@@ -350,7 +350,7 @@ def check_pair(first: CharacteristicCurve, second: CharacteristicCurve) -> None:
         raise InputError("first and second must have the same weights")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Sampler:
     """A model and its constant band, their kinks sorted once, ready for any weights."""
 
@@ -434,7 +434,7 @@ _BLOCK = 512
 _ROUNDING = 1e-10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PermutationTest:
     """Outcome of a paired permutation test of two areas.
 
@@ -608,7 +608,7 @@ def _normalised(bands: Bands) -> Bands:
     return replace(bands, below=bands.below / size, above=bands.above / size)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Swaps:
     """Sums over the swapped rows, and over all: of half widths, and of critical scales."""
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.engine.metric import check_range
@@ -33,7 +32,7 @@ Adder = Callable[..., FloatArray]
 """A cumulative sum, which may be written where it is read, as `out`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Trace:
     """The axes at each vertex of the curve, in order of the knob."""
 
@@ -46,7 +45,7 @@ class Trace:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Kinks:
     """Where the axes bend, sorted along the knob; the first is the start and belongs to no row."""
 
@@ -161,7 +160,7 @@ def axes_needed(x_axis: XAxis, y_axis: YAxis) -> tuple[str, ...]:
     return ("miss_rate", x_axis) if y_axis == "miss_rate" else ("miss_rate", y_axis, x_axis)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Piece:
     """Kinks of one sort, at most one a row: where they lie and what they bend."""
 
@@ -306,7 +305,7 @@ Rule = Literal["step", "lower", "linear"]
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AreaRequest:
     """Which area: the convention, and the part of the curve.
 
@@ -358,7 +357,7 @@ class AreaRequest:
         return self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Area:
     """An area under a curve, and what it is.
 
@@ -397,7 +396,7 @@ class Area:
         return self.value / (self.request.y_range[1] - self.request.y_range[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Gain:
     """How much smaller the area is than that of a constant band.
 
@@ -418,7 +417,7 @@ class Gain:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Path:
     """y against x along a curve."""
 

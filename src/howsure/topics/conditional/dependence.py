@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
@@ -45,7 +44,7 @@ _CLOSE = 1e-9
 _FLAT = 1e-12  # of the largest width: below it, widths differ by rounding alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DependenceTest:
     """Outcome of `hsic` and of `width_correlation`.
 
@@ -407,7 +406,7 @@ _ROUNDING = 1e-12
 _CHUNK = 2_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CoverageGap:
     """Outcome of `coverage_gap`.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -45,7 +45,7 @@ from howsure.topics.conditional.forests import (
 Loss = Literal["squared", "absolute", "log"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ERT:
     """Outcome of `ert`.
 
@@ -368,7 +368,7 @@ def _gap(c: FloatArray, h: FloatArray, target: FloatArray, tolerance: float = 0.
     return np.where(off > tolerance * target, off, 0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Learnt:
     """Chances learnt from other rows, and mean scores of models that cover as they claim."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from howsure.core.arrays import (
     as_vector,
     check_fraction,
 )
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.formats import minus
@@ -219,7 +220,7 @@ LEAST_GAIN = 0.05
 """Least share of the variance that a split of that tree explains."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Region:
     """A part of the inputs, and how often its rows are covered.
 
@@ -408,7 +409,7 @@ def between(name: str, low: float, high: float) -> str:
 # no answer depends on the order in which rows came. Rows must be independent and unweighted.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Problem:
     """Checked rows in the order of their content."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix, check_fraction, check_levels
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.rng import child
 from howsure.stats.ecdf import check_pit, uniformity_test
 from howsure.stats.estimate import Estimate
@@ -40,7 +39,7 @@ LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 """Levels that are judged by default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class LocalPit:
     """Outcome of `local_pit`.
 

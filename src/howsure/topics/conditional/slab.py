@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.rng import child
 from howsure.stats.binomial import Alternative, clopper_pearson, shift_shares
@@ -45,7 +44,7 @@ _CLOSE = 1e-9
 _TIED = 1e-12
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Slab:
     """Rows with lower ≤ direction · (x − centre) / scale ≤ upper.
 
@@ -99,7 +98,7 @@ class Slab:
         return f"mostly {' and '.join(ranges)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorstSlab:
     """Outcome of `worst_slab`.
 
@@ -387,7 +386,7 @@ _NO_VARIANCE = 1e-12
 _TreeInputs = tuple[FloatArray, dict[int, FloatArray]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorstRegion:
     """Outcome of `worst_region`.
 
@@ -405,7 +404,7 @@ class WorstRegion:
     region: Region | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RegionTest:
     """Outcome of `regions_differ`.
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.stats.kernels import RBF, Kernel, Laplacian
 from howsure.stats.namespace import Array
@@ -79,7 +80,7 @@ class Belief(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@frozen(init=False, eq=False)
 class Normals(Belief):
     """Normal laws, with independent outputs where there are several.
 
@@ -128,7 +129,7 @@ class Normals(Belief):
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@frozen(init=False, eq=False)
 class Mixtures(Belief):
     """Mixtures of k normal laws of one output, such as an ensemble's.
 
@@ -190,7 +191,7 @@ class Mixtures(Belief):
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@frozen(init=False, eq=False)
 class Support(Belief):
     """Laws of one output on listed values, such as counts.
 
@@ -254,7 +255,7 @@ class Support(Belief):
         return np.take_along_axis(values, chosen, axis=1)
 
 
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@frozen(init=False, eq=False)
 class Sampled(Belief):
     """m samples for each row, whatever they stand for: see `Empirical` and `Draws`."""
 
@@ -278,7 +279,7 @@ class Sampled(Belief):
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@frozen(init=False, eq=False)
 class Empirical(Sampled):
     """The empirical law of m samples a row: the samples *are* the belief.
 
@@ -305,7 +306,7 @@ class Empirical(Sampled):
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, eq=False)
+@frozen(init=False, eq=False)
 class Draws(Sampled):
     """ℓ Monte-Carlo draws a row that stand for a law, as the papers have it.
 
@@ -383,7 +384,7 @@ def _cube(samples: npt.ArrayLike) -> FloatArray:
 # of *atoms*, points or independent normal laws, whose kernel averages are known.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Atoms:
     """Points, or normal laws with independent outputs."""
 

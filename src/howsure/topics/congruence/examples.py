@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import InputColumn, is_numeric
 from howsure.core.records import Curve, Table
@@ -342,7 +341,7 @@ def _short(value: object) -> str:
 # ---- rejection: how error falls as the rows that score worst are withheld ------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RejectionCurve:
     """Mean error of the rows kept against the share rejected.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, check_fraction, to_host
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import reported
@@ -38,7 +38,7 @@ _WORK = 3.2e10  # multiplications that further replicates may cost: below 2 s of
 _OVERHEAD = 1500  # of a replicate, in points
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NullReference:
     """Errors of a model beside those that it would have if it were right.
 
@@ -85,7 +85,7 @@ class NullReference:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NearErrors:
     """Errors of the reference rows around each point, beside those that a right model would have.
 
@@ -307,7 +307,7 @@ def _batches(items: Iterator[FloatArray], rows: int) -> Iterator[list[FloatArray
 # ---- mean conditional congruence error with its two uncertainties: Monte-Carlo and data ----------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MeanCCE:
     """Mean error over evaluation points, and how much it varies.
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureWarning
 from howsure.core.progress import reported
 from howsure.core.rng import child
@@ -40,7 +40,7 @@ _DENSE_PAIRS = 4e10
 _ROUGH = 1e-9  # of the largest squared length: a mean left out that is no longer rounding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LandmarkMap:
     """Coordinates in the span of a few atoms' embeddings."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import final
 
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, to_host
+from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, InputError
 from howsure.stats.kernels import (
     RBF,
@@ -456,7 +456,7 @@ Bandwidth = str | float | None
 _NAMES = ("rbf", "laplacian", "laplacian-squared", "polynomial")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelInputs:
     """Checked inputs and their kernel."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.stats.kernels import Kernel, check_range
 from howsure.stats.namespace import Array, on_host
@@ -18,7 +17,7 @@ from howsure.stats.ridge import KernelSystem, NystromSystem, Solution
 from howsure.topics.congruence.beliefs import Mode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Diagnostics:
     """How a value was computed, and how far off it may be.
 
@@ -54,7 +53,7 @@ class Diagnostics:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MCMD:
     """Maximum conditional mean discrepancy of two samples at evaluation points.
 
@@ -87,7 +86,7 @@ class MCMD:
         return float(self.values.mean())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CCE:
     """Conditional congruence error of a model at evaluation points.
 

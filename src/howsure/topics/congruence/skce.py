@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child, row_hashes, row_uniforms
@@ -167,7 +168,7 @@ def skce_of_part(
     return _estimated(rows, None, None, None, REPLICATES, confidence, seed)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _DifferentRows:
     """Different rows in an order that their content decides."""
 
@@ -215,7 +216,7 @@ def _different(
     return _DifferentRows(truth, law, summed[order], values, masses)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Pairs:
     """Rows of one block, pair by pair: how alike their predictions are."""
 
@@ -419,7 +420,7 @@ def _middle(values: FloatArray, times: FloatArray) -> float:
     return median if median > 0 else float(values @ times / upto[-1])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Outputs:
     """Outcomes as vectors whose inner products are their kernel, less those of predictions."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, UnanswerableError, attempt
 from howsure.core.formats import number
 from howsure.core.progress import part_of, report_progress
@@ -101,7 +101,7 @@ WIDE = 16
 MOST_GROUP_LABELS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CongruenceOptions:
     """The choices behind a conditional congruence error.
 
@@ -146,7 +146,7 @@ class CongruenceOptions:
 _PLAIN = CongruenceOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CongruenceReport:
     """What conditional congruence tells of one model: its record, and where it is wrong."""
 

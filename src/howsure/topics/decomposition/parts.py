@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -32,7 +32,7 @@ from howsure.core.arrays import (
     check_quantiles,
     power_of_two,
 )
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import listed
 from howsure.core.labels import Categories
@@ -59,7 +59,7 @@ _NONE = 1e-9  # share of a row's weight that rounding leaves
 _BATCH = 200_000  # rows of problems that are solved together
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Decomposition:
     """A mean score in three parts: score = miscalibration − discrimination + uncertainty.
 
@@ -277,7 +277,7 @@ def interpolate_rising(x: FloatArray, fitted: FloatArray, at: FloatArray) -> Flo
     return np.interp(at, known, fitted[first])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ScoreParts:
     """Scores of each row, shape (n,), whose means are the parts of a score."""
 

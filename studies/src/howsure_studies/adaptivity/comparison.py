@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from itertools import product
 from typing import Any, Final, final
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv, stdtrit
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole, filled
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
@@ -46,7 +47,7 @@ and, by way of thresholds from random rows, what few rows a group cost and what 
 _MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Subject(ABC):
     """A model's outputs on labelled rows that it was not trained on, and how easy these are."""
 
@@ -71,7 +72,7 @@ class Subject(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class MethodComparison:
     """Methods on the same random splits of one task, at one coverage.
 
@@ -422,7 +423,7 @@ def slope_floor(bins: int) -> float:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class RandomSplit:
     """Row numbers of both parts of one random split, and a seed for the draws of methods."""
 

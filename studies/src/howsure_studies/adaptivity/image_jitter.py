@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_uniforms
 from howsure.stats.ease import Inputs
 from howsure.topics.adaptivity import Perturbation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageJitter(Perturbation):
     """Images drawn towards or away from a plain one by a factor from 1 ± amount, one a row.
 
@@ -65,7 +65,7 @@ class ImageJitter(Perturbation):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Brightness(ImageJitter):
     """Brighter and darker images; see `ImageJitter`."""
 
@@ -75,7 +75,7 @@ class Brightness(ImageJitter):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contrast(ImageJitter):
     """Images of more and less contrast; see `ImageJitter`."""
 
@@ -85,7 +85,7 @@ class Contrast(ImageJitter):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saturation(ImageJitter):
     """Images of more and less colour, red, green and blue on the last axis; see `ImageJitter`."""
 

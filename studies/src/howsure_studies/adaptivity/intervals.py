@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -19,6 +19,7 @@ from howsure.conformal.labels import EaseColumn
 from howsure.conformal.scores import Range
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_above
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.rng import child
 from howsure.stats.dominance import merge_ties
@@ -66,7 +67,7 @@ _LEAST_SD = 0.05
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Regressed(Subject):
     """A regressor's forecasts on rows that it was not trained on.
 

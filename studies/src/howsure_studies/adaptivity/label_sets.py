@@ -11,7 +11,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -21,6 +21,7 @@ from howsure.conformal.labels import APS, LAC, EaseColumn, LabelConformal, Tuned
 from howsure.conformal.labels.scores import LabelScore
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry, check_known, unknown
@@ -97,7 +98,7 @@ _FAMILIES: Final[Mapping[str, Literal["raps", "saps", "o_lac", "o_saps"]]] = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Classified(Subject):
     """A classifier's probabilities on labelled rows that it was not trained on.
 
@@ -435,7 +436,7 @@ def classifier_task(
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class LabelMethod:
     """A method for label sets that is none of the paper's.
 
@@ -727,7 +728,7 @@ def label_method(label: str, entry: Mapping[str, Any]) -> LabelMethod | None:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _FirstColumns:
     """The first columns: probabilities that stand before the eases."""
 

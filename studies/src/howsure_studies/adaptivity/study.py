@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, final
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
@@ -77,7 +78,7 @@ _OWN: Final = (*("rows", "n_train", "bins", "groups", "clip", "transformations",
 """Options of a plan that a world may set for itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Options(Checked):
     """Options of a plan of this study, with their defaults."""
 
@@ -111,7 +112,7 @@ class _Options(Checked):
         return {name: every[name] for name in names}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _Results:
     """What the trial of a method gives: a comparison at each coverage."""
 
@@ -313,7 +314,7 @@ class AdaptivityStudy(Study):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entered:
     """A plan's method: one of the paper's by name, or any other."""
 

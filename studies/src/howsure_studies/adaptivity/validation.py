@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
@@ -44,7 +44,7 @@ _CELLS: Final = 20
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class MeasureValidation:
     """Measures beside the rate at which the property holds, trial by trial.
 
@@ -195,7 +195,7 @@ def validate_measures(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class MethodValidation:
     """What the measures say of the sets of one method on the test rows of one split.
 

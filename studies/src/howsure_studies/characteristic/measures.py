@@ -7,13 +7,14 @@ bootstrap errors and with what a well-specified model of the same widths would s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Fraction, filled
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.rng import child
@@ -43,7 +44,7 @@ def _shares(values: tuple[float, ...], name: str) -> tuple[float, ...]:
     return tuple(sorted({check_fraction(value, name) for value in filled(values, name)}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Measuring(Checked):
     """What is measured of a model's bands.
 

@@ -7,13 +7,13 @@ A plan names these as ``howsure_studies.characteristic:ErrorModel``; any other m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, placed, to_host
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Count, Fraction, Natural, Positive
 from howsure.core.optional import require
 from howsure.predictions import Distribution, Intervals, Quantiles
@@ -33,7 +33,7 @@ _CLIP: Final = 1.0  # the greatest norm of a step's gradient
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Functions(Fitted):
     """Functions that a model holds possible: of x to one column each, with its noise's sd."""
 
@@ -59,7 +59,7 @@ class Functions(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class BaggedNetworks(Method, Checked):
     """Small networks (scikit-learn's), each on a bootstrap sample; noise from rows left out.
 
@@ -114,7 +114,7 @@ class BaggedNetworks(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class BayesianNetwork(Method, Checked):
     """One hidden layer of tanh units with normal priors, sampled by NUTS (the extra ``bayes``).
 
@@ -194,7 +194,7 @@ class BayesianNetwork(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantileBoosting(Method, Checked):
     """Boosted trees (scikit-learn's) at the median and at the two ends of an interval.
 
@@ -241,7 +241,7 @@ class QuantileBoosting(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _FittedLevels(Fitted):
     trained: tuple[Any, ...]
     levels: FloatArray
@@ -257,7 +257,7 @@ class _FittedLevels(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorModel(Method, Checked):
     """Boosting of the mean, and of the mean size of its errors on blocks that it had not seen.
 
@@ -296,7 +296,7 @@ class ErrorModel(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _MeanAndSize(Fitted):
     mean: Any
     size: Any
@@ -310,7 +310,7 @@ class _MeanAndSize(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecurrentErrorModel(Method, Checked):
     """An LSTM of the mean, and one of the size of its errors, trained together (extra ``deep``).
 
@@ -385,7 +385,7 @@ class RecurrentErrorModel(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _FittedRecurrent(Fitted):
     networks: Any
     columns: _InputColumns
@@ -415,7 +415,7 @@ class _FittedRecurrent(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _InputColumns:
     """How columns become inputs of a network: categories one by one, others standardised."""
 

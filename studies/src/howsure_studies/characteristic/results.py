@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Final, final
@@ -12,7 +12,7 @@ from typing import Final, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
 from howsure.stats.binomial import holm
@@ -33,7 +33,7 @@ _SWAPS: Final = 500  # of a partial area each takes two curves
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Picture:
     """As much of a result as figures show; of the model and of the constant band, in this order."""
 
@@ -49,7 +49,7 @@ class Picture:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class MethodResult:
     """One method on one world under one seed.
 
@@ -140,7 +140,7 @@ class MethodResult:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PairTest:
     """Two methods on the same test rows.
 

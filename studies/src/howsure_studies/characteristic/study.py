@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final, final
 
+from howsure.core.classes import frozen
 from howsure.core.convert import Count, option_names, plain
 from howsure.core.rng import child
 from howsure.engine.view import View
@@ -36,7 +37,7 @@ _SHOWN: Final = ("cluster", "place", "axis", "window", "problem")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _CharacteristicOptions(Measuring):
     """Options of a plan of this study, with their defaults."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, TypeVar, final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
 from howsure.core.registry import check_known
@@ -167,7 +168,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Dots:
     """One series of a dot plot of models."""
 

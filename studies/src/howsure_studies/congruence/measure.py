@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
@@ -39,7 +40,7 @@ TRUTH: Final = "the truth"
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class TrueDistribution(Fitted):
     """The distribution that a task's data come from, as if it were a model."""
 
@@ -54,7 +55,7 @@ class TrueDistribution(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CongruenceMeasure(Checked):
     """How CCE and ECE are measured, and how often.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OnFeatures(Method):
     """A method for tables, on features of images or texts.
 
@@ -58,7 +58,7 @@ class OnFeatures(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FeatureFit(Fitted):
     """A fitted method on features."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, final, get_args
 
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Bound,
     Checked,
@@ -57,7 +58,7 @@ def _space(value: str, name: str) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CongruenceStudyOptions(Checked):
     """Options with their defaults; those of `CongruenceMeasure` and `TRAINING` stand among them.
 

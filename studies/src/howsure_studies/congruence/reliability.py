@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Record
 from howsure_studies.congruence.result import CongruenceResult
@@ -20,7 +21,7 @@ from howsure_studies.tasks.images.naming import REAL
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WelchTest:
     """Two means compared without the assumption of equal variances; `greater` is one-sided."""
 

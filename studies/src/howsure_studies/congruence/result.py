@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known, unknown
@@ -56,7 +56,7 @@ def _known(values: npt.ArrayLike) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CongruenceRun:
     """One model, fitted once, judged on one task.
 
@@ -121,7 +121,7 @@ class CongruenceRun:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CongruenceResult:
     """Models side by side, on one or several sets of data.
 
@@ -285,7 +285,7 @@ class Monotonicity:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class MonotonicityResult:
     """Models under perturbations."""
 
@@ -510,7 +510,7 @@ class Robustness:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ModelBeliefs:
     """What one model predicts of the test part, in a few numbers a row."""
 
@@ -526,7 +526,7 @@ class ModelBeliefs:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CongruenceStudies:
     """All experiments of one task with the same fitted models.
 

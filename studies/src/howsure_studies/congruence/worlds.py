@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, row_blocks
+from howsure.core.classes import frozen
 from howsure.core.convert import Positive, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
@@ -216,7 +216,7 @@ def _atoms(belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class PixelPCA:
     """Principal components of images (or rows), fitted once."""
 
@@ -247,7 +247,7 @@ class PixelPCA:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class WordComponents:
     """Components of the words of texts, weighted by how rare they are; fitted once."""
 

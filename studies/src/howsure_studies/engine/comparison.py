@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from scipy import special
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.records import Direction, Key
 from howsure.stats.binomial import wilson
 
@@ -24,7 +24,7 @@ _Z: Final = 1.959964  # two-sided 95 %
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MethodNumber:
     """One method's number."""
 
@@ -34,7 +34,7 @@ class MethodNumber:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Comparison:
     """One measure of all methods on one world.
 
@@ -154,7 +154,7 @@ def _cost(value: float, direction: Direction, target: float) -> float:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunVariance:
     """Variance of a mean over runs, by where it comes from, and the interval that follows.
 

@@ -14,7 +14,6 @@ simulations, not 5 %.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_numbers, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 
 _DRAWS: Final = 2000
@@ -30,7 +29,7 @@ _ROUNDING: Final = 1e-12
 """By how much, as a share, sums that are equal may come out apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class MeanIntervals:
     """Means over problems, each with an interval that holds alone; NaN where not known."""
 
@@ -44,7 +43,7 @@ class MeanIntervals:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class RankIntervals:
     """Outcome of `rank_intervals`."""
 
@@ -58,7 +57,7 @@ class RankIntervals:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ConfidenceSet:
     """Outcome of `confidence_set`."""
 

@@ -12,9 +12,9 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, final
 
+from howsure.core.classes import frozen
 from howsure.core.workers import Crew, LostWorker, Processes, RaisedError
 from howsure_studies.engine.store import Store, TrialError
 from howsure_studies.engine.study import Trial
@@ -56,7 +56,7 @@ class RunListener:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lost:
     """A trial whose worker died, or was ended because its time was up.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
 
 from howsure.core import formats
+from howsure.core.classes import frozen
 from howsure.core.records import Record, Table
 from howsure.report.document import Cell, Column, Grid, GridRows, Section, VerdictLine
 from howsure.report.grids import number_cell, share_cell, sort_key
@@ -173,7 +174,7 @@ def _of(record: Record, key: Key) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Beside:
     """A published number beside ours."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, final
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Key, Record
 from howsure.core.registry import check_known
@@ -24,7 +24,7 @@ _COLUMNS = ("paper", "table", "task", "method", "measure", "value", "sd", "note"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Published:
     """One printed number.
 
@@ -56,7 +56,7 @@ class Published:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class OwnNumber:
     """A number of ours that may have been published: its record, under the paper's names."""
 

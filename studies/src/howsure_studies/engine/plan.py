@@ -6,11 +6,12 @@ Plans that come with howsure lie beside their studies and are known by name, oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
+from howsure.core.classes import frozen
 from howsure.core.convert import check_fields, from_options
 from howsure.core.errors import InputError
 from howsure.core.files import parse_toml, read_toml
@@ -40,7 +41,7 @@ studies: Final = Registry(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Plan:
     """What is to be run: every method on every world under every seed.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Table
 from howsure.stats.binomial import holm
@@ -26,7 +25,7 @@ _FEW = 13
 """Problems up to which SciPy's test is exact where they tie."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FriedmanTest:
     """Outcome of `friedman`."""
 
@@ -41,7 +40,7 @@ class FriedmanTest:
     reason: str = ""  # why there is no answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class RankComparison:
     """Outcome of `compare_ranks`."""
 

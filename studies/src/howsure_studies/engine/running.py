@@ -11,11 +11,12 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, final
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.core.registry import NotImportedError, importing_nothing
@@ -38,7 +39,7 @@ from howsure_studies.engine.trials import Call, settled
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunSummary:
     """What a run did.
 
@@ -233,7 +234,7 @@ def _check_needs(every: Mapping[str, Trial]) -> None:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Survey:
     """Every trial of a plan with what the store says of it.
 

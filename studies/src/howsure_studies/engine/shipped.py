@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 from pyarrow import compute, parquet
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Arrays,
     Count,
@@ -276,7 +276,7 @@ def in_bits(values: FloatArray, bits: int) -> npt.NDArray[np.float32]:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Shipped:
     """What ships of a plan."""
 
@@ -404,7 +404,7 @@ _Rows = dict[tuple[str, int], list[dict[str, Any]]]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _SharedWorld:
     """A world of one label, in all plans that share results on it."""
 
@@ -456,7 +456,7 @@ def _made() -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _ShippedFile:
     """What ships with one plan."""
 

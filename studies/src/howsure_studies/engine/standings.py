@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Table
 from howsure.core.rng import child
@@ -33,7 +32,7 @@ _COLUMNS: Final = frozenset(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Standings:
     """Methods over worlds by one measure, ordered by their mean score; arrays of shape (k,).
 

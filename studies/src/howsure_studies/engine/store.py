@@ -25,7 +25,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, final
@@ -34,6 +34,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import shortened
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import LocalFolder, RemoteFolder
 from howsure.core.records import Table
@@ -71,7 +72,7 @@ Status = Literal["missing", "done", "failed", "damaged"]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrialOutput:
     """What a trial gives, to be kept.
 
@@ -110,7 +111,7 @@ class TrialOutput:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrialError:
     """Why a trial failed.
 
@@ -126,7 +127,7 @@ class TrialError:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TrialEntry:
     """What a store says of a trial without reading its tables.
 

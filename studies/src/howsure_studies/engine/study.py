@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import pyarrow as pa
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure_studies.engine.plan import Plan, studies
 from howsure_studies.engine.store import FORMAT, Store, TrialOutput, address_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Trial:
     """One piece of work of a plan.
 
@@ -72,7 +73,7 @@ class Trial:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Combined:
     """Trials of a plan put together.
 

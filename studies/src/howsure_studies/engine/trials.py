@@ -10,11 +10,12 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, final
 
 from howsure._version import __version__
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, cut_text
 from howsure_studies.engine.store import OutputError, Store, TrialEntry, TrialError, TrialOutput
 from howsure_studies.engine.study import Trial, study_of
@@ -28,7 +29,7 @@ _LOOK: Final = 0.05  # seconds between looks at it
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Outcome:
     """How a trial ended.
 
@@ -51,7 +52,7 @@ class Outcome:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Call:
     """What a worker is asked to do: one trial of a run, for the store at a location.
 

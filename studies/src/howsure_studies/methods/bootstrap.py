@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import check_fields
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import located
@@ -29,7 +30,7 @@ _NORMAL: Final = 1e6  # degrees of freedom of which a t law is a normal one to s
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class NaiveBootstrap(Method):
     """Members trained on resampled rows; their spread gives the intervals, which are t-intervals.
 
@@ -110,7 +111,7 @@ class NaiveBootstrap(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Ensemble(Fitted):
     method: NaiveBootstrap
     members: tuple[Any, ...]

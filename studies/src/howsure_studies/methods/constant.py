@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
 from howsure.predictions import Quantiles
@@ -16,7 +16,7 @@ from howsure_studies.methods.interface import Beliefs, Fitted, Method
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant(Method):
     """The same answer for every row: the training targets' median and central quantiles.
 
@@ -65,7 +65,7 @@ class Constant(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Constant(Fitted):
     levels: FloatArray
     values: FloatArray

@@ -11,14 +11,13 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.predictions import Prediction
 
@@ -26,7 +25,7 @@ COVERAGES: Final = (0.7, 0.8, 0.9, 0.95)
 """Coverages of methods that fix them when they are fitted; those of Sluijterman et al."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beliefs:
     """What a fitted method predicts at n inputs.
 

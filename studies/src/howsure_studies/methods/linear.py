@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinearT(Method):
     """Least squares with Student's t intervals: exact where y is linear with equal normal noise.
 
@@ -68,7 +68,7 @@ class LinearT(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Line(Fitted):
     columns: StandardizedColumns
     center: float
@@ -98,7 +98,7 @@ class _Line(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class BayesianRidge(Method):
     """scikit-learn's Bayesian ridge regression on standardised columns, with normal intervals.
 
@@ -140,7 +140,7 @@ class BayesianRidge(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Ridge(Fitted):
     columns: StandardizedColumns
     center: float
@@ -162,7 +162,7 @@ class _Ridge(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class StandardizedColumns:
     """How columns are standardised: (x − center)/unit."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Count, Coverages
 from howsure.inputs.distributions import central_levels
 from howsure.predictions import Quantiles
@@ -31,7 +31,7 @@ _SLACK = 1e-10
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantileForest(Method, Checked):
     """A quantile regression forest: the distribution of y in rows that share leaves with x.
 
@@ -118,7 +118,7 @@ class QuantileForest(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FittedForest(Fitted):
     """A fitted `QuantileForest`."""
 

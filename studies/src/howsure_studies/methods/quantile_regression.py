@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Coverages, check_fields
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import central_levels, loss_beside, parameters_of, predict_options
@@ -25,7 +25,7 @@ from howsure_studies.methods.interface import (
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantileRegression(Method):
     """One regressor a level, each minimising the pinball loss; crossing quantiles are sorted.
 
@@ -95,7 +95,7 @@ class QuantileRegression(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Levels(Fitted):
     levels: FloatArray
     models: tuple[Any, ...]
@@ -107,7 +107,7 @@ class _Levels(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class PredictedQuantiles(Method):
     """Any regressor whose ``predict(x, quantiles=levels)`` gives one column a level."""
 
@@ -137,7 +137,7 @@ class PredictedQuantiles(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Table(Fitted):
     levels: FloatArray
     model: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast, final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Coverages, Fraction, Natural, check_fields
 from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
@@ -43,7 +44,7 @@ def _check_way(value: Any, name: str) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RecalibratedMethod(Method):
     """Any method, trained on one part of the rows and recalibrated on the other.
 
@@ -223,7 +224,7 @@ class RecalibratedMethod(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class RecalibratedFit(Fitted):
     """A trained method, and what its held-out rows taught."""
 

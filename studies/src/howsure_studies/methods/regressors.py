@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 import typing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import Count, checked_coverages
 from howsure.core.errors import InputError, within
 from howsure.inputs.distributions import located, predict_options, quantile_parameter, told_normals
@@ -34,7 +35,7 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class GaussianProcess(Method):
     """A Gaussian process: constant × RBF + white noise, fitted by scikit-learn.
 
@@ -91,7 +92,7 @@ class GaussianProcess(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Process(Fitted):
     center: FloatArray
     unit: FloatArray
@@ -111,7 +112,7 @@ class _Process(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class PredictedSd(Method):
     """Any regressor whose ``predict(x, return_std=True)`` gives a mean and an sd: normal laws.
 
@@ -138,7 +139,7 @@ class PredictedSd(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _FittedSd(Fitted):
     model: Any
 
@@ -150,7 +151,7 @@ class _FittedSd(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnMethod(Method):
     """Any object with ``fit(x, y, rng)`` and ``predict(x)``; `as_method` makes it where needed.
 
@@ -240,7 +241,7 @@ class OwnMethod(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FittedOwn(Fitted):
     """What an own method has fitted; its ``features``, ``score`` and ``notes`` are seen too."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Coverages, check_fields
 from howsure.core.errors import InputError
 from howsure.predictions.base import tail_levels
@@ -24,7 +25,7 @@ from howsure_studies.methods.regressors import as_method
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Searched(Method):
     """The candidate with the lowest loss on held-out rows, then fitted to all rows.
 

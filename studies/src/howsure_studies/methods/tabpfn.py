@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, final
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Coverages
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.inputs.distributions import central_levels
@@ -23,7 +23,7 @@ WEIGHTS: Final = "HOWSURE_TABPFN"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TabPFN(Method, Checked):
     """TabPFN's quantiles of y; its weights are a file of one's own, and are never fetched.
 
@@ -98,7 +98,7 @@ class TabPFN(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Read(Fitted):
     model: Any
     levels: FloatArray

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive
 from howsure.core.optional import require
 from howsure.core.rng import row_keys, row_normals
@@ -22,7 +22,7 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CatBoostQuantiles(Method, Checked):
     """CatBoost's quantiles of y, all levels in one model; crossing quantiles are sorted.
 
@@ -75,7 +75,7 @@ class CatBoostQuantiles(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _CatBoostLevels(Fitted):
     model: Any
     levels: FloatArray
@@ -88,7 +88,7 @@ class _CatBoostLevels(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CatBoostNormal(Method, Checked):
     """CatBoost's mean and variance of y, by the likelihood of a normal law.
 
@@ -128,7 +128,7 @@ class CatBoostNormal(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _MeanAndVariance(Fitted):
     model: Any
 
@@ -152,7 +152,7 @@ def _catboost(loss: str, rng: np.random.Generator, **own: float) -> Any:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NGBoostNormal(Method, Checked):
     """NGBoost's normal laws of y.
 
@@ -193,7 +193,7 @@ class NGBoostNormal(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Scaled(Fitted):
     model: Any
     center: float
@@ -207,7 +207,7 @@ class _Scaled(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class BART(Method, Checked):
     """Bayesian additive regression trees by stochtree: samples of a new y.
 
@@ -269,7 +269,7 @@ class BART(Method, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Posterior(Fitted):
     model: Any
     seed: int

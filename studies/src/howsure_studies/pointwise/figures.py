@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.records import Curve
 from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, sample_points
@@ -27,7 +27,7 @@ _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FigureWords:
     """What a figure says around its drawing; as in `Figure`."""
 
@@ -186,7 +186,7 @@ def spread_figure(names: Sequence[str], values: Sequence[FloatArray], coverage: 
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class OneRun:
     """Intervals of one trial over a test set whose truth is known, each of shape (n,)."""
 

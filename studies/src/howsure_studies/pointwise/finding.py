@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Curve, Record, Table
 from howsure_studies.engine import singles
@@ -43,7 +44,7 @@ _MARGIN: Final = 0.03
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FailingRegion:
     """Test points where coverage is significantly off."""
 
@@ -54,7 +55,7 @@ class FailingRegion:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class PointwiseFinding:
     """How the intervals of one method cover at the points of one world, at one coverage."""
 
@@ -149,7 +150,7 @@ class PointwiseFinding:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class PointwiseSummary:
     """What a page tells of a method in a world at one coverage: no interval of a trial but one's.
 

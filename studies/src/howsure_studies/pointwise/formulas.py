@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -176,7 +175,7 @@ def cicp(mean: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     return np.asarray(_inside(mean, lower, upper).mean(axis=1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Brier:
     """How far coverage at single points lies from the nominal one, squared and averaged.
 
@@ -275,7 +274,7 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class CoverageBand:
     """Coverage at each point, with a band that holds at all points together."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record, Table
 from howsure.core.text import distinct
@@ -315,7 +316,7 @@ def _worlds(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _TestSet:
     """Methods on one test set of a world, at one coverage."""
 

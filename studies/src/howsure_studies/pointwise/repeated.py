@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import (
     Checked,
     Count,
@@ -68,7 +68,7 @@ METRICS: Final = ("rmse", "log_score", "empirical_coverage", "mean_width", "inte
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class SplitsBesideTruth:
     """One method on the splits of a table, and in the world that was made of that table.
 
@@ -94,7 +94,7 @@ class SplitsBesideTruth:
     __repr__ = brief_repr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _SplitsOptions(Checked):
     """Options of a plan, with their defaults."""
 

@@ -12,14 +12,14 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby, pairwise
 from typing import Any, Literal, TypeVar, cast, final
 
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import Positive, check_fields, check_whole, checked_coverages
 from howsure.core.errors import InputError, UnanswerableError, cut_text
 from howsure.core.progress import report_progress
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Precision:
     """When to stop drawing trials: once a Monte-Carlo standard error is small enough.
 
@@ -254,7 +254,7 @@ def answered(method: Method, wanted: tuple[float, ...] | None) -> tuple[float, .
     return answers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Failure:
     """A trial that gave no intervals.
 
@@ -276,7 +276,7 @@ class Failure:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class PointwiseResult:
     """Intervals of many trials on one test set, and how they cover at each of its points.
 
@@ -586,7 +586,7 @@ def _no_mean(method: str) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Trial:
     """Intervals of one trial: ends of shape (n, c), of y and perhaps of its mean."""
 
@@ -598,7 +598,7 @@ class _Trial:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Run:
     """One method on one world, trial by trial."""
 

@@ -16,7 +16,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any, Final, Literal, final, get_args
 from warnings import WarningMessage, catch_warnings, simplefilter
@@ -33,7 +33,7 @@ from howsure.core.arrays import (
     check_fraction,
     check_levels,
 )
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError, cut_text
 from howsure.core.labels import Categories
@@ -200,7 +200,7 @@ def time_splits(times: npt.ArrayLike, count: int = 20) -> tuple[Split, ...]:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SplitFailure:
     """A split on which the method gave no predictions.
 
@@ -219,7 +219,7 @@ class SplitFailure:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class SplitsResult:
     """One method on every split of a table.
 
@@ -519,7 +519,7 @@ def against_published(
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _SplitsRun:
     """One method on the splits of one table, those of a batch of the method fitted together."""
 

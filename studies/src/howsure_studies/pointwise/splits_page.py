@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, final
 
 import numpy as np
 
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Record
 from howsure.report.document import (
@@ -152,7 +153,7 @@ def splits_report(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class _TableFindings:
     """What was found of the methods on one table, at one coverage."""
 

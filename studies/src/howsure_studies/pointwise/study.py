@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Coverages, Fraction, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Table
@@ -57,7 +58,7 @@ _READ: Final = {"predictions": ("lower", "upper", "mean_lower", "mean_upper", "m
 """Columns that are read again, of a table with more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _PointwiseOptions(Checked):
     """Options of a plan, with their defaults."""
 

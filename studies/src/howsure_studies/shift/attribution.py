@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self, final
 
 import numpy as np
@@ -18,6 +17,7 @@ from scipy import special
 
 from howsure.conformal.ranks import conformal_rank, order_statistics
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
@@ -114,7 +114,7 @@ def _weighed(values: FloatArray, weights: FloatArray) -> float:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class SharedInputs:
     """Density ratios of rows at home and elsewhere, of the rows as they are and of redrawn ones.
 

@@ -6,7 +6,6 @@ same, declining images whose statistics are unlike those of training.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
 from howsure.predictions import Intervals
@@ -29,7 +29,7 @@ _LAPLACE: Final = np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]])
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class GlobalStatistics(Method):
     """A regressor on an image's global statistics, or on the columns of a table.
 
@@ -77,7 +77,7 @@ class GlobalStatistics(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Regressed(Fitted):
     regressor: Any
     coverages: tuple[float, ...]

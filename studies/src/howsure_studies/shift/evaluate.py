@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, final, get_args
 
@@ -26,6 +26,7 @@ from howsure.core.arrays import (
     check_length,
     plain_array,
 )
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure_studies.methods.selective import SHARE, threshold_rank
 
@@ -38,7 +39,7 @@ enough that it is not all chance."""
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Answers:
     """What one model says of the rows of one part, before calibration.
 
@@ -103,7 +104,7 @@ def _numbers(value: npt.ArrayLike, name: str, length: int) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ValidationThreshold:
     """An order statistic of validation numbers, and what it might have been on other rows."""
 
@@ -141,7 +142,7 @@ class ValidationThreshold:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ShiftTest:
     """One part's rows under one calibrated model; everything follows from four numbers a row.
 
@@ -251,7 +252,7 @@ class ShiftTest:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Mean:
     """A mean over rows: of what, what it needs (the first that fails is said), and which rows."""
 
@@ -310,7 +311,7 @@ _MEANS: Final[Mapping[str, _Mean]] = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ShiftRun:
     """One model's numbers on the validation rows and on every test part.
 
@@ -459,7 +460,7 @@ def _part(answers: Answers, q: float, threshold: float) -> ShiftTest:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class RunMeasure:
     """One number of one run, and its influence values."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, Literal, final
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, check_fraction, check_length
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import check_known
@@ -46,7 +47,7 @@ _DRAWN: Final = 20
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShiftMethod:
     """A method of the benchmark.
 
@@ -191,7 +192,7 @@ def is_baseline(name: str) -> bool:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class NetworkRuns:
     """Which networks each run takes.
 
@@ -262,7 +263,7 @@ def paper_runs(networks: int = 20, members: int = 5, runs: int = 5) -> NetworkRu
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class NetworkOutputs:
     """What one trained network says of every part.
 

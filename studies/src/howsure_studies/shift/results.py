@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, final
 
 import numpy as np
 
 from howsure.conformal.ranks import coverage_range
 from howsure.core.arrays import FloatArray, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
 from howsure.core.registry import check_known
@@ -71,7 +72,7 @@ LABELS: Final[Mapping[str, str]] = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ShiftValue:
     """A measure over runs.
 
@@ -112,7 +113,7 @@ class ShiftValue:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ShiftResult:
     """One method on one task at one coverage: calibrated at home, tried on every test part.
 

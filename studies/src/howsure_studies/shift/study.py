@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, final
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Checked,
     Count,
@@ -111,7 +112,7 @@ _TABLE: Final = (*("table", "target", "split_by", "home", "up_to", "features", "
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ShiftOptions(Checked):
     """Options of a plan, with their defaults; those of `ModuleTraining` stand among them in a plan.
 

@@ -14,11 +14,11 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, final
 from zipfile import ZipFile, is_zipfile
 
+from howsure.core.classes import frozen
 from howsure.core.progress import report_progress
 from howsure_studies.tasks.files import BROKEN, UnreadableError
 from howsure_studies.tasks.transfer import check_room
@@ -41,7 +41,7 @@ class NoReaderError(UnreadableError):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Member:
     name: str
     size: int

@@ -12,10 +12,10 @@ import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, final
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure_studies.tasks.archives import LayoutError, NoReaderError, Picks, listed, unpack
@@ -29,7 +29,7 @@ Kind = Literal["drawn images", "images", "table", "table of a package"]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Remote:
     """A file that can be downloaded: a file of the set, or an archive or a part of one."""
 
@@ -42,7 +42,7 @@ class Remote:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Holding:
     """How many files a set's folder must hold, by globs of which any may match."""
 
@@ -51,7 +51,7 @@ class Holding:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Known:
     """A file whose content is known where it is there, by the hashes of its publishers."""
 
@@ -61,7 +61,7 @@ class Known:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Entry:
     """A data set: what it is, its licence as we know it, where it comes from, what it holds.
 
@@ -83,7 +83,7 @@ class Entry:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileCheck:
     """One thing that was checked: whether it is as it must be, and what was seen."""
 

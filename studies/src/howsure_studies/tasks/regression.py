@@ -8,13 +8,13 @@ licence of the data, so each is stated to be under that of its package, as CRAN 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, final
 
 import numpy as np
 import pyarrow as pa
 
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure_studies.tasks.learning import read_learning_table
@@ -25,7 +25,7 @@ from howsure_studies.tasks.task import Part
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PackagedTable:
     """A table of a package: where it lies, what is predicted, what else must be known."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, final
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
 from howsure.core.rng import child
@@ -297,7 +297,7 @@ def _wine(tables: list[pa.Table]) -> pa.Table:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableFacts:
     """What is fixed of a named table, and how its task is cut."""
 

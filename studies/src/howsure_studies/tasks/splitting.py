@@ -9,7 +9,7 @@ seen later or elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, final
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure_studies.tasks.learning import read_learning_table
@@ -29,7 +29,7 @@ Shift = Literal["", "late", "foreign"]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class SplitTable:
     """A table whose rows can be split fairly.
 
@@ -98,7 +98,7 @@ class SplitTable:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SplitFacts:
     """How a table is split: by raw columns, which are no inputs unless they are kept."""
 

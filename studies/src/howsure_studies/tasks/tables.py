@@ -16,7 +16,6 @@ import io
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, final
@@ -25,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure_studies.tasks.files import arrays, bounded, find_folder, numbers, read_list
@@ -74,7 +73,7 @@ PACKED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _TableFacts:
     """What a table must look like: its rows, its columns in order, its target, those left out."""
 
@@ -155,7 +154,7 @@ _FACTS: Final[Mapping[str, _TableFacts]] = MappingProxyType(
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """A table as UCI serves it: its file, what parts columns, their order where it is another.
 
@@ -203,7 +202,7 @@ SERVED: Final[Mapping[str, Served]] = MappingProxyType(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class UciTable:
     """One of the tables, with its published splits.
 

@@ -6,7 +6,7 @@ Whose data are drawn anew, with their truth known, is a `World` instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, final
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_vector
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 
@@ -29,7 +29,7 @@ Embedding = Callable[[npt.NDArray[Any]], FloatArray]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Part:
     """The training, validation or a test part of a task.
 
@@ -97,7 +97,7 @@ def plain_rows(x: npt.NDArray[Any]) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Space:
     """In which space inputs are alike.
 
@@ -123,7 +123,7 @@ class Space:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Task:
     """Images or rows of a table beside a number each, in named parts that are read when used.
 

@@ -25,7 +25,6 @@ import ssl
 import stat
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, final
 from urllib.error import HTTPError, URLError
@@ -42,6 +41,7 @@ from urllib.request import (
 )
 
 from howsure import __version__
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import atomic_write
 from howsure.core.progress import report_progress
@@ -64,7 +64,7 @@ class DownloadError(HowsureError):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """What has come of a file, and what the server said of it; links are not followed."""
 

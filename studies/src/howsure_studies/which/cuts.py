@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys, row_uniforms
 from howsure_studies.tasks import SplitTable
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Cut:
     """Numbers of rows; no unit has rows in two of them."""
 

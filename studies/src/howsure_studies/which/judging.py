@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, UnanswerableError
 from howsure.engine.view import View
 from howsure.predictions import EvalSet, Prediction, Quantiles
@@ -66,7 +66,7 @@ def quantile_table(prediction: Prediction) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class FitVerdict:
     """The numbers of `WhichResult`, of all arms."""
 
@@ -135,7 +135,7 @@ def judged_fit(
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class _Arm:
     """The numbers of one arm."""
 

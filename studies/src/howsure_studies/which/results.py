@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.records import Direction, Notion, Record
 from howsure.stats.binomial import wilson
 from howsure_studies.which.judging import ALL, ARMS, BEST, COVERAGES, FINDINGS
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class WhichResult:
     """One method on one cut of a table, raw and corrected; a row an arm of `ARMS`.
 

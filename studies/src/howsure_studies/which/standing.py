@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, final
 
@@ -12,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.rng import child
 from howsure_studies.engine.confidence_sets import (
     ConfidenceSet,
@@ -42,7 +42,7 @@ def kind_of(result: WhichResult) -> Kind:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class Crossed:
     """One number of every method on every table: the mean over cuts, NaN where none is known."""
 
@@ -93,7 +93,7 @@ class Crossed:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MeanOf:
     """A mean over tables with its 95 % interval."""
 
@@ -132,7 +132,7 @@ def coverage(arm: str) -> Callable[[WhichResult], float]:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class MethodScores:
     """How methods stand by their scores on common tables; lower is better."""
 

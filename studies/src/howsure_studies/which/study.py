@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Fraction, checked, packed, unpacked
 from howsure.core.errors import InputError, MissingDependencyError, cut_text
 from howsure.core.registry import check_known
@@ -46,7 +47,7 @@ _JUDGE: Final = 2
 """Raised when the verdict on a stored fit would be another; no method is fitted anew for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WhichOptions(Checked):
     """Options of a plan, with their defaults.
 

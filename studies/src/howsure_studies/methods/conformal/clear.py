@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from howsure.conformal.ranks import conformal_rank, order_statistics
 from howsure.conformal.scores import Band, Scaled, Score
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import quantile_parameter
@@ -26,7 +26,7 @@ _LEAST: Final = 1e-8
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clear(InductiveConformal):
     """CLEAR: intervals whose noise part and forecast part each have a factor of their own.
 
@@ -118,7 +118,7 @@ class Clear(InductiveConformal):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class TwoParts:
     """Bands of noise and of the forecast around its median, put together by a ratio a coverage."""
 

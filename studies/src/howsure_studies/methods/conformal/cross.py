@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, final
 
 import numpy as np
@@ -13,6 +12,7 @@ from howsure.conformal.ranks import conformal_rank, rows_needed
 from howsure.conformal.scores import Range, uncrossed
 from howsure.conformal.thresholds import TooFew, check_few
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Coverages, check_fields
 from howsure.core.errors import InputError
 from howsure.predictions import Intervals
@@ -32,7 +32,7 @@ Combine = Literal["plus", "minmax"]
 _BLOCK = 2**22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CrossConformal(Method):
     """What conformal methods without a split share. Subclasses are final.
 
@@ -90,7 +90,7 @@ class CrossConformal(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class LeftOut:
     """Models, and which of them did not see each training row."""
 
@@ -119,7 +119,7 @@ class LeftOut:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FittedCross(Fitted):
     """A conformal method without a split, fitted to data."""
 
@@ -182,7 +182,7 @@ class FittedCross(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class CVPlus(CrossConformal):
     """CV+: errors and forecasts of cross-validation, each row with the model that left it out.
 
@@ -234,7 +234,7 @@ class CVPlus(CrossConformal):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class JackknifePlus(CrossConformal):
     """Jackknife+: each row with the model that was trained without it.
 
@@ -278,7 +278,7 @@ class JackknifePlus(CrossConformal):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class JackknifeAfterBootstrap(CrossConformal):
     """Jackknife+ after the bootstrap: each row with the mean of the members that did not see it.
 

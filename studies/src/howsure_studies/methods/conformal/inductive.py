@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
@@ -21,6 +20,7 @@ from howsure.conformal.scores import (
 )
 from howsure.conformal.thresholds import TooFew, held_scores
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import Coverages, Fraction, check_fields
 from howsure.core.errors import InputError
 from howsure.predictions import Intervals
@@ -43,7 +43,7 @@ Bands = Callable[[FloatArray], Sequence[Band]]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Forecaster:
     """A trained model's point forecast, checked.
 
@@ -94,7 +94,7 @@ def model_name(model: Any) -> str:
     return type(model).__name__
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class InductiveConformal(Method):
     """What split conformal methods share. Subclasses are final.
 
@@ -237,7 +237,7 @@ class InductiveConformal(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FittedConformal(Fitted):
     """A split conformal method fitted to data."""
 
@@ -261,7 +261,7 @@ class FittedConformal(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Centers:
     """The point forecast that bands imply."""
 
@@ -272,7 +272,7 @@ class _Centers:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Point:
     forecast: Forecaster
 
@@ -282,7 +282,7 @@ class _Point:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitConformal(InductiveConformal):
     """Split conformal prediction around any regressor: forecast ± a quantile of held-out errors.
 

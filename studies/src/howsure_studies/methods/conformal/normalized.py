@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, final, runtime_checkable
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from howsure.conformal.scores import Band, Scaled, Score
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Positive
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import predict_options
@@ -36,7 +36,7 @@ class Feature(Protocol):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class NormalizedConformal(InductiveConformal):
     """Normalised split conformal prediction: forecast ± quantile × predicted size of the error.
 
@@ -151,7 +151,7 @@ class NormalizedConformal(InductiveConformal):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _OwnSd:
     model: Any
 
@@ -162,7 +162,7 @@ class _OwnSd:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Spread:
     forecast: Forecaster
     size: Forecaster
@@ -187,7 +187,7 @@ def _widened(x: FloatArray, columns: Any) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReconstructionLoss(Checked):
     """How badly an autoencoder restores each row: a self-supervised feature.
 
@@ -242,7 +242,7 @@ class ReconstructionLoss(Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Restored:
     model: Any
     center: FloatArray

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +11,7 @@ from howsure.conformal.adapting import Calibration, Marginal, RankChoice, Thresh
 from howsure.conformal.ranks import rows_needed
 from howsure.conformal.scores import Band, Score
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import central_levels
 from howsure.predictions import Intervals, Quantiles
@@ -27,7 +27,7 @@ from howsure_studies.methods.interface import Beliefs, Fitted
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConformalPredictive(InductiveConformal):
     """A split conformal predictive system around any regressor: quantiles of y.
 
@@ -123,7 +123,7 @@ class ConformalPredictive(InductiveConformal):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _FittedSystem(Fitted):
     method: ConformalPredictive
     bands: Bands

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
@@ -13,6 +12,7 @@ from howsure.conformal.ranks import DELTA, RankRule
 from howsure.conformal.scores import Band, Offset, Range, Scaled, Score
 from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import FloatArray, as_vector, check_interval
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.inputs.distributions import quantile_parameter
 from howsure_studies.methods.conformal.inductive import (
@@ -30,7 +30,7 @@ _SCORES: dict[str, Score] = {"offset": Offset(), "scale": Scaled()}
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conformalized(InductiveConformal):
     """Any method's intervals moved, or stretched, by conformal thresholds until they cover.
 
@@ -111,7 +111,7 @@ class Conformalized(InductiveConformal):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _MethodBands:
     fitted: Fitted
     coverages: tuple[float, ...]
@@ -127,7 +127,7 @@ class _MethodBands:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _GivenBands:
     model: Any
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, final
 
@@ -15,6 +14,7 @@ from scipy import special
 from howsure.conformal.adapting import Adaptation, Calibration, OneForAll
 from howsure.conformal.thresholds import Threshold, check_few
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
@@ -136,7 +136,7 @@ def divergence_of(ratios: npt.ArrayLike, divergence: Divergence = "kl") -> float
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class DivergenceBall(Adaptation, Checked):
     """One threshold for all x, which covers in every population within a divergence.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy import special
 from howsure.conformal.adapting import Adaptation, Calibration, Thresholds
 from howsure.conformal.thresholds import check_bounded, check_few
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Positive
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys, row_uniforms
@@ -77,7 +78,7 @@ def weighted_thresholds(
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class CovariateShift(Adaptation):
     """Thresholds for inputs from another population: coverage holds on average over new x.
 
@@ -134,7 +135,7 @@ class CovariateShift(Adaptation):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Shifted(Thresholds):
     ratio: Ratio
     weights: FloatArray
@@ -151,7 +152,7 @@ class _Shifted(Thresholds):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Localized(Adaptation, Checked):
     """Thresholds from calibration rows near x, weighted by a Gaussian kernel.
 
@@ -203,7 +204,7 @@ class Localized(Adaptation, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Near(Thresholds):
     method: Localized
     unit: FloatArray

@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, groupby, pairwise
 from typing import Any, Final, TypeVar, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, placed, to_host
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
@@ -41,7 +42,7 @@ _ROOM: Final = 2**23
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Member:
     """A network to be trained: its data, and where its random numbers come from.
 
@@ -93,7 +94,7 @@ class Member:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Network:
     """A trained network.
 
@@ -342,7 +343,7 @@ def _networks(
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Data:
     """Rows of m networks on the scale of training, as tensors: x (m, d, n) and y (m, n)."""
 

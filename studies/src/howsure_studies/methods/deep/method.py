@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix, shortened
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, NonNegative, Positive
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import located
@@ -29,7 +30,7 @@ _OTHER_NAMES: Final = {"warm_start": "warm"}
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class DataSet:
     """One data set, some rows perhaps held out, and the seed of all that follows."""
 
@@ -47,7 +48,7 @@ class DataSet:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NetworkMethod(Method, Checked):
     """A method made of small networks, with options of `BatchTraining`. Subclasses are final."""
 
@@ -139,7 +140,7 @@ class NetworkMethod(Method, Checked):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class NetworkFit(Fitted):
     """Trained networks of one data set. Subclasses are final."""
 
@@ -158,7 +159,7 @@ class NetworkFit(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class HeadFit(NetworkFit):
     """Trained networks with one head.
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, final
 
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, placed, to_host
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Fraction, Positive
 from howsure.core.errors import InputError
 from howsure.core.optional import require
@@ -120,7 +120,7 @@ class DropoutMasks(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bernoulli(Dropout, Checked):
     """Each unit is dropped with one fixed probability; what is kept is divided by its chance.
 
@@ -158,7 +158,7 @@ class _BernoulliNoise(DropoutMasks):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Concrete(Dropout, Checked):
     """One learnt rate a layer, through a smooth stand-in for dropping.
 

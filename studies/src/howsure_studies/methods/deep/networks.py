@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Count, Coverages, Fraction, NonNegative, Positive
 from howsure.core.rng import child
 from howsure.predictions.base import tail_levels
@@ -58,7 +59,7 @@ _SETTLED: Final = 0.1
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MeanVarianceNetwork(NetworkMethod):
     """One network with two outputs, the mean and the log variance: normal laws of a new y.
 
@@ -83,7 +84,7 @@ class MeanVarianceNetwork(NetworkMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DeepEnsemble(NetworkMethod):
     """Mean–variance networks that differ by their first weights and order of rows.
 
@@ -137,7 +138,7 @@ class DeepEnsemble(NetworkMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class QuantileNetwork(NetworkMethod):
     """One network with one output a quantile, by the pinball loss; crossing ones are sorted.
 
@@ -173,7 +174,7 @@ class QuantileNetwork(NetworkMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class HeadNetwork(NetworkMethod):
     """Networks with a head of any kind; several make a mixture of their laws, a deep ensemble.
 
@@ -281,7 +282,7 @@ class HeadNetwork(NetworkMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NetworkBootstrap(NetworkMethod):
     """Networks trained on resampled rows by squared error; their spread gives t-intervals.
 
@@ -354,7 +355,7 @@ class NetworkBootstrap(NetworkMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Bootstrap(NetworkFit):
     method: NetworkBootstrap
     noise: float
@@ -373,7 +374,7 @@ class _Bootstrap(NetworkFit):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ParametricBootstrap(NetworkMethod):
     """A deep ensemble whose members are trained again on y drawn from what they learnt.
 
@@ -455,7 +456,7 @@ def _redrawn(member: Member, network: Network) -> Member:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Parametric(NetworkFit):
     again: tuple[Network, ...]  # the same members, trained on what they drew
 
@@ -471,7 +472,7 @@ class _Parametric(NetworkFit):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MCDropout(NetworkMethod):
     """One network with dropout at a fixed rate, kept on while predicting.
 
@@ -540,7 +541,7 @@ class MCDropout(NetworkMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ConcreteDropout(NetworkMethod):
     """One mean–variance network with a learnt rate of dropout a layer, kept on while predicting.
 
@@ -598,7 +599,7 @@ class ConcreteDropout(NetworkMethod):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Passes(NetworkFit):
     """One network, predicting by passes with dropout."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Final, Literal, Protocol, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, device_named, placed
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Bound,
     Checked,
@@ -52,7 +53,7 @@ Augment = Literal["flip", "crop"]
 Phase = Literal["warm", "frozen", "full"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Training(Checked):
     """How any network is trained, by Adam with β₁ = 0.9 and β₂ = 0.999. Subclasses are final.
 
@@ -130,7 +131,7 @@ class Training(Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class BatchTraining(Training):
     """How small networks are trained as one; defaults are the preset ``toy``.
 
@@ -170,7 +171,7 @@ class BatchTraining(Training):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ModuleTraining(Training):
     """How a network of torch modules is trained; defaults are the preset ``shift``.
 
@@ -297,7 +298,7 @@ def recipe_named(spec: str | Mapping[str, Any] | ModuleTraining) -> ModuleTraini
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Standardization:
     """What a network's data were standardised by: means and sds (divisor n), 1 where constant."""
 

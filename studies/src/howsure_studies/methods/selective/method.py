@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, as_matrix, as_vector
+from howsure.core.classes import frozen
 from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry
@@ -34,7 +34,7 @@ SCORES: Final = Registry(
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selective(Method):
     """Any method, with a score of how foreign a row looks and a threshold above which to decline.
 
@@ -158,7 +158,7 @@ class Selective(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FittedSelective(Fitted):
     """A selective method fitted to data.
 
@@ -199,7 +199,7 @@ class FittedSelective(Fitted):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Features:
     """Features of inputs: the model's own, or the inputs in units of their training spread."""
 
@@ -228,7 +228,7 @@ class _Features:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _OfFeatures:
     """κ by a score of features."""
 
@@ -244,7 +244,7 @@ class _OfFeatures:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _OfBeliefs:
     """κ by what the beliefs hold."""
 

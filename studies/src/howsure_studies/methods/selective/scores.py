@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure_studies.methods.interface import Beliefs
@@ -98,7 +98,7 @@ Score = FeatureScore | BeliefScore
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class GMMScore(FeatureScore, Checked):
     """Minus the log density of the features under a mixture of normal laws.
 
@@ -194,7 +194,7 @@ class GMMScore(FeatureScore, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FittedGMM(FittedScore):
     """A mixture fitted to training features."""
 
@@ -215,7 +215,7 @@ class FittedGMM(FittedScore):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class KNNScore(FeatureScore):
     """Mean distance to the nearest training features.
 
@@ -279,7 +279,7 @@ class KNNScore(FeatureScore):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FittedKNN(FittedScore):
     """Training features, ready to be searched."""
 
@@ -308,7 +308,7 @@ class FittedKNN(FittedScore):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class VarianceScore(BeliefScore):
     """The predicted sd of a new y; it orders rows as the variance does.
 
@@ -327,7 +327,7 @@ class VarianceScore(BeliefScore):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnsembleVarianceScore(BeliefScore):
     """The sd of the belief of the mean of y: how far the members of an ensemble disagree.
 

@@ -10,7 +10,6 @@ Solids of flat faces are seen without perspective: the nearest face wins, lit fr
 from __future__ import annotations
 
 import colorsys
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, final
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 
@@ -80,7 +80,7 @@ def draw_chairs(
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Solid:
     """Blocks of eight corners, each of one colour."""
 

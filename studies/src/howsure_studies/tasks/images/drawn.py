@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, final
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
@@ -52,7 +53,7 @@ _WHOLE: Final[Ranges] = ((0.0, np.inf),)
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ImagePopulation:
     """Images that exist, by number, with their labels; pixels come when asked for."""
 
@@ -166,7 +167,7 @@ def original_chairs(reading: Reading) -> ImagePopulation:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Packed:
     """An HDF5 file of images, which are read row by row, and of numbers."""
 
@@ -214,7 +215,7 @@ class _Packed:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Variant:
     """A task: labels of training and validation, those of each test, and rows of the parts."""
 

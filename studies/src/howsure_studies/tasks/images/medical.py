@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, error_line
 from howsure.core.optional import require
 from howsure.core.rng import child
@@ -150,7 +151,7 @@ def to_bytes(plane: npt.NDArray[Any]) -> Bytes:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Traced:
     """The two traced frames of a video, and whether the listed order agrees with the areas."""
 

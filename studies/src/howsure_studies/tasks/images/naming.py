@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, final, get_args
 
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known
 from howsure_studies.methods.deep.modules.inputs import Scaling
@@ -36,7 +37,7 @@ _UNSAID: Final = "direct"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Real:
     """What is fixed of a set that is read from its raw download."""
 

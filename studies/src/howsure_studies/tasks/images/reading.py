@@ -6,13 +6,14 @@ import struct
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.classes import frozen
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
@@ -33,7 +34,7 @@ Patches = tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.str_]]
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reading:
     """How a raw download is read."""
 

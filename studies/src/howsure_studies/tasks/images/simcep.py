@@ -18,7 +18,6 @@ Imaging 26(7), with the settings of the authors of Cell-200 (Ding et al. 2021).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, final
 
@@ -27,6 +26,7 @@ import numpy.typing as npt
 from scipy import ndimage
 
 from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.rng import child
 
 Image = npt.NDArray[np.float32]
@@ -64,7 +64,7 @@ _MOST_COVER: Final = 0.9999
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Bank:
     """Nuclei, each in its eight turned and mirrored forms."""
 
@@ -315,7 +315,7 @@ def _composed(
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Prepared:
     """Small patches of nuclei by depth and by phase of the fine grid within a pixel."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Literal, Self, final
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
-from howsure.core.brief import brief_repr
+from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
@@ -29,7 +29,7 @@ Covariates = Literal["random", "fixed"]
 RowFunction = Callable[[FloatArray], FloatArray]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Draw:
     """Rows of data.
 
@@ -73,7 +73,7 @@ class Draw:
         return Draw(self.x[rows], self.y[rows])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Truth:
     """The true distribution of y at n inputs: mean + scale × noise.
 
@@ -262,7 +262,7 @@ class InputLaw(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box(InputLaw):
     """Uniform in a box.
 
@@ -305,7 +305,7 @@ class Box(InputLaw):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class TwoModes(InputLaw):
     """One column, drawn from two equally likely normal distributions.
 
@@ -347,7 +347,7 @@ class TwoModes(InputLaw):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class FunctionWorld(KnownWorld):
     """y = f(x) + scale(x) × noise, with f, scale and the distributions of x and noise given.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Final, final
 
@@ -18,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Fraction, Positive
 from howsure.core.registry import check_known
 
@@ -58,7 +58,7 @@ class Noise(ABC):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Normal(Noise):
     """The standard normal distribution.
 
@@ -81,7 +81,7 @@ class Normal(Noise):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class StudentT(Noise, Checked):
     """Student's t, scaled to standard deviation 1 where that exists.
 
@@ -129,7 +129,7 @@ class StudentT(Noise, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class CentredGamma(Noise, Checked):
     """A gamma distribution less its mean, scaled to standard deviation 1: (G − k)/√k.
 
@@ -174,7 +174,7 @@ class CentredGamma(Noise, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skewed(Noise, Checked):
     """The skew-normal distribution (Azzalini 1985), standardised.
 
@@ -219,7 +219,7 @@ class Skewed(Noise, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mixture(Noise, Checked):
     """Two equal normal distributions about −offset and +offset, of total standard deviation 1.
 
@@ -263,7 +263,7 @@ class Mixture(Noise, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Laplace(Noise):
     """The double exponential distribution of standard deviation 1.
 
@@ -289,7 +289,7 @@ class Laplace(Noise):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uniform(Noise):
     """The uniform distribution on [−√3, √3].
 

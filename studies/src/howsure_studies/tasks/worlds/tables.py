@@ -5,13 +5,14 @@ The second and the third source of data of Sluijterman, Cator and Heskes (arXiv 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, check_whole, checked
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -33,7 +34,7 @@ _SOURCE: Final = "Sluijterman, Cator and Heskes, arXiv 2106.03395, Algorithm 3"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class ForestWorld(KnownWorld):
     """A real table's own x, with y simulated from two random forests fitted to it.
 
@@ -264,7 +265,7 @@ def _out_of_bag(forest: Any, data: Draw) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(kw_only=True, eq=False)
 class CutWorld(World):
     """Real data: disjoint training sets and one test set, with no truth beyond y.
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.predictions import Prediction
 
 Tensor = Any
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """Where training sets out from: a head's output is offset + unit × the last layer's.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution
 from howsure_studies.methods.deep.heads.base import Head, Start, Tensor, inverse_softplus, softplus
@@ -22,7 +22,7 @@ _LOG_LEAST_MU: Final = math.log(1e-6)  # of the double Poisson law
 _LOG_LEAST_VARIANCE: Final = math.log(1e-4)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountHead(Head):
     """A law on 0, 1, 2, …, trained on y itself. Subclasses are final."""
 
@@ -55,7 +55,7 @@ def _log_step(mean: float, variance: float) -> float:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoissonHead(CountHead):
     """A log mean o, by the Poisson likelihood: eᵒ − y o.
 
@@ -88,7 +88,7 @@ class PoissonHead(CountHead):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class NegativeBinomialHead(CountHead):
     """A mean μ and a dispersion a, both by softplus; variance μ + a μ².
 
@@ -137,7 +137,7 @@ class NegativeBinomialHead(CountHead):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class DoublePoissonHead(CountHead):
     """log μ and log φ of a double Poisson law: mean about μ, variance about μ/φ.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, final
 
 import numpy as np
 from scipy.special import log_softmax
 
 from howsure.core.arrays import FloatArray
+from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, NonNegative
 from howsure.inputs.distributions import located
 from howsure.predictions import Distribution, mixture
@@ -34,7 +34,7 @@ def half_deviance(y: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
     return ((y - mean).square() * (-bounded).exp() + bounded) * 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeanAndLogVariance(Head):
     """A mean and a log variance, whatever the loss. Subclasses are final."""
 
@@ -52,7 +52,7 @@ class MeanAndLogVariance(Head):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gaussian(MeanAndLogVariance):
     """A mean and a log variance: ½[e^{−s}(y − μ)² + s] for outputs (μ, s).
 
@@ -74,7 +74,7 @@ class Gaussian(MeanAndLogVariance):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class BetaGaussian(MeanAndLogVariance, Checked):
     """A mean and a log variance, each row's loss weighted by σ^{2β}: rows of high noise count more.
 
@@ -110,7 +110,7 @@ class BetaGaussian(MeanAndLogVariance, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaithfulGaussian(MeanAndLogVariance):
     """A mean by squared error alone, and a log variance that does not disturb it.
 
@@ -138,7 +138,7 @@ class FaithfulGaussian(MeanAndLogVariance):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class NaturalGaussian(Head):
     """The natural parameters η₁ = μ/σ² and η₂ = −1/(2σ²) of a normal law.
 
@@ -173,7 +173,7 @@ class NaturalGaussian(Head):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class SquaredError(Head, Checked):
     """A mean alone, by squared error: a normal law of one sd at all x.
 
@@ -208,7 +208,7 @@ class SquaredError(Head, Checked):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class StudentTHead(Head):
     """Location, log squared scale and degrees of freedom (above 2) of Student's t.
 
@@ -249,7 +249,7 @@ class StudentTHead(Head):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class NormalMixture(Head, Checked):
     """A mixture density network: weights, means and log variances of k normal laws.
 

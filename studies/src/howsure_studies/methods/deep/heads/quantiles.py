@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 import numpy as np
 
 from howsure.core.arrays import FloatArray, check_levels
+from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Fraction, checked_coverages
 from howsure.predictions import Quantiles
 from howsure.predictions.base import tail_levels
@@ -25,7 +25,7 @@ def _pinball(outputs: Tensor, y: Tensor, levels: tuple[float, ...]) -> Tensor:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuantileHead(Head):
     """One output a level, by the sum of pinball losses; crossing quantiles are sorted.
 
@@ -80,7 +80,7 @@ class QuantileHead(Head):
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairHead(Head, Checked):
     """The two quantiles that bound a central interval, by half the sum of their pinball losses.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 from itertools import pairwise
 from typing import Annotated, Any, Final, final
 
 from howsure.core.arrays import placed
+from howsure.core.classes import frozen
 from howsure.core.convert import Count, Positive, checked, filled
 from howsure.core.errors import InputError
 from howsure.core.optional import require
@@ -41,7 +42,7 @@ _SETTLED: Final = 1e-8
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backbone:
     """What makes a module that turns a batch into features, shape (b, d).
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import placed, plain_array
+from howsure.core.classes import frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.optional import require
@@ -52,7 +52,7 @@ def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = N
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class DeviceRows:
     """Rows (n, …) on a device, of which batches are made; 8-bit images are scaled on the way."""
 

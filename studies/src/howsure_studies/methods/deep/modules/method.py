@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.classes import frozen
 from howsure.core.convert import Count, check_fields
 from howsure.core.rng import child
 from howsure_studies.methods.deep.heads import head_named
@@ -21,7 +22,7 @@ from howsure_studies.methods.interface import Beliefs, Fitted, Method, held_out
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ImageNetwork(Method):
     """Networks for images with a head of any kind; several make a mixture of their laws.
 
@@ -111,7 +112,7 @@ class ImageNetwork(Method):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ImageFit(Fitted):
     """Trained networks with one head.
 

@@ -7,13 +7,13 @@ import io
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, placed, to_host
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.optional import require
 from howsure.predictions import Prediction
@@ -54,7 +54,7 @@ def reseed(seed: int, device: Any = "cpu") -> None:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Net:
     """Modules: a backbone ``body``; for each output a ``hidden`` layer, and weights in ``last``."""
 
@@ -157,7 +157,7 @@ def _width(body: Module, example: Tensor, name: str) -> int:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class ModuleNetwork:
     """A trained network: outputs, features and beliefs at new rows.
 

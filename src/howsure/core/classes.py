@@ -1,16 +1,29 @@
-"""What a value shows of itself: a few lines, however much it holds."""
+"""What classes have in common: they are frozen, and show themselves in a few lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
+from typing import Any, Final, TypeVar, dataclass_transform, overload
 
 import numpy as np
 
+T = TypeVar("T")
 _MOST: Final = 6
 """Items that are shown one by one."""
 _WIDEST: Final = 100
+
+
+@overload
+def frozen(cls: type[T], /) -> type[T]: ...
+@overload
+def frozen(**options: bool) -> Callable[[type[T]], type[T]]: ...
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: type | None = None, /, **options: bool) -> Any:
+    """A dataclass whose fields are never set again, with slots: what howsure's classes are."""
+    decorate = partial(dataclass, frozen=True, slots=True, **options)
+    return decorate if cls is None else decorate(cls)
 
 
 def brief_repr(self: Any) -> str:
