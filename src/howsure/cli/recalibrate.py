@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.progress import Stages
 from howsure.cli.show import BETTER, show_grid
 from howsure.cli.terminal import SIGNS, Console, escape, say_written
 from howsure.core import formats
-from howsure.core.arrays import check_levels
+from howsure.core.arrays import AnyArray, check_levels
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import level
@@ -363,10 +362,10 @@ def _write(tables: Sequence[Table], grids: Sequence[Grid], output: Path) -> None
     ).save(output)
 
 
-def _together(tables: Sequence[Table]) -> dict[str, npt.NDArray[Any]]:
+def _together(tables: Sequence[Table]) -> dict[str, AnyArray]:
     """One table of all, with a column ``belief``; a way that does not suit a belief is missing."""
     names = dict.fromkeys(name for table in tables for name in table.columns)
-    found: dict[str, npt.NDArray[Any]] = {}
+    found: dict[str, AnyArray] = {}
     if len(tables) > 1:
         beliefs = [np.full(len(t), t.name.split(": ")[1], dtype=object) for t in tables]
         found["belief"] = np.concatenate(beliefs)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, Self, final, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.conformal.ranks import DELTA, RankRule
 from howsure.conformal.thresholds import (
@@ -17,12 +16,12 @@ from howsure.conformal.thresholds import (
     check_few,
     conformal_threshold,
 )
-from howsure.core.arrays import FloatArray, check_length
+from howsure.core.arrays import AnyArray, FloatArray, check_length
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 
-Labels = npt.NDArray[Any]
+Labels = AnyArray
 Forecast = Callable[[FloatArray], FloatArray]
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 
+AnyArray = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -25,14 +25,13 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import check_fraction, shortened
+from howsure.core.arrays import AnyArray, check_fraction, shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, AnyArray]
 T = TypeVar("T")
 _NO: Final = object()
 
@@ -235,7 +234,7 @@ def restored(told: Any, hint: Any, name: str) -> Any:
     Examples
     --------
     >>> from dataclasses import make_dataclass
-    >>> Run = make_dataclass("Run", [("seed", Count), ("y", npt.NDArray[np.float64])])
+    >>> Run = make_dataclass("Run", [("seed", Count), ("y", FloatArray)])
     >>> restored({"seed": 3, "y": [0.0, None]}, Run, "run")
     Run(seed=3, y=array([ 0., nan]))
     >>> restored({"seed": 0, "y": []}, Run, "run")
@@ -268,7 +267,7 @@ def restored(told: Any, hint: Any, name: str) -> Any:
     return checked(told, hint, name)
 
 
-def _array(nested: list[Any], item: Any, name: str) -> npt.NDArray[Any]:
+def _array(nested: list[Any], item: Any, name: str) -> AnyArray:
     """Numbers in lists of one length each as an array of this type; None is NaN."""
     dtype = np.dtype(item)
     try:
@@ -301,7 +300,7 @@ def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
     Examples
     --------
     >>> from dataclasses import make_dataclass
-    >>> Run = make_dataclass("Run", [("seed", int), ("y", npt.NDArray[np.float64])])
+    >>> Run = make_dataclass("Run", [("seed", int), ("y", FloatArray)])
     >>> packed(Run(seed=3, y=np.zeros(2)))
     ({'y': array([0., 0.])}, {'seed': 3})
     >>> unpacked(Run, *packed(Run(seed=3, y=np.zeros(2))))
@@ -314,7 +313,7 @@ def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
     return arrays, facts
 
 
-def unpacked(kind: type[T], arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> T:
+def unpacked(kind: type[T], arrays: Mapping[str, AnyArray], facts: Mapping[str, Any]) -> T:
     """The dataclass of this class that `packed` was given, bit by bit.
 
     A field that the facts lack has its default, so that classes may gain fields.
@@ -466,7 +465,7 @@ def _items(items: Any, kinds: tuple[Any, ...], place: str) -> Iterator[tuple[Any
         yield item, hint, _under(place, number)
 
 
-def _put(value: npt.NDArray[Any], place: str, arrays: Arrays) -> None:
+def _put(value: AnyArray, place: str, arrays: Arrays) -> None:
     if place in arrays:
         raise InputError(f"two arrays must not have one place, got {place!r} twice")
     arrays[place] = value
@@ -516,7 +515,7 @@ def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
     )
 
 
-def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, AnyArray]) -> Any:
     kind = _only_kind(hint)
     origin, args = get_origin(kind), get_args(kind)
     if _is_array(kind):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import (
+    AnyArray,
     BoolArray,
     FloatArray,
     IntArray,
@@ -20,7 +21,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 
 
-def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> npt.NDArray[Any]:
+def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> AnyArray:
     """Check a one-dimensional array of labels of any kind, such as groups or clusters."""
     array = plain_array(value, name, text=True)
     if array.ndim != 1:
@@ -47,7 +48,7 @@ class Categories:
     """Labels of rows, stored once each: groups, clusters."""
 
     codes: IntArray  # shape (n,): for each row, the place of its label in `labels`
-    labels: npt.NDArray[Any]  # shape (g,): the distinct labels in rising order, each used by a row
+    labels: AnyArray  # shape (g,): the distinct labels in rising order, each used by a row
 
     __repr__ = brief_repr
 
@@ -72,7 +73,7 @@ class Categories:
         return cls.from_codes(codes, _object_array(list(numbers)))
 
     @classmethod
-    def from_codes(cls, codes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
+    def from_codes(cls, codes: AnyArray, labels: AnyArray) -> Self:
         """Put codes of distinct labels into the form above: sorted, and used ones alone."""
         used = np.flatnonzero(np.bincount(codes, minlength=len(labels)))
         order = used[np.argsort(labels[used], kind="stable")]
@@ -88,26 +89,26 @@ class Categories:
         """Number of rows of each label, shape (g,)."""
         return np.bincount(self.codes, minlength=len(self.labels)).astype(np.int64, copy=False)
 
-    def values(self) -> npt.NDArray[Any]:
+    def values(self) -> AnyArray:
         """The label of each row, shape (n,)."""
         return np.asarray(self.labels[self.codes])
 
-    def take(self, rows: npt.NDArray[Any]) -> Categories:
+    def take(self, rows: AnyArray) -> Categories:
         """Labels of the rows chosen by an index or a mask; unused labels go."""
         return Categories.from_codes(self.codes[rows], self.labels)
 
 
-def is_numeric(values: npt.NDArray[Any]) -> bool:
+def is_numeric(values: AnyArray) -> bool:
     """Whether an input counts as a number; all others are labels."""
     return values.dtype.kind in "biuf"
 
 
 def rank_labels(
-    values: npt.NDArray[Any],
-    mass: npt.NDArray[Any] | None = None,
+    values: AnyArray,
+    mass: AnyArray | None = None,
     *,
     later_first: bool = False,
-) -> tuple[list[str], npt.NDArray[Any]]:
+) -> tuple[list[str], AnyArray]:
     """Distinct labels as text, the most frequent first, and how often each comes.
 
     Labels that come equally often stand in their order, or, as scikit-learn ranks them, the later
@@ -123,7 +124,7 @@ def rank_labels(
     return distinct.labels[order].tolist(), counts[order]
 
 
-def find_labels(texts: npt.NDArray[Any], labels: Sequence[str]) -> IntArray:
+def find_labels(texts: AnyArray, labels: Sequence[str]) -> IntArray:
     """The place of each text among labels; their number where it is none of them."""
     places = {label: number for number, label in enumerate(labels)}
     return np.array([places.get(text, len(labels)) for text in texts.tolist()], dtype=np.int64)
@@ -140,10 +141,10 @@ class InputColumn:
     def columns_of(
         cls,
         name: str,
-        values: npt.NDArray[Any],
+        values: AnyArray,
         most: int,
         *,
-        mass: npt.NDArray[Any] | None = None,
+        mass: AnyArray | None = None,
         both: bool = False,
     ) -> list[Self]:
         """Numbers as they are; of labels the most frequent ones; of two, unless both, the rarer."""
@@ -153,7 +154,7 @@ class InputColumn:
         chosen = labels[1:] if len(labels) == 2 and not both else labels[:most]
         return [cls(f"{name}={label}", label) for label in chosen]
 
-    def read(self, values: npt.NDArray[Any]) -> FloatArray:
+    def read(self, values: AnyArray) -> FloatArray:
         """The column of rows that hold these values of the input, shape (n,)."""
         numbers = values if self.label is None else values.astype(str) == self.label
         return numbers.astype(np.float64)
@@ -182,7 +183,7 @@ def joint(first: IntArray, *further: IntArray) -> IntArray:
     return crossed
 
 
-def _object_array(items: list[Any]) -> npt.NDArray[Any]:
+def _object_array(items: list[Any]) -> AnyArray:
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
@@ -195,7 +196,7 @@ def _is_missing(item: object) -> bool:
     return item is None or type(item).__name__ == "NAType" or bool(item != item)
 
 
-def _text_labels(items: list[Any], name: str) -> tuple[npt.NDArray[Any], BoolArray]:
+def _text_labels(items: list[Any], name: str) -> tuple[AnyArray, BoolArray]:
     """Items as text, and which of them are missing."""
     missing = np.zeros(len(items), dtype=np.bool_)
     try:

@@ -11,9 +11,7 @@ from dataclasses import field, fields
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-import numpy.typing as npt
-
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import json_number, plain
 
@@ -220,7 +218,7 @@ class Table:
     """
 
     name: str
-    columns: Mapping[str, npt.NDArray[Any]]
+    columns: Mapping[str, AnyArray]
     labels: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     notes: str = ""

@@ -8,11 +8,11 @@ not depend on the order of rows.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import AnyArray
 from howsure.core.errors import InputError
 
 FloatArray = npt.NDArray[np.float64]
@@ -81,12 +81,12 @@ def row_normals(seed: int, name: str, keys: KeyArray, columns: int) -> FloatArra
     return drawn[:, :columns]
 
 
-def _bits(values: npt.NDArray[Any]) -> KeyArray:
+def _bits(values: AnyArray) -> KeyArray:
     """The bits of numbers; -0.0 and 0.0 are one value."""
     return np.asarray(values.astype(np.float64) + 0.0).view(np.uint64)
 
 
-def _folded(rows: npt.NDArray[Any]) -> KeyArray:
+def _folded(rows: AnyArray) -> KeyArray:
     """One hash of many columns: a sum of their mixed bits times odd numbers, modulo 2⁶⁴."""
     factors = _mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
     step = max(1, _FOLD // rows.shape[1])

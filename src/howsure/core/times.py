@@ -7,9 +7,8 @@ from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
@@ -178,7 +177,7 @@ def less_means(values: FloatArray, levels: IntArray, mass: FloatArray) -> FloatA
     )
 
 
-def steps_between(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> FloatArray:
+def steps_between(before: AnyArray, after: AnyArray) -> FloatArray:
     """By how many steps of their common grid times come after others, row by row.
 
     >>> steps_between(np.array([1, 1, 2]), np.array([2, 3, 4]))
@@ -200,7 +199,7 @@ def steps_between(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> FloatArr
     return np.asarray(places[len(before) :] - places[: len(before)], dtype=np.float64)
 
 
-def slots(times: npt.NDArray[Any]) -> IntArray:
+def slots(times: AnyArray) -> IntArray:
     """The number of each time on the grid of their common step; ranks where there is none.
 
     >>> slots(np.array([3.0, 1.5, 6.0, 3.0]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import AnyArray, FloatArray, as_vector
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 
@@ -76,7 +76,7 @@ class Weights:
         """How often each row counts, summing to the rows that count."""
         return self.values * (self.effective_n / self.total)
 
-    def take(self, rows: npt.NDArray[Any]) -> Weights:
+    def take(self, rows: AnyArray) -> Weights:
         """Weights of the rows chosen by an index or a mask."""
         return Weights(self.values[rows], self.kind)
 

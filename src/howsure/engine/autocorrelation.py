@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
@@ -437,7 +436,7 @@ def stretches(n: int) -> IntArray:
     return starts[:, None] + np.arange(_STRETCH)
 
 
-def is_sorted(columns: npt.NDArray[np.float64]) -> bool:
+def is_sorted(columns: FloatArray) -> bool:
     """Whether nearly all steps of any column of (k, length, columns) go one way."""
     steps = np.diff(columns, axis=1)
     rising, falling = ((side > 0).sum(axis=(0, 1)) for side in (steps, -steps))

@@ -11,9 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt
 from howsure.core.formats import level, listed
@@ -500,7 +499,7 @@ _FIRST = 10_000
 _SEEN = 1e-3
 """Share of the height below which a departure from the drawn line cannot be seen."""
 
-Places = npt.NDArray[np.int64]
+Places = IntArray
 
 
 def placed(curve: Curve) -> Curve:

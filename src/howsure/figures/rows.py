@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core import formats
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.records import Table
 from howsure.core.text import headed, one_line
@@ -134,7 +134,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
     )
 
 
-def _missed(rows: _Rows, outside: npt.NDArray[np.bool_]) -> str:
+def _missed(rows: _Rows, outside: BoolArray) -> str:
     """How many rows lie outside their interval, and which of them lies farthest."""
     share = formats.percent(float(outside.mean()))
     beyond = np.where(outside, np.maximum(rows.lower - rows.y, rows.y - rows.upper), -np.inf)
@@ -154,7 +154,7 @@ def _spine(rows: _Rows) -> Layer:
 
 def _marks(
     rows: _Rows,
-    chosen: npt.NDArray[np.bool_],
+    chosen: BoolArray,
     words: str,
     colour: int,
     domain: tuple[float, float],

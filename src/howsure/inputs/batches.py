@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.arrays import IntArray
+from howsure.core.arrays import AnyArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
@@ -30,7 +30,7 @@ from howsure.inputs.matching import Missing, gaps_of, lacking_y
 from howsure.inputs.names import LawColumns, Roles
 from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, CellKey, Kind, Kinds
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
-from howsure.inputs.values import AnyArray, Column, Labels
+from howsure.inputs.values import Column, Labels
 from howsure.predictions import EvalSet
 
 _PLAIN: Final = ("named", "crossing", "decimal")

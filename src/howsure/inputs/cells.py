@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.text import CountedNote
@@ -22,7 +22,7 @@ from howsure.inputs.columns import two_readings
 from howsure.inputs.names import FEWEST_SERIES, KEYS, NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, CellKey, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, counted, quoted
-from howsure.inputs.values import AnyArray, Labels
+from howsure.inputs.values import Labels
 from howsure.predictions import (
     Distribution,
     EvalSet,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.arrays import FloatArray, as_matrix, as_numbers
+from howsure.core.arrays import AnyArray, FloatArray, as_matrix, as_numbers
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.optional import require
@@ -19,7 +19,7 @@ from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME, Kinds
 from howsure.inputs.source import Source, listed, quoted, refusing
-from howsure.inputs.values import AnyArray, arrow_of
+from howsure.inputs.values import arrow_of
 from howsure.predictions import Samples
 
 

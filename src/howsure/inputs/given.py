@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import (
+    AnyArray,
     BoolArray,
     FloatArray,
     as_vector,
@@ -227,7 +228,7 @@ def _parts(value: Any, n: int) -> list[Any] | None:
     return list(value) if several else None
 
 
-def _array(value: Any, n: int) -> npt.NDArray[Any] | None:
+def _array(value: Any, n: int) -> AnyArray | None:
     """An array with n rows along one of its axes; None of anything else."""
     if (
         value is None

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, in_percent
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.inputs import values
@@ -20,7 +20,7 @@ from howsure.inputs.columns import assign_roles
 from howsure.inputs.names import NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, LONG
 from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
-from howsure.inputs.values import AnyArray, Labels, in_order_of_rows
+from howsure.inputs.values import Labels, in_order_of_rows
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")

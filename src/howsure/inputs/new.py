@@ -15,7 +15,7 @@ from typing import Any, Unpack, final
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
 from howsure.core.labels import Categories
@@ -43,7 +43,7 @@ from howsure.inputs.roles import ROLES, Columns, Kind
 from howsure.inputs.source import Source, counted, listed, perhaps, quoted
 from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, file_pieces, sources
 from howsure.inputs.tables import Loaded
-from howsure.inputs.values import AnyArray, Labels
+from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
 _Y = "\0y"  # the name of a column that no file holds

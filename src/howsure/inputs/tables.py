@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
@@ -56,7 +57,6 @@ from howsure.inputs.places import Listing, Manifest, ReadFile
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Kinds
 from howsure.inputs.source import Source, in_lines, listed, quoted
 from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, TablePieces, begin, planned, sources
-from howsure.inputs.values import AnyArray
 from howsure.predictions import EvalSet
 
 SAMPLE = "Sample"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
@@ -26,7 +26,6 @@ from howsure.inputs.files import is_list
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 
-AnyArray = npt.NDArray[Any]
 MOST_FLOAT_LABELS: Final = 100
 _NO_TIME: Final = np.iinfo(np.int64).min  # NaT, as a number
 _TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"

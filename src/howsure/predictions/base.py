@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import (
+    AnyArray,
     BoolArray,
     FloatArray,
     IntArray,
@@ -24,7 +25,7 @@ from howsure.core.arrays import (
 from howsure.core.classes import brief, within_lines
 from howsure.core.errors import InputError, UnanswerableError
 
-Rows = npt.NDArray[Any]
+Rows = AnyArray
 
 
 class Prediction(ABC):

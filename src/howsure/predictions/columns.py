@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.labels import Categories
 from howsure.predictions.base import Prediction
@@ -21,7 +20,7 @@ from howsure.predictions.laws import NormalLaw
 from howsure.predictions.quantiles import Quantiles
 from howsure.predictions.samples import Samples
 
-Column = npt.NDArray[Any]
+Column = AnyArray
 _ODD = re.compile(r"[|;,\[\]{}()'\"]|^\s|\s$|^$")
 """What a label may not hold that stands bare in a cell."""
 
@@ -141,7 +140,7 @@ def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
         raise UnanswerableError(f"{belief.kind} cannot be written as columns")
 
 
-def written_set(members: npt.NDArray[np.bool_], labels: Sequence[str]) -> str:
+def written_set(members: BoolArray, labels: Sequence[str]) -> str:
     """A set as one cell: ``cat|dog``; a list in JSON where a label holds a mark."""
     chosen = [labels[column] for column in np.flatnonzero(members).tolist()]
     if any(_ODD.search(label) for label in labels):
@@ -149,7 +148,7 @@ def written_set(members: npt.NDArray[np.bool_], labels: Sequence[str]) -> str:
     return "|".join(chosen) if chosen else "{}"
 
 
-def _numbered(prefix: str, table: npt.NDArray[np.float64]) -> Iterator[tuple[str, Column]]:
+def _numbered(prefix: str, table: FloatArray) -> Iterator[tuple[str, Column]]:
     for column in range(table.shape[1]):
         yield f"{prefix}_{column}", table[:, column]
 

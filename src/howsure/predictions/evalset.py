@@ -9,7 +9,15 @@ from typing import Any, Final, Literal, Self, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, as_vector, plain_array
+from howsure.core.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_matrix,
+    as_vector,
+    plain_array,
+)
 from howsure.core.classes import brief, brief_repr, frozen, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels, joint
@@ -20,7 +28,7 @@ from howsure.predictions.base import Prediction, Rows
 
 LARGEST = 1e100
 
-Labels = npt.NDArray[Any]
+Labels = AnyArray
 T = TypeVar("T")
 
 
@@ -356,7 +364,7 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     return np.lexsort(keys[::-1])
 
 
-def _shared_content(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
+def _shared_content(evalset: EvalSet) -> Iterator[AnyArray]:
     """What models share of the rows, as numbers."""
     yield evalset.y
     yield from (_numeric(evalset.features[name]) for name in sorted(evalset.features))
@@ -373,14 +381,14 @@ def _shared_content(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
         yield evalset.series.codes
 
 
-def _beliefs(evalset: EvalSet) -> Iterator[npt.NDArray[Any]]:
+def _beliefs(evalset: EvalSet) -> Iterator[AnyArray]:
     """What one model says of the rows, as numbers."""
     yield from (column for column in (evalset.point, evalset.uncertainty) if column is not None)
     for belief in sorted(evalset.beliefs, key=lambda belief: belief.kind):
         yield from belief.numbers().values()
 
 
-def _numeric(values: Labels) -> npt.NDArray[Any]:
+def _numeric(values: Labels) -> AnyArray:
     """Numbers as they are; of anything else the places among the sorted distinct ones."""
     if values.dtype.kind in "biuf":
         return values

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix, check_fraction
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.predictions.base import Prediction, Rows
@@ -65,7 +65,7 @@ class LabelSets(Prediction):
         labels: Sequence[str] | None = None,
     ) -> None:
         try:
-            table: npt.NDArray[Any] = np.asarray(members)
+            table: AnyArray = np.asarray(members)
         except ValueError as error:
             raise InputError("members must have one number of classes in every row") from error
         if table.ndim != 2 or 0 in table.shape:
@@ -196,7 +196,7 @@ class LabelSets(Prediction):
     def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
         """A class drawn from the probabilities, where these are known."""
         if self.probabilities is None:
-            return super(LabelSets, self).redrawn(y, uniforms)
+            return super(LabelSets, self).redrawn(y, uniforms)  # noqa: UP008 slots: made anew
         rising = self.probabilities.cumsum(axis=1)
         drawn = (rising <= uniforms[:, None] * rising[:, -1:]).sum(axis=1)
         last = self.probabilities.shape[1] - 1

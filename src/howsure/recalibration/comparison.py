@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
@@ -220,7 +219,7 @@ def _meaning(evaluation: Evaluation, key: Key) -> str:
 def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:
     lines, further_notes = side_by_side(list(found.values()))
     kinds = {"metric": object, "title": object, "coverage": float, "perfect": float}
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, AnyArray] = {
         name: np.array([getattr(line, name) for line in lines], dtype=kind)
         for name, kind in kinds.items()
     }

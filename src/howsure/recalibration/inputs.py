@@ -8,9 +8,8 @@ from dataclasses import field, replace
 from typing import Any, Final, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.labels import InputColumn, is_numeric
@@ -100,7 +99,7 @@ class Encoding:
     def table(self, evalset: EvalSet) -> FloatArray:
         """The inputs of rows as columns of numbers, shape (n, k)."""
         table = np.empty((evalset.n, len(self.inputs)))
-        texts: dict[str, npt.NDArray[Any]] = {}
+        texts: dict[str, AnyArray] = {}
         turned = None
         for column, source in enumerate(self.inputs):
             if not source.feature:
@@ -141,13 +140,13 @@ class Encoding:
         return np.asarray((rows - self.center) @ self.axes) if len(self.axes) else rows
 
 
-def _inputs_of(name: str, values: npt.NDArray[Any], mass: FloatArray) -> Iterator[Input]:
+def _inputs_of(name: str, values: AnyArray, mass: FloatArray) -> Iterator[Input]:
     labels = () if is_numeric(values) else tuple(np.unique(values.astype(str)).tolist())
     for column in InputColumn.columns_of(name, values, MOST_LABELS, mass=mass):
         yield Input(column.name, name, column.label, labels)
 
 
-def _read_feature(evalset: EvalSet, wanted: Input) -> npt.NDArray[Any]:
+def _read_feature(evalset: EvalSet, wanted: Input) -> AnyArray:
     """A feature of the rows, of the type that calibration held."""
     values = evalset.features.get(wanted.feature)
     what = "numbers" if wanted.label is None else "labels"

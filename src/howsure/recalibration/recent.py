@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
-from howsure.core.arrays import FloatArray, shortened
+from howsure.core.arrays import AnyArray, FloatArray, shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
@@ -74,7 +74,7 @@ def since_rows(evalset: EvalSet, since: Any) -> EvalSet:
     return evalset if kept.all() else evalset.take(np.flatnonzero(kept))
 
 
-def _comparable(times: npt.NDArray[Any], since: Any) -> tuple[npt.NDArray[Any], Any]:
+def _comparable(times: AnyArray, since: Any) -> tuple[AnyArray, Any]:
     """Times and the first one kept, as numbers or as dates."""
     if times.dtype.kind in "biuf":
         try:
@@ -102,11 +102,11 @@ def _comparable(times: npt.NDArray[Any], since: Any) -> tuple[npt.NDArray[Any], 
     return moments, opened[0]
 
 
-def _span(times: npt.NDArray[Any], order: npt.NDArray[Any]) -> str:
+def _span(times: AnyArray, order: AnyArray) -> str:
     return f"{times[np.argmin(order)]!s} to {times[np.argmax(order)]!s}"
 
 
-def _dates(values: npt.NDArray[Any]) -> npt.NDArray[np.datetime64] | None:
+def _dates(values: AnyArray) -> npt.NDArray[np.datetime64] | None:
     """Dates to the microsecond, in UTC where they name a zone; None where some are no dates."""
     if values.dtype.kind == "M":
         return values.astype("datetime64[us]")
@@ -162,7 +162,7 @@ class _Fading(Weights):
         """Kish's number, each copy a row of its own."""
         return self.total**2 / float(np.sum(np.square(self.values) / self.copies))
 
-    def take(self, rows: npt.NDArray[Any]) -> Weights:
+    def take(self, rows: AnyArray) -> Weights:
         """Weights of the rows chosen by an index or a mask."""
         return _Fading(self.values[rows], self.kind, copies=self.copies[rows])
 

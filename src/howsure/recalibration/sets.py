@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, Final, final
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.conformal import (
     DELTA,
@@ -306,7 +305,7 @@ class SetRecalibrator(Recalibrator):
     score: LAC | APS | RAPS | SAPS | None = None
     cells: EaseCuts | None = None  # bins by ease, each with its threshold
     # shape (bins, 2): thresholds, each with what rounding took from it
-    ends: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    ends: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
     seed: int = 0  # of the draws of the score
 
     @property

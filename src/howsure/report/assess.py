@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
-from howsure.core.arrays import as_vector
+from howsure.core.arrays import AnyArray, as_vector
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt, collected
 from howsure.core.formats import listed
@@ -538,7 +538,7 @@ def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set
     return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
 
 
-def missing_fact(images: npt.NDArray[Any] | None, names: npt.NDArray[Any]) -> dict[str, str]:
+def missing_fact(images: AnyArray | None, names: AnyArray) -> dict[str, str]:
     """What to state of images that are gone; nothing where none is."""
     if images is None or len(images) != len(names):
         return {}

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
-from howsure.core.arrays import BoolArray
+from howsure.core.arrays import AnyArray, BoolArray
 from howsure.core.classes import frozen
 from howsure.core.convert import (
     Bound,
@@ -347,7 +347,7 @@ def _share_of_new(
     limit: Limit,
     model: str,
     is_so: BoolArray,
-    times: npt.NDArray[Any] | None,
+    times: AnyArray | None,
     seed: int,
     tail: float,
 ) -> Record:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, plain_array, shortened
+from howsure.core.arrays import AnyArray, FloatArray, as_vector, plain_array, shortened
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
 from howsure.core.registry import check_known
@@ -217,7 +217,7 @@ def _from_arrays(
         _check_column(features, ease, "ease")
     elif ease is not None:
         features["ease"] = as_vector(ease, "ease", length=n)
-    texts: dict[str, npt.NDArray[Any]] = {}
+    texts: dict[str, AnyArray] = {}
     columns: dict[str, tuple[str, ...]] = {}
     encoder = None
     if (pair := parse_encode(encode)) is not None:
@@ -266,7 +266,7 @@ def _from_arrays(
     return Loaded(evalsets=sets, roles=roles, texts=texts, images=files, notes=notes)
 
 
-def _as_text(y: Any) -> npt.NDArray[Any] | None:
+def _as_text(y: Any) -> AnyArray | None:
     """y where it is text, one a row; None where it is something else."""
     values = plain_array(y, "y")
     if values.ndim != 1 or values.dtype.kind not in "OUS" or not values.size:
@@ -274,7 +274,7 @@ def _as_text(y: Any) -> npt.NDArray[Any] | None:
     return values if all(isinstance(value, str) for value in values.tolist()) else None
 
 
-def _classed(y: npt.NDArray[Any], models: Iterable[PredictionInput]) -> FloatArray:
+def _classed(y: AnyArray, models: Iterable[PredictionInput]) -> FloatArray:
     """y as numbers: the places of labels, where it holds the labels of label sets."""
     classes = {
         prediction.labels
@@ -300,7 +300,7 @@ def _classed(y: npt.NDArray[Any], models: Iterable[PredictionInput]) -> FloatArr
     )
 
 
-def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> npt.NDArray[Any]:
+def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> AnyArray:
     """A column of x that is no feature."""
     _check_column(features, name, argument)
     return as_labels(features.pop(name), f"column {name!r} of x")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import numpy.typing as npt
-
+from howsure.core.arrays import AnyArray
 from howsure.core.errors import attempt
 from howsure.engine.metric import SLOW_ROWS
 from howsure.predictions import EvalSet
@@ -27,8 +25,8 @@ from howsure.topics.congruence.view import (
 def reports(
     evalsets: Sequence[EvalSet],
     settings: Settings,
-    texts: Mapping[str, npt.NDArray[Any]],
-    images: npt.NDArray[Any] | None,
+    texts: Mapping[str, AnyArray],
+    images: AnyArray | None,
 ) -> list[CongruenceReport]:
     """Conditional congruence of every model, in one mode; nothing without inputs.
 
@@ -51,8 +49,8 @@ def reports(
 def _reports(
     evalsets: Sequence[EvalSet],
     settings: Settings,
-    texts: Mapping[str, npt.NDArray[Any]],
-    images: npt.NDArray[Any] | None,
+    texts: Mapping[str, AnyArray],
+    images: AnyArray | None,
     asked: bool,
 ) -> list[CongruenceReport]:
     embedded = [with_embedding(evalset) for evalset in evalsets]

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
+from typing import TYPE_CHECKING, Final, Literal, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import plain
 from howsure.core.errors import InputError
@@ -386,7 +386,7 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
 
     scored = () if ranked is None else ranked.models
     names = [*scored, *(name for name in states if name not in scored)]
-    columns: dict[str, npt.NDArray[Any]] = {"model": np.array(names, dtype=object)}
+    columns: dict[str, AnyArray] = {"model": np.array(names, dtype=object)}
     labels, notes = {}, "The models share no score."
     if ranked is not None:
         unscored = len(names) - len(scored)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core import formats
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.errors import MissingDependencyError
 from howsure.core.optional import require
@@ -35,7 +35,7 @@ _FORMS = {"image/jpeg": ("JPEG", {"quality": 80, "optimize": True}), "image/png"
 _FAILURES = (OSError, ValueError, SyntaxError, EOFError, MemoryError, OverflowError)
 
 
-def image_table(rows: Table, files: npt.NDArray[Any], *, each: int = EACH) -> Table:
+def image_table(rows: Table, files: AnyArray, *, each: int = EACH) -> Table:
     """Thumbnails of rows."""
     kinds = rows.columns["kind"]
     chosen = np.concatenate(
@@ -51,7 +51,7 @@ def image_table(rows: Table, files: npt.NDArray[Any], *, each: int = EACH) -> Ta
     return Table(name="cce_images", columns=columns, model=rows.model, notes=notes)
 
 
-def missing_images(files: npt.NDArray[Any], names: npt.NDArray[Any]) -> str:
+def missing_images(files: AnyArray, names: AnyArray) -> str:
     """Which rows' images are no files; empty where all are."""
     gone = [row for row, path in enumerate(files) if not os.path.isfile(path)]
     if not gone:

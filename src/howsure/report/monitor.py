@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import number, p_words, percent
@@ -86,7 +86,7 @@ class Judged:
     support_p_value: FloatArray
     distance: FloatArray
     outside: BoolArray  # shape (m,): rows where the model cannot be judged
-    why: npt.NDArray[Any]  # shape (m,): what sets each row outside apart; empty inside
+    why: AnyArray  # shape (m,): what sets each row outside apart; empty inside
     # errors of the k rows inside beside a right model's; None where there is no such row, or the
     # reference states no distribution
     null: NullReference | None
@@ -127,7 +127,7 @@ class Monitor:
 
     def inputs(
         self,
-        features: Mapping[str, npt.NDArray[Any]] | None = None,
+        features: Mapping[str, AnyArray] | None = None,
         embedding: npt.ArrayLike | None = None,
     ) -> FloatArray:
         """The inputs of new rows, made as the reference's were."""
@@ -143,7 +143,7 @@ class Monitor:
     @one_thread()
     def judge(
         self,
-        features: Mapping[str, npt.NDArray[Any]] | None = None,
+        features: Mapping[str, AnyArray] | None = None,
         embedding: npt.ArrayLike | None = None,
     ) -> Judged:
         """Find which rows lie outside the reference, and the errors at the others."""
@@ -176,7 +176,7 @@ class Monitor:
         return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def scored(monitor: Monitor, judged: Judged, names: npt.NDArray[Any]) -> Table:
+def scored(monitor: Monitor, judged: Judged, names: AnyArray) -> Table:
     """The table ``monitor``: rows that were judged."""
     notes = (
         f"A row is outside if it lies farther from its {monitor.neighbours.near.shape[1]} "
@@ -251,7 +251,7 @@ def fit_monitor(
 
 
 def _known_labels(
-    features: Mapping[str, npt.NDArray[Any]], dropped: Sequence[str]
+    features: Mapping[str, AnyArray], dropped: Sequence[str]
 ) -> dict[str, dict[Any, int]]:
     """Codes of the labels of columns of labels, and of columns that vectors leave out."""
     columns = {
@@ -266,7 +266,7 @@ def _known_labels(
 
 
 def _codes(
-    seen: Mapping[str, Mapping[Any, int]], features: Mapping[str, npt.NDArray[Any]], rows: int
+    seen: Mapping[str, Mapping[Any, int]], features: Mapping[str, AnyArray], rows: int
 ) -> IntArray:
     """Labels as codes of the reference, −1 for those that it does not have."""
     out = np.zeros((rows, len(seen)), dtype=np.int64)
@@ -276,9 +276,7 @@ def _codes(
     return out
 
 
-def _reasons(
-    monitor: Monitor, features: Mapping[str, npt.NDArray[Any]], outside: BoolArray
-) -> npt.NDArray[Any]:
+def _reasons(monitor: Monitor, features: Mapping[str, AnyArray], outside: BoolArray) -> AnyArray:
     """For each row outside the feature that is farthest beyond the reference, or that is new."""
     reasons = np.where(outside, "few reference rows nearby", "").astype(object)
     rows = np.flatnonzero(outside)
@@ -366,7 +364,7 @@ class Monitored:
 
     __repr__ = brief_repr
 
-    def columns(self, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, new: Unlabelled) -> dict[str, AnyArray]:
         """Scores beside the inputs, as columns of one table."""
         return _add_inputs(self.table, new)
 
@@ -418,7 +416,7 @@ def monitored(
     return Monitored(table, of_many_rows(report) if no_rows else report)
 
 
-def _add_inputs(table: Table, new: Unlabelled) -> dict[str, npt.NDArray[Any]]:
+def _add_inputs(table: Table, new: Unlabelled) -> dict[str, AnyArray]:
     columns = dict(table.columns)
     for name, value in {**new.features, **new.texts}.items():
         columns[name if name not in columns else f"{name} (input)"] = value
@@ -639,7 +637,7 @@ def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Tab
     )
 
 
-def outermost(judged: Judged, columns: Mapping[str, npt.NDArray[Any]], model: str = "") -> Table:
+def outermost(judged: Judged, columns: Mapping[str, AnyArray], model: str = "") -> Table:
     """The table ``outside``: rows outside the reference, the farthest first."""
     rows = np.flatnonzero(judged.outside)
     rows = rows[np.argsort(-judged.distance[rows], kind="stable")]

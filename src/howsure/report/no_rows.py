@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record, Table
@@ -146,7 +145,7 @@ def pooled(column: Categories, counts: FloatArray | None = None) -> Categories:
     return Categories.from_codes(code_of[column.codes], labels)
 
 
-def _pooled_text(column: npt.NDArray[Any], counts: FloatArray | None) -> npt.NDArray[Any]:
+def _pooled_text(column: AnyArray, counts: FloatArray | None) -> AnyArray:
     """A feature of labels with the rare ones as one; of numbers the column itself."""
     if column.dtype.kind in "biuf":
         return column
@@ -190,7 +189,7 @@ def _at_many(curve: Curve) -> Curve:
     return points_of(replace(curve, hover=hover), _enough(hover, len(curve.x)))
 
 
-def _enough(columns: Mapping[str, npt.NDArray[Any]], size: int) -> BoolArray:
+def _enough(columns: Mapping[str, AnyArray], size: int) -> BoolArray:
     """Which of some lines are of enough rows, by each column that says of how many they are."""
     many = np.ones(size, dtype=np.bool_)
     for name in _COUNTS:

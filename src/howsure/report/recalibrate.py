@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
 from howsure.core.records import Table
@@ -116,7 +117,7 @@ class Recalibration(ServedRows):
     __repr__ = brief_repr
 
     @property
-    def predictions(self) -> dict[str, npt.NDArray[Any]]:
+    def predictions(self) -> dict[str, AnyArray]:
         """The new predictions by the names of their columns; NaN or None where none was given."""
         columns = prediction_columns(self.evalset)
         sets_alone = LabelSets.kind in self.methods and TEMPERATURE not in self.methods.values()

@@ -5,12 +5,12 @@ Weights are multiplicities: a weight of two counts as two rows with the same val
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix, as_vector
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
@@ -56,7 +56,7 @@ def lowest(values: FloatArray, most: int) -> IntArray:
     return np.asarray(rows[np.argsort(values[rows], kind="stable")][:most])
 
 
-def places_in_order(values: npt.NDArray[Any]) -> IntArray:
+def places_in_order(values: AnyArray) -> IntArray:
     """The place of each value in their rising order; of equal ones the earlier comes first."""
     places = np.empty(len(values), dtype=np.int64)
     places[np.argsort(values, kind="stable")] = np.arange(len(values))
@@ -158,7 +158,7 @@ def _earlier_and_lower(numbers: IntArray, weights: FloatArray | None) -> FloatAr
     return gained
 
 
-def _running(values: npt.NDArray[Any], kind: type[_T]) -> npt.NDArray[_T]:
+def _running(values: AnyArray, kind: type[_T]) -> npt.NDArray[_T]:
     """Sums of the first 0, 1, …, n values."""
     sums = np.zeros(len(values) + 1, dtype=kind)
     np.cumsum(values, out=sums[1:])
@@ -198,7 +198,7 @@ def _tied_below(
     return below, equal
 
 
-def _next_marked(marked: npt.NDArray[np.bool_]) -> IntArray:
+def _next_marked(marked: BoolArray) -> IntArray:
     """Index of the next marked place at or after each place; the last is marked."""
     ends = np.flatnonzero(marked)
     return np.repeat(ends, np.diff(np.r_[-1, ends]))

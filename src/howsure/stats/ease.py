@@ -9,13 +9,13 @@ from typing import Any, Final, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import AnyArray, FloatArray, as_matrix
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_keys, row_normals
 
-Outputs = npt.NDArray[Any]
+Outputs = AnyArray
 Similarity = Callable[[Outputs, Outputs], FloatArray]
 
 REPEATS: Final = 20

@@ -272,7 +272,7 @@ def _probability_on_path(gamma: float, n: int, grid: tuple[float, ...]) -> float
     return min(1.0, whole / float(_poisson(np.array([n]), float(n))[0]))
 
 
-def _poisson(count: npt.NDArray[np.int64], mean: float) -> FloatArray:
+def _poisson(count: IntArray, mean: float) -> FloatArray:
     """Probabilities of counts under Poisson(mean)."""
     return np.asarray(np.exp(special.xlogy(count, mean) - mean - special.gammaln(count + 1.0)))
 

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector
+from howsure.core.arrays import AnyArray, FloatArray, IntArray, as_matrix, as_vector
 from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Fraction, Natural, check_whole
 from howsure.core.errors import InputError
@@ -288,7 +288,7 @@ def groups_differ(
         return nothing("every chance is 0 or 1")
     scale = np.sqrt(inside * (1 - inside / noise.sum()))
 
-    def distances(counts: npt.NDArray[Any]) -> FloatArray:
+    def distances(counts: AnyArray) -> FloatArray:
         off = counts - m * p
         if free:
             off -= off.sum(axis=1, keepdims=True) * (noise / noise.sum())
@@ -323,8 +323,8 @@ def groups_differ(
 
 
 def _covered_by_chance(
-    rng: np.random.Generator, sizes: npt.NDArray[np.int64], total: int, repeats: int
-) -> npt.NDArray[Any]:
+    rng: np.random.Generator, sizes: IntArray, total: int, repeats: int
+) -> AnyArray:
     """How many of `total` covered rows fall into each cell, one draw a row.
 
     NumPy draws below a billion rows. Beyond, few covered (or missed) rows are hardly ever drawn
@@ -397,9 +397,7 @@ def _flipped_sums(
         yield 2 * (turned @ flips) - copies @ flips
 
 
-def _checked_cells(
-    sizes: npt.ArrayLike, covered: npt.ArrayLike
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _checked_cells(sizes: npt.ArrayLike, covered: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     m = as_vector(sizes, "sizes")
     k = as_vector(covered, "covered", length=len(m))
     legal = (k >= 0) & (k <= m) & (k == np.floor(k)) & (m == np.floor(m))

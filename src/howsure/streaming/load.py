@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
@@ -264,7 +264,7 @@ def _sets(reading: ReadPlan, table: pa.Table, *, from_text: bool) -> tuple[EvalS
     if row not in table.column_names:
         return evalsets
     table = table.slice(0, evalsets[0].n)  # what lacks y comes last
-    called: npt.NDArray[Any] = table[row].to_numpy()
+    called: AnyArray = table[row].to_numpy()
     if file in table.column_names:
         named_rows = zip(table[file].to_pylist(), called.tolist(), strict=True)
         called = np.array([f"{name}:{number}" for name, number in named_rows], dtype=object)

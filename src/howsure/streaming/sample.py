@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
@@ -143,7 +142,7 @@ class Sample:
         order = np.lexsort((self.copies, self.number, self.unit))
         return self._of(order)
 
-    def _of(self, rows: npt.NDArray[Any]) -> Sample:
+    def _of(self, rows: AnyArray) -> Sample:
         picked = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
         return replace(
             self,
@@ -198,7 +197,7 @@ def first_bound(most: int, rows: int | None) -> float:
 def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
     """Hashes of what rows hold, with labels as they are, whatever part of a table they lie in."""
     first = evalsets[0]
-    columns: list[npt.NDArray[Any]] = [first.y]
+    columns: list[AnyArray] = [first.y]
     columns += (_hashed(first.features[name]) for name in sorted(first.features))
     for name in sorted(first.groups):
         group = first.groups[name]
@@ -231,7 +230,7 @@ def _number(hashes: KeyArray) -> FloatArray:
     return (hashes >> np.uint64(12)).astype(np.float64)
 
 
-def _hashed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _hashed(values: AnyArray) -> AnyArray:
     if values.dtype.kind in "biuf":
         return values
     labels, codes = np.unique(values.astype(str), return_inverse=True)

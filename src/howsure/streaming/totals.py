@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
@@ -119,7 +119,7 @@ def _many(count: int) -> str:
     return f"column has {count:,} labels or more; groups are assessed up to {MOST_LABELS:,}"
 
 
-def _labels(labels: Sequence[Any]) -> npt.NDArray[Any]:
+def _labels(labels: Sequence[Any]) -> AnyArray:
     if any(isinstance(label, str) for label in labels):
         objects = np.empty(len(labels), dtype=object)
         objects[:] = labels
@@ -253,14 +253,14 @@ def unit_keys(evalset: EvalSet, block: float) -> tuple[str, float, IntArray] | N
     return None
 
 
-def numbers_of_time(times: npt.NDArray[Any]) -> FloatArray | None:
+def numbers_of_time(times: AnyArray) -> FloatArray | None:
     """Times as numbers, dates as seconds; None of text."""
     if times.dtype.kind == "M":
         return times.astype("datetime64[us]").astype(np.int64) / 1e6
     return times.astype(np.float64) if times.dtype.kind in "biuf" else None
 
 
-def hashed_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def hashed_labels(labels: AnyArray) -> npt.NDArray[np.uint64]:
     """A hash of each label, the same whatever other labels there are."""
     if labels.dtype.kind in "biuf":
         return row_hashes(labels)

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.labels import Categories, as_labels
@@ -333,7 +333,7 @@ def _ends(coverage: float) -> tuple[float, float]:
     return miss, 1.0 - miss
 
 
-def _season_of(times: npt.NDArray[Any]) -> tuple[int, int, str]:
+def _season_of(times: AnyArray) -> tuple[int, int, str]:
     """The steps of the season that dates suggest by their usual step, and it in words' units."""
     if times.dtype.kind != "M":
         return 0, 0, ""

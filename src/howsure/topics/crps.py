@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import (
+    AnyArray,
     FloatArray,
     as_matrix,
     as_vector,
@@ -197,7 +198,7 @@ def _crps_of_samples(view: View, _: float) -> FloatArray:
 
 def _crps_by_sums(
     law: CountLaw, y: FloatArray, scores: FloatArray, lower: float, upper: float
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """Fill in the CRPS of laws of counts that are narrow enough to be summed; the other rows."""
     low, high = law.ends()
     widths = high - low + 1.0
@@ -218,7 +219,7 @@ def _crps_by_sums(
 def crps_by_cdf(distribution: Distribution, y: FloatArray, **options: Any) -> FloatArray:
     """The CRPS of each row's law through its cdf; options are those of `crps_numeric`."""
 
-    def cdf(values: FloatArray, rows: npt.NDArray[Any]) -> FloatArray:
+    def cdf(values: FloatArray, rows: AnyArray) -> FloatArray:
         return distribution.law.cdf(
             values, {k: v[rows][:, None] for k, v in distribution.parameters.items()}
         )

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core import formats
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, p_words, percent
@@ -240,12 +239,12 @@ def _when(view: View, start: int) -> str:
     return _written(mean, times.labels)
 
 
-def stamp(times: npt.NDArray[Any], place: int) -> str:
+def stamp(times: AnyArray, place: int) -> str:
     """One of some rising times as people write it: as a date, where all are whole days."""
     return _written(times[place], times)
 
 
-def _written(value: Any, times: npt.NDArray[Any]) -> str:
+def _written(value: Any, times: AnyArray) -> str:
     """A time to the unit of others."""
     if times.dtype.kind == "M":
         for unit in ("D", "m", "s"):

@@ -16,9 +16,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import listed
@@ -411,7 +410,7 @@ class GroupComparison:
             labels = np.array(grouping.labels, dtype=object)
             numbers = (means.n, value, low, high, claimed - value, width, claimed)
             parts.append((names, labels, *(column.astype(np.float64) for column in numbers)))
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             name: np.concatenate(part)
             for name, part in zip(_COLUMNS, zip(*parts, strict=True), strict=True)
         }

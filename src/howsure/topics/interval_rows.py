@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
 from howsure.core.labels import Categories
@@ -70,14 +68,14 @@ def _table(evaluation: Evaluation, rows: IntArray) -> Table:
         raise UnanswerableError("every interval has an infinite end")
     with np.errstate(invalid="ignore"):
         width = upper - lower
-    keys: list[npt.NDArray[Any]] = [centre, width]
+    keys: list[AnyArray] = [centre, width]
     if evalset.time is not None:
         keys.append(Categories.checked(evalset.time, "time").codes[rows])
     order = np.lexsort(keys)
     order = order[~unseen[order]]
     picked = rows[order]
     inside = np.asarray(view.get("covered", coverage), dtype=bool)[picked]
-    columns: dict[str, npt.NDArray[Any]] = {"row": evalset.row_names()[picked]}
+    columns: dict[str, AnyArray] = {"row": evalset.row_names()[picked]}
     if evalset.time is not None:
         columns["time"] = evalset.time[picked]
     columns |= {
@@ -111,7 +109,7 @@ def _centres(
     return point, _WORDS.get("" if answered is None else answered.point_is, "prediction")
 
 
-def _in_words(inside: npt.NDArray[np.bool_], n: int, unseen: int, coverage: float) -> str:
+def _in_words(inside: BoolArray, n: int, unseen: int, coverage: float) -> str:
     """How many rows are shown of how many, and how many of them hold y."""
     shown, held = len(inside), int(inside.sum())
     plural = "row" if n == 1 else "rows"

@@ -7,10 +7,9 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.labels import Categories, joint
 from howsure.core.rng import KeyArray, row_hashes
@@ -141,7 +140,7 @@ _CORRECTION = 0.05
 """Part of the sd of errors; two of independent errors are as near in one pair of 35."""
 
 
-def _measured(values: npt.NDArray[Any], distinct: int) -> bool:
+def _measured(values: AnyArray, distinct: int) -> bool:
     """Whether numbers differ wherever rows do, nearly: of counts alone any content may repeat."""
     first = values.reshape(len(values), -1)[:, 0]
     return len(np.unique(first)) >= _MEASURED * distinct

@@ -282,10 +282,13 @@ class Judging:
     miss_range: Sequence[float] = MISS_RANGE
 
 
+_AS_USUAL = Judging()
+
+
 def judge_rows(
     evalset: EvalSet,
     dependence: Known,
-    judging: Judging = Judging(),
+    judging: Judging = _AS_USUAL,
     *,
     described: bool = True,
     known: Evaluation | None = None,

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import fft, special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
 from howsure.engine.autocorrelation import mid_ranks
@@ -120,7 +119,7 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     }
 
 
-def _stated(evalset: EvalSet) -> dict[str, npt.NDArray[Any]]:
+def _stated(evalset: EvalSet) -> dict[str, AnyArray]:
     """What is known of rows without their y: numbers, and labels as text."""
     view, found = View(evalset), {}
     for name in ("uncertainty", "set_sizes", "point"):

@@ -14,10 +14,9 @@ from functools import cached_property
 from typing import Any, Literal, Self, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import Count, json_number, plain, read_json, restored
 from howsure.core.errors import InputError, UnanswerableError
@@ -58,7 +57,7 @@ class KnownInput:
     others: bool = False  # whether the reference has other levels, which count as one
 
     @classmethod
-    def of(cls, name: str, values: npt.NDArray[Any], copies: FloatArray) -> Self:
+    def of(cls, name: str, values: AnyArray, copies: FloatArray) -> Self:
         """A column: numbers as they are, of labels the most frequent ones."""
         if is_numeric(values):
             return cls(name=name, kind="number")
@@ -67,7 +66,7 @@ class KnownInput:
         levels = tuple(labels[:frequent])
         return cls(name=name, kind="label", levels=levels, others=frequent < len(labels))
 
-    def read(self, values: npt.NDArray[Any]) -> FloatArray:
+    def read(self, values: AnyArray) -> FloatArray:
         """Numbers; of labels the places of their levels, or whether they are others or unknown."""
         if is_numeric(values) != (self.kind == "number"):
             raise InputError(f"feature {self.name!r} must hold {self.kind}s, got {values.dtype}")
@@ -512,7 +511,7 @@ def _refusal(total: float, inside: float, effective: float) -> str:
     return ""
 
 
-def _finite(column: npt.NDArray[Any]) -> BoolArray:
+def _finite(column: AnyArray) -> BoolArray:
     """Rows whose number is finite; of labels all."""
     if column.dtype.kind != "f":
         return np.ones(len(column), dtype=np.bool_)

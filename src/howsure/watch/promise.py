@@ -8,10 +8,9 @@ from dataclasses import field
 from typing import Annotated, Any, Literal, Self, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.core.arrays import IntArray
+from howsure.core.arrays import AnyArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Natural, NonNegative, check_fields, checked
 from howsure.core.errors import InputError
@@ -262,7 +261,7 @@ class Calendar:
 
 def _days_of(column: pa.ChunkedArray, name: str) -> tuple[bool, tuple[int, ...], IntArray]:
     """Whether times are dates, how far clocks are ahead of UTC, and the number of each day."""
-    times: npt.NDArray[Any] = values.times(column, name)
+    times: AnyArray = values.times(column, name)
     if values.absent(times).any():
         raise InputError(f"column {quoted(name)} must hold a time in each row")
     if times.dtype.kind != "M":

@@ -9,13 +9,12 @@ from dataclasses import field, replace
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 from scipy import special
 
 from howsure._version import __version__
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import restored
 from howsure.core.errors import InputError
@@ -281,7 +280,7 @@ class WatchReport(Formed):
     def _table_of_expectations(self) -> Table:
         """What was expected on each day before its labels came."""
         expected = [*self.expected_by_day.values()]
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             "day": np.array([self.promise.day_in_words(day) for day in self.expected_by_day]),
             **{
                 name: np.array([getattr(today, name) for today in expected])
@@ -297,7 +296,7 @@ class WatchReport(Formed):
 
     def _table(self, name: str, columns: Sequence[str], rows: Sequence[Any]) -> Table:
         """Attributes of some rows as a table."""
-        table: dict[str, npt.NDArray[Any]] = {}
+        table: dict[str, AnyArray] = {}
         for column in columns:
             cells = [getattr(row, column) for row in rows]
             if column in ("since", "earliest", "latest", "after"):

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Any, Self, Unpack, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from howsure._version import __version__
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole, json_number, plain
 from howsure.core.errors import InputError, within
 from howsure.core.rng import row_hashes
@@ -851,7 +850,7 @@ def _parts(
 
 def _content(table: pa.Table) -> int:
     """A hash of all cells, the same in whatever order and parts the rows come."""
-    columns: list[npt.NDArray[Any]] = []
+    columns: list[AnyArray] = []
     for name in sorted(table.column_names):
         column = table[name].combine_chunks()
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):

@@ -18,7 +18,7 @@ from howsure.conformal.adapting import (
 from howsure.conformal.labels.scores import APS, LabelScore, Table
 from howsure.conformal.ranks import DELTA, RankRule
 from howsure.conformal.thresholds import TooFew
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Fraction
 from howsure.core.errors import InputError
@@ -133,10 +133,10 @@ class LabelConformal(Checked):
         self,
         table: Table,
         labels: IntArray,
-        x: npt.NDArray[Any],
+        x: AnyArray,
         *,
         outputs: Outputs,
-        reference: npt.NDArray[Any],
+        reference: AnyArray,
     ) -> LabelThresholds:
         """Thresholds from tables and labels that are checked already; see `calibrate`."""
         scores = self.score.of_labels(table, labels, self._draws("calibration labels", table))
@@ -229,7 +229,7 @@ class LabelThresholds:
     places: Thresholds
     rising: FloatArray  # shape (k, 2): the scores at the places; see `LabelScore.of_labels`
 
-    def at(self, x: npt.NDArray[Any]) -> FloatArray:
+    def at(self, x: AnyArray) -> FloatArray:
         """The threshold that holds at each row of x, shape (m, 2); +inf first for all classes."""
         places = self.places.at(x)[:, 0]
         ends = np.concatenate((self.rising, [[np.inf, 0.0]]))
@@ -254,7 +254,7 @@ class Outputs:
 
     model: Any
 
-    def __call__(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def __call__(self, x: AnyArray) -> AnyArray:
         """Outputs, shape (n, classes)."""
         if self.model is None:
             return x
@@ -266,7 +266,7 @@ class Outputs:
         return np.asarray(self.model(x) if run is None else run(x))
 
 
-def checked_table(table: npt.NDArray[Any], score: LabelScore) -> Table:
+def checked_table(table: AnyArray, score: LabelScore) -> Table:
     """A table of finite numbers; of probabilities, where the score needs them."""
     if table.ndim != 2 or table.shape[1] < 2 or not len(table) or table.dtype.kind not in "iuf":
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Final, Literal, final
+from typing import Annotated, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from howsure.conformal.labels.classifier import (
 )
 from howsure.conformal.labels.scores import LAC, RAPS, SAPS, LabelScore, Table
 from howsure.conformal.ranks import conformal_rank, order_statistics
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Fraction, Natural, check_fields
 from howsure.core.errors import InputError, UnanswerableError
@@ -353,7 +353,7 @@ class TunedLabels:
 class _TuningRows:
     table: Table
     labels: IntArray
-    x: npt.NDArray[Any]
+    x: AnyArray
 
 
 @final
@@ -391,7 +391,7 @@ class TunedCalibration:
 _SHARES: Final = {"raps": 0.3, "saps": 0.2, "o_lac": 0.5, "o_saps": 0.5}
 
 
-def _chosen(table: Table, share: float, seed: int) -> npt.NDArray[np.bool_]:
+def _chosen(table: Table, share: float, seed: int) -> BoolArray:
     """Which rows tune: those of the smallest draws, so that order does not matter."""
     count = round(share * len(table))
     if not 0 < count < len(table):

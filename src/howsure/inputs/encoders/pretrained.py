@@ -13,7 +13,7 @@ from typing import Any, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import IntArray, device_named, shortened
+from howsure.core.arrays import AnyArray, IntArray, device_named, shortened
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError, message_of
 from howsure.core.optional import require
 from howsure.inputs.frames import is_missing
@@ -34,7 +34,7 @@ class Items:
 
     kind: Kind | None = None
 
-    def __init__(self, values: Sequence[Any] | npt.NDArray[Any]) -> None:
+    def __init__(self, values: Sequence[Any] | AnyArray) -> None:
         self.values = values
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class ImageArray(Items):
 
     kind = "image"
 
-    def __init__(self, array: npt.NDArray[Any]) -> None:
+    def __init__(self, array: AnyArray) -> None:
         if array.ndim not in (3, 4):
             raise InputError(
                 "images must have shape (n, height, width) or (n, height, width, channels), "
@@ -218,7 +218,7 @@ def _not_text(value: Any, kind: str | None) -> Any:
     return value
 
 
-def _stacked(values: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _stacked(values: list[AnyArray]) -> AnyArray:
     shapes = sorted({value.shape for value in values})
     if len(shapes) > 1:
         raise InputError(
@@ -227,7 +227,7 @@ def _stacked(values: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.stack(values)
 
 
-def _scale(array: npt.NDArray[Any]) -> float | None:
+def _scale(array: AnyArray) -> float | None:
     """What brings numbers to 0…255; None where they are there."""
     kind = array.dtype.kind
     if kind not in "biuf":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, plain_array, power_of_two
+from howsure.core.arrays import AnyArray, FloatArray, as_vector, plain_array, power_of_two
 from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, InputError
 from howsure.core.labels import as_labels, find_labels, rank_labels
@@ -36,7 +36,7 @@ class _Numbers:
     dates: str = ""
     width: int = 1
 
-    def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
+    def encode(self, values: AnyArray, name: str) -> FloatArray:
         numbers = _as_numbers(values, name, self.dates) / self.unit
         return ((numbers - self.mean) / self.sd)[:, None]
 
@@ -50,7 +50,7 @@ class _Labels:
     scale: float
     width: int
 
-    def encode(self, values: npt.NDArray[Any], name: str) -> FloatArray:
+    def encode(self, values: AnyArray, name: str) -> FloatArray:
         if values.dtype.kind != "O":
             raise InputError(f"{name} must hold labels as it did before, got {values.dtype}")
         return _indicators(values, self.frequent)[:, : self.width] * self.scale
@@ -191,7 +191,7 @@ def tabular_encoder(features: Features) -> TabularEncoder:
     )
 
 
-def _as_column(value: npt.ArrayLike, title: str, length: int | None) -> npt.NDArray[Any]:
+def _as_column(value: npt.ArrayLike, title: str, length: int | None) -> AnyArray:
     """Labels as objects; numbers and dates as they are, also where they came as objects."""
     array = plain_array(value, title, text=True)
     if array.dtype.kind == "O" and all(isinstance(item, Real) for item in array.flat):
@@ -199,7 +199,7 @@ def _as_column(value: npt.ArrayLike, title: str, length: int | None) -> npt.NDAr
     return as_labels(array, title, length=length)
 
 
-def _as_numbers(values: npt.NDArray[Any], title: str, dates: str) -> FloatArray:
+def _as_numbers(values: AnyArray, title: str, dates: str) -> FloatArray:
     """Numbers; dates in microseconds."""
     kind = values.dtype.kind if values.dtype.kind in "mMO" else ""
     if kind != dates:
@@ -210,7 +210,7 @@ def _as_numbers(values: npt.NDArray[Any], title: str, dates: str) -> FloatArray:
     return as_vector(values, title)
 
 
-def _fit_numbers(values: npt.NDArray[Any], title: str) -> _Numbers | None:
+def _fit_numbers(values: AnyArray, title: str) -> _Numbers | None:
     dates = values.dtype.kind if values.dtype.kind in "mM" else ""
     numbers = _as_numbers(values, title, dates)
     if numbers.min() == numbers.max():
@@ -223,7 +223,7 @@ def _fit_numbers(values: npt.NDArray[Any], title: str) -> _Numbers | None:
     return _Numbers(unit, mean, sd, dates)
 
 
-def _fit_labels(values: npt.NDArray[Any]) -> _Labels | None:
+def _fit_labels(values: AnyArray) -> _Labels | None:
     labels, counts = rank_labels(values, later_first=True)
     frequent = min(int((counts >= max(2, math.ceil(_RARE * len(values)))).sum()), _MOST_COLUMNS - 1)
     width = frequent + (frequent < len(labels))
@@ -233,6 +233,6 @@ def _fit_labels(values: npt.NDArray[Any]) -> _Labels | None:
     return _Labels(chosen, 1.0 / math.sqrt(variance), width) if variance else None
 
 
-def _indicators(values: npt.NDArray[Any], labels: list[str]) -> FloatArray:
+def _indicators(values: AnyArray, labels: list[str]) -> FloatArray:
     """Which of the labels each row holds, and in the last column whether none."""
     return np.eye(len(labels) + 1)[find_labels(values, labels)]

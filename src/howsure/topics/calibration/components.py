@@ -16,13 +16,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, IntArray, row_blocks
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, row_blocks
 from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child, row_hashes
@@ -52,8 +50,8 @@ _DRAWS = 9_999
 
 Move = float | FloatArray
 """Of all rows, or of each."""
-Place = Callable[[Move, Move], npt.NDArray[Any]]
-Polynomials = Callable[[npt.NDArray[Any]], FloatArray]
+Place = Callable[[Move, Move], AnyArray]
+Polynomials = Callable[[AnyArray], FloatArray]
 
 
 @frozen
@@ -265,7 +263,7 @@ def pit_components(
     return Components(bias=bias, spread=spread, skew=shapes[0], tails=shapes[1])
 
 
-def _combined(factors: FloatArray, polynomials: Polynomials, place: npt.NDArray[Any]) -> FloatArray:
+def _combined(factors: FloatArray, polynomials: Polynomials, place: AnyArray) -> FloatArray:
     """Combinations of the polynomials at the rows' places, shape (combinations, n)."""
     sums = np.empty((len(factors), place.shape[-1]))
     for rows in row_blocks(place.shape[-1], factors.shape[1]):
@@ -353,7 +351,7 @@ _CLEAR = 3.0
 
 
 def _beyond(
-    at: npt.NDArray[Any],
+    at: AnyArray,
     cells: FloatArray | None,
     weights: FloatArray | None,
     value: float,
@@ -595,8 +593,8 @@ def exchanged_response(
 
 
 def miss_imbalance(
-    below: npt.NDArray[np.bool_],
-    above: npt.NDArray[np.bool_],
+    below: BoolArray,
+    above: BoolArray,
     *,
     weights: Weights | None = None,
     cluster: Units = None,

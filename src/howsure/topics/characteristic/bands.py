@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import (
+    AnyArray,
     FloatArray,
     IntArray,
     as_matrix,
@@ -142,7 +143,7 @@ class Bands:
         size = (np.abs(self.y - self.error)[counted] + width).max()
         return one_width(float(width.min()), float(width.max()), float(size))
 
-    def take(self, rows: npt.NDArray[Any]) -> Bands:
+    def take(self, rows: AnyArray) -> Bands:
         """The bands of the entries chosen by an index or a mask; one output only."""
         if self.outputs != 1:
             raise InputError(f"take needs one output, got {self.outputs}")
@@ -152,7 +153,7 @@ class Bands:
         """The bands of one output."""
         return replace(self.entries(slice(index, None, self.outputs)), outputs=1)
 
-    def entries(self, chosen: npt.NDArray[Any] | slice) -> Bands:
+    def entries(self, chosen: AnyArray | slice) -> Bands:
         """The bands of some entries, of however many outputs."""
         return replace(
             self,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.arrays import AnyArray, FloatArray, IntArray, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
@@ -119,7 +118,7 @@ class CharacteristicCurve:
         outputs = tuple(output.on(x=x, y_axis=y_axis) for output in self.outputs)
         return replace(self, x_axis=x, y_axis=y_axis, outputs=outputs)
 
-    def take(self, rows: npt.NDArray[Any]) -> CharacteristicCurve:
+    def take(self, rows: AnyArray) -> CharacteristicCurve:
         """The curve of the rows chosen by an index or a mask; one output only."""
         return curve_of(self.bands.take(rows), self.x_axis, self.y_axis)
 

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.arrays import AnyArray, FloatArray, IntArray, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
@@ -120,7 +119,7 @@ def units_of(bands: Bands, cluster: npt.ArrayLike | None) -> Units:
     """Rows, or clusters of rows, as units of resampling."""
     rows = len(bands) // bands.outputs
     if cluster is not None:
-        labels: npt.NDArray[Any] = as_labels(cluster, "cluster", length=rows)
+        labels: AnyArray = as_labels(cluster, "cluster", length=rows)
         names, member = np.unique(labels, return_inverse=True)
         return Units(len(names), np.repeat(member, bands.outputs), None, bands.weights)
     code = None if bands.outputs == 1 else np.repeat(np.arange(rows), bands.outputs)

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
@@ -234,7 +233,7 @@ def _bias_kinks(
 
 def _sorted_column(
     name: str, absent: float | bool, pieces: list[_Piece], order: IntArray
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     columns = [np.broadcast_to(piece.bends.get(name, absent), len(piece.row)) for piece in pieces]
     return np.concatenate([[absent], *columns])[order]
 
@@ -275,7 +274,7 @@ def _mass(bands: Bands, by_row: FloatArray | None) -> float:
     return float(half_width.sum())
 
 
-def _weighted(values: npt.NDArray[Any], weight: FloatArray | None) -> FloatArray:
+def _weighted(values: AnyArray, weight: FloatArray | None) -> FloatArray:
     return np.asarray(values, dtype=np.float64) if weight is None else values * weight
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
@@ -381,9 +381,7 @@ class _Learnt:
 Scores = Mapping[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]]
 
 
-def _checked(
-    problem: Problem, classifier: Any, folds: int, replicates: int
-) -> npt.NDArray[np.int64] | str:
+def _checked(problem: Problem, classifier: Any, folds: int, replicates: int) -> IntArray | str:
     """The fold of each row, or why nothing can be learnt of them."""
     if classifier is not None:
         check_model(classifier, "predict_proba", "classifier")
@@ -397,7 +395,7 @@ def _checked(
 def _learnt(
     classifier: Any,
     problem: Problem,
-    fold: npt.NDArray[np.int64],
+    fold: IntArray,
     replicates: int,
     seed: int,
     scores: Scores,
@@ -436,9 +434,7 @@ def _learnt(
     return _Learnt(inputs, chances(problem.covered[:, None])[:, 0], drawn, smoother)
 
 
-def _cross_fitted(
-    classifier: Any, x: FloatArray, covered: BoolArray, fold: npt.NDArray[np.int64]
-) -> FloatArray:
+def _cross_fitted(classifier: Any, x: FloatArray, covered: BoolArray, fold: IntArray) -> FloatArray:
     """Chance of each row by the rows of the other folds."""
     chance = np.empty(len(x))
     for number in range(int(fold.max()) + 1):

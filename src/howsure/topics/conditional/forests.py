@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import (
+    AnyArray,
     BoolArray,
     FloatArray,
     IntArray,
@@ -90,7 +91,7 @@ class Smoother:
         self._parts = [member[rows] for rows in self._rows]
         self._counts: list[FloatArray] = [members.sum(axis=0) for members in self._parts]
 
-    def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def __call__(self, values: AnyArray) -> npt.NDArray[np.float32]:
         """Local means of columns of row values, shape (n, k)."""
         columns, means = np.asarray(values, dtype=np.float32), np.empty(values.shape, np.float32)
         pairs, count = list(zip(self._parts, self._rows, strict=True)), np.sum(self._counts, axis=0)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, as_matrix, check_fraction, check_levels
+from howsure.core.arrays import AnyArray, FloatArray, as_matrix, check_fraction, check_levels
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.rng import child
 from howsure.stats.ecdf import check_pit, uniformity_test
@@ -226,7 +226,7 @@ def _drawn(smoother: Smoother, n: int, levels: FloatArray, seed: int) -> FloatAr
     scores: list[FloatArray] = []
     for start in range(0, DRAWS, step):
         ranks = rng.random((n, min(step, DRAWS - start)), dtype=np.float32)
-        off: npt.NDArray[Any] = (ranks[:, :, None] <= levels) - levels.astype(np.float32)
+        off: AnyArray = (ranks[:, :, None] <= levels) - levels.astype(np.float32)
         off = off.reshape(n, -1)
         local = smoother(off)
         gain = (local * (2 * off - local)).mean(axis=0, dtype=np.float64)  # off² − (local − off)²

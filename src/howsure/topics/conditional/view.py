@@ -12,10 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level, percent
 from howsure.core.labels import InputColumn
@@ -228,7 +227,7 @@ def _region_table(
 ) -> Table | None:
     if not regions:
         return None
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, AnyArray] = {
         "measure": np.array([measure for measure, _ in regions], dtype=object),
         "where": np.array([region.where for _, region in regions], dtype=object),
     }

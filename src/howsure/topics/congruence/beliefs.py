@@ -16,7 +16,7 @@ from typing import Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix
+from howsure.core.arrays import FloatArray, IntArray, as_matrix
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.stats.kernels import RBF, Kernel, Laplacian
@@ -347,7 +347,7 @@ def _weighted_rows(weights: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(np.matmul(weights[:, None, :], values.reshape(rows, parts, -1))[:, 0])
 
 
-def _inverse(shares: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _inverse(shares: FloatArray, rng: np.random.Generator) -> IntArray:
     """One column for each row, drawn with that row's probabilities; shape (n, 1)."""
     total = np.cumsum(shares, axis=1)
     level = rng.random((len(shares), 1)) * total[:, -1:]
@@ -394,7 +394,7 @@ class Atoms:
     def __len__(self) -> int:
         return len(self.mean)
 
-    def take(self, rows: npt.NDArray[np.int64] | slice) -> Atoms:
+    def take(self, rows: IntArray | slice) -> Atoms:
         """The atoms chosen by an index."""
         return Atoms(self.mean[rows], None if self.sd is None else self.sd[rows])
 

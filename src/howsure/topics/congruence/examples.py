@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import InputColumn, is_numeric
@@ -39,10 +39,10 @@ def map_table(
     rows: FloatArray,
     values: FloatArray,
     null: NullReference | None,
-    names: npt.NDArray[Any],
+    names: AnyArray,
     *,
     second: tuple[str, FloatArray],
-    features: Mapping[str, npt.NDArray[Any]] | None = None,
+    features: Mapping[str, AnyArray] | None = None,
     first: Sequence[str] = (),
     outside: BoolArray | None = None,
     layout: MapLayout = "inputs",
@@ -94,9 +94,7 @@ def map_table(
     return Table(name="cce_map", columns=columns, labels=labels, model=model, notes=notes)
 
 
-def _telling(
-    features: Mapping[str, npt.NDArray[Any]], values: FloatArray
-) -> list[tuple[str, FloatArray]]:
+def _telling(features: Mapping[str, AnyArray], values: FloatArray) -> list[tuple[str, FloatArray]]:
     """The numeric inputs, those first along which errors differ most: by ranks in bins."""
     finite = np.isfinite(values)
     order = np.argsort(values[finite], kind="stable")
@@ -127,11 +125,11 @@ def extremes_table(
     evalset: EvalSet,
     values: FloatArray,
     places: IntArray,
-    further: Mapping[str, npt.NDArray[Any]],
+    further: Mapping[str, AnyArray],
 ) -> Table:
     """The rows of the highest and the lowest error, with what is known of them."""
     count = len(places) // 2
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, AnyArray] = {
         "kind": np.array(["worst"] * count + ["best"] * count, dtype=object),
         "row": evalset.row_names()[places],
         "cce": values[places],
@@ -181,7 +179,7 @@ def tree_table(
     rows.sort(key=lambda row: -row[2])
     headings = ("rows", "cce", "standard_error", "cce_when_grown")
     where, *numbers = zip(*rows, strict=True)
-    columns: dict[str, npt.NDArray[Any]] = {"where": np.array(where, dtype=object)}
+    columns: dict[str, AnyArray] = {"where": np.array(where, dtype=object)}
     columns |= {head: np.array(values) for head, values in zip(headings, numbers, strict=True)}
     cce, finite = columns["cce"], np.isfinite(columns["cce"])
     overall = np.average(cce[finite], weights=columns["rows"][finite]) if finite.any() else math.nan
@@ -293,7 +291,7 @@ def _neighbours(rows: FloatArray, seed: int) -> FloatArray:
 
 
 def _leaf(
-    values: FloatArray, inside: npt.NDArray[np.bool_], held_out: npt.NDArray[np.bool_]
+    values: FloatArray, inside: BoolArray, held_out: BoolArray
 ) -> tuple[float, float, float, float]:
     fresh, grown = values[inside & held_out], values[inside & ~held_out]
     error = float(fresh.std(ddof=1) / math.sqrt(len(fresh))) if len(fresh) > 1 else math.nan

@@ -6,9 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
@@ -220,8 +219,8 @@ def lattice_runs(
     high: FloatArray,
     *,
     longest: FloatArray,
-    stops_below: npt.NDArray[np.bool_],
-    stops_above: npt.NDArray[np.bool_],
+    stops_below: BoolArray,
+    stops_above: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Cut every row's counts in runs of 16, 32, 64, … counts, the last of what remains."""
     at, starts, lengths = low.copy(), [], []

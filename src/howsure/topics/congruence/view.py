@@ -13,9 +13,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, UnanswerableError, attempt
 from howsure.core.formats import number
@@ -180,7 +179,7 @@ def assess_congruence(
     seed: int = 0,
     everything: bool = False,
     options: CongruenceOptions = _PLAIN,
-    beside: Mapping[str, npt.NDArray[Any]] | None = None,
+    beside: Mapping[str, AnyArray] | None = None,
 ) -> CongruenceReport:
     """Mean CCE beside that of a perfectly congruent model, and where the model is wrong."""
     with part_of(f"congruence of {evalset.model}"):
@@ -202,7 +201,7 @@ def _assessed(
     seed: int,
     everything: bool,
     options: CongruenceOptions,
-    further: Mapping[str, npt.NDArray[Any]],
+    further: Mapping[str, AnyArray],
 ) -> CongruenceReport:
     rows = reference_places(evalset, seed=seed, everything=everything)
     sampled = _take(evalset, rows)
@@ -398,9 +397,7 @@ def _explained(
     return tree_table(evalset, errors, seed, proven, notes)
 
 
-def _with_groups(
-    embedding: FloatArray, groups: Sequence[npt.NDArray[Any]], kernel: str
-) -> FloatArray:
+def _with_groups(embedding: FloatArray, groups: Sequence[AnyArray], kernel: str) -> FloatArray:
     """Inputs beside indicators of the common labels of groups, both of like weight."""
     unit = kernel == "polynomial" and embedding.shape[1] > 1
     rows = np.asarray(normalize_rows(embedding, "embedding")) if unit else embedding

@@ -11,13 +11,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, power_of_two
+from howsure.core.arrays import AnyArray, FloatArray, power_of_two
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level as in_per_cent
 from howsure.core.records import Axis, Curve, Direction, Layout, Table, TableLayout
@@ -376,7 +375,7 @@ def score_parts(evaluation: Evaluation) -> list[Table]:
         }
         if not all(math.isfinite(estimate.value) for estimate in estimates.values()):
             continue
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             "measure": np.array([title]),
             "score": np.array([parts.score]),
         }

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, stdtrit
 
-from howsure.core.arrays import FloatArray, IntArray, check_fraction
+from howsure.core.arrays import AnyArray, FloatArray, IntArray, check_fraction
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole, filled
 from howsure.core.errors import InputError
@@ -52,7 +52,7 @@ class Subject(ABC):
     """A model's outputs on labelled rows that it was not trained on, and how easy these are."""
 
     name: str
-    y: npt.NDArray[Any]
+    y: AnyArray
     eases: Mapping[str, FloatArray]  # of the rows, by the way of disturbing; measures use the first
 
     @property
@@ -300,7 +300,7 @@ def average_records(comparisons: Sequence[MethodComparison]) -> tuple[Record, ..
 def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
     """The same at one coverage."""
     measures = [name for name in tasks[0].measures if name != "width" or len(tasks) == 1]
-    tables: dict[str, list[npt.NDArray[Any]]] = {
+    tables: dict[str, list[AnyArray]] = {
         measure: [each.median(measure) for each in tasks] for measure in measures
     }
     if any(each.decides for each in tasks):
@@ -330,14 +330,14 @@ def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
             )
 
 
-def mean_of(values: npt.NDArray[Any]) -> tuple[float, float]:
+def mean_of(values: AnyArray) -> tuple[float, float]:
     """The mean of the numbers that there are, and its standard error; NaN where too few are."""
     known = values[np.isfinite(values)]
     error = float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else math.nan
     return float(known.mean()) if len(known) else math.nan, error
 
 
-def agreed_mean(values: npt.NDArray[Any], step: float = 1.0) -> tuple[float, float]:
+def agreed_mean(values: AnyArray, step: float = 1.0) -> tuple[float, float]:
     """The same of numbers that move by steps, and may all be one: no error is then zero.
 
     Where N agree, the chance that another would be a step off is 1/(N + 2) by Laplace's rule of

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from howsure.conformal.labels import APS, LAC, EaseColumn, LabelConformal, TunedLabels
 from howsure.conformal.labels.scores import LabelScore
 from howsure.core import formats
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
@@ -282,7 +282,7 @@ def _letters() -> tuple[FloatArray, IntArray, FloatArray]:
     return draw_letters(_LETTERS)
 
 
-IMAGES: Final[Mapping[str, Callable[[], tuple[npt.NDArray[Any], ...]]]] = {
+IMAGES: Final[Mapping[str, Callable[[], tuple[AnyArray, ...]]]] = {
     "digits": _small_digits,
     "mnist": _mnist,
     "letters": _letters,

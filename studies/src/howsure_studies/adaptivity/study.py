@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import as_vector
+from howsure.core.arrays import AnyArray, as_vector
 from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
 from howsure.core.errors import InputError
@@ -387,7 +386,7 @@ def _images(name: Any) -> str:
     return numbers_hash(*IMAGES[name]())
 
 
-def _arrays(path: Path) -> tuple[npt.NDArray[Any], ...]:
+def _arrays(path: Path) -> tuple[AnyArray, ...]:
     """Probabilities, each row's sum made one, true classes, and ease where the file has it."""
     try:
         with np.load(path, allow_pickle=False) as archive:

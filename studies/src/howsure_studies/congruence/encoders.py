@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.core.optional import installs, require
 from howsure.inputs.encoders.encode import Transformer, encode, encoder_named, opened
@@ -34,7 +34,7 @@ _SEEN: Final = 224
 _MEAN: Final = np.array([104.0, 117.0, 123.0], dtype=np.float32)  # of blue, green and red
 
 
-def kind_of(x: npt.NDArray[Any]) -> Kind | None:
+def kind_of(x: AnyArray) -> Kind | None:
     """Whether inputs are texts, images, or neither."""
     if x.dtype.kind == "U":
         return "text"
@@ -52,7 +52,7 @@ def encoded(encoder: str, kind: Kind | None) -> Embedding:
     loaded = meant if isinstance(meant, Transformer) else opened(encoder, kind)
     kept: dict[str, FloatArray] = {}
 
-    def embed(x: npt.NDArray[Any]) -> FloatArray:
+    def embed(x: AnyArray) -> FloatArray:
         key = numbers_hash(x)
         if key not in kept:
             kept[key] = encode(x, loaded, kind=kind).astype(np.float64)

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.convert import Bound, Positive, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
@@ -61,9 +60,7 @@ published; sd of N(0, sd²) added to y; share of another row in x and y."""
 _BLOCK: Final = 4_000_000
 
 
-def gaussian_blur(
-    images: npt.NDArray[Any], sd: float, *, kernel: tuple[int, int] = (5, 9)
-) -> npt.NDArray[Any]:
+def gaussian_blur(images: AnyArray, sd: float, *, kernel: tuple[int, int] = (5, 9)) -> AnyArray:
     """Images under a Gaussian blur, of so many pixels along the width and along the height.
 
     The transform of torchvision, with the published kernel of (5, 9). Weights sum to one; images
@@ -91,13 +88,13 @@ def noisy_labels(
 
 
 def mixup(
-    x: npt.NDArray[Any],
+    x: AnyArray,
     y: FloatArray,
     weight: float,
     rng: np.random.Generator,
     *,
     counts: bool = False,
-) -> tuple[npt.NDArray[Any], FloatArray]:
+) -> tuple[AnyArray, FloatArray]:
     """Every row mixed with another: (1 − w) of its own x and y, w of those of a random row."""
     checked(weight, Annotated[float, Bound(0.0, 1.0, "[]")], "weight")
     other = rng.permutation(len(y))
@@ -192,7 +189,7 @@ def _fixed(how: CongruenceMeasure, y: FloatArray) -> CongruenceMeasure:
     return how if how.output_bandwidth is not None else replace(how, output_bandwidth=_gamma_of(y))
 
 
-def _as_before(values: FloatArray, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _as_before(values: FloatArray, like: AnyArray) -> AnyArray:
     return (np.rint(values) if like.dtype.kind in "iu" else values).astype(like.dtype)
 
 

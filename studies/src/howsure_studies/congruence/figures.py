@@ -8,10 +8,9 @@ from dataclasses import field, replace
 from typing import Any, Final, TypeVar, final
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core import formats
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import AnyArray, FloatArray, as_vector
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Table
@@ -128,10 +127,12 @@ def input_figure(
     )
 
 
-def _layer(mark: Mark, rows: npt.NDArray[Any], **columns: Any) -> Layer:
+def _layer(mark: Mark, rows: AnyArray, **columns: Any) -> Layer:
     """A layer of some rows of its columns."""
-    own = {k: col[rows] if isinstance(col, np.ndarray) else col for k, col in columns.items()}
-    return Layer(mark=mark, **own)
+    shown: dict[str, Any] = {
+        k: col[rows] if isinstance(col, np.ndarray) else col for k, col in columns.items()
+    }
+    return Layer(mark=mark, **shown)
 
 
 def _lines(curves: Sequence[Curve], places: Places) -> list[Layer]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import part_of, report_progress
@@ -50,7 +50,7 @@ class OnFeatures(Method):
         features = self.features(np.asarray(x))
         return FeatureFit(self.method.fit(features(np.asarray(x)), y, rng), features)
 
-    def features(self, x: npt.NDArray[Any]) -> Embedding:
+    def features(self, x: AnyArray) -> Embedding:
         """What the method sees of inputs, learned from those of the training part."""
         if self.encoder:
             return encoded(self.encoder, kind_of(x))
@@ -213,5 +213,5 @@ def _batched(
     return fits
 
 
-def _numbers(x: npt.NDArray[Any]) -> FloatArray:
+def _numbers(x: AnyArray) -> FloatArray:
     return np.asarray(x, dtype=np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, as_vector
+from howsure.core.arrays import BoolArray, FloatArray, as_vector
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Record
@@ -75,7 +75,7 @@ class Reliability:
     ece_mean: FloatArray  # (pairs,): mean of ECE over bootstrap samples
 
     @property
-    def known(self) -> npt.NDArray[np.bool_]:
+    def known(self) -> BoolArray:
         """Which pairs have an answer, shape (pairs,)."""
         return np.isfinite(self.cce) & np.isfinite(self.ece)
 

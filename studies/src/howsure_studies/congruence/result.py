@@ -11,7 +11,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
@@ -464,7 +464,7 @@ class Robustness:
 
     model: str
     settings: tuple[str, ...]  # What was done; the first is ``as they are``
-    spoilt: npt.NDArray[np.int64]  # (s,): rows that were changed
+    spoilt: IntArray  # (s,): rows that were changed
     # (s,): ``nll``, ``ece`` and mean ``cce``; ``nll_top`` and ``cce_top``, the largest value of a
     # row by the median of rows
     values: dict[str, FloatArray]

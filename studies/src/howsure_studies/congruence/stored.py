@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core import convert
+from howsure.core.arrays import AnyArray
 from howsure_studies.congruence.result import CongruenceRun, CongruenceStudies, Rejection
 
 _KEPT: Final = np.linspace(0.0, 1.0, 21)
@@ -39,7 +39,7 @@ def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
     }, facts
 
 
-def unpacked(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> CongruenceStudies:
+def unpacked(arrays: Mapping[str, AnyArray], facts: Mapping[str, Any]) -> CongruenceStudies:
     """The studies that `packed` was given."""
     kept = {
         **facts,

@@ -16,7 +16,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, row_blocks
+from howsure.core.arrays import AnyArray, FloatArray, IntArray, row_blocks
 from howsure.core.classes import frozen
 from howsure.core.convert import Positive, check_whole, checked
 from howsure.core.errors import InputError
@@ -224,7 +224,7 @@ class PixelPCA:
     axes: FloatArray
 
     @classmethod
-    def of(cls, x: npt.NDArray[Any], components: int = COMPONENTS) -> PixelPCA:
+    def of(cls, x: AnyArray, components: int = COMPONENTS) -> PixelPCA:
         """Fit."""
         check_whole(components, "components")
         flat = plain_rows(x)
@@ -237,7 +237,7 @@ class PixelPCA:
         fitted = PCA(most, svd_solver=solver, random_state=0).fit(flat)
         return cls(np.asarray(fitted.mean_), np.asarray(fitted.components_.T))
 
-    def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
+    def __call__(self, x: AnyArray) -> FloatArray:
         """Scores of rows, shape (n, e)."""
         flat = plain_rows(x)
         if flat.shape[1] != len(self.center):
@@ -254,7 +254,7 @@ class WordComponents:
     fitted: Any
 
     @classmethod
-    def of(cls, x: npt.NDArray[Any], components: int = COMPONENTS) -> WordComponents:
+    def of(cls, x: AnyArray, components: int = COMPONENTS) -> WordComponents:
         """Fit: a singular value decomposition of TF-IDF weights, its first axes."""
         check_whole(components, "components")
         from sklearn.decomposition import TruncatedSVD
@@ -266,12 +266,12 @@ class WordComponents:
         axes = TruncatedSVD(min(int(components), min(counts.shape) - 1), random_state=0)
         return cls(make_pipeline(words, axes.fit(counts)))
 
-    def __call__(self, x: npt.NDArray[Any]) -> FloatArray:
+    def __call__(self, x: AnyArray) -> FloatArray:
         """Scores of texts, shape (n, e)."""
         return np.asarray(self.fitted.transform(np.asarray(x).tolist()), dtype=np.float64)
 
 
-def components_of(x: npt.NDArray[Any], components: int = COMPONENTS) -> Embedding:
+def components_of(x: AnyArray, components: int = COMPONENTS) -> Embedding:
     """Components of images (or rows), or of texts, fitted to some."""
     kind: type[PixelPCA | WordComponents] = PixelPCA if x.dtype.kind != "U" else WordComponents
     return kind.of(x, components)
@@ -319,7 +319,7 @@ def wave_task(seed: int = 0, *, rows: int = 1000) -> Task:
 
 def array_task(
     name: str,
-    x: npt.NDArray[Any],
+    x: AnyArray,
     y: npt.ArrayLike,
     *,
     counts: bool = False,
@@ -476,7 +476,7 @@ def congruence_task(name: str, *, seed: int = 0, **options: Any) -> Task:
     return task
 
 
-def _components(x: npt.NDArray[Any], components: int, most: int | None) -> Embedding:
+def _components(x: AnyArray, components: int, most: int | None) -> Embedding:
     """Principal components of images, fitted when they are first asked for."""
     longest = max(x.shape[1:3])
     width = 1 if most is None else -(-longest // most)
@@ -489,7 +489,7 @@ def _components(x: npt.NDArray[Any], components: int, most: int | None) -> Embed
     return lambda rows: fitted()(_coarse(np.asarray(rows), width))
 
 
-def _coarse(x: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+def _coarse(x: AnyArray, width: int) -> AnyArray:
     """Means over squares of so many pixels a side; what is left at the far edges is dropped."""
     if width == 1:
         return x
@@ -500,7 +500,7 @@ def _coarse(x: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
     return np.asarray(squares.mean(axis=(2, 4), dtype=np.float64))
 
 
-def _embedding(x: npt.NDArray[Any]) -> Embedding:
+def _embedding(x: AnyArray) -> Embedding:
     if x.ndim > 2:
         return PixelPCA.of(x)
     sd = plain_rows(x).std(axis=0, ddof=1)
@@ -508,9 +508,7 @@ def _embedding(x: npt.NDArray[Any]) -> Embedding:
     return lambda rows: np.asarray(plain_rows(rows) / unit)
 
 
-def _cut(
-    x: npt.NDArray[Any], y: FloatArray, order: npt.NDArray[np.int64], cuts: Sequence[int]
-) -> dict[str, Any]:
+def _cut(x: AnyArray, y: FloatArray, order: IntArray, cuts: Sequence[int]) -> dict[str, Any]:
     """The rows of each part, in a random order."""
     return {
         name: Part(x=x[rows], y=y[rows], ids=rows.astype(np.str_))

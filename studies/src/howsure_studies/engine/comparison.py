@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy import special
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.classes import frozen
 from howsure.core.records import Direction, Key
 from howsure.stats.binomial import wilson
@@ -292,7 +291,7 @@ def _common(influences: Sequence[FloatArray]) -> float:
     return max(pairs / (n * (n - 1.0)), 0.0)
 
 
-def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, npt.NDArray[Any]]:
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, AnyArray]:
     """Columns of rows that hold the same names; text as objects.
 
     Examples

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.registry import check_known, unknown
 from howsure_studies.engine.store import canonical
@@ -351,7 +350,7 @@ def absolute(folder: Path, path: object) -> str:
     return str((folder / str(path)).expanduser().resolve())
 
 
-def numbers_hash(*arrays: npt.NDArray[Any]) -> str:
+def numbers_hash(*arrays: AnyArray) -> str:
     """The SHA-256 of the shape of the first of some arrays, and of the numbers of all.
 
     Examples

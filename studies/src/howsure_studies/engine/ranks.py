@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, as_matrix, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Table
@@ -47,7 +47,7 @@ class RankComparison:
     names: tuple[str, ...]  # the methods, in the order given
     mean_ranks: FloatArray  # shape (k,): mean rank of each method; 1 is best
     # shape (k,): 1 + number of methods that are significantly better
-    shared_ranks: npt.NDArray[np.int64]
+    shared_ranks: IntArray
     # shape (k, k): of each pair, adjusted for the number of pairs; NaN on the diagonal
     p_values: FloatArray
     different: BoolArray  # shape (k, k): pairs told apart

@@ -30,10 +30,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
-import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.core.arrays import shortened
+from howsure.core.arrays import AnyArray, shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import LocalFolder, RemoteFolder
@@ -99,7 +98,7 @@ class TrialOutput:
     records: Table | None = None
     predictions: Table | None = None
     tables: Mapping[str, Table] = field(default_factory=dict)
-    arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    arrays: Mapping[str, AnyArray] = field(default_factory=dict)
     keys: Mapping[str, str | int] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     failed_parts: int = 0
@@ -325,7 +324,7 @@ class Store:
         content = self._whole(address, file, files[file])
         return parquet_table(content, self._path(address, file), columns)
 
-    def arrays(self, address: str) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self, address: str) -> dict[str, AnyArray]:
         """Arrays of a trial that is done."""
         files = self._files(address)
         if files is None:

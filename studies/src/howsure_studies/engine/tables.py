@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
+from howsure.core.arrays import AnyArray
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, Notion, Record, Table
 
@@ -157,7 +157,7 @@ def _constant(keys: Mapping[str, str | int], rows: int) -> dict[str, pa.Array]:
     return columns
 
 
-def _arrow(column: npt.NDArray[Any]) -> pa.Array:
+def _arrow(column: AnyArray) -> pa.Array:
     """A column as Arrow's; numbers and text pass by their bytes, for `pa.array` loads pandas."""
     if column.ndim != 1 or not column.dtype.isnative or column.dtype.kind not in "iufU":
         return pa.array(column)
@@ -171,7 +171,7 @@ def _arrow(column: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, data])
 
 
-def arrays_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+def arrays_bytes(arrays: Mapping[str, AnyArray]) -> bytes:
     """Arrays as the bytes of an ``.npz`` file."""
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w") as archive:
@@ -192,7 +192,7 @@ def arrays_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     return sink.getvalue()
 
 
-def arrays_of(data: bytes, title: str) -> dict[str, npt.NDArray[Any]]:
+def arrays_of(data: bytes, title: str) -> dict[str, AnyArray]:
     """The arrays that a file's bytes hold."""
     try:
         with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as archive:
@@ -201,7 +201,7 @@ def arrays_of(data: bytes, title: str) -> dict[str, npt.NDArray[Any]]:
         raise InputError(f"{title} is not a readable file of arrays: {error}") from error
 
 
-def _shrinks(array: npt.NDArray[Any]) -> bool:
+def _shrinks(array: AnyArray) -> bool:
     """Whether the first bytes of an array are worth compressing."""
     count = _SAMPLE // max(array.itemsize, 1)
     sample = array.flat[:count].tobytes()

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.arrays import BoolArray, FloatArray, as_matrix, as_vector
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.predictions import Prediction
@@ -134,7 +134,7 @@ def checked_rows(
     return inputs, targets
 
 
-def held_out(rng: np.random.Generator, n: int, wanted: float, name: str) -> npt.NDArray[np.bool_]:
+def held_out(rng: np.random.Generator, n: int, wanted: float, name: str) -> BoolArray:
     """Which of n rows to hold out: a number of rows, or a share below 1."""
     share = isinstance(wanted, float) and 0 < wanted < 1
     whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) and wanted >= 1

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, as_matrix, check_fraction
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
@@ -288,7 +288,7 @@ class CoverageBand:
 
     __repr__ = brief_repr
 
-    def verdict(self, coverage: float) -> npt.NDArray[np.int64]:
+    def verdict(self, coverage: float) -> IntArray:
         """Where coverage is significantly off: −1 under, +1 over, 0 neither; shape (n,).
 
         Examples
@@ -372,7 +372,7 @@ def coverage_band(
     return CoverageBand(value, error, lower, upper, level, single)
 
 
-def _inside(target: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:
+def _inside(target: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
     return np.asarray((lower <= target) & (target <= upper))
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core import formats
-from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve, Direction, Notion, Record, Table
@@ -308,7 +308,7 @@ def points_table(result: PointwiseResult, coverage: float) -> Table:
     A verdict is −1 where the band lies below the nominal coverage, +1 where above, 0 where it
     contains it.
     """
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, AnyArray] = {
         f"x{column}": result.x[:, column] for column in range(result.x.shape[1])
     }
     columns["y"] = result.y

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Coverages, Fraction, plain
 from howsure.core.errors import InputError, UnanswerableError
@@ -327,7 +327,7 @@ def _records(result: PointwiseResult) -> Table:
     ]
     parts.append(("log_likelihood", np.nan, result.log_likelihood))
     count = len(numbers)
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, AnyArray] = {
         "simulation": np.tile(numbers, len(parts)),
         "metric": np.repeat([metric for metric, _, _ in parts], count),
         "coverage": np.repeat([coverage for _, coverage, _ in parts], count),
@@ -336,14 +336,14 @@ def _records(result: PointwiseResult) -> Table:
     return Table(name="records", columns=columns)
 
 
-def _predictions(result: PointwiseResult) -> dict[str, npt.NDArray[Any]]:
+def _predictions(result: PointwiseResult) -> dict[str, AnyArray]:
     shape = result.lower.shape
     number, point, coverage = np.broadcast_arrays(
         _simulations(result)[:, None, None],
         np.arange(shape[1])[:, None],
         np.array(result.coverages),
     )
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, AnyArray] = {
         "simulation": number,
         "point": point,
         "coverage": coverage,
@@ -357,8 +357,8 @@ def _predictions(result: PointwiseResult) -> dict[str, npt.NDArray[Any]]:
     return {name: values.ravel() for name, values in columns.items()}
 
 
-def _points(result: PointwiseResult) -> dict[str, npt.NDArray[Any]]:
-    columns: dict[str, npt.NDArray[Any]] = {"point": np.arange(len(result.y))}
+def _points(result: PointwiseResult) -> dict[str, AnyArray]:
+    columns: dict[str, AnyArray] = {"point": np.arange(len(result.y))}
     columns |= {f"x{k}": result.x[:, k] for k in range(result.x.shape[1])}
     columns["y"] = result.y
     if result.truth is not None:
@@ -366,7 +366,7 @@ def _points(result: PointwiseResult) -> dict[str, npt.NDArray[Any]]:
     return columns
 
 
-def _simulations(result: PointwiseResult) -> npt.NDArray[np.int64]:
+def _simulations(result: PointwiseResult) -> IntArray:
     """Numbers of the simulations that succeeded."""
     failed = [failure.trial for failure in result.failures]
     tried = np.arange(result.first_trial, result.first_trial + result.tried)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector
+from howsure.core.arrays import AnyArray, FloatArray, as_matrix, as_vector
 from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
@@ -131,7 +131,7 @@ def global_statistics(images: npt.ArrayLike) -> FloatArray:
     return np.concatenate([_statistics(array[start : start + _BLOCK]) for start in blocks])
 
 
-def _statistics(array: npt.NDArray[Any]) -> FloatArray:
+def _statistics(array: AnyArray) -> FloatArray:
     grey = array.astype(np.float64)
     grey = grey.mean(axis=3) if grey.ndim == 4 else grey
     mean = grey.mean(axis=(1, 2), keepdims=True)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, check_fraction, check_length
+from howsure.core.arrays import AnyArray, FloatArray, check_fraction, check_length
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
@@ -278,8 +278,8 @@ class NetworkOutputs:
         Of the network; densities draw their randomness by it.
     """
 
-    outputs: Mapping[str, npt.NDArray[Any]]
-    features: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    outputs: Mapping[str, AnyArray]
+    features: Mapping[str, AnyArray] = field(default_factory=dict)
     name: str = ""
 
 
@@ -342,7 +342,7 @@ class SharedWork:
             self._intervals[key] = _intervals(method, networks, part, coverage)
         return self._intervals[key]
 
-    def _fit(self, network: NetworkOutputs, score: FeatureScore, training: npt.NDArray[Any]) -> Any:
+    def _fit(self, network: NetworkOutputs, score: FeatureScore, training: AnyArray) -> Any:
         key = (network, score)
         if key not in self._fitted:
             rng = child(self.seed, "shift", "density", network.name, score.name)
@@ -506,7 +506,7 @@ def _outputs(method: ShiftMethod, networks: Sequence[NetworkOutputs], part: str)
     return np.where(np.isfinite(stacked).all(axis=(0, 1)), stacked, np.nan)
 
 
-def _features(network: NetworkOutputs, part: str) -> npt.NDArray[Any]:
+def _features(network: NetworkOutputs, part: str) -> AnyArray:
     if part not in network.features:
         names = ", ".join(network.features) or "none"
         raise InputError(f"features must hold {part}, got {names}")

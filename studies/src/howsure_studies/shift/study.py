@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.classes import frozen
 from howsure.core.convert import (
     Checked,
@@ -95,7 +94,7 @@ from howsure_studies.tasks.images import (
     settled_task,
 )
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, AnyArray]
 
 _KNOWN: Final = (*SHIFT_METHODS, *VARIATIONS)
 _SPECTRAL: Final = 3.0
@@ -575,7 +574,7 @@ class _Inputs:
             spread = x.std(axis=0)
             self._center, self._unit = x.mean(axis=0), np.where(spread > 0.0, spread, 1.0)
 
-    def of(self, part: Part) -> npt.NDArray[Any]:
+    def of(self, part: Part) -> AnyArray:
         if self.images:
             return part.x
         return np.asarray((part.x - self._center) / self._unit, dtype=np.float32)

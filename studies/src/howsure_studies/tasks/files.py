@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import cache_folder as cache_folder
 
@@ -99,7 +99,7 @@ def gunzipped(path: Path, most: int) -> bytes:
     return bytes(content)
 
 
-def arrays(path: Path, most: int = _MOST) -> dict[str, npt.NDArray[Any]]:
+def arrays(path: Path, most: int = _MOST) -> dict[str, AnyArray]:
     """The arrays of a .npz file, if they take at most so many bytes; nothing is unpickled."""
     try:
         with ZipFile(path) as packed:

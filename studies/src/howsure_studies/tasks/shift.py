@@ -10,11 +10,10 @@ from typing import Any, Final, Literal, final
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
@@ -180,7 +179,7 @@ def _numbers(table: pa.Table, title: str) -> FloatArray:
 
 def _home(
     table: pa.Table, split_by: str, home: Sequence[Any] | None, up_to: float | None
-) -> tuple[BoolArray, npt.NDArray[Any]]:
+) -> tuple[BoolArray, AnyArray]:
     """Which rows are home, and each row's value as text."""
     column = table[split_by]
     values = np.array(column.to_pylist(), dtype=object)
@@ -222,7 +221,7 @@ def _cut(at_home: BoolArray, seed: int) -> dict[str, IntArray]:
     }
 
 
-def _groups(kind: npt.NDArray[Any], at_home: BoolArray) -> dict[str, IntArray]:
+def _groups(kind: AnyArray, at_home: BoolArray) -> dict[str, IntArray]:
     """Rows of each value elsewhere, where there are several but not too many."""
     names = np.unique(kind[~at_home]).tolist()
     if not 2 <= len(names) <= _MOST_GROUPS:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import BoolArray, FloatArray, as_vector
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, as_vector
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Source = Literal["drawn", "original"]
 """Whether images are drawn anew or those of the original data set."""
-Embedding = Callable[[npt.NDArray[Any]], FloatArray]
+Embedding = Callable[[AnyArray], FloatArray]
 """Inputs of shape (n, …) to vectors of shape (n, e)."""
 
 
@@ -60,7 +60,7 @@ class Part:
     (3, ['c', 'a'])
     """
 
-    x: npt.NDArray[Any]
+    x: AnyArray
     y: FloatArray
     ids: npt.NDArray[np.str_]
     in_range: BoolArray | None = None
@@ -90,7 +90,7 @@ class Part:
         )
 
 
-def plain_rows(x: npt.NDArray[Any]) -> FloatArray:
+def plain_rows(x: AnyArray) -> FloatArray:
     """Inputs as they are, one row each."""
     array = np.asarray(x)
     return np.asarray(array.reshape(len(array), -1), dtype=np.float64)
@@ -167,7 +167,7 @@ class Task:
     read: Callable[[str], Mapping[str, Part]]
     counts: bool = False
     space: Space = field(default_factory=Space)
-    truth: Callable[[npt.NDArray[Any]], Distribution] | None = None
+    truth: Callable[[AnyArray], Distribution] | None = None
     images: bool = False
     scaling: Scaling = "none"
     source: Source = "original"

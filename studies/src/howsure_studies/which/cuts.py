@@ -6,7 +6,6 @@ import hashlib
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import frozen
@@ -96,7 +95,7 @@ def _drawn(table: SplitTable, seed: int) -> tuple[IntArray, IntArray]:
         keys = np.array([_key(name) for name in names])
     drawn: FloatArray = row_uniforms(seed, "which: cut", keys)
     within = row_uniforms(seed, "which: order", row_keys(part.x, part.y))
-    order: npt.NDArray[np.int64] = np.lexsort((within, drawn[unit]))
+    order: IntArray = np.lexsort((within, drawn[unit]))
     return order, unit
 
 

@@ -6,9 +6,8 @@ import math
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.records import Direction, Notion, Record
 from howsure.stats.binomial import wilson
@@ -65,7 +64,7 @@ class WhichResult:
     coverage: FloatArray
     width: FloatArray
     worst: FloatArray
-    states: npt.NDArray[Any]
+    states: AnyArray
     seconds: FloatArray
     advised: str = ""
 

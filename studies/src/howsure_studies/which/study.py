@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import numpy as np
-import numpy.typing as npt
 
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Fraction, checked, packed, unpacked
 from howsure.core.errors import InputError, MissingDependencyError, cut_text
@@ -230,7 +230,7 @@ def _fitted(trial: Trial) -> TrialOutput:
     label = trial.labels["fit"]
     method = make_method(label, trial.context["method"], INTERVALS)
     x, y = table.part.x, table.part.y
-    arrays: dict[str, npt.NDArray[Any]] = {}
+    arrays: dict[str, AnyArray] = {}
     clock: list[float] = []
     try:
         for name, rows in (("train", cut.train), ("known", cut.known)):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, Protocol, final, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from howsure.conformal.scores import Band, Scaled, Score
 from howsure.core.arrays import FloatArray, as_matrix, as_vector
@@ -250,7 +249,7 @@ class _Restored:
     mean: float
     sd: float
 
-    def __call__(self, x: FloatArray) -> npt.NDArray[np.float64]:
+    def __call__(self, x: FloatArray) -> FloatArray:
         z = (x - self.center) / self.unit
         loss = np.square(z - self.model.predict(z).reshape(z.shape)).mean(axis=1)
         return np.asarray((loss - self.mean) / self.sd)[:, None]

@@ -19,9 +19,8 @@ from itertools import pairwise
 from typing import Any, Final, final
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, placed, to_host
+from howsure.core.arrays import BoolArray, FloatArray, placed, to_host
 from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Fraction, Positive
 from howsure.core.errors import InputError
@@ -402,7 +401,7 @@ class BatchedMLP:
             return np.empty((self.count, 0), dtype=np.float32)
         return self._noise.rates(self.count)
 
-    def sound(self) -> npt.NDArray[np.bool_]:
+    def sound(self) -> BoolArray:
         """Whether all parameters of each network are finite, shape (m,)."""
         if bool(self.values.sum().isfinite()):
             return np.ones(self.count, dtype=np.bool_)
@@ -412,7 +411,7 @@ class BatchedMLP:
         )
         return np.asarray(to_host(finite))
 
-    def save(self, networks: npt.NDArray[np.bool_]) -> None:
+    def save(self, networks: BoolArray) -> None:
         """Keep the present state of these networks, for `put_back`."""
         if networks.all():
             self._kept.copy_(self.values)

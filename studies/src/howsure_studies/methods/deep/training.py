@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, device_named, placed
+from howsure.core.arrays import BoolArray, FloatArray, device_named, placed
 from howsure.core.classes import frozen
 from howsure.core.convert import (
     Bound,
@@ -378,10 +378,10 @@ class Parameters(Protocol):
 
     count: int
 
-    def sound(self) -> npt.NDArray[np.bool_]:
+    def sound(self) -> BoolArray:
         """Whether each network's parameters are all finite, shape (m,)."""
 
-    def save(self, networks: npt.NDArray[np.bool_]) -> None:
+    def save(self, networks: BoolArray) -> None:
         """Keep the present state of these networks."""
 
     def put_back(self) -> None:
@@ -429,7 +429,7 @@ class BestCheckpoint:
         return np.stack(self.epochs, axis=1) if self.epochs else empty
 
 
-def _failure(finite: npt.NDArray[np.bool_], epoch: int) -> str:
+def _failure(finite: BoolArray, epoch: int) -> str:
     if finite.all():
         return f"weights not finite after epoch {epoch}"
     step = int(np.argmin(finite)) + 1

@@ -32,7 +32,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, error_line
 from howsure.core.optional import require
@@ -117,7 +117,7 @@ def _slices(image: Path, mask: Path, key: str) -> Patches:
     return pictures, small[chosen], np.array([f"{key}/{k}" for k in chosen], dtype=np.str_)
 
 
-def read_volume(path: Path) -> npt.NDArray[Any]:
+def read_volume(path: Path) -> AnyArray:
     """Numbers of a volume; a packed one is unpacked whole, so that its check sum is compared."""
     nibabel: Any = require("nibabel", extra="vision", of="howsure-studies")
     try:
@@ -141,7 +141,7 @@ def read_volume(path: Path) -> npt.NDArray[Any]:
     return numbers
 
 
-def to_bytes(plane: npt.NDArray[Any]) -> Bytes:
+def to_bytes(plane: AnyArray) -> Bytes:
     """Scale numbers to 0 … 255 by their least and most, over all channels together."""
     numbers = plane.astype(np.float64)
     low, high = numbers.min(), numbers.max()
@@ -293,7 +293,7 @@ def _split(
     }
 
 
-def _alike(picture: Bytes, mask: npt.NDArray[Any]) -> tuple[Bytes, npt.NDArray[Any]]:
+def _alike(picture: Bytes, mask: AnyArray) -> tuple[Bytes, AnyArray]:
     if picture.shape[:2] != mask.shape:
         raise UnreadableError(f"the mask's shape {mask.shape} is not the image's")
     return picture, mask
@@ -318,7 +318,7 @@ def read_histology(reading: Reading, name: str) -> Mapping[str, Part]:
     return pooled(reading, patched, notes, "histology-nuclei-pixels")
 
 
-def read_nuclei(path: Path) -> npt.NDArray[np.int64]:
+def read_nuclei(path: Path) -> IntArray:
     """The array ``inst_map`` of a MAT file, shape (h, w)."""
     from scipy.io import loadmat, whosmat
     from scipy.io.matlab import MatReadError

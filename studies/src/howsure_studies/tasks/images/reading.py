@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.optional import require
@@ -29,7 +30,7 @@ PICTURES: Final = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF")
 
 _NAMED: Final = 5
 
-Patches = tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.str_]]
+Patches = tuple[Bytes, IntArray, npt.NDArray[np.str_]]
 """Images, the number of masked pixels of each, and their names."""
 
 
@@ -159,7 +160,7 @@ def read_picture(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Bytes:
         return np.asarray(image.convert(mode), dtype=np.uint8)
 
 
-def bilinear(image: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[Any]:
+def bilinear(image: AnyArray, height: int, width: int) -> AnyArray:
     """Resize by interpolation between pixel centres, the rule of OpenCV's ``INTER_LINEAR``."""
     rows_low, rows_high, down = _between(image.shape[0], height)
     cols_low, cols_high, right = _between(image.shape[1], width)
@@ -177,14 +178,14 @@ def bilinear(image: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[An
     return np.asarray(out.astype(image.dtype))
 
 
-def nearest(image: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[Any]:
+def nearest(image: AnyArray, height: int, width: int) -> AnyArray:
     """Resize by taking the pixel ⌊i · h / height⌋, the rule of OpenCV's ``INTER_NEAREST``."""
     rows = np.arange(height) * image.shape[0] // height
     columns = np.arange(width) * image.shape[1] // width
     return np.asarray(image[rows][:, columns])
 
 
-def grid(image: npt.NDArray[Any], side: int = SIDE) -> npt.NDArray[Any]:
+def grid(image: AnyArray, side: int = SIDE) -> AnyArray:
     """Cut an image in squares from its top left; what is left over at the margins is dropped."""
     down, across = image.shape[0] // side, image.shape[1] // side
     cut = image[: down * side, : across * side]
@@ -192,16 +193,14 @@ def grid(image: npt.NDArray[Any], side: int = SIDE) -> npt.NDArray[Any]:
     return np.asarray(blocks.reshape(down * across, side, side, *image.shape[2:]))
 
 
-def _between(
-    size: int, wanted: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _between(size: int, wanted: int) -> tuple[IntArray, IntArray, FloatArray]:
     """Pixels to both sides of each wanted centre, and the share of the second."""
     centre = np.clip((np.arange(wanted) + 0.5) * size / wanted - 0.5, 0.0, size - 1.0)
     low = np.floor(centre).astype(np.int64)
     return low, np.minimum(low + 1, size - 1), centre - low
 
 
-def patches(images: Bytes, masks: npt.NDArray[Any], key: str) -> Patches:
+def patches(images: Bytes, masks: AnyArray, key: str) -> Patches:
     """Patches whose mask is above 0 somewhere, the number of such pixels, and their names."""
     counts = (masks > 0).sum(axis=(1, 2))
     kept = np.flatnonzero(counts)

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import IntArray
+from howsure.core.arrays import AnyArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure_studies.tasks.files import (
@@ -120,7 +120,7 @@ def read_buildings(reading: Reading, name: str) -> Mapping[str, Part]:
     return pooled(reading, cuts, notes, "aerial-building-pixels")
 
 
-def read_tiff(path: Path) -> npt.NDArray[Any]:
+def read_tiff(path: Path) -> AnyArray:
     """A TIFF file's pixels, shape (h, w) or (h, w, c)."""
     tifffile: Any = require("tifffile", extra="vision", of="howsure-studies")
     try:

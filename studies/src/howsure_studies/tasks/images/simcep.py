@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 
-from howsure.core.arrays import FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.rng import child
 
@@ -190,7 +190,7 @@ def blurred(images: Image) -> Image:
     return np.stack([_smoothed(_smoothed(image, -1, half), -2, half) for image, half in parts])
 
 
-def focus_blur(light: Image, inside: npt.NDArray[np.bool_], rng: np.random.Generator) -> Image:
+def focus_blur(light: Image, inside: BoolArray, rng: np.random.Generator) -> Image:
     """Spread the light of each connected piece by the piece's own depth."""
     # A depth is the size of a draw from N(0, 0.5²); with the ground at 0, depths are stretched to
     # the widths 0.5 … 5. A piece between two widths of SIGMAS shares its light between them.
@@ -294,9 +294,7 @@ def _microscoped(count: int, nuclei: Bank, steady: float | None, rng: np.random.
     return seen
 
 
-def _composed(
-    count: int, nuclei: Bank, rng: np.random.Generator
-) -> tuple[Image, npt.NDArray[np.bool_]]:
+def _composed(count: int, nuclei: Bank, rng: np.random.Generator) -> tuple[Image, BoolArray]:
     """Nuclei anywhere on the canvas; where they overlap, their average."""
     corner = rng.integers(0, CANVAS, (count, 2))
     which = rng.integers(0, len(nuclei.light), count)

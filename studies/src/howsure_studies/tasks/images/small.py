@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray
+from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure_studies.tasks.files import (
@@ -151,7 +151,7 @@ def _shrunk(image: Bytes, shrink: int) -> Bytes:
 
 def read_digits(
     folder: str | os.PathLike[str] | None = None,
-) -> tuple[Bytes, npt.NDArray[np.int64]]:
+) -> tuple[Bytes, IntArray]:
     """Read the 10,000 test images of MNIST and their digits."""
     home = find_folder("mnist", DIGITS) if folder is None else Path(folder)
     images = _idx(home / _IMAGES, 3)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_fraction
+from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
@@ -68,7 +68,7 @@ class Draw:
         """Number of rows."""
         return len(self.y)
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Draw:
+    def take(self, rows: IntArray) -> Draw:
         """The rows chosen by an index."""
         return Draw(self.x[rows], self.y[rows])
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import placed, plain_array
+from howsure.core.arrays import AnyArray, placed, plain_array
 from howsure.core.classes import frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
@@ -16,7 +16,7 @@ from howsure.core.optional import require
 from howsure_studies.methods.deep.training import Augment
 
 Tensor = Any
-Array = npt.NDArray[Any]
+Array = AnyArray
 Scaling = Literal["imagenet", "none"]
 
 _MEAN: Final = np.array([0.485, 0.456, 0.406], dtype=np.float32)
@@ -113,7 +113,7 @@ def augmented(images: Tensor, kinds: Sequence[Augment]) -> Tensor:
     return out.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
-def network_input(x: npt.NDArray[Any], scaling: Scaling = "imagenet") -> npt.NDArray[np.float32]:
+def network_input(x: AnyArray, scaling: Scaling = "imagenet") -> npt.NDArray[np.float32]:
     """Images as the benchmark's networks take them.
 
     Parameters

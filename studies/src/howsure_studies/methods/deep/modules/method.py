@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from howsure.core.arrays import FloatArray
 from howsure.core.classes import frozen
 from howsure.core.convert import Count, check_fields
 from howsure.core.rng import child
@@ -138,7 +139,7 @@ class ImageFit(Fitted):
         parts = [network.belief(x) for network in self.networks]
         return combined(parts, self.combine)
 
-    def features(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def features(self, x: npt.ArrayLike) -> FloatArray:
         """What the backbones give, those of several networks side by side, shape (n, M·d)."""
         check_sound(self.networks)
         return np.concatenate([network.features(x) for network in self.networks], axis=1)

@@ -13,7 +13,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import FloatArray, as_vector, placed, to_host
+from howsure.core.arrays import BoolArray, FloatArray, as_vector, placed, to_host
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
 from howsure.core.optional import require
@@ -374,12 +374,12 @@ class _Kept:
         self._modules, self.count = modules, 1
         self.values = {key: value.clone() for key, value in modules.state_dict().items()}
 
-    def sound(self) -> npt.NDArray[np.bool_]:
+    def sound(self) -> BoolArray:
         """Whether all its values are finite."""
         values = self._modules.state_dict().values()
         return np.array([all(bool(value.isfinite().all()) for value in values)])
 
-    def save(self, networks: npt.NDArray[np.bool_]) -> None:
+    def save(self, networks: BoolArray) -> None:
         """Keep the present state."""
         for key, value in self._modules.state_dict().items():
             self.values[key].copy_(value)
