@@ -48,7 +48,8 @@ import howsure, howsure.report.assess
 home, entered = howsure.__path__[0], set()
 def note(frame, event, _):
     code = frame.f_code
-    if event == "call" and code.co_filename.startswith(home) and "<" not in code.co_name:
+    function = code.co_flags & 1 and "<" not in code.co_name  # no body of a class or module
+    if event == "call" and function and code.co_filename.startswith(home):
         entered.add((code.co_filename, code.co_qualname))
 rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, 1000)
