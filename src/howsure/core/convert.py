@@ -234,6 +234,7 @@ def restored(told: Any, hint: Any, name: str) -> Any:
     Examples
     --------
     >>> from dataclasses import make_dataclass
+    >>> from howsure.core.arrays import FloatArray
     >>> Run = make_dataclass("Run", [("seed", Count), ("y", FloatArray)])
     >>> restored({"seed": 3, "y": [0.0, None]}, Run, "run")
     Run(seed=3, y=array([ 0., nan]))
@@ -300,6 +301,7 @@ def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
     Examples
     --------
     >>> from dataclasses import make_dataclass
+    >>> from howsure.core.arrays import FloatArray
     >>> Run = make_dataclass("Run", [("seed", int), ("y", FloatArray)])
     >>> packed(Run(seed=3, y=np.zeros(2)))
     ({'y': array([0., 0.])}, {'seed': 3})
