@@ -144,7 +144,7 @@ def test_whatever_is_done_to_a_ledger_by_hand_is_seen(tmp_path: Path, harm: Any)
     for name in pieces():
         path = copy_of(LEDGER, tmp_path)
         piece(name, harm, path)
-        with pytest.raises(InputError, match=f"is damaged|no ledger of this.*{ANEW['ledger']}$"):
+        with pytest.raises(InputError, match=f"is damaged|not a ledger of this.*{ANEW['ledger']}$"):
             SealedPlace(SingleFile(path)).read(name)
         if name in ("promise.json", "entry-00000002"):
             assert use_quietly(path)

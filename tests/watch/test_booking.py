@@ -57,11 +57,11 @@ def test_rows_that_come_again_count_once(tmp_path: Path) -> None:
         done = watch.add(spans(60, last))
         assert done.rows == (20 if last == 61 else ROWS)
         assert done.again == (20 if last == 61 else (last - 61) * ROWS)
-    assert done.sentence == "Added: 40 rows with y; 80 rows that came before."
+    assert done.sentence == "Added: 40 rows with y; 80 rows added before."
     again = spans(60, 65)
     note = {**again, "note": ["x"] * len(again["y"])}
     assert watch.add(in_file(note, tmp_path / "a.csv")).rows == 2 * ROWS
-    with pytest.raises(InputError, match="no new row: 200 rows that came before, with the ref"):
+    with pytest.raises(InputError, match="no new row: 200 rows added before, in the ref"):
         watch.add(in_file(again, tmp_path / "a.parquet"))
     assert of_ledger(watch) == (5 * ROWS, 0)
 
@@ -72,17 +72,17 @@ def test_of_a_row_that_comes_again_with_another_y_the_first_counts(tmp_path: Pat
     before = watch.show().to_json()
     changed = rows(60, 61)
     changed["y"][:5] += 9.0
-    with pytest.raises(InputError, match=r"40 rows that came before \(5 with another y now: the f"):
+    with pytest.raises(InputError, match=r"40 rows added before \(5 with a different y now; the f"):
         watch.add(changed)
     assert watch.show().to_json() == before
     part = rows(61, 62)
     watch.add(without_y(part))
     watch.add(labels_of(part))
     for table in (labels_of(changed), {"day": changed["day"], **labels_of(changed)}):
-        with pytest.raises(InputError, match=r"\(5 with another y now"):
+        with pytest.raises(InputError, match=r"\(5 with a different y now"):
             watch.add(table)
     single = {**rows(60, 61), "y": rows(60, 61)["y"].astype(np.float32)}
-    with pytest.raises(InputError, match="40 rows that came before, with"):
+    with pytest.raises(InputError, match="40 rows added before, in"):
         watch.add(single)
 
 
@@ -101,11 +101,11 @@ def test_an_export_of_the_last_days_is_worth_each_of_its_days_once(tmp_path: Pat
 def test_rows_that_came_too_late_are_counted_once(tmp_path: Path) -> None:
     watch = begun(tmp_path, mature=2)
     watch.add(rows(65, 66))
-    with pytest.raises(InputError, match="holds days that are booked alone"):
+    with pytest.raises(InputError, match="contains only days that were already evaluated"):
         watch.add(rows(59, 63))
     part = {name: np.concatenate([rows(60, 61)[name], rows(66, 67)[name]]) for name in rows(0, 1)}
     assert watch.add(part).late == ROWS
-    with pytest.raises(InputError, match="no new row: 80 rows that came before"):
+    with pytest.raises(InputError, match="no new row: 80 rows added before"):
         watch.add(part)
     assert watch.show().late == ROWS
 
@@ -118,7 +118,7 @@ def test_names_that_recur_each_day_lose_no_prediction(tmp_path: Path) -> None:
         watch.add(without_y(stores(first, last)))
     assert of_ledger(watch) == (0, 3 * ROWS)
     table = stores(61, 62)
-    with pytest.raises(InputError, match=r"hold the column 'day' too: in the reference, names rec"):
+    with pytest.raises(InputError, match=r"have the column 'day' too: in the reference, names rec"):
         watch.add(labels_of(table))
     assert watch.add({"day": table["day"], **labels_of(table)}).rows == ROWS
     assert watch.add(stores(62, 63)).rows == ROWS
@@ -127,14 +127,14 @@ def test_names_that_recur_each_day_lose_no_prediction(tmp_path: Path) -> None:
     assert watch.show().rows == 2 * ROWS
     other = begun(tmp_path, mature=9)
     other.add(without_y(stores(60, 62)))
-    with pytest.raises(InputError, match="rows of several days wait by one name"):
+    with pytest.raises(InputError, match="rows of several days wait under the same name"):
         other.add(labels_of(table))
 
 
 def test_the_reference_is_no_news(tmp_path: Path) -> None:
     named, bare = begun(tmp_path), begun(tmp_path, name="b.watch", row_id=None)
     for table in (rows(0, 60), in_file(rows(0, 60), tmp_path / "reference.csv")):
-        with pytest.raises(InputError, match="no new row: 2,400 rows that came before"):
+        with pytest.raises(InputError, match="no new row: 2,400 rows added before"):
             named.add(table)
         with pytest.raises(InputError, match="is the reference"):
             bare.add(table)
@@ -155,7 +155,7 @@ def zoned(first: int, last: int, offset: str) -> Table:
         (DAY + np.r_[np.full(ROWS - 1, 60), 900], "366 days beyond .* got 2026-06-19"),
         (np.full(ROWS, np.datetime64("1999-03-03")), "366 days before the reference"),
         (np.full(ROWS, 20240303), "numbers of days, .* got 20240303; write .* as dates"),
-        (np.full(ROWS, 60), "must hold dates such as 2024-02-29, as the reference does, got 60"),
+        (np.full(ROWS, 60), "must contain dates such as 2024-02-29, like the reference, got 60"),
         (zoned(60, 61, "-05:00")["day"], "without a time zone, as the reference does"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_model_may_be_watched_long_after_its_reference(tmp_path: Path) -> None
     ],
 )
 def test_numbers_that_are_no_days_begin_no_ledger(tmp_path: Path, days: Any) -> None:
-    with pytest.raises(InputError, match="'day' must hold dates or numbers of days"):
+    with pytest.raises(InputError, match="'day' must contain dates or numbers of days"):
         Watch.init(tmp_path / "a.watch", {**rows(0, 10), "day": days}, time="day")
     assert not (tmp_path / "a.watch").exists()
 
@@ -194,31 +194,33 @@ def test_an_evening_is_of_its_own_day(tmp_path: Path) -> None:
     stamps = (DAY + np.repeat(61, ROWS)).astype("M8[s]") + np.timedelta64(25, "h")  # 20 o'clock
     watch.add(pa.table({**rows(61, 62), "day": pa.array(stamps, pa.timestamp("s", "-05:00"))}))
     assert watch.show().booked.astype("M8[D]").tolist() == (DAY + np.array([60, 61])).tolist()
-    with pytest.raises(InputError, match=r"times of one time zone, as the ref.* got 2024-03-03T20"):
+    with pytest.raises(
+        InputError, match=r"times of one time zone, like the ref.* got 2024-03-03T20"
+    ):
         watch.add(zoned(62, 63, "Z"))
-    with pytest.raises(InputError, match="with a time zone, as the reference does"):
+    with pytest.raises(InputError, match="with a time zone, like the reference"):
         watch.add(rows(62, 63))
 
 
 def test_the_last_addition_is_taken_back(tmp_path: Path) -> None:
     watch = begun(tmp_path, mature=5)
-    with pytest.raises(InputError, match="no addition that could be taken back"):
+    with pytest.raises(InputError, match="no addition to undo"):
         watch.undo()
     today = rows(61, 62)
     watch.add(rows(60, 61))
     watch.add(without_y(today))
     before = watch.show()
     watch.add(labels_of(today))
-    assert watch.undo() == "Taken back: the last addition, of 40 rows with y."
+    assert watch.undo() == "Undone: the last addition: 40 rows with y."
     told = Watch(tmp_path / "model.watch").show()
     assert of_ledger(watch) == (told.open_rows, told.waiting) == (ROWS, ROWS)
     assert told.expected is not None
-    assert told.sentence == f"{before.sentence} 1 addition was taken back."
-    with pytest.raises(InputError, match="was taken back already"):
+    assert told.sentence == f"{before.sentence} 1 addition was undone."
+    with pytest.raises(InputError, match="was already undone"):
         watch.undo()
     assert watch.add(labels_of(today)).rows == ROWS
     watch.add({**rows(62, 63), "day": [DAY + 300] * ROWS})  # which closes all days before
-    with pytest.raises(InputError, match="days that are booked alone"):
+    with pytest.raises(InputError, match="days that were already evaluated"):
         watch.add(rows(63, 64))
     watch.undo()
     assert watch.add(rows(63, 64)).rows == ROWS
@@ -231,7 +233,7 @@ def test_a_correction_is_taken_back(tmp_path: Path) -> None:
     before = watch.show()
     watch.correct(rows(60, 90, sd=1.6))
     assert watch.show().kept
-    assert watch.undo() == "Taken back: the last correction."
+    assert watch.undo() == "Undone: the last correction."
     assert watch.show().broken == before.broken
 
 
@@ -247,22 +249,22 @@ def test_a_correction_is_refused_where_the_ledger_changed_meanwhile(
         return read(self, *given)
 
     monkeypatch.setattr(Watch, "_with_y", meanwhile)
-    with pytest.raises(InputError, match="the ledger changed while the correction was learnt"):
+    with pytest.raises(InputError, match="the ledger changed while the correction was fitted"):
         watch.correct(rows(60, 95, sd=1.6))
 
 
 def test_all_tables_are_added_or_none(tmp_path: Path) -> None:
     watch = begun(tmp_path, mature=5)
     wrong = {"id": ["x"], "mean": [0.0]}
-    with pytest.raises(InputError, match="'sd' is not there"):
+    with pytest.raises(InputError, match="'sd' is missing"):
         watch.add(rows(60, 61), wrong)
     assert of_ledger(watch) == (0, 0)
     today = rows(61, 62)
     done = watch.add(labels_of(today), rows(60, 61), without_y(today), rows(60, 61))
     assert (done.rows, done.waiting, done.again, done.unknown) == (2 * ROWS, 0, ROWS, 0)
-    with pytest.raises(InputError, match="must name each row of a day once"):
+    with pytest.raises(InputError, match="must have each row name once per day"):
         watch.add({name: [*v, v[0]] for name, v in rows(62, 63).items()})
-    with pytest.raises(InputError, match="'id' must name every row, got none at row 3"):
+    with pytest.raises(InputError, match="'id' must have a name in each row, got none at row 3"):
         watch.add({**rows(62, 63), "id": [*range(3), None, *range(36)]})
     bare = begun(tmp_path, name="b.watch", row_id=None)
     with pytest.raises(InputError, match="was added before"):
@@ -285,13 +287,13 @@ def test_what_init_is_told_of_missing_cells_holds_for_all_that_comes(tmp_path: P
         Watch.init(tmp_path / "b.watch", reference)
     given: Any = {"time": "day", "row_id": "id", "mature": 5, "missing": "drop"}
     watch = Watch.init(tmp_path / "a.watch", reference, missing_value=-9, **given)
-    assert watch.promise.sentence.startswith("Frozen from 2,398 rows.")
-    assert "2 rows are left out, as cells are missing." in watch.promise.sentence
+    assert watch.promise.sentence.startswith("Reference saved (2,398 rows).")
+    assert "2 rows are left out because of missing cells." in watch.promise.sentence
     part = rows(60, 61)
     part["y"][:5], part["mean"][7], part["sd"][8] = -9.0, -9.0, np.nan
     done = watch.add(part)
     assert (done.rows, done.waiting, done.dropped) == (33, 5, 2)
-    assert done.sentence.endswith("; 2 rows left out, as cells are missing.")
+    assert done.sentence.endswith("; 2 rows left out because of missing cells.")
     late = labels_of(rows(60, 61))
     late["y"][:2] = -9.0
     assert watch.add(late).rows == 3
@@ -306,7 +308,7 @@ def test_rows_of_a_cluster_count_as_fewer(tmp_path: Path) -> None:
     watch = Watch.init(tmp_path / "a.watch", clustered, cluster="who")
     assert watch.promise.worth_of("", "bias") == pytest.approx(10.0, rel=0.2)
     assert Watch.init(tmp_path / "b.watch", table).promise.worth == {}
-    with pytest.raises(InputError, match="'who' is not there"):
+    with pytest.raises(InputError, match="'who' is missing"):
         watch.add(table)
     with pytest.raises(InputError, match="'embedding' must be left out"):
         Watch.init(tmp_path / "c.watch", clustered, embedding="sd")
@@ -354,7 +356,7 @@ def test_names_of_days_long_booked_are_forgotten(
         watch.add(rows(day, day + 1))
     kept = [path for path in Path(place).iterdir() if path.name.startswith("names")]
     assert len(kept) == 1 + 3  # of the reference, and of three days
-    with pytest.raises(InputError, match="days that are booked alone"):
+    with pytest.raises(InputError, match="days that were already evaluated"):
         watch.add(rows(60, 61))
 
 
@@ -370,7 +372,7 @@ def test_the_command_line_takes_back_and_drops(tmp_path: Path) -> None:
 
     flags = ["--reference", str(table), "--time", "day", "--row-id", "id"]
     assert "--at is not used here" in said("init", place, *flags, "--at", "0.5")
-    assert "Frozen" in said("init", place, *flags, "--missing", "drop")
+    assert "Reference saved" in said("init", place, *flags, "--missing", "drop")
     assert "39 rows with y; 1 row left out" in said("add", place, str(news))
-    assert "Taken back: the last addition, of 39 rows with y." in said("undo", place)
-    assert "1 addition was taken back." in said("show", place)
+    assert "Undone: the last addition: 39 rows with y." in said("undo", place)
+    assert "1 addition was undone." in said("show", place)

@@ -44,16 +44,18 @@ def test_a_correction_begins_a_new_promise(tmp_path: Path) -> None:
     assert found.lower > 0
     told = watch.show()
     assert told.kept
-    assert told.sentence == "Corrected after 2024-03-30; no day since is booked yet."
+    assert told.sentence == "Corrected after 2024-03-30; no day has been evaluated since."
     watch.add(rows(90, 130, sd=1.6))
     told = watch.show()
     assert told.kept
-    assert told.sentence.startswith("Kept since the correction after 2024-03-30: 40 days, ")
+    assert told.sentence.startswith(
+        "No fault detected since the correction after 2024-03-30: 40 days, "
+    )
     assert np.mean(told.covered) == pytest.approx(0.9, abs=0.02)
     lines = [line.text for line in told.document().opening.lines]
-    assert lines[1].startswith("Corrected predictions have a CRPS ")
+    assert lines[1].startswith("The correction lowers the CRPS by ")
     assert lines[2] == found.sentence
-    assert lines[3].startswith("Broken on 2024-03-1")
+    assert lines[3].startswith("Fault detected on 2024-03-1")
     watch.add(rows(130, 160))  # errors are again as they were
     told = watch.show()
     assert not told.kept
@@ -64,16 +66,21 @@ def test_a_correction_begins_a_new_promise(tmp_path: Path) -> None:
     assert ended.method == ""
     assert ended.lower > 0
     assert (
-        watch.show().sentence == "No longer corrected after 2024-06-08; no day since is booked yet."
+        watch.show().sentence
+        == "Correction ended after 2024-06-08; no day has been evaluated since."
     )
     watch.add(rows(160, 170))
     told = watch.show()
     assert [each.days for each in (*told.past, told)] == [30, 70, 10]
-    assert told.sentence.startswith("Kept since the end of the correction after 2024-06-08: 10 ")
+    assert told.sentence.startswith(
+        "No fault detected since the end of the correction after 2024-06-08: 10 "
+    )
     lines = [line.text for line in told.document().opening.lines]
     assert lines[1] == ended.sentence
-    assert ended.sentence.startswith("The correction ends after 2024-06-08, by 1,500 rows since ")
-    with pytest.raises(InputError, match="none is proven to help"):
+    assert ended.sentence.startswith("Correction ended after 2024-06-08, using 1,500 rows since ")
+    with pytest.raises(
+        InputError, match=r"none of those tried on .* gave a significant improvement"
+    ):
         watch.correct(rows(160, 170), since=DAY)
 
 
@@ -124,21 +131,25 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(tmp_path: Path)
     watch = Watch.init(tmp_path / "model.watch", rows(0, 60), time="day")
     watch.add(rows(60, 70))
     before = (tmp_path / "model.watch").read_bytes()
-    with pytest.raises(InputError, match="no departure is proven: name the first day"):
+    with pytest.raises(
+        InputError, match="a significant fault, and there is none: give the first day"
+    ):
         watch.correct(rows(60, 70))
-    with pytest.raises(InputError, match="500 rows since 2024-03-01 of which none is proven"):
+    with pytest.raises(
+        InputError, match="500 rows since 2024-03-01 gave a significant improvement"
+    ):
         watch.correct(rows(60, 70), since="2024-03-01")
     panel = {name: values[: 10 * (ROWS - 10)] for name, values in rows(60, 80).items()}
     panel["day"] = DAY + np.repeat(np.arange(60, 70), ROWS - 10)
     with pytest.raises(InputError, match="may be series, and need 30 days"):
         watch.correct({**panel, "y": 1.6 * panel["y"]}, since="2024-03-01")
-    with pytest.raises(InputError, match="since must be a date, as time is, got 'soon'"):
+    with pytest.raises(InputError, match="since must be a date, like the times, got 'soon'"):
         watch.correct(rows(60, 70), since="soon")
-    with pytest.raises(InputError, match="rows must be of 2025-01-01 or later, got rows up to"):
+    with pytest.raises(InputError, match="rows must be from 2025-01-01 or later, got rows up to"):
         watch.correct(rows(60, 70), since="2025-01-01")
-    with pytest.raises(InputError, match="must hold y, in the column 'y'"):
+    with pytest.raises(InputError, match="must have y, in the column 'y'"):
         watch.correct({name: v for name, v in rows(60, 70).items() if name != "y"}, since=DAY)
-    with pytest.raises(InputError, match="rows must be given"):
+    with pytest.raises(InputError, match="rows with y since the change must be given"):
         watch.correct(since=DAY)
     assert (tmp_path / "model.watch").read_bytes() == before
 
@@ -159,7 +170,7 @@ def test_series_that_are_named_need_no_month(tmp_path: Path) -> None:
     found = watch.correct(panel(60, 80, 1.6), since=DAY + 60)
     assert found.method == "scale"
     assert found.lower > 0.0
-    with pytest.raises(InputError, match="'site' is not there"):
+    with pytest.raises(InputError, match="'site' is missing"):
         watch.add({name: values for name, values in panel(80, 81).items() if name != "site"})
 
 

@@ -377,7 +377,7 @@ def test_far_away_nothing_is_expected() -> None:
     told = known.expected(rows(200, "far new", shift=8.0))
     assert told.inside == 0.0
     assert told.sentence == (
-        "Nothing is expected today, without labels: all 200 rows lie where nothing is known."
+        "No estimate for today before labels arrive: all 200 rows are outside the reference."
     )
     assert math.isnan(told.coverage.value)
     assert told.width_sentence == ""
@@ -395,10 +395,10 @@ def test_far_away_nothing_is_expected() -> None:
 def test_too_little_is_refused_with_its_reason() -> None:
     known = Background.of(rows(1_000, "little"), 0.9)
     told = known.expected(rows(5, "five"))
-    assert told.reason == "5 of 5 rows lie where the reference does, and at least 10 must"
+    assert told.reason == "5 of 5 rows are within the reference; at least 10 are needed"
     small = Background.of(rows(45, "small"), 0.9).expected(rows(100, "hundred"))
     assert small.effective < 50.0
-    assert "and at least 50 must be there" in small.sentence
+    assert "at least 50 is needed" in small.sentence
     dependent = known.expected(rows(100, "hundred"), worth=40.0)
     assert dependent.effective < 50.0
     assert dependent.reason
@@ -429,7 +429,7 @@ def test_models_of_which_no_coverage_is_watched() -> None:
     told = Background.of(held, math.nan).expected(held.take(np.arange(100)))
     assert math.isnan(told.coverage.value)
     assert math.isnan(told.factor.value)
-    assert told.sentence.startswith("Expected today, without labels: mean absolute error 0.")
+    assert told.sentence.startswith("Expected today, before labels arrive: mean absolute error 0.")
     assert told.score.lower < told.score.value < told.score.upper
     assert told.score.seen_lower < told.score.lower < told.score.upper < told.score.seen_upper
 
@@ -445,18 +445,19 @@ def test_sentences(inside: float) -> None:
         factor=replace(told.factor, value=1.137, lower=1.05, upper=1.26),
     )
     value = "90 % intervals cover 86.3 % (83.1–89.0)"
+    without = "of rows are outside the reference, without an estimate."
     where = {
-        1.0: f": {value}; all rows lie where the reference does.",
-        0.93: f": {value}; 7 % of rows lie where nothing is known.",
-        0.9999: f": {value}; less than 0.1 % of rows lie where nothing is known.",
-        0.2: f", of the 20 % of rows that lie where the reference does: {value}. "
-        "Of the others nothing is known.",
+        1.0: f": {value}. All rows are within the reference.",
+        0.93: f": {value}; 7 % {without}",
+        0.9999: f": {value}; less than 0.1 % {without}",
+        0.2: f", for the 20 % of rows within the reference: {value}. The other rows have no "
+        "estimate.",
     }
-    assert told.sentence == f"Expected today, without labels{where[inside]}"
+    assert told.sentence == f"Expected today, before labels arrive{where[inside]}"
     assert told.width_sentence == (
-        "To cover 90 % here, half-widths would need a factor of 1.14 (1.05 to 1.26)."
+        "To cover 90 % for these inputs, half-widths need a factor of 1.14 (1.05 to 1.26)."
     )
-    assert "only labels can show" in told.beware
+    assert "only in labels" in told.beware
     endless = replace(told, factor=replace(told.factor, value=math.inf))
     assert endless.width_sentence.startswith("The reference is too short")
 
@@ -482,7 +483,7 @@ def test_wrong_inputs_are_named() -> None:
     with pytest.raises(InputError, match="must hold those of the reference, got none of x1"):
         known.expected(replace(held, features={"x0": held.features["x0"]}))
     text = np.array(["a"] * 300, dtype=object)
-    with pytest.raises(InputError, match="feature 'x0' must hold numbers, got object"):
+    with pytest.raises(InputError, match="feature 'x0' must contain numbers, got object"):
         known.expected(with_features(held, x0=text))
     weighted = EvalSet.checked(
         held.y, held.beliefs, weights=np.full(300, 0.5), weights_kind="importance"

@@ -61,9 +61,9 @@ def test_what_inputs_let_expect_is_told_while_rows_wait(tmp_path: Path) -> None:
     truth = np.where(today["x"] > 0, 0.8296, 0.9696).mean()
     assert told.expected.coverage.lower < truth < told.expected.coverage.upper
     line = texts(watch)[1]
-    assert line.startswith("Expected today, without labels: 90 % intervals cover 8")
-    assert "To cover 90 % here, half-widths would need a factor of 1." in line
-    assert line.endswith("only labels can show it.")
+    assert line.startswith("Expected today, before labels arrive: 90 % intervals cover 8")
+    assert "To cover 90 % for these inputs, half-widths need a factor of 1." in line
+    assert line.endswith("can be seen only in labels.")
     tables = {each["name"]: each["columns"] for each in json.loads(told.to_json())["tables"]}
     assert tables["expected"]["day"] == ["2024-03-31"]
     assert tables["expected"]["coverage"] == [pytest.approx(told.expected.coverage.value)]
@@ -92,7 +92,7 @@ def test_labels_that_are_missing_by_inputs_break_nothing(tmp_path: Path, selecte
     assert share == pytest.approx(0.9, abs=0.02)
     lines = texts(watch)
     assert any("Labels are missing more often where" in line for line in lines) == selected
-    assert any("% of the rows of booked days have no y: whatever they are" in x for x in lines)
+    assert any("% of the rows of evaluated days have no y. Whatever their" in x for x in lines)
     assert told.waiting < 400  # those of booked days wait no more
 
 
@@ -134,10 +134,10 @@ def season(day: Any) -> Any:
 @pytest.mark.slow
 def test_a_correction_that_runs_on_is_offered_and_taken(tmp_path: Path) -> None:
     watch = begun(tmp_path, mature=0, row_id=None)
-    with pytest.raises(InputError, match="days that are booked"):
+    with pytest.raises(InputError, match="evaluated days"):
         watch.correct(rows(80, 90), since=DAY, running=True)
     watch.add(rows(90, 120))
-    with pytest.raises(InputError, match=r"must be proven better than no correction, .* 30 days"):
+    with pytest.raises(InputError, match=r"must have a significant gain; after .* 30 days"):
         watch.correct(rows(90, 120), since=DAY, running=True)
     for day in range(120, 240):
         watch.add(rows(day, day + 1, spread=season))
@@ -156,7 +156,7 @@ def test_a_correction_that_runs_on_is_offered_and_taken(tmp_path: Path) -> None:
     found = watch.correct(since, since=DAY + 120, running=True)
     assert found.method == "running"
     assert found.factor == told.running.factor
-    assert "a factor that runs on, now " in found.sentence
+    assert "a running factor, now " in found.sentence
     plain = []
     for day in range(240, 330):
         part = rows(day, day + 1, spread=season)

@@ -222,17 +222,17 @@ def test_offers_need_days_an_interval_and_evidence() -> None:
     )  # fmt: skip
     assert told.offered
     assert told.sentence("2 March", 1.21) == (
-        "Since 2 March a running correction (now × 1.21) would have scored 6.1 % better than none "
-        "(2 to 10), and covered 89.7 %."
+        "Since 2 March, a running correction (factor now 1.21) would have lowered the interval "
+        "score by 6.1 % (2 to 10) and covered 89.7 %."
     )
     assert not replace(told, days=29).offered
     assert not replace(told, log_capital=2.9).offered
     assert not replace(told, low=-0.001).offered
     assert not replace(told, low=math.nan, high=math.nan).offered
     worse = replace(told, value=-0.01, low=-0.03, high=0.012).sentence("day 3", 0.9)
-    assert "scored 1 % worse than none (−1.2 to 3)" in worse
+    assert "raised the interval score by 1 % (−1.2 to 3)" in worse
     unknown = replace(told, low=math.nan, high=math.nan).sentence("day 3", 0.9)
-    assert "6.1 % better than none, and covered" in unknown
+    assert "lowered the interval score by 6.1 % and covered" in unknown
 
 
 def test_what_cannot_be_followed_is_refused() -> None:
@@ -243,7 +243,7 @@ def test_what_cannot_be_followed_is_refused() -> None:
         begun.after([-0.5], [0])
     with pytest.raises(InputError, match="ratios"):
         begun.after([math.nan], [0])
-    with pytest.raises(InputError, match="days must be one a row and rising"):
+    with pytest.raises(InputError, match="days must be ascending, one per row"):
         begun.after([1.0, 1.0], [3, 2])
     after = begun.after([1.0], [3])[0]
     with pytest.raises(InputError, match="days must come after day 3, got day 3"):
@@ -254,7 +254,7 @@ def test_what_cannot_be_followed_is_refused() -> None:
         shadow([1.0], [1.0], [0.0], 0.9)
     with pytest.raises(InputError, match="widths must not be negative"):
         shadow([1.0], [-1.0], [1.0], 0.9)
-    with pytest.raises(UnanswerableError, match="no row of any width"):
+    with pytest.raises(UnanswerableError, match="no row has a width above 0"):
         shadow([1.0], [0.0], [1.0], 0.9).gain()
     with pytest.raises(InputError, match="at least one row"):
         begun.after([], [])

@@ -334,7 +334,7 @@ def test_where_labels_are_missing_is_said_once_it_is_shown() -> None:
     whole = some.sum() / rows.sum()
     assert missing_sentence(some, rows, strata) == (
         f"Labels are missing more often where x > 0.5: {100 * known:.0f} % of these rows have y, "
-        f"of all {100 * whole:.0f} %."
+        f"compared with {100 * whole:.0f} % of all rows."
     )
     assert missing_sentence(chance, rows, strata) == ""
     assert missing_sentence(rows, rows, strata) == ""
@@ -347,8 +347,8 @@ def test_bounds_whatever_is_missing() -> None:
     assert covered * (1.0 - missing) >= 0.79
     assert covered * (1.0 - missing) + missing <= 0.92
     assert bounds_sentence(792.0, 880.0, 1_000.0) == (
-        "12 % of the rows of booked days have no y: whatever they are, between 79 and 92 % of all "
-        "rows are covered."
+        "12 % of the rows of evaluated days have no y. Whatever their values, between 79 and 92 % "
+        "of all rows are covered."
     )
     assert bounds_sentence(880.0, 1_000.0, 1_000.0) == ""
 

@@ -50,14 +50,14 @@ def labels_of(table: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_promise_that_is_kept(tmp_path: Path) -> None:
     watch = begun(tmp_path)
-    assert watch.show().sentence == "Nothing is booked yet."
+    assert watch.show().sentence == "No day has been evaluated yet."
     for day in range(60, 130):
         watch.add(rows(day, day + 1))
     report = watch.show()
     assert report.kept
     assert (report.days, report.rows) == (70, 2_800)
-    assert report.sentence.startswith("Kept so far: 70 days, 2,800 rows, no departure proven; had ")
-    assert "probably have shown after" in report.sentence
+    assert report.sentence.startswith("No fault detected so far: 70 days, 2,800 rows. A drop of ")
+    assert "probably be detected after" in report.sentence
 
 
 def test_a_promise_that_breaks_is_told_with_its_group_and_day(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_promise_that_breaks_is_told_with_its_group_and_day(tmp_path: Path) ->
     assert {each.group for each in report.broken} <= {"", "region=south"}
     covered = next(each for each in report.broken if each.quantity == "coverage")
     assert covered.lower < 0.70 < covered.upper  # 1.645/1.6 sd cover 69.6 %
-    assert report.sentence.startswith("Broken on 2024-04-")
+    assert report.sentence.startswith("Fault detected on 2024-04-")
 
 
 def test_order_files_and_machines_do_not_matter(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_places(tmp_path: Path, address: str) -> None:
     again.add(rows(40, 45))
     assert watch.show().days == again.show().days == 15
     assert watch.show().to_json() == again.show().to_json()
-    with pytest.raises(InputError, match="holds a promise already"):
+    with pytest.raises(InputError, match="already has a reference"):
         Watch.init(place, rows(0, 30), time="day")
 
 
@@ -129,9 +129,9 @@ def test_days_are_booked_once_and_when_mature(tmp_path: Path) -> None:
     watch.add(rows(63, 64, "more"))  # as long as a day is open, rows come in
     done = watch.add({name: value[: 2 * ROWS] for name, value in rows(62, 64, "late").items()})
     assert (done.late, done.rows) == (ROWS, ROWS)
-    with pytest.raises(InputError, match="days that are booked alone"):
+    with pytest.raises(InputError, match="only days that were already evaluated"):
         watch.add(rows(60, 61, "late"))
-    assert "40 rows came too late and count for nothing." in watch.show().sentence
+    assert "40 rows arrived too late and are not used." in watch.show().sentence
 
 
 def test_the_same_rows_are_refused(tmp_path: Path) -> None:
@@ -140,11 +140,11 @@ def test_the_same_rows_are_refused(tmp_path: Path) -> None:
     write_table(part, tmp_path / "part.csv")
     watch.add(tmp_path / "part.csv")
     before = watch.show().open_rows
-    with pytest.raises(InputError, match="no new row: 80 rows that came before"):
+    with pytest.raises(InputError, match="no new row: 80 rows added before"):
         watch.add(tmp_path / "part.csv")
     waits = without_y(rows(62, 63))
     watch.add(waits)
-    with pytest.raises(InputError, match="no new row: 40 rows that came before"):
+    with pytest.raises(InputError, match="no new row: 40 rows added before"):
         watch.add({**waits, "sd": waits["sd"] * 2})
     assert watch.show().open_rows == before
 
@@ -170,9 +170,9 @@ def test_misses_that_come_first_break_nothing_where_days_mature(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"day": [DAY + 60], "y": [1.0], "mean": [0.0]}, "'sd' is not there"),
-        ({"id": ["x"], "y": [1.0]}, "holds y of no row that waits"),
-        ({"y": [1.0]}, "holds y alone, which finds its predictions by names"),
+        ({"day": [DAY + 60], "y": [1.0], "mean": [0.0]}, "'sd' is missing"),
+        ({"id": ["x"], "y": [1.0]}, "has no y for a waiting row"),
+        ({"y": [1.0]}, "contains only y, which is matched to predictions by row name"),
         ({**rows(60, 61), "sd": [np.nan] * ROWS}, "missing"),
         ({**rows(60, 61), "sd": [-1.0] * ROWS}, "sd"),
     ],
@@ -291,7 +291,7 @@ def test_a_huge_file_is_added_some_rows_at_a_time(
 
 def test_rows_without_y_need_names_and_days_to_wait(tmp_path: Path) -> None:
     watch = begun(tmp_path)
-    with pytest.raises(InputError, match=r"40 rows without y, which wait .* --mature DAYS"):
+    with pytest.raises(InputError, match=r"40 rows without y; they can wait .* --mature DAYS"):
         watch.add(without_y(rows(60, 61)))
 
 
@@ -324,7 +324,7 @@ def test_a_row_that_waited_and_comes_whole_waits_no_more(tmp_path: Path) -> None
     watch.add(without_y(rows(60, 61)))
     watch.add(rows(60, 61))
     assert (watch.show().waiting, watch.show().open_rows) == (0, ROWS)
-    with pytest.raises(InputError, match="no new row: 40 rows that came before"):
+    with pytest.raises(InputError, match="no new row: 40 rows added before"):
         watch.add(labels_of(rows(60, 61)))
 
 
@@ -356,7 +356,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
         assert other.read_bytes() == before
     (tmp_path / "f").mkdir()
     (tmp_path / "f" / "promise.json").write_text("{}")
-    with pytest.raises(InputError, match="is no ledger of this version of howsure: begin"):
+    with pytest.raises(InputError, match="is not a ledger of this version of howsure: create"):
         Watch(tmp_path / "f")
 
 
@@ -365,7 +365,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
     [
         (
             {"y": ["a", "b"] * 20, "p_a": [0.4] * 40, "p_b": [0.6] * 40},
-            "label sets are not watched",
+            "label sets are not monitored",
         ),
         (
             {
@@ -376,7 +376,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
             },
             "got a long table",
         ),
-        ({"y": [0.0] * 40, "mean": [0.0] * 40}, "nothing can be watched"),
+        ({"y": [0.0] * 40, "mean": [0.0] * 40}, "nothing can be monitored"),
         (
             {
                 "y": [0.0, 1.0] * 20,
@@ -398,8 +398,8 @@ def test_a_reference_that_cannot_be_watched_is_refused(
 
 def test_a_reference_that_breaks_the_promise_says_so(tmp_path: Path) -> None:
     told = Watch.init(tmp_path / "a", rows(0, 60, sd=1.5), time="day").promise.sentence
-    assert "The reference itself does not keep the promise: errors are larger" in told
-    assert "does not keep" not in begun(tmp_path).promise.sentence
+    assert "The reference itself has a fault: errors are larger" in told
+    assert "has a fault" not in begun(tmp_path).promise.sentence
 
 
 def test_y_that_is_no_number_and_a_date_far_off_are_refused(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_y_that_is_no_number_and_a_date_far_off_are_refused(tmp_path: Path) -> N
     watch.add(rows(60, 61))
     with pytest.raises(InputError, match="'y' must hold numbers, got 40 cells"):
         watch.add({**rows(61, 62), "y": ["x"] * ROWS})
-    with pytest.raises(InputError, match=r"over 366 days beyond the last .*got 2099-12-31"):
+    with pytest.raises(InputError, match=r"more than 366 days after the last .*got 2099-12-31"):
         watch.add({**rows(61, 62), "day": [np.datetime64("2099-12-31")] * ROWS})
     assert watch.show().open_rows == ROWS
 
@@ -432,16 +432,16 @@ def test_every_form_holds_what_is_seen(tmp_path: Path) -> None:
         ((0, 0, 0, 0), ""),
         (
             (1, 1, 1, 1),
-            "1 row is of days not booked yet. 1 prediction waits for y. "
-            "1 row came too late and counts for nothing. 1 addition was taken back.",
+            "1 row awaits the 3-day label delay. 1 prediction waits for y. "
+            "1 row arrived too late and is not used. 1 addition was undone.",
         ),
         (
             (2, 3, 4, 5),
-            "2 rows are of days not booked yet. 3 predictions wait for y. "
-            "4 rows came too late and count for nothing. 5 additions were taken back.",
+            "2 rows await the 3-day label delay. 3 predictions wait for y. "
+            "4 rows arrived too late and are not used. 5 additions were undone.",
         ),
     ],
 )
 def test_what_is_left_out_is_said(counts: tuple[int, int, int, int], told: str) -> None:
     open_rows, waiting, late, undone = counts
-    assert _describe_not_counted(waiting, open_rows, late, undone) == told
+    assert _describe_not_counted(waiting, open_rows, late, undone, 3) == told

@@ -51,25 +51,23 @@ class Booked:
     def sentence(self) -> str:
         """It in words."""
         more = (
-            (self.waiting, "prediction", " without, which wait"),
-            (self.late, "row", " too late, of days that are booked"),
-            (self.unknown, "label", " of rows that do not wait"),
+            (self.waiting, "prediction", " without y yet"),
+            (self.late, "row", " too late (their days were already evaluated)"),
+            (self.unknown, "label", " without a waiting prediction"),
         )
         notes = [CountedNote.of(self.rows, "row", " with y")]
         notes += [CountedNote.of(*counted) for counted in more if counted[0]]
         if self.again:
             notes.append(self.came_before)
         if self.dropped:
-            notes.append(CountedNote.of(self.dropped, "row", " left out, as cells are missing"))
+            notes.append(CountedNote.of(self.dropped, "row", " left out because of missing cells"))
         return f"Added: {'; '.join(notes)}."
 
     @property
     def came_before(self) -> CountedNote:
         """Rows that came before, in words."""
-        changed = f" ({self.changed:,} with another y now: the first counts)"
-        return CountedNote.of(
-            self.again, "row", f" that came before{changed if self.changed else ''}"
-        )
+        changed = f" ({self.changed:,} with a different y now; the first is used)"
+        return CountedNote.of(self.again, "row", f" added before{changed if self.changed else ''}")
 
 
 @final

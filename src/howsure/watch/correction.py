@@ -83,9 +83,9 @@ class Correction:
     def sentence(self) -> str:
         """It in words."""
         return (
-            f"{'Corrected' if self.method else 'The correction ends'} after "
-            f"{self.promise.day_in_words(self.after)}, by {self.rows:,} rows since the change: "
-            f"{self.advice} A new promise begins."
+            f"{'Corrected' if self.method else 'Correction ended'} after "
+            f"{self.promise.day_in_words(self.after)}, using {self.rows:,} rows since the change: "
+            f"{self.advice} Monitoring restarts."
         )
 
     def apply(self, rows: EvalSet, factors: FloatArray | None = None) -> EvalSet:
@@ -146,12 +146,13 @@ def learn(
         why = f": {advice.sentence}" if advice is not None and advice.sentence else ""
         if rows.series is None and lone(rows, np.unique(days, return_inverse=True)[1], None):
             why = (
-                f": rows that are equally many a day may be series, and need {FEWEST_TIMES} days, "
-                "unless the reference names their column (series)"
+                f": equally many rows per day may be series, and need {FEWEST_TIMES} days, "
+                "unless the reference has a series column (series)"
             )
         raise InputError(
-            f"the rows must show a fault that a recalibration corrects, got {rows.n:,} rows since "
-            f"{promise.day_in_words(int(days.min()))} of which none is proven to help{why}"
+            f"the rows must show a fault that a recalibration corrects; none of those tried on "
+            f"{rows.n:,} rows since {promise.day_in_words(int(days.min()))} gave a significant "
+            f"improvement{why}"
         )
     since = advice.since or None
     done = recalibrate(rows, rows, method=advice.method, by=advice.by or None, since=since)
@@ -186,11 +187,11 @@ def go_on(
         If it is not proven better than none.
     """
     if running is None or gain is None:
-        raise InputError("running needs intervals at a nominal coverage, and days that are booked")
+        raise InputError("running needs intervals with a nominal coverage, and evaluated days")
     if not gain.offered:
         raise InputError(
-            "running must be proven better than no correction, which it is not yet, over "
-            f"{gain.days:,} days: the gain so far is {100.0 * gain.value:.1f} %"
+            "a running correction must have a significant gain; after "
+            f"{gain.days:,} days the gain is {100.0 * gain.value:.1f} % and not significant"
         )
     corrected = stretched(rows, np.full(rows.n, running.factor))
     span = between(100.0 * gain.low, 100.0 * gain.high, 1)
@@ -198,7 +199,7 @@ def go_on(
         after=after,
         method=RUNNING,
         rows=rows.n,
-        advice=f"multiply half-widths by a factor that runs on, now {number(running.factor, 3)}. "
+        advice=f"multiply half-widths by a running factor, now {number(running.factor, 3)}. "
         f"So far the interval score would have been {fixed(100.0 * gain.value, 1)} %{span} lower.",
         gain=gain.value,
         lower=gain.low,
@@ -213,7 +214,7 @@ def _shared_score(before: EvalSet, after: EvalSet) -> SharedScore:
     """The score that is the same of predictions as they are and corrected."""
     shared = shared_by_all([_evaluated(before), _evaluated(after)])
     if shared is None:
-        raise InputError("the rows must leave a score that is the same before and after")
+        raise InputError("the rows must have a score that applies before and after the correction")
     return shared.score
 
 
@@ -239,8 +240,8 @@ def _ended(
     gain, lower, upper = gained(scores[:, [1, 3, 2]]) if len(scores) else (math.nan,) * 3
     if not lower > 0:
         raise InputError(
-            "the rows must show a fault that a recalibration corrects, or that the correction in "
-            f"use is worse than none, got {rows.n:,} rows that prove neither"
+            "the rows must show a fault that a recalibration corrects, or that the current "
+            f"correction is worse than none; in {rows.n:,} rows neither is significant"
         )
     span = between(100.0 * lower, 100.0 * upper, 1)
     return replace(

@@ -1,7 +1,7 @@
-"""What is expected of rows whose y is not known yet, from what a reference tells of their inputs.
+"""What is expected of rows whose y is not known yet, from their inputs and a reference.
 
-Two things may change: the inputs, and y given the inputs. The first is seen before labels come,
-and its price is told here; the second cannot be seen.
+Two things may change: the inputs, and y given the inputs. The first shows before labels arrive,
+and its effect is estimated here; the second does not.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class KnownInput:
     def read(self, values: AnyArray) -> FloatArray:
         """Numbers; of labels the places of their levels, or whether they are others or unknown."""
         if is_numeric(values) != (self.kind == "number"):
-            raise InputError(f"feature {self.name!r} must hold {self.kind}s, got {values.dtype}")
+            raise InputError(f"feature {self.name!r} must contain {self.kind}s, got {values.dtype}")
         if self.kind == "number":
             return np.asarray(values, dtype=np.float64)
         places = find_labels(values.astype(str), self.levels)
@@ -120,11 +120,11 @@ class Expected:
     rows : float
         New rows, with copies.
     inside : float
-        Share of them that lie where the reference does; all that follows is of these.
+        Share of them within the reference; all that follows is about these.
     rows_inside : ndarray of bool, shape (m,)
         Which these are.
     effective : float
-        How many independent reference rows tell of them.
+        The effective sample size of the reference for these rows.
     nominal : float
         Nominal coverage; NaN where no coverage is watched.
     coverage, score, factor : ExpectedValue
@@ -153,16 +153,19 @@ class Expected:
     def sentence(self) -> str:
         """It in words."""
         if self.reason:
-            return f"Nothing is expected today, without labels: {self.reason}."
+            return f"No estimate for today before labels arrive: {self.reason}."
         value, outside = self._value_in_words, 1.0 - self.inside
-        opening = "Expected today, without labels"
+        opening = "Expected today, before labels arrive"
         if not outside:
-            return f"{opening}: {value}; all rows lie where the reference does."
+            return f"{opening}: {value}. All rows are within the reference."
         if outside <= _MANY:
-            return f"{opening}: {value}; {_few(outside)} of rows lie where nothing is known."
+            return (
+                f"{opening}: {value}; {_few(outside)} of rows are outside the reference, without "
+                "an estimate."
+            )
         return (
-            f"{opening}, of the {_few(self.inside)} of rows that lie where the reference does: "
-            f"{value}. Of the others nothing is known."
+            f"{opening}, for the {_few(self.inside)} of rows within the reference: {value}. The "
+            "other rows have no estimate."
         )
 
     @property
@@ -182,11 +185,11 @@ class Expected:
             return ""
         if math.isinf(factor.value):
             return (
-                f"The reference is too short to tell how wide {percent(self.nominal)} intervals "
-                "must be here."
+                "The reference is too short to estimate how wide "
+                f"{percent(self.nominal)} intervals must be for these inputs."
             )
         return (
-            f"To cover {percent(self.nominal)} here, half-widths would need a factor of "
+            f"To cover {percent(self.nominal)} for these inputs, half-widths need a factor of "
             f"{number(factor.value, 3)} ({number(factor.lower, 3)} to {number(factor.upper, 3)})."
         )
 
@@ -194,13 +197,13 @@ class Expected:
     def beware(self) -> str:
         """What it cannot see."""
         return (
-            "This follows from inputs alone: if y given its inputs has changed, only labels can "
-            "show it."
+            "This estimate uses only inputs; a change of y given its inputs can be seen only in "
+            "labels."
         )
 
 
 def _few(share: float) -> str:
-    """A share above 0 that is never told as 0."""
+    """A share above 0 that is never shown as 0."""
     return percent(share) if share >= 0.0005 else "less than 0.1 %"
 
 
@@ -348,7 +351,9 @@ class Background:
         fields |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
         reason = _refusal(total, balanced.rows, effective)
         if lead is None and not reason:
-            reason = "the reference has neither intervals of a known coverage nor a finite score"
+            reason = (
+                "the reference has neither intervals with a nominal coverage nor a finite score"
+            )
         if reason:
             return Expected(**fields, reason=reason)
         if self._fit_of_covered is not None:
@@ -495,18 +500,18 @@ def _plain_quantile(ratios: FloatArray, copies: FloatArray, coverage: float) -> 
 def _refusal(total: float, inside: float, effective: float) -> str:
     """Why too little is known of new rows; empty where enough is."""
     if inside == 0.0:
-        rows = "its row lies" if total == 1.0 else f"all {total:,.0f} rows lie"
-        return f"{rows} where nothing is known"
+        rows = "its row is" if total == 1.0 else f"all {total:,.0f} rows are"
+        return f"{rows} outside the reference"
     if inside < LEAST_INSIDE:
-        rows = "row lies" if inside == 1.0 else "rows lie"
+        rows = "row is" if inside == 1.0 else "rows are"
         return (
-            f"{inside:,.0f} of {total:,.0f} {rows} where the reference does, and at least "
-            f"{LEAST_INSIDE:.0f} must"
+            f"{inside:,.0f} of {total:,.0f} {rows} within the reference; at least "
+            f"{LEAST_INSIDE:.0f} are needed"
         )
     if effective < LEAST_EFFECTIVE:
         return (
-            f"where these rows lie, the reference counts as {roughly(effective)} rows, and at "
-            f"least {LEAST_EFFECTIVE:.0f} must be there"
+            "for these inputs, the effective sample size of the reference is "
+            f"{roughly(effective)}; at least {LEAST_EFFECTIVE:.0f} is needed"
         )
     return ""
 

@@ -212,7 +212,7 @@ class Ledger:
         """Refuse a place that holds a promise."""
         if self._place.read(_PROMISE) is not None:
             raise InputError(
-                f"{self.location!r} holds a promise already: a new one needs a ledger of its own"
+                f"{self.location!r} already has a reference: use another path for a new ledger"
             )
 
     def keep(self, table: pa.Table) -> str:
@@ -233,7 +233,7 @@ class Ledger:
         data = self._place.read(name)
         with self._reading(name):
             if data is None:
-                raise InputError("it is gone")
+                raise InputError("it is missing")
             return stream_table(data)
 
     def names(self, name: str) -> RowNames:
@@ -260,7 +260,7 @@ class Ledger:
             yield
         except (LookupError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
             raise InputError(
-                f"{self.location!r} is damaged: {name!r} does not hold what it must "
+                f"{self.location!r} is damaged: {name!r} has invalid content "
                 f"({str(error)[:200]}): {ANEW}"
             ) from error
 
@@ -282,15 +282,15 @@ class Ledger:
         """Take the last addition back; what it was."""
         state = self.state()
         if not state.entries:
-            raise InputError(f"{self.location!r} holds no addition that could be taken back")
+            raise InputError(f"{self.location!r} has no addition to undo")
         if state.shortened:
             raise InputError(
-                "the last addition was taken back already, and what the one before it needs is "
-                "kept no longer"
+                "the last addition was already undone, and the one before it can no longer be "
+                "undone"
             )
         last, entry = state.entries[-1], LedgerEntry(undoes=True)
         if not self._place.create(_entry(state.written + 1), entry.to_bytes()):
-            raise InputError("the ledger changed meanwhile: see what its last addition is now")
+            raise InputError("the ledger changed meanwhile: check its last addition")
         self.state()
         self._remove(last)
         return last
@@ -366,7 +366,7 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
 
 FORM: Final = 3
 """Version of what is written. `tests/kept` holds a ledger of each, which opens or is refused."""
-ANEW: Final = "begin another by howsure watch init NEW --reference TABLE"
+ANEW: Final = "create a new one with howsure watch init NEW --reference TABLE"
 """What to do about a ledger that cannot be read."""
 _HASH: Final = 16  # bytes of the hash
 _LONGEST_LINE: Final = 64  # bytes of the first line
@@ -402,7 +402,7 @@ class SealedPlace:
     def _checked(self, name: str) -> str:
         """A name that leads to no other place."""
         if not re.fullmatch(r"\w[\w.-]*", name):
-            raise self._refusal(f"is damaged: {name!r} is no name of a piece")
+            raise self._refusal(f"is damaged: {name!r} is not a valid name of a piece")
         return name
 
     def _refusal(self, words: str) -> InputError:
@@ -413,7 +413,7 @@ class SealedPlace:
         line = data[:_LONGEST_LINE].partition(b"\n")[0]
         match = re.fullmatch(rb"howsure ledger (\d{1,9}) (zstd|none) (\d{1,18})", line)
         if match is None or int(match[1]) != FORM:
-            raise self._refusal("is no ledger of this version of howsure")
+            raise self._refusal("is not a ledger of this version of howsure")
         start = len(line) + 1 + _HASH
         check, packed, size = data[len(line) + 1 : start], memoryview(data)[start:], int(match[3])
         if check != _hash(name, line, packed):
@@ -422,7 +422,7 @@ class SealedPlace:
             return bytes(packed)
         if size > most_inflated(len(packed)):
             raise self._refusal(
-                f"is damaged: the {len(packed):,} bytes of {name!r} would take {size:,}"
+                f"is damaged: the {len(packed):,} bytes of {name!r} would expand to {size:,}"
             )
         try:
             return bytes(pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True))
@@ -463,8 +463,8 @@ def name_hashes(column: pa.ChunkedArray, role: str) -> IntArray:
     names = values.names(column, role).tolist()
     if None in names:
         raise InputError(
-            f"column {role!r} must name every row, got none at row {names.index(None)}, counting "
-            "from 0"
+            f"column {role!r} must have a name in each row, got none at row {names.index(None)}, "
+            "counting from 0"
         )
     digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
     return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64) & ((1 << _BITS) - 1)

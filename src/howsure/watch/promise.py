@@ -83,7 +83,7 @@ class Promise:
         for name, kinds in (("columns", _ROLES), ("reading", _READING)):
             values = getattr(self, name)
             if foreign := sorted(values.keys() - kinds.keys()):
-                raise InputError(f"{name} of the promise must not hold {foreign[0]!r}")
+                raise InputError(f"{name} of the promise must not contain {foreign[0]!r}")
             fitted = {key: checked(values[key], kinds[key], f"{key} of {name}") for key in values}
             object.__setattr__(self, name, fitted)
         strata = self.strata
@@ -100,22 +100,22 @@ class Promise:
         }
         for name, is_right in fits.items():
             if not is_right:
-                raise InputError(f"{name} of the promise must fit the rest of it")
+                raise InputError(f"{name} of the promise must match the rest of it")
 
     @property
     def sentence(self) -> str:
         """It in words."""
-        text = f"Frozen from {self.rows:,} rows. Watched: {listed(self.quantities)}."
+        text = f"Reference saved ({self.rows:,} rows). Monitored: {listed(self.quantities)}."
         if self.dropped:
             rows = "1 row is" if self.dropped == 1 else f"{self.dropped:,} rows are"
-            text += f" {rows} left out, as cells are missing."
+            text += f" {rows} left out because of missing cells."
         worth = max(self.worth.get(ALL, {}).values(), default=1.0)
         if not self.timed and not self.worth:
-            text += " Without times, rows count as independent, and each addition as a day."
+            text += " Without times, rows are taken as independent, and each addition as one day."
         elif worth > _NOTEWORTHY:
-            text += f" As rows may depend, up to {roughly(worth)} count as one."
+            text += f" Rows are dependent: up to {roughly(worth)} count as one independent row."
         if self.flaw:
-            text += f" The reference itself does not keep the promise: {self.flaw}"
+            text += f" The reference itself has a fault: {self.flaw}"
         return text
 
     @property
@@ -228,7 +228,7 @@ class Calendar:
             wanted = "times of one time zone"
         if wanted:
             raise InputError(
-                f"column {quoted(self.column)} must hold {wanted}, as the reference does, got "
+                f"column {quoted(self.column)} must contain {wanted}, like the reference, got "
                 f"{times[0].as_py()}"
             )
         return days
@@ -241,16 +241,16 @@ class Calendar:
         if days[0] < self.first - _LONGEST_GAP:
             (title, *_) = (title for title, title_days in titles if days[0] in title_days)
             raise InputError(
-                f"{title} must not lie over {_LONGEST_GAP} days before the reference, which begins "
-                f"with {self.in_words(self.first)}, got {self.in_words(int(days[0]))}"
+                f"{title} must not be more than {_LONGEST_GAP} days before the reference, which "
+                f"begins on {self.in_words(self.first)}, got {self.in_words(int(days[0]))}"
             )
         for day in days[days > before].tolist():
             if day > before + most:
                 (title, *_) = (title for title, title_days in titles if day in title_days)
                 raise InputError(
-                    f"{title} must not reach over {most:,} days beyond the last day before "
+                    f"{title} must not be more than {most:,} days after the last day before "
                     f"({self.in_words(before)}), got {self.in_words(day)}: days between would be "
-                    "booked as empty"
+                    "evaluated as empty"
                 )
             before, most = day, _LONGEST_GAP
 
@@ -263,12 +263,12 @@ def _days_of(column: pa.ChunkedArray, name: str) -> tuple[bool, tuple[int, ...],
     """Whether times are dates, how far clocks are ahead of UTC, and the number of each day."""
     times: AnyArray = values.times(column, name)
     if values.absent(times).any():
-        raise InputError(f"column {quoted(name)} must hold a time in each row")
+        raise InputError(f"column {quoted(name)} must have a time in each row")
     if times.dtype.kind != "M":
         far = np.abs(times) > _MOST_DAYS
         if far.any():
             raise InputError(
-                f"column {quoted(name)} must hold dates or numbers of days, which are at most "
+                f"column {quoted(name)} must contain dates or numbers of days, at most "
                 f"{_MOST_DAYS:,}, got {times[far][0]:.15g}; write seconds and numbers such as "
                 "20240229 as dates, 2024-02-29"
             )

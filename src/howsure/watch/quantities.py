@@ -136,8 +136,8 @@ def watched(
         )
     if not rows:
         raise InputError(
-            "nothing can be watched: predictions must be distributions, samples, at least two "
-            "quantiles, intervals, or points that are not always right"
+            "nothing can be monitored: predictions must be distributions, samples, at least two "
+            "quantiles, intervals, or points whose errors are not all 0"
         )
     values = np.array(list(rows.values()), dtype=np.float64)
     return Watched(names=tuple(rows), values=values, bounds=tuple(bounds))

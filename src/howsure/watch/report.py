@@ -1,4 +1,4 @@
-"""What a ledger says of its promise: kept so far, or broken, by what and since when."""
+"""The result of a ledger: no fault so far, or which faults since when."""
 
 from __future__ import annotations
 
@@ -68,44 +68,44 @@ class Break:
 @final
 @frozen(kw_only=True)
 class WatchReport(Formed):
-    """Whether the promise is kept; as a page, Markdown, JSON or CSV too.
+    """Whether the promise is kept; also as a page, Markdown, JSON or CSV.
 
     Attributes
     ----------
     kept : bool
-        Whether it is not proven broken.
+        Whether no fault is significant.
     sentence : str
-        It in words.
+        The result in words.
     broken : tuple of Break
-        What broke.
+        The significant faults.
     day : int, optional
-        The day on which that was proven; of dates, since 1970.
+        The day on which a fault became significant; dates are days since 1970.
     days, rows : int
-        What is booked.
+        Evaluated days, and their rows.
     waiting : int
-        Predictions that wait for their y.
+        Predictions that wait for y.
     open_rows : int
-        Rows with y of days that are not booked yet.
+        Rows with y of days that are not evaluated yet.
     late : int
-        Rows that came after their day was booked.
+        Rows that arrived after their day was evaluated.
     curve : ndarray of float, shape (days,)
-        Log evidence against the whole promise after each day; it is broken at −log 0.05.
+        Log evidence against the whole promise after each day; it is significant at −log 0.05.
     missing : tuple of str
-        What y are missing of days that are booked, in words.
+        Which y of evaluated days are missing, in words.
     past : tuple of WatchReport
-        Of the promises before each correction.
+        The results before each correction.
     correction : Correction, optional
-        Of a promise of the past, what ended it.
+        For a past result, the correction that ended it.
     gain : tuple of float, optional
-        By which share the correction in use has lowered the score since, with its 95 % interval.
+        By which share the current correction has lowered the score, with its 95 % interval.
     running : Running, optional
-        The correction that runs on, as it stands: `running.factor` multiplies half-widths.
+        The running correction: `running.factor` multiplies half-widths.
     gain_of_running : ShadowGain, optional
-        What it would have gained.
+        The gain that it would have given.
     expected : Expected, optional
-        What inputs tell of the predictions of the last day, while these wait for y.
+        What is expected of the predictions of the last day, from inputs, while these wait for y.
     expected_by_day : mapping of int to Expected
-        What they told on each day.
+        The same for each day.
     """
 
     kept: bool
@@ -134,20 +134,20 @@ class WatchReport(Formed):
 
     @property
     def since(self) -> int | None:
-        """The first day of the change; None where none is proven."""
+        """The first day of the change; None where none is significant."""
         return min((fault.since for fault in self.broken), default=self.day)
 
     def document(self) -> Document:
         """The report that every form is made of."""
         tone: Tone = "undecided" if not self.days else "good" if self.kept else "bad"
         lines = (
-            VerdictLine(self.sentence, tone, "Is the promise kept?"),
+            VerdictLine(self.sentence, tone, "Is a fault detected?"),
             *(
-                VerdictLine(fault.sentence, "bad", "What broke, and since when?")
+                VerdictLine(fault.sentence, "bad", "Which other faults are there, and since when?")
                 for fault in self.broken[1:]
             ),
             *self._next(),
-            *(VerdictLine(text, "info", "Is y missing for a reason?") for text in self.missing),
+            *(VerdictLine(text, "info", "Are labels missing at random?") for text in self.missing),
             *self._of_today(),
             *self._worth_of_correction(),
             *self._offer(),
@@ -158,26 +158,26 @@ class WatchReport(Formed):
         facts = {
             "Model": promise.model,
             "Reference": f"{promise.rows:,} rows",
-            "Watched": listed(promise.quantities),
-            "Booked": f"{self.rows:,} rows of {self.days:,} days",
-            "A day is booked": f"{promise.mature} days after it",
-            "False alarms": "at most 5 %, of independent rows",
+            "Monitored": listed(promise.quantities),
+            "Evaluated": f"{self.rows:,} rows of {self.days:,} days",
+            "Label delay": counted(promise.mature, "day"),
+            "False alarms": "at most 5 % for independent rows",
             "howsure": __version__,
         }
         return Document(
-            title=f"Does {promise.model} keep its promise?",
+            title=f"Does {promise.model} still perform as promised?",
             opening=opening,
             tables=self._tables(),
             facts=facts,
         )
 
     def _next(self) -> Iterator[VerdictLine]:
-        """What to try once the promise is broken."""
+        """What to try once a fault is significant."""
         if self.since is not None:
             day = self.promise.day_in_words(self.since)
             yield VerdictLine(
-                f"Rows with y since {day} may teach a correction: every recalibration is tried on "
-                "them, and one is taken only if it is proven to help.",
+                f"A correction can be fitted to rows with y since {day}. It is applied only if "
+                "its improvement is significant.",
                 question="What next?",
                 command="howsure watch correct LEDGER ROWS",
             )
@@ -194,7 +194,7 @@ class WatchReport(Formed):
         if not self.expected.reason:
             text += f" {self.expected.beware}"
         tone: Tone = "caution" if less else "info"
-        yield VerdictLine(text, tone, "What is expected before labels come?")
+        yield VerdictLine(text, tone, "What is expected before labels arrive?")
 
     def _worth_of_correction(self) -> Iterator[VerdictLine]:
         """Whether the correction in use is better than none, which runs beside it."""
@@ -208,21 +208,19 @@ class WatchReport(Formed):
         tone: Tone = "good" if lower > 0 else "bad" if upper < 0 else "undecided"
         if lower > 0:
             ends = between(lower, upper, 1)
-            text = f"Corrected predictions have a {score} {fixed(share, 1)} % lower{ends} than "
-            text += "without."
+            text = f"The correction lowers the {score} by {fixed(share, 1)} %{ends}."
         elif upper < 0:
             ends = between(-upper, -lower, 1)
             text = (
-                f"Corrected predictions have a {score} {fixed(-share, 1)} % higher{ends} than "
-                "without: correct them anew."
+                f"The correction raises the {score} by {fixed(-share, 1)} %{ends}: fit a new one."
             )
         else:
             ends = f"{fixed(-upper, 1)} to {fixed(-lower, 1)}"
             text = (
-                f"Whether corrected predictions are better is not known yet: their {score} changes "
-                f"by {fixed(-share, 1)} % ({ends})."
+                f"Inconclusive: the correction changes the {score} by {fixed(-share, 1)} % "
+                f"({ends})."
             )
-        yield VerdictLine(text, tone, "Is the correction better than none?")
+        yield VerdictLine(text, tone, "Does the correction help?")
 
     @property
     def _latest(self) -> Correction | None:
@@ -230,22 +228,23 @@ class WatchReport(Formed):
         return self.past[-1].correction if self.past else None
 
     def _offer(self) -> Iterator[VerdictLine]:
-        """The correction that runs on, where it is proven better than none."""
+        """The running correction, where its gain is significant."""
         gain, running, latest = self.gain_of_running, self.running, self._latest
         if gain is None or running is None or not gain.offered:
             return
         if latest is None or latest.method != RUNNING:
             text = gain.sentence(self.promise.day_in_words(int(self.booked[0])), running.factor)
-            yield VerdictLine(
-                text, question="Would a running correction help?", command=_RUNNING_COMMAND
-            )
+            question = "Would a running correction help?"
+            yield VerdictLine(text, question=question, command=_RUNNING_COMMAND)
 
     def _history(self) -> Iterator[VerdictLine]:
         """What came before, the latest first."""
         for report in reversed(self.past):
             if report.correction is not None:
-                yield VerdictLine(report.correction.sentence, question="What was done?")
-            yield VerdictLine(report.sentence, question="What came before?")
+                yield VerdictLine(
+                    report.correction.sentence, question="Which corrections were made?"
+                )
+            yield VerdictLine(report.sentence, question="What was the result before?")
 
     def _tables(self) -> tuple[Table, ...]:
         reports = (*self.past, self)
@@ -343,17 +342,17 @@ class WatchReport(Formed):
         figures = [
             Figure(
                 name="watch_evidence",
-                question="Is the promise kept?",
-                title="Evidence against the promise",
-                reading="At the line it is proven broken. A promise that is kept reaches it with "
-                "probability 5 % at most, however often one looks.",
+                question="Is a fault detected?",
+                title="Evidence of a fault",
+                reading="Above the line, a fault is significant. Without a fault, the evidence "
+                "crosses the line with probability 5 % at most, for any number of looks.",
                 x=along,
                 y=Axis(
                     title="Evidence (log₁₀)",
                     domain=_reach([layer.y for layer in evidence], limit),
                     clamp=True,
                 ),
-                layers=(*evidence, rule(limit, "proven broken")),
+                layers=(*evidence, rule(limit, "significant")),
             )
         ]
         if any(len(report.covered) for report in reports):
@@ -362,9 +361,10 @@ class WatchReport(Formed):
             figures.append(
                 Figure(
                     name="watch_coverage",
-                    question="Do the intervals cover as often as they claim?",
-                    title="Coverage of each day",
-                    reading="Single days scatter; only the evidence says whether that is chance.",
+                    question="Is empirical coverage at its nominal level?",
+                    title="Coverage per day",
+                    reading="Single days vary by chance; the evidence shows whether a deviation is "
+                    "significant.",
                     x=along,
                     y=Axis(title="Empirical coverage", kind="percent"),
                     layers=(*points, rule(self.promise.coverage, "nominal")),
@@ -410,24 +410,25 @@ def report_of(
         ended = _of_days(current, promise, state, (first, correction.after))
         past.append(replace(ended, correction=correction))
         current, first = correction.promise, correction.after
-    kept_words = "Kept so far"
+    kept_words = "No fault detected so far"
     if corrections:
         latest = corrections[-1]
         day = promise.day_in_words(latest.after)
         what = "the correction" if latest.method else "the end of the correction"
-        kept_words = f"Kept since {what} after {day}"
+        kept_words = f"No fault detected since {what} after {day}"
     report = _of_days(current, promise, state, (first, math.inf), kept_words)
     text = report.sentence
     if corrections and not report.days:
-        what = "Corrected" if latest.method else "No longer corrected"
-        text = f"{what} after {day}; no day since is booked yet."
+        what = "Corrected" if latest.method else "Correction ended"
+        text = f"{what} after {day}; no day has been evaluated since."
     expected = {
         day: restored(fields_of_day, Expected, "expected")
         for day, fields_of_day in state.expected.items()
     }
     labelled = sum(sums[1] for (_, group, _), sums in state.sums.items() if group == ALL)
     open_rows = int(labelled) - sum(period.rows for period in (*past, report))
-    text = f"{text} {_describe_not_counted(waiting, open_rows, state.late, state.undone)}"
+    late, undone = state.late, state.undone
+    text += f" {_describe_not_counted(waiting, open_rows, late, undone, promise.mature)}"
     booked = report.booked.tolist()
     scores = [state.scores[day] for day in booked if day > first and day in state.scores]
     # it counts from the promise's first day on, which no later row has chosen
@@ -458,7 +459,7 @@ def _of_days(
     of_all: Promise,
     state: LedgerState,
     between_days: tuple[float, float],
-    kept_words: str = "Kept so far",
+    kept_words: str = "No fault detected so far",
 ) -> WatchReport:
     """What the sums of some days say of a promise: after the first, up to the last."""
     after, last = between_days
@@ -498,7 +499,7 @@ def _of_days(
     is_kept = not len(alarms)
     proven = None if is_kept else int(days[alarms[0]])
     if not groups:
-        sentence = "Nothing is booked yet."
+        sentence = "No day has been evaluated yet."
     elif is_kept:
         sentence = (
             f"{kept_words}: {_describe_kept_promise(promise, days, rows, counts[:, 0], shares)}"
@@ -658,30 +659,33 @@ def _fault(
         return f"errors are {fixed(share, 1)} % larger{between(low, high, 1)} than in the reference"
     higher = mean > 0
     return {
-        "bias": f"y lies {'above' if higher else 'below'} its predictions",
-        "spread": f"errors are {'larger' if higher else 'smaller'} than stated",
-        "skew": f"y is skewed more to {'higher' if higher else 'lower'} values than stated",
-        "tails": f"tails are {'heavier' if higher else 'lighter'} than stated",
+        "bias": f"predictions are too {'low' if higher else 'high'} on average",
+        "spread": f"errors are {'larger' if higher else 'smaller'} than predicted",
+        "skew": f"y is skewed more to {'higher' if higher else 'lower'} values than predicted",
+        "tails": f"tails are {'heavier' if higher else 'lighter'} than predicted",
     }[name]
 
 
 def _broken(promise: Promise, day: int, broken: list[Break]) -> str:
     when = promise.day_in_words(day)
     if not broken:
-        return f"Broken on {when}: the promise fails as a whole; no single part is proven to."
+        return (
+            f"Fault detected on {when}: the evidence as a whole is significant; no single "
+            "quantity is."
+        )
     more_faults = len(broken) - 1
     more = (
-        f" {more_faults} more fault{'s are' if more_faults > 1 else ' is'} proven."
+        f" {more_faults} more fault{'s are' if more_faults > 1 else ' is'} significant."
         if more_faults
         else ""
     )
-    return f"Broken on {when}: {broken[0].sentence}{more}"
+    return f"Fault detected on {when}: {broken[0].sentence}{more}"
 
 
 def _describe_kept_promise(
     promise: Promise, days: IntArray, rows: int, counts: FloatArray, shares: FloatArray
 ) -> str:
-    text = f"{counted(len(days), 'day')}, {counted(rows, 'row')}, no departure proven"
+    text = f"{counted(len(days), 'day')}, {counted(rows, 'row')}"
     if "coverage" not in promise.quantities:
         return f"{text}."
     fallen = np.full(len(days), -math.inf)
@@ -691,14 +695,14 @@ def _describe_kept_promise(
         logs = evidence(mean * counts[k], counts[k], bounds, worth, days)
         fallen = np.logaddexp(fallen, logs + math.log(float(shares[k])))
     shown = np.flatnonzero(fallen >= -math.log(LEVEL))
-    fall = f"{text}; had coverage fallen to {percent(_fallen(promise))}, this"
+    fall = f"{text}. A drop of coverage to {percent(_fallen(promise))}"
     if not len(shown):
-        return f"{fall} might not have shown yet."
-    return f"{fall} would probably have shown after {counted(int(shown[0]) + 1, 'day')}."
+        return f"{fall} could still be undetected."
+    return f"{fall} would probably be detected after {counted(int(shown[0]) + 1, 'day')}."
 
 
 def _fallen(promise: Promise) -> float:
-    """The coverage of which it is told when it would have shown."""
+    """The coverage whose detection delay is reported."""
     return max(promise.coverage - _FALL, promise.coverage / 2.0)
 
 
@@ -716,16 +720,16 @@ def _means_of_fall(promise: Promise) -> list[float]:
     return [means[name] for name in promise.quantities]
 
 
-def _describe_not_counted(waiting: int, open_rows: int, late: int, undone: int) -> str:
-    """What is not in the evidence, a sentence each."""
-    is_open = f"{counted(open_rows, 'row')} {'is' if open_rows == 1 else 'are'}"
+def _describe_not_counted(waiting: int, open_rows: int, late: int, undone: int, mature: int) -> str:
+    """What is not in the evidence, one sentence each."""
+    is_open = f"{counted(open_rows, 'row')} await{'s' * (open_rows == 1)}"
     waits = f"{counted(waiting, 'prediction')} wait{'s' * (waiting == 1)}"
-    too_late = f"{counted(late, 'row')} came too late and count{'s' * (late == 1)}"
+    too_late = f"{counted(late, 'row')} arrived too late and {'is' if late == 1 else 'are'}"
     taken = f"{counted(undone, 'addition')} {'was' if undone == 1 else 'were'}"
     sentences = {
-        f"{is_open} of days not booked yet.": open_rows,
+        f"{is_open} the {mature:,}-day label delay.": open_rows,
         f"{waits} for y.": waiting,
-        f"{too_late} for nothing.": late,
-        f"{taken} taken back.": undone,
+        f"{too_late} not used.": late,
+        f"{taken} undone.": undone,
     }
     return " ".join(sentence for sentence, count in sentences.items() if count)

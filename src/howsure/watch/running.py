@@ -137,7 +137,7 @@ class Running:
         mass = check_multiplicities(weights, len(checked_ratios))
         at = np.asarray(days, dtype=np.int64)
         if at.shape != checked_ratios.shape or (np.diff(at) < 0).any():
-            raise InputError(f"days must be one a row and rising, got shape {at.shape}")
+            raise InputError(f"days must be ascending, one per row, got shape {at.shape}")
         if self.day is not None and at[0] <= self.day:
             raise InputError(f"days must come after day {self.day}, got day {at[0]}")
         running, factors = self, np.empty(len(checked_ratios))
@@ -219,7 +219,7 @@ class Shadow:
         days = self.days
         rows, widths, none, corrected, covered_none, covered = self.sums.T
         if not none.sum() > 0.0:
-            raise UnanswerableError("no row of any width has come")
+            raise UnanswerableError("no row has a width above 0")
         value = 1.0 - float(corrected.sum() / none.sum())
         # of a ratio of sums; days are the units, and may follow each other. That it gained less
         # while it still moved away from 1 is no memory of the days
@@ -262,14 +262,14 @@ class ShadowGain:
 
     def sentence(self, since: str, factor: float) -> str:
         """It in words."""
-        better = "better" if self.value >= 0.0 else "worse"
-        text = f"would have scored {percent(abs(self.value))} {better} than none"
+        change = "lowered" if self.value >= 0.0 else "raised"
+        text = f"would have {change} the interval score by {percent(abs(self.value))}"
         if not math.isnan(self.low):
             sign = math.copysign(100.0, self.value)
             low, high = sorted((sign * self.low, sign * self.high))
             text += f" ({fixed(low, 1, trim=True)} to {fixed(high, 1, trim=True)})"
         return (
-            f"Since {since} a running correction (now × {factor:.2f}) {text}, and covered "
+            f"Since {since}, a running correction (factor now {factor:.2f}) {text} and covered "
             f"{percent(self.covered)}."
         )
 
@@ -300,7 +300,7 @@ def shadow(
         else np.asarray(days, dtype=np.int64)
     )
     if at.shape != checked_ratios.shape:
-        raise InputError(f"days must be one a row, got shape {at.shape}")
+        raise InputError(f"days must have one value per row, got shape {at.shape}")
     alpha = 1.0 - check_fraction(coverage, "coverage")
     there, codes = np.unique(at, return_inverse=True)
     wide = mass * size

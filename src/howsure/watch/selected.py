@@ -285,8 +285,8 @@ def missing_sentence(labelled: FloatArray, rows: FloatArray, strata: Strata) -> 
     worst = int(np.argmax(lacking))
     return (
         f"Labels are missing more often where {strata.words[worst]}: "
-        f"{percent(float(labelled_rows[worst] / size[worst]), 0)} of these rows have y, of all "
-        f"{percent(share, 0)}."
+        f"{percent(float(labelled_rows[worst] / size[worst]), 0)} of these rows have y, compared "
+        f"with {percent(share, 0)} of all rows."
     )
 
 
@@ -296,7 +296,7 @@ def bounds_sentence(covered: float, labelled: float, rows: float) -> str:
         return ""
     low, high = covered / rows, (covered + rows - labelled) / rows
     return (
-        f"{percent(1.0 - labelled / rows, 0)} of the rows of booked days have no y: whatever they "
-        f"are, between {math.floor(100 * low)} and {math.ceil(100 * high)} % of all rows are "
-        "covered."
+        f"{percent(1.0 - labelled / rows, 0)} of the rows of evaluated days have no y. Whatever "
+        f"their values, between {math.floor(100 * low)} and {math.ceil(100 * high)} % of all rows "
+        "are covered."
     )

@@ -1,4 +1,4 @@
-"""One promise, from the day that a model is deployed to the day that it is retired."""
+"""Monitoring of one model, from its deployment to its retirement."""
 
 from __future__ import annotations
 
@@ -73,22 +73,22 @@ from howsure.watch.selected import Strata
 
 @final
 class Watch:
-    """A promise that may be looked at every day, and the rows that have come since.
+    """A ledger that monitors a deployed model; safe to check every day.
 
-    The reference freezes the promise: the nominal coverage, the components of the PIT, and how
-    many rows count as one where they depend. Rows that come later are added up by day, with y at
-    once or when it arrives. Looking at it as often as one likes breaks a promise that is kept with
-    probability 5 % at most over the whole life of the ledger, for independent rows.
+    The reference defines what is monitored: the nominal coverage, the components of the PIT, and
+    the effective sample size of dependent rows. Later rows are summed per day, with y at once or
+    when it arrives. You may look as often as you like: for independent rows, the probability of
+    any false alarm over the life of the ledger is 5 % at most.
 
     Parameters
     ----------
     ledger : path or URL
-        A file, a folder, or a folder at a URL that fsspec knows, made by `Watch.init`.
+        A file, a folder, or a folder at a URL that fsspec supports, made by `Watch.init`.
 
     Attributes
     ----------
     promise : Promise
-        What the reference froze.
+        What is monitored, from the reference.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class Watch:
         promise = self._ledger.promise()
         if promise is None:
             raise InputError(
-                f"there is no ledger at {self._ledger.location!r}: begin one by "
+                f"there is no ledger at {self._ledger.location!r}: create one with "
                 "howsure watch init LEDGER --reference TABLE"
             )
         self.promise = promise
@@ -140,28 +140,28 @@ class Watch:
         decimal: str = ".",
         **columns: Unpack[Columns],
     ) -> Self:
-        """Freeze the promise of a reference: rows with y on which the model was found right.
+        """Create a ledger from a reference: rows with y on which the model was calibrated.
 
         Parameters
         ----------
         ledger : path or URL
-            Where to keep it: a new file; a folder where the path ends with ``/``; or a URL.
+            Where to write it: a new file; a folder where the path ends with ``/``; or a URL.
         reference : table
             Rows with y and predictions, as `howsure.load` takes them.
         mature : int
-            Days after which a day is booked: rows of it that come later are left out. Where y
-            comes late, and early y are not like late ones, it must be so long that all have come.
+            Label delay: days after which a day is evaluated; later rows of it are left out.
+            If early labels differ from late ones, choose it so long that all have arrived.
         tolerance : float
-            Miscoverage that does no harm, as a share.
+            Largest coverage error to ignore, as a share.
         row_id : str, optional
-            Column of names, by which y finds its prediction where it comes later, and a row is
-            known that comes again. Names may recur on other days.
+            Column of row names, used to match a later y to its prediction and to recognise
+            rows that are added twice. Names may recur on other days.
         missing, crossing, encoding, decimal
-            How tables are read, as in `howsure.load`: the reference, and all that come.
+            How tables are read, as in `howsure.load`: the reference, and all later ones.
         **columns
             What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days),
-            ``groups``, and ``features``, the inputs by which rows are judged before y comes; the
-            point forecast and the width of the interval if omitted.
+            ``groups``, and ``features``, the inputs used to evaluate rows before y arrives;
+            the default is the point forecast and the width of the interval.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class Watch:
         Raises
         ------
         InputError
-            If the ledger holds a promise already, or the reference nothing that can be watched.
+            If the ledger already has a reference, or nothing in the reference can be monitored.
         """
         check_whole(mature, "mature", 0)
         check_fraction(tolerance, "tolerance")
@@ -183,7 +183,7 @@ class Watch:
             source, *more = tables
             if more:
                 names = listed(each.title for each in (source, *more))
-                raise InputError(f"the reference must hold one model, got {names}")
+                raise InputError(f"the reference must contain one model, got {names}")
             explained = explain(source, encoding=encoding, decimal=decimal, **columns)
             used = [use.column for use in explained if use.role != "ignored"]
             ((table, raw),) = _parts(source, [*used, row_id or ""], whole=True)
@@ -209,7 +209,7 @@ class Watch:
                 hashes = name_hashes(raw[row_id], row_id)[places]
             keys = RowNames.of(row_keys(hashes, days), evalset.y)
             if len(keys.keys) < evalset.n:
-                raise InputError(f"{source.title} must name each row of a day once")
+                raise InputError(f"{source.title} must have each row name once per day")
         promise = Promise(
             howsure=__version__,
             model=evalset.model,
@@ -258,9 +258,9 @@ class Watch:
         Parameters
         ----------
         *tables
-            Paths, folders or data frames, which are all added, or none. Rows without y wait for
-            it, and need names; what their inputs let expect is told by `show`. Rows that come
-            again count once, if they have names.
+            Paths, folders or data frames; all are added, or none. Rows without y wait for it,
+            and need names; `show` reports their expected coverage. A row that is added twice
+            counts once, if it has a name.
 
         Returns
         -------
@@ -269,8 +269,9 @@ class Watch:
         Raises
         ------
         InputError
-            If a table lacks columns of the promise, or is of another kind of time; or if nothing is
-            new: rows came before, or are of days that are booked. Nothing is kept then.
+            If a table lacks columns of the reference, or has another type of times; or if
+            nothing is new: rows were added before, or their days were evaluated. The ledger is
+            then unchanged.
         """
         readable: list[Any] = []  # what may be read twice
         for table in tables:
@@ -287,64 +288,65 @@ class Watch:
         return done
 
     def undo(self) -> str:
-        """Take the last addition back, or the last correction; what that was, in words.
+        """Undo the last addition or correction, and describe it in words.
 
-        One alone can be taken back, until the next one comes.
+        Only the last one can be undone, until the next one is added.
 
         Raises
         ------
         InputError
-            If nothing was added, or the last addition was taken back already.
+            If nothing was added, or the last addition was already undone.
         """
         last = self._ledger.undo()
         if last.correction is not None:
             what = "the last correction"
         else:
-            waits = ", and predictions that wait" if last.waits else ""
-            what = f"the last addition, of {CountedNote.of(last.rows, 'row', ' with y')}{waits}"
-        return f"Taken back: {what}."
+            waits = ", and its waiting predictions" if last.waits else ""
+            what = f"the last addition: {CountedNote.of(last.rows, 'row', ' with y')}{waits}"
+        return f"Undone: {what}."
 
     def show(self) -> WatchReport:
-        """What all rows so far say of the promise; as often as one likes."""
+        """The result of all rows so far; safe to call as often as you like."""
         state = self._ledger.state()
         waiting = sum(table.num_rows for table in self._waiting(state))
         return report_of(self.promise, state, waiting, self._corrections(state))
 
     def correct(self, *tables: Any, since: Any = None, running: bool = False) -> Correction:
-        """Correct the predictions of all days to come, by rows with y since the change.
+        """Fit a correction of all future predictions to rows with y since the change.
 
-        Every recalibration that suits them is tried, as in `howsure.assess`, and the one is taken
-        that is proven to help on rows it did not learn from. It begins a new promise with fresh
-        evidence. Go on to add predictions as they come from the model: they are corrected here,
-        and their score is kept beside that without correction. Where predictions are right again
-        as they are, the correction in use ends.
+        Every suitable recalibration is tried, as in `howsure.assess`; the chosen one gives a
+        significant improvement on held-out rows. Monitoring then restarts with fresh evidence.
+        Continue to add the model's original predictions: the ledger corrects them and compares
+        their score with and without correction. Once the original predictions are calibrated
+        again, the current correction ends.
 
         Parameters
         ----------
         *tables
             Paths, folders or data frames with the columns of the reference.
         since : number, date or str, optional
-            The first day to learn from; that of the change if omitted.
+            The first day to fit on; the day of the change if omitted.
         running : bool
-            Whether the correction runs on: half-widths are multiplied by a factor that follows the
-            rows whose y has come. For series that keep changing, where y comes soon; `show` offers
-            it once it would have been better than none.
+            Whether to use a running correction: half-widths are multiplied by a factor that is
+            updated as y arrives. It suits series that keep changing and labels with a short
+            delay; `show` offers it once its gain is significant.
 
         Returns
         -------
         Correction
-            Save its `fitted` to correct what is published: `howsure.recalibrate` takes it.
+            Save its `fitted` to correct what you publish: `howsure.recalibrate` accepts it.
 
         Raises
         ------
         InputError
-            If the promise is kept, or no correction is proven to help. Nothing changes then.
+            If no fault is significant, or no correction improves significantly. The ledger is
+            then unchanged.
         """
         first = self.show().since if since is None else self._day(since)
         if first is None:
             raise InputError(
-                "the promise must be broken for its correction to begin with the change, and no "
-                "departure is proven: name the first day to learn from (--since, since=)"
+                "a correction starts at a significant fault, and there is none: "
+                "give the first day to fit on (--since, since=)"
             )
         state = self._ledger.state()
         written = state.written
@@ -352,7 +354,7 @@ class Watch:
         inside = days >= first if self.promise.timed else np.ones(rows.n, dtype=np.bool_)
         if not inside.any():
             raise InputError(
-                f"rows must be of {self.promise.day_in_words(first)} or later, got rows up to "
+                f"rows must be from {self.promise.day_in_words(first)} or later, got rows up to "
                 f"{self.promise.day_in_words(int(days.max()))}"
             )
         last = int(days.max()) if self.promise.timed else written
@@ -375,7 +377,7 @@ class Watch:
 
         def make(now: LedgerState) -> Addition:
             if now.written != written:
-                raise InputError("the ledger changed while the correction was learnt: do it again")
+                raise InputError("the ledger changed while the correction was fitted: run it again")
             return Addition(entry=LedgerEntry(correction=correction.as_dict()))
 
         self._ledger.append(make)
@@ -392,7 +394,7 @@ class Watch:
             return math.floor(float(since))
         except (TypeError, ValueError) as error:
             kind = "a date" if self.promise.dated else "a number"
-            raise InputError(f"since must be {kind}, as time is, got {since!r}") from error
+            raise InputError(f"since must be {kind}, like the times, got {since!r}") from error
 
     def _sources(self, tables: Sequence[Any]) -> Iterator[Source]:
         """Each table that was given, in pieces where it is huge."""
@@ -417,9 +419,9 @@ class Watch:
                 outcomes.append(y[labelled])
             if not any(map(len, outcomes)):
                 name = quoted(self.promise.y)
-                raise InputError(f"{source.title} must hold y, in the column {name}")
+                raise InputError(f"{source.title} must have y, in the column {name}")
         if not parts:
-            raise InputError("rows must be given, with y, from the change on; got none")
+            raise InputError("rows with y since the change must be given, got none")
         title = listed(titles)
         with refusing(title):  # as files of two forms may not fit together
             rows = pa.concat_tables(parts, promote_options="permissive")
@@ -433,8 +435,8 @@ class Watch:
         for name in (*names, *filter(None, [promise.row_id])):
             if name not in source.names:
                 raise InputError(
-                    f"{source.title} must hold the columns of the reference, and {quoted(name)} "
-                    f"is not there; it has {listed(source.names)}"
+                    f"{source.title} must have the columns of the reference, but {quoted(name)} "
+                    f"is missing; it has {listed(source.names)}"
                 )
         return table.select(names)
 
@@ -507,7 +509,7 @@ class Watch:
                 .append_column(DAY, pa.array(named[unlabelled]))
             )
         if promise.row_id and len(np.unique(np.concatenate(every))) < sum(map(len, every)):
-            raise InputError(f"{title} must name each row of a day once")
+            raise InputError(f"{title} must have each row name once per day")
         if not promise.row_id:
             came.digests.append(_digest(digest))
 
@@ -545,13 +547,13 @@ class Watch:
         calendar = promise.calendar
         if not promise.row_id or promise.row_id not in source.names:
             raise InputError(
-                f"{title} holds y alone, which finds its predictions by names: begin the ledger "
-                "with --row-id COLUMN, and give that column here too"
+                f"{title} contains only y, which is matched to predictions by row name: create the "
+                "ledger with --row-id COLUMN, and include that column here too"
             )
         dated = calendar is not None and calendar.column in source.names
         if promise.recurring and calendar is not None and not dated:
             raise InputError(
-                f"{title} must hold the column {quoted(calendar.column)} too: in the reference, "
+                f"{title} must have the column {quoted(calendar.column)} too: in the reference, "
                 "names recur from day to day"
             )
         names: list[IntArray] = []
@@ -571,7 +573,7 @@ class Watch:
         days = np.concatenate(dates) if dates else None
         keys = hashes if days is None else row_keys(hashes, days)
         if len(np.unique(keys)) < len(keys):
-            raise InputError(f"{title} must name each row once")
+            raise InputError(f"{title} must have each row name once")
         return NamedOutcomes(title=title, hashes=hashes, days=days, y=np.concatenate(outcomes))
 
     def _match(self, labels: NamedOutcomes, state: LedgerState, came: Arrivals) -> None:
@@ -587,8 +589,8 @@ class Watch:
             first, last = (np.searchsorted(names, hashes, side=end) for end in ("left", "right"))
             if (last - first > 1).any() and self.promise.calendar is not None:
                 raise InputError(
-                    f"{labels.title} must hold the column {quoted(self.promise.calendar.column)} "
-                    "too: rows of several days wait by one name"
+                    f"{labels.title} must have the column {quoted(self.promise.calendar.column)} "
+                    "too: rows of several days wait under the same name"
                 )
             there = last > first
             keys = row_keys(hashes, np.append(dates, 0)[first])
@@ -648,27 +650,27 @@ class Watch:
         for name, digest in zip(came.titles, came.digests, strict=False):
             if digest in digests:
                 what = "is the reference" if digest == promise.digest else "was added before"
-                raise InputError(f"{name} {what}: its rows are booked")
+                raise InputError(f"{name} {what}: its rows are already counted")
             digests.add(digest)
         if done.waiting and not (promise.row_id and (promise.mature or not promise.timed)):
             raise InputError(
-                f"{title} has {done.waiting:,} rows without y, which wait for it by their names "
-                "until their day is booked: begin the ledger with --row-id COLUMN and "
+                f"{title} has {done.waiting:,} rows without y; they can wait for y only with row "
+                "names and a label delay: create the ledger with --row-id COLUMN and "
                 "--mature DAYS (row_id=, mature=)"
             )
         if done.rows or done.waiting:
             return
         if done.late:
             raise InputError(
-                f"{title} holds days that are booked alone (up to "
-                f"{promise.day_in_words(came.sums.latest or 0)}): a day is booked "
-                f"{promise.mature} days after it, and once"
+                f"{title} contains only days that were already evaluated (up to "
+                f"{promise.day_in_words(came.sums.latest or 0)}): a day is evaluated once, "
+                f"{promise.mature} days after it"
             )
         if done.again:
             raise InputError(
-                f"{title} holds no new row: {done.came_before}, with the reference or since"
+                f"{title} has no new row: {done.came_before}, in the reference or since"
             )
-        raise InputError(f"{title} holds y of no row that waits")
+        raise InputError(f"{title} has no y for a waiting row")
 
     def _expected(
         self, state: LedgerState, waits: Sequence[pa.Table], title: str
@@ -762,8 +764,8 @@ class Watch:
             seen = watched(rows, promise.coverage, promise.tolerance, promise.usual)
             if seen.names != promise.quantities or seen.bounds != promise.bounds:
                 raise InputError(
-                    f"{title} must hold predictions such as those of the reference, of which "
-                    f"{listed(promise.quantities)} are watched, got {listed(seen.names)}"
+                    f"{title} must have the same type of predictions as the reference, for which "
+                    f"{listed(promise.quantities)} are monitored, got {listed(seen.names)}"
                 )
             sums += sums_by_day(
                 rows,
@@ -809,7 +811,7 @@ class Watch:
         loaded, places = _placed(table, title, promise.reading, promise.columns)
         evalset = loaded.evalsets[0]
         if len(loaded.evalsets) != 1 or evalset.n + loaded.dropped != table.num_rows:
-            raise InputError(f"{title} must hold one model, and no row of weight 0")
+            raise InputError(f"{title} must contain one model, and no row of weight 0")
         if promise.calendar is None:
             return evalset, places, np.full(evalset.n, state.written + 1, dtype=np.int64)
         with within(title):
@@ -874,10 +876,10 @@ def _check_readable(loaded: Loaded) -> None:
     """Refuse a reference whose like could not be read or watched later."""
     if len(loaded.evalsets) != 1:
         names = listed(evalset.model for evalset in loaded.evalsets)
-        raise InputError(f"the reference must hold one model, got {names}")
+        raise InputError(f"the reference must contain one model, got {names}")
     roles, weights = loaded.roles, loaded.evalsets[0].weights
     if roles.classes:
-        raise InputError("the reference must predict numbers: label sets are not watched")
+        raise InputError("the reference must predict numbers: label sets are not monitored")
     beliefs = [column for role, column, _ in roles.uses() if role.of == "belief"]
     if not {use.column for use in loaded.explanation}.issuperset(beliefs):
         raise InputError(
