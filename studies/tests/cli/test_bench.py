@@ -354,7 +354,9 @@ def test_warnings_of_howsure_are_notes(
     monkeypatch.setattr("sys.argv", ["howsure", "bench", "status", "congruence", "--store", store])
     assert main() == 0
     told = capsys.readouterr().err
-    assert told.startswith("note: left out, as their data are not on this machine: blood, digits")
+    assert told.startswith(
+        "note: left out because their data are not on this machine: blood, digits"
+    )
     assert ".py" not in told
 
 

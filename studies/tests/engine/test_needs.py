@@ -128,7 +128,7 @@ def test_a_need_damaged_within_the_run_is_named(
     run(plan(), store)
     failures = [e.failure for _, e in survey(plan(), store).entries if e.failure is not None]
     assert {failure.error for failure in failures} == {"DamagedError"}
-    assert all("arrays.npz is not what was written" in f.message for f in failures)
+    assert all("arrays.npz has changed since it was written" in f.message for f in failures)
 
 
 def test_needs_decide_the_address(chain: str) -> None:

@@ -139,7 +139,7 @@ def test_methods_without_a_number_on_a_world_are_left_out_and_said() -> None:
     found = Standings.of(table(values), "mae")
     assert (found.methods, found.left_out) == (("a", "b"), ("c",))
     assert len(found.worlds) == WORLDS
-    assert "Without a number on some of these worlds: c." in standings_grid(found).notes
+    assert "Methods without a number on some of these worlds: c." in standings_grid(found).notes
 
 
 def test_where_no_two_methods_share_all_worlds_the_most_that_some_share_is_taken() -> None:
@@ -202,7 +202,7 @@ def test_the_grid_orders_no_methods_that_may_be_best() -> None:
     assert any("cannot be put in an order" in note for note in grid.notes)
     few = standings_grid(Standings.of(table(drawn({"a": 0.0, "b": 9.0}, 5)), "mae"))
     assert {line[2].text for line in few.parts[0].rows} == {"1–2"}
-    assert "So few worlds can tell no ranks apart." in few.notes
+    assert "So few worlds cannot separate ranks." in few.notes
 
 
 def test_a_page_ends_with_methods_over_all_worlds_before_what_was_published() -> None:

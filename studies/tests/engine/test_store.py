@@ -131,7 +131,7 @@ def test_damage_is_named(store: Store, name: str, harm: str) -> None:
     assert entry.status == "damaged"
     assert f"{name}.parquet" in entry.problem
     assert store.entry(ADDRESS).status == ("done" if harm == "flipped" else "damaged")
-    with pytest.raises(DamagedError, match=f"{name}.parquet is not what was written"):
+    with pytest.raises(DamagedError, match=f"{name}.parquet has changed since it was written"):
         store.table(ADDRESS, name)
     written(store)
     assert store.entry(ADDRESS, thorough=True).status == "done"
@@ -197,7 +197,7 @@ def test_a_fact_that_was_changed_is_damage(store: Store) -> None:
     file = written(store) / "trial.json"
     held = json.loads(file.read_text())
     file.write_text(json.dumps({**held, "identity": {"seed": 10}}))
-    assert store.entry(ADDRESS).problem.endswith("it is not what was written")
+    assert store.entry(ADDRESS).problem.endswith("it has changed since it was written")
     file.write_text('{"format": ' + "[" * 100_000)
     assert store.entry(ADDRESS).status == "damaged"
 
@@ -528,7 +528,7 @@ def test_damaged_arrays_are_named(store: Store, harm: str) -> None:
     entry = store.entry(ADDRESS, thorough=True)
     assert entry.status == "damaged"
     assert "arrays.npz" in entry.problem
-    with pytest.raises(DamagedError, match=r"arrays.npz is not what was written"):
+    with pytest.raises(DamagedError, match=r"arrays.npz has changed since it was written"):
         store.arrays(ADDRESS)
 
 

@@ -21,7 +21,7 @@ def work_there(call: Call, limit: float | None) -> Outcome:
     if not Store(call.location).sees(call.run):
         raise InputError(
             f"workers must see the store of the run at {call.location!r}, got another or none "
-            "there: give a folder that all machines share, by its full path, or a URL"
+            "there: use the full path of a folder that all machines share, or a URL"
         )
     return work(call) if limit is None else in_time(call, limit)
 
@@ -74,8 +74,8 @@ class OnCluster(OfCrew):
         if isinstance(error, HowsureError):
             return error
         made = HowsureError(
-            f"workers of {self.crew.name} cannot run trials; each must have howsure "
-            f"{__version__} and all that the plan needs: {error_line(error)}"
+            f"workers of {self.crew.name} cannot run trials; each must have howsure {__version__} "
+            f"and everything that the plan needs: {error_line(error)}"
         )
         made.__cause__ = error
         return made
@@ -86,5 +86,5 @@ class OnCluster(OfCrew):
         if self._store.entry(call.address).status not in ("done", "failed"):
             raise InputError(
                 f"workers must see the store of the run at {call.location!r}: "
-                f"{call.trial.title} is done, and nothing of it is here"
+                f"{call.trial.title} is done, but its results are not here"
             )

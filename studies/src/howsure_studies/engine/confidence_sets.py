@@ -278,7 +278,7 @@ def _table(scores: npt.ArrayLike, least: int = 2) -> FloatArray:
     table = as_numbers(scores, "scores")
     if table.ndim != 2 or min(table.shape) < least:
         raise InputError(
-            f"scores must hold at least {least} problems by {least} methods, got shape "
+            f"scores must contain at least {least} problems by {least} methods, got shape "
             f"{table.shape}"
         )
     if np.isinf(table).any():

@@ -67,11 +67,11 @@ def rank_figure(table: Table) -> Figure:
     ranks = number(table, "mean_rank")
     if ranks is None or "method" not in table.columns or not len(table):
         raise InputError(
-            "table must hold methods in columns method and mean_rank, got "
+            "table must have methods in columns method and mean_rank, got "
             f"{', '.join(table.columns) or 'no column'}"
         )
     if not np.isfinite(ranks).all():
-        raise InputError(f"mean_rank must hold finite numbers, got {ranks.tolist()}")
+        raise InputError(f"mean_rank must contain finite numbers, got {ranks.tolist()}")
     order = np.argsort(ranks, kind="stable")
     ranks = ranks[order]
     names = distinct([texts(table, "method")[row] for row in order])
@@ -106,9 +106,9 @@ def rank_figure(table: Table) -> Figure:
         question="Which methods differ significantly?" + of_model(table),
         title="Critical-difference diagram",
         reading=(
-            "Each method stands at its mean rank over all problems. "
+            "Points are mean ranks over all problems. "
             + (
-                "A thick bar joins the methods at its dots, which do not differ significantly."
+                "A thick bar joins the methods with dots on it; these do not differ significantly."
                 if skips
                 else "A thick bar joins methods that do not differ significantly."
             )

@@ -62,7 +62,7 @@ def present(
     if not there:
         raise next(iter(lost.values()))
     if lost:
-        words = f"left out, as their data are not on this machine: {', '.join(lost)}"
+        words = f"left out because their data are not on this machine: {', '.join(lost)}"
         warnings.warn(f"{words}; see howsure data get NAME", HowsureWarning, stacklevel=3)
     return there
 

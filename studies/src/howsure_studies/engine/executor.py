@@ -24,7 +24,7 @@ _LOOK: Final = 0.5  # seconds between looks at what says nothing
 _DEATHS: Final = 3  # of workers at one trial
 KILLED: Final = TrialError(
     error="WorkerDied",
-    message="every worker that ran this trial was lost, perhaps for want of memory",
+    message="every worker that ran this trial was lost, possibly because of too little memory",
 )
 
 _HERE: Final = threading.local()  # of each thread of a cluster's worker
@@ -208,7 +208,7 @@ class InProcesses(OfCrew):
     def failed(self, lost: LostWorker) -> Lost:
         if not lost.overdue:
             return super().failed(lost)
-        message = f"it took more than {self._limit:g} s, the trial timeout, and was ended"
+        message = f"it took more than {self._limit:g} s, the trial timeout, and was stopped"
         return Lost(TrialError(error="TrialTimeout", message=message))
 
 

@@ -266,19 +266,19 @@ def beside_section(
         ("Here", "Published", "Difference"),
         [GridRows(title=heading, rows=tuple(cells)) for heading, cells in parts.items()],
         (
-            f"Published: {_sources(number.printed for number in known)}. Here ± is {error}; "
-            "published, it is the printed standard deviation. A reason stands where the difference "
-            "is above 1.96 times both together, or no error is known.",
+            f"Published: {_sources(number.printed for number in known)}. Here, ± is {error}; "
+            "in the paper, the printed standard deviation. A reason is given if the difference "
+            "exceeds 1.96 combined errors, or if no error is known.",
             *(f"({number}) {reason}." for reason, number in reasons.items()),
-            f"{formats.counted(left, 'published number')} without one here: tasks or methods that "
-            "were not run."
+            f"{formats.counted(left, 'published number')} without a match here: tasks or methods "
+            "that were not run."
             if left
             else "",
         ),
     )
     grid = replace(grid, columns=(*grid.columns, Column(title="Why")))
-    line = VerdictLine(text=_significant(known), question="Beside the published")
-    section = Section(title="Beside the published", lines=(line,), grids=(grid,))
+    line = VerdictLine(text=_significant(known), question="Comparison with the published numbers")
+    section = Section(title="Comparison with the published numbers", lines=(line,), grids=(grid,))
     return section, Table(name=BESIDE, columns=columns_of([*map(_row, known)]))
 
 
@@ -333,10 +333,10 @@ def _significant(numbers: Sequence[_Beside]) -> str:
         return "No number here can be compared with a published one."
     rest = f"{formats.counted(unknown, 'number')} here without a known error"
     if unknown == len(compared):
-        return f"Whether ours differ from the published cannot be told: {rest}."
+        return f"Inconclusive: {rest}."
     of = formats.counted(len(compared) - unknown, "number")
-    more = f"; of {rest} it cannot be told" if unknown else ""
-    return f"Significantly different from the published: {yes:,} of {of}{more}."
+    more = f"; inconclusive for {rest}" if unknown else ""
+    return f"{yes:,} of {of} differ significantly from the published ones{more}."
 
 
 def _sources(numbers: Iterable[Published]) -> str:

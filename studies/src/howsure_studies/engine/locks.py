@@ -137,8 +137,8 @@ class SystemLocks:
             if error.errno in _TAKEN:
                 return False
             raise InputError(
-                f"{str(path)!r} cannot be locked ({error.strerror or error}): where a disk offers "
-                f"no locks, give the store as local://{self._folder.root.absolute()}"
+                f"{str(path)!r} cannot be locked ({error.strerror or error}): if the disk does not "
+                f"support locks, name the store as local://{self._folder.root.absolute()}"
             ) from error
         return True
 

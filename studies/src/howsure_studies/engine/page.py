@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 FIRST_CHOICE: Final = 0.9
 """The nominal coverage that sentences speak of, where no other is asked for."""
 SIDE_BY_SIDE_NOTE: Final = (
-    "Value ± standard error. *: the best, and what differs from it by less than 1.96 standard "
-    "errors."
+    "Value ± standard error. *: the best, and methods within 1.96 standard errors of it."
 )
 """The note below a table that shows methods side by side."""
 _SIDE_BY_SIDE: Final = 5
@@ -58,8 +57,8 @@ MOST_TASKS: Final = 3
 _TELLING: Final = 6
 """The fewest worlds of which all signs alike are rarer than 5 %."""
 _SCORED: Final[Mapping[Scale, str]] = {
-    "ratio": "Score: the logarithm of the value, less its mean over methods.",
-    "share": "Score: how far the share is from its target.",
+    "ratio": "Score: the logarithm of the value minus its mean over methods.",
+    "share": "Score: distance of the share from its target.",
     "rank": "Score: the rank on a world.",
 }
 
@@ -195,14 +194,14 @@ def _leading_line(comparisons: Sequence[Comparison]) -> VerdictLine:
     rows = [row for row in comparisons if row.metric == comparisons[0].metric and row.best]
     several = [row for row in rows if len(row.cells) > 1]
     if not several:
-        return VerdictLine(text="This study gives numbers, and no verdict on them.")
+        return VerdictLine(text="This study reports numbers without a verdict.")
     wins = Counter(name for row in several for name in row.best)
     alone = Counter(row.best[0] for row in several if len(row.best) == 1)
     (first, count), *_ = wins.most_common()
     of = formats.counted(len(several), "comparison")
     text = (
-        f"By {rows[0].metric.replace('_', ' ')}, {first} is best, or not shown to be worse than "
-        f"the best, in {count} of {of}; alone in {alone[first]}."
+        f"By {rows[0].metric.replace('_', ' ')}, {first} is best or not significantly worse "
+        f"than the best in {count} of {of}; it is the only one in {alone[first]}."
     )
     return VerdictLine(text=text)
 
@@ -273,18 +272,19 @@ def standings_grid(found: Standings) -> Grid:
         rows,
         (
             f"{_SCORED[found.scale]} Rows are ordered by its mean. Ranks are by the true mean; "
-            "their intervals hold together with 95 % confidence.",
-            "yes: not shown to be worse than the best (a 95 % confidence set). Methods with yes "
-            "cannot be put in an order.",
-            "Each interval in the last column holds alone." if gap else "",
-            "Worlds count as independent; where they share data, intervals are too narrow.",
+            "their intervals are simultaneous, with 95 % confidence.",
+            "yes: not significantly worse than the best (95 % confidence set). These methods "
+            "cannot be ordered.",
+            "Each interval in the last column has 95 % confidence by itself." if gap else "",
+            "Worlds are treated as independent; if they share data, intervals are too narrow.",
             f"A world's score is the mean over its parts, {found.parts} in all."
             if found.parts > len(found.worlds)
             else "",
-            f"Without a number on some of these worlds: {formats.listed(found.left_out, 5)}."
+            "Methods without a number on some of these worlds: "
+            f"{formats.listed(found.left_out, 5)}."
             if found.left_out
             else "",
-            "So few worlds can tell no ranks apart." if len(found.worlds) < _TELLING else "",
+            "So few worlds cannot separate ranks." if len(found.worlds) < _TELLING else "",
         ),
     )
 

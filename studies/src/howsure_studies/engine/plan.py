@@ -204,7 +204,7 @@ def _plan(tables: Mapping[str, Any], stem: str, folder: Path) -> Plan:
     if not isinstance(head, Mapping):
         raise InputError(f"plan must be a table, got {head!r}")
     if "protocol" in head:
-        raise InputError("[plan] must name its study as study: protocol is what it was once called")
+        raise InputError("[plan] must name its study as study; protocol is the former name")
     _check_keys(head, _PLAN, "key of [plan]")
     if "study" not in head:
         raise InputError("[plan] must name its study, got none")
@@ -234,7 +234,8 @@ def _change(tables: dict[str, Any], change: str) -> None:
         raise InputError(unknown(path[0], _TABLES, "table of a plan"))
     if len(path) != (3 if path[0] in ("worlds", "methods") else 2):
         raise InputError(
-            f"a change must name one value, as simulations or methods.LABEL.OPTION, got {key!r}"
+            "a change must name one value, such as simulations or methods.LABEL.OPTION, got "
+            f"{key!r}"
         )
     table = tables.setdefault(path[0], {})
     if len(path) == 3:

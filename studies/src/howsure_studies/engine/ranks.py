@@ -79,7 +79,8 @@ class RankComparison:
             name=name,
             columns=columns,
             notes=(
-                f"{self.n} problems; Friedman's test (Iman and Davenport's F): {told}; pairs by "
+                f"{self.n} problems; Friedman's test (Iman and Davenport's F): {told}; pairs "
+                "compared with "
                 f"{_WORDS[self.method]} at {1 - self.confidence:.3g}."
             ),
         )
@@ -117,7 +118,7 @@ def friedman(scores: npt.ArrayLike) -> FriedmanTest:
     table = as_matrix(scores, "scores")
     n, k = table.shape
     if k < 3 or n < 2:
-        raise InputError(f"scores must hold at least 3 methods on 2 problems, got {k} on {n}")
+        raise InputError(f"scores must contain at least 3 methods on 2 problems, got {k} on {n}")
     if (table == table[:, :1]).all():
         return FriedmanTest(
             math.nan, math.nan, math.nan, math.nan, "all methods tie on every problem"
@@ -240,7 +241,7 @@ def compare_ranks(
     table = _several(scores)
     n, k = table.shape
     if len(names) != k:
-        raise InputError(f"names must hold {k} methods, as scores has columns, got {len(names)}")
+        raise InputError(f"names must have one method per column of scores ({k}), got {len(names)}")
     if method not in get_args(PostHoc):
         raise InputError(f"method must be one of {get_args(PostHoc)}, got {method!r}")
     level = 1.0 - check_fraction(confidence, "confidence")
@@ -269,7 +270,7 @@ def compare_ranks(
 def _several(scores: npt.ArrayLike) -> FloatArray:
     table = as_matrix(scores, "scores")
     if table.shape[1] < 2:
-        raise InputError(f"scores must hold at least 2 methods, got {table.shape[1]}")
+        raise InputError(f"scores must contain at least 2 methods, got {table.shape[1]}")
     return table
 
 

@@ -135,7 +135,7 @@ def run(
         raise InputError(f"jobs must be a whole number of at least 0, or -1, got {jobs!r}")
     if not store.shared and (jobs != 0 or scheduler is not None):
         raise InputError(
-            f"a store that other processes share must be a folder or a URL of theirs too, got "
+            "a store shared with other processes must be a folder or URL that they can use, got "
             f"{store.location!r}"
         )
     if scheduler is not None and jobs != 0:
@@ -144,7 +144,7 @@ def run(
         if isinstance(trial_timeout, bool) or not 0 < trial_timeout < math.inf:
             raise InputError(f"trial_timeout must be a positive number, got {trial_timeout!r}")
         if scheduler is None and jobs == 0:
-            raise InputError("trial_timeout must have processes to end: jobs must not be 0, got 0")
+            raise InputError("trial_timeout needs worker processes: jobs must not be 0, got 0")
     started = time.perf_counter()
     trials = trials_of(plan)
     every = {trial.address: trial for trial in trials}
@@ -223,7 +223,7 @@ def _check_needs(every: Mapping[str, Trial]) -> None:
         for need in trial.needs:
             if need not in every:
                 raise InputError(
-                    f"what a trial needs must be of the same plan: {trial.title!r} needs "
+                    f"a trial can only need trials of the same plan: {trial.title!r} needs "
                     f"{need[:12]}, which is not"
                 )
     try:
@@ -315,8 +315,8 @@ def _trials_seen(plan: Plan, store: Store) -> tuple[tuple[Trial, ...], bool]:
         kept = store.kept_plan(_plan_address(plan))
         if kept is None:
             raise UnanswerableError(
-                f"plan {plan.name!r} was not run in {store.location} as it stands: its code is "
-                f"loaded by howsure bench run alone ({error})"
+                f"plan {plan.name!r} was not run in {store.location} in its current form: only "
+                f"howsure bench run loads its code ({error})"
             ) from error
         return tuple(Trial(**{**fields, "needs": tuple(fields["needs"])}) for fields in kept), True
 

@@ -167,7 +167,7 @@ def _check_data(plan: Plan, groups: Iterable[Group]) -> None:
                 if world in plan.worlds and world not in known:
                     raise UnanswerableError(
                         f"results of world {world!r} ship with plan {plan.name!r}, and its data "
-                        f"are not here"
+                        "are not here"
                     )
 
 
@@ -253,8 +253,8 @@ def _reading(title: str) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
         raise InputError(
-            f"{title} is damaged, or of another form: {str(error)[:200]}; make it anew by make "
-            "papers"
+            f"{title} is damaged, or has another format: {str(error)[:200]}; create it again with "
+            "make papers"
         ) from error
 
 
@@ -450,7 +450,7 @@ def _made() -> Iterator[tuple[Path, dict[str, Any]]]:
             if ours:
                 form = made.get("form", FORM)
                 if form != FORM or made["plan"].keys() != {*_PLAN}:
-                    raise InputError(f"its form is {form}")
+                    raise InputError(f"its format is {form}")
         if ours:
             yield file, made
 

@@ -109,7 +109,7 @@ class Standings:
         """
         rows = _rows(table, metric, coverage)
         if not rows or Direction(rows[0]["direction"]) is Direction.NONE:
-            raise UnanswerableError(f"no value of {metric} is better than another")
+            raise UnanswerableError(f"values of {metric} have no better direction")
         whole = {row["world"]: row.get("part_of") or row["world"] for row in rows}
         cells = _cells(rows)
         methods, parts = _shared(cells, whole)

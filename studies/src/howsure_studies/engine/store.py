@@ -198,12 +198,12 @@ def canonical(identity: Mapping[str, Any]) -> str:
         return json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"what decides a trial must be text, finite numbers, lists and tables: {error}"
+            f"the settings of a trial must be text, finite numbers, lists and tables: {error}"
         ) from error
 
 
 class DamagedError(HowsureError):
-    """A file of the store is not what was written."""
+    """A file of the store has changed since it was written."""
 
 
 class OutputError(InputError):
@@ -451,7 +451,7 @@ class Store:
         self._write(f"plans/{address}.json", json.dumps(content).encode())
 
     def kept_plan(self, address: str) -> list[dict[str, Any]] | None:
-        """What `keep_plan` kept; None where it did not, or the file is not what was written."""
+        """What `keep_plan` kept; None without it, or if the file has changed."""
         data = self._folder.read(f"plans/{address}.json")
         try:
             content = json.loads(data or b"null")
@@ -491,7 +491,7 @@ class Store:
                 state = "missing" if size is None else f"of {size} bytes"
                 return f"{path} should be of {expected['bytes']} bytes and is {state}"
             if thorough and self._folder.near and self._content(address, file, expected) is None:
-                return f"{path} is not what was written"
+                return f"{path} has changed since it was written"
         return ""
 
     def _files(self, address: str) -> dict[str, Any] | None:
@@ -508,7 +508,7 @@ class Store:
         content = self._content(address, file, expected)
         if content is None:
             path = self._path(address, file)
-            raise DamagedError(f"{path} is not what was written: run its trial again")
+            raise DamagedError(f"{path} has changed since it was written: run its trial again")
         return content
 
     def _content(self, address: str, file: str, expected: Mapping[str, Any]) -> bytes | None:
@@ -526,7 +526,7 @@ class Store:
             if "store.json" in others:  # another process has just made it a store
                 return self._check_form()
             if others or self._folder.is_file():
-                what = f"holds {others[0]!r} and no store.json" if others else "is not one"
+                what = f"contains {others[0]!r} but no store.json" if others else "is not one"
                 raise InputError(
                     f"store must be a store or an empty folder: {self.location} {what}"
                 )
@@ -600,12 +600,12 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
     if not isinstance(content, dict) or not _KINDS.keys() <= content.keys():
-        raise ValueError("it lacks what every trial.json holds")
+        raise ValueError("it lacks fields that every trial.json has")
     for key, kinds in _KINDS.items():
         if not isinstance(content[key], kinds) or isinstance(content[key], bool):
             raise ValueError(f"its {key} is {shortened(content[key])}")
     if "sha256" in content and content["sha256"] != _seal(content):
-        raise ValueError("it is not what was written")
+        raise ValueError("it has changed since it was written")
     failure = content["failure"]
     if content["status"] not in ("done", "failed") or (failure is None) != (
         content["status"] == "done"
@@ -617,7 +617,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
         if not _FILE.fullmatch(file) or not isinstance(listed, dict):
             raise ValueError(f"it names the file {file!r}")
         if type(listed.get("bytes")) is not int or not isinstance(listed.get("sha256"), str):
-            raise ValueError(f"what it tells of {file} is {shortened(listed)}")
+            raise ValueError(f"its entry for {file} is {shortened(listed)}")
     return content
 
 

@@ -57,7 +57,7 @@ def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Ta
     """
     twice = set(keys or {}) & set(table.columns)
     if twice:
-        raise InputError(f"columns must not be named as keys are, got {', '.join(sorted(twice))}")
+        raise InputError(f"columns must not have the names of keys, got {', '.join(sorted(twice))}")
     columns = {name: _arrow(np.asarray(column)) for name, column in table.columns.items()}
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
@@ -183,7 +183,7 @@ def arrays_bytes(arrays: Mapping[str, AnyArray]) -> bytes:
             array = np.asarray(given)
             if array.dtype.kind not in _KINDS:
                 raise InputError(
-                    f"array {name!r} must hold numbers or booleans, got type {array.dtype}"
+                    f"array {name!r} must contain numbers or booleans, got type {array.dtype}"
                 )
             entry = zipfile.ZipInfo(f"{name}.npy")
             entry.compress_type = zipfile.ZIP_DEFLATED if _shrinks(array) else zipfile.ZIP_STORED
