@@ -331,7 +331,7 @@ def test_clipped_intervals_have_a_slope(tmp_path: Path) -> None:
         ({"worlds": {"w": {**SOFTMAX, "bins": 0}}}, "bins must be"),
         ({"worlds": {"w": {"softmax": "none.npz"}}}, "cannot be read"),
         ({"worlds": {"w": {"softmax": "bad.npz"}}}, "sum to one, got 2 in row 0"),
-        ({"worlds": {"w": {"softmax": "bare.npz"}}}, "must hold arrays"),
+        ({"worlds": {"w": {"softmax": "bare.npz"}}}, "must contain arrays"),
         ({"worlds": {"w": {"softmax": "flat.npz"}}}, "must differ between rows, got 1"),
         ({"worlds": {"w": {"softmax": "short.npz"}}}, "ease in .* must have"),
         ({"worlds": {"w": {"softmax": "labels.npz"}}}, "class numbers from 0 to 1, got 5"),

@@ -252,7 +252,7 @@ def test_several_data_sets_are_told_by_their_medians(tmp_path: Path) -> None:
 
 
 def test_a_report_needs_results() -> None:
-    with pytest.raises(InputError, match="results must hold at least one method for each world"):
+    with pytest.raises(InputError, match="results must contain at least one method for each world"):
         characteristic_report({"gap": []})
 
 

@@ -45,7 +45,7 @@ def test_a_gap_of_a_plan_takes_its_numbers_of_rows(tmp_path: Path) -> None:
 
 
 def test_traffic_reads_hours(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"folder must hold data\.csv\.gz"):
+    with pytest.raises(InputError, match=r"folder must contain data\.csv\.gz"):
         read_traffic(tmp_path)
     rest = "0.0,0,40,Clouds,scattered clouds"
     lines = [
@@ -119,7 +119,7 @@ def test_a_named_table_and_a_drawn_world(tmp_path: Path, data_dir: Callable[[str
         ({"world": "gap", "rows": 3}, "option of world 'w' must be one of world"),
         ({"world": "gab"}, "near: gap|must be one of"),
         ({"traffic": "x", "evry": 3}, "near: every"),
-        ({"traffic": "nowhere"}, r"folder must hold data\.csv\.gz"),
+        ({"traffic": "nowhere"}, r"folder must contain data\.csv\.gz"),
         ({"uci": "bostn"}, "near: boston"),
         ({}, "must have one of world, uci, dataset or table"),
     ],

@@ -471,7 +471,7 @@ def test_a_table_is_split_from_the_command_line(table: Path, tmp_path: Path) -> 
     assert "Over 3 splits the 90 % intervals of linear t cover" in told
     text = written.read_text()
     assert "random splits of the table; beside them" in text
-    assert "Points that depart" in text
+    assert "Points that differ" in text
 
 
 def test_a_method_that_fails_on_every_split_is_told_and_exits_1(table: Path) -> None:
@@ -526,7 +526,7 @@ def test_a_huge_table_is_cut_in_many(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--cut",), "needs 1,010 rows, got 120; with fewer --trials it needs fewer"),
+        (("--cut",), "needs 1,010 rows, got 120; fewer --trials need fewer"),
         (("--cut", "--test-rows", "119"), "needs 1,119 rows, got 120"),
         (("--cut", "--splits"), "--cut must be left out with --splits"),
         (("--cut", "--until-se", "0.1"), "--until-se must be left out with --cut"),

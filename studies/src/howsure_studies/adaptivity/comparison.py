@@ -283,7 +283,7 @@ def average_records(comparisons: Sequence[MethodComparison]) -> tuple[Record, ..
         If there is none, or methods or measures differ.
     """
     if not comparisons:
-        raise InputError("comparisons must hold at least one, got none")
+        raise InputError("comparisons must contain at least one, got none")
     first = comparisons[0]
     for other in comparisons[1:]:
         if (other.methods, other.measures) != (first.methods, first.measures):
@@ -467,7 +467,7 @@ def compared(
     ]
     rows = len(splits[0].test)
     if not isinstance(bins, int) or not 3 <= bins <= rows:
-        raise InputError(f"bins must lie between 3 and the {rows} test rows, got {bins!r}")
+        raise InputError(f"bins must be between 3 and the {rows} test rows, got {bins!r}")
     values = np.full((len(levels), repeats, len(methods), len(measures)), np.nan)
     reasons: list[dict[tuple[str, str], str]] = [{} for _ in levels]
     for repeat, split in enumerate(splits):
@@ -525,6 +525,6 @@ def eases_of(
 ) -> dict[str, FloatArray]:
     """Ease of the rows of a task by each way of disturbing."""
     if not perturbations:
-        raise InputError("perturbations must hold at least one way of disturbing, got none")
+        raise InputError("perturbations must contain at least one way of disturbing, got none")
     of = partial(ease, predict, x, repeats=repeats, seed=seed)
     return {name: of(how) for name, how in perturbations.items()}

@@ -42,7 +42,7 @@ class ImageJitter(Perturbation):
 
     def __post_init__(self) -> None:
         if not 0 < self.amount <= 1:
-            raise InputError(f"amount must lie in (0, 1], got {self.amount!r}")
+            raise InputError(f"amount must be in (0, 1], got {self.amount!r}")
         if not self.low < self.high:
             raise InputError(f"low must be below high, got {self.low!r} and {self.high!r}")
 

@@ -85,7 +85,7 @@ cells of true ease (the largest chance of a label), and Spearman's correlation o
 _MISSING: Final = {
     "t_ss": NO_SLOPE,
     "escv": "all sets are empty",
-    "rank_ss": "true labels have fewer than three strata of rank, or sets are of one size",
+    "rank_ss": "true labels have fewer than three strata of rank, or all sets have one size",
 }
 """Why measures may have no answer."""
 _PLAIN: Final[Mapping[str, LabelScore]] = {"LAC": LAC(), "APS": APS()}
@@ -229,7 +229,7 @@ def given_probabilities(
     """
     table = as_matrix(probabilities, "probabilities")
     if not len(sds):
-        raise InputError("sds must hold at least one number, got none")
+        raise InputError("sds must contain at least one number, got none")
     eases = {f"{SURROGATE}, noise {sd:g}": surrogate_ease(table, sd=sd, seed=seed) for sd in sds}
     labels = class_numbers(y, *table.shape)
     return Classified(name=name, probabilities=table, y=labels, eases=eases)
@@ -404,8 +404,8 @@ def classifier_task(
     classes = np.unique(labels[own])
     if not np.array_equal(classes, np.arange(labels.max() + 1)):
         raise InputError(
-            f"train must be so many images that all {labels.max() + 1} classes are among them, "
-            f"got {train}, which show {len(classes)}"
+            f"train must be large enough that all {labels.max() + 1} classes are among them, "
+            f"got {train}, with {len(classes)}"
         )
     model = classifier_named(classifier, seed)
     flat = pixels.reshape(len(pixels), -1)

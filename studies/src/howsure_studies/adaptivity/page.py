@@ -81,7 +81,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
 }
 """The same, with ranks."""
 _QUESTIONS: Final[Mapping[str, str]] = {
-    "t_cv": "Which methods cover easy and hard inputs alike?",
+    "t_cv": "Which methods have equal coverage for easy and hard inputs?",
     "t_ss": "Whose sets or intervals grow with difficulty?",
     "empirical_coverage": "Do the methods reach nominal coverage?",
     "set_size": "How large are the sets?",
@@ -90,7 +90,7 @@ _QUESTIONS: Final[Mapping[str, str]] = {
 _READINGS: Final[Mapping[str, str]] = {
     "t_cv": (
         "The largest gap between coverage and its nominal level over cells of similar "
-        "difficulty; lower is better. Chance alone would show the value of the line."
+        "difficulty; lower is better. The line shows the value expected by chance."
     ),
     "t_ss": (
         "Signed R² of mean size on mean difficulty over cells; higher is better. Sizes that "
@@ -109,7 +109,7 @@ _PRINTED_CELLS: Final = {
 """Variants of tasks that the paper has too, and how its tasks are called there."""
 _PAPERS_CELLS: Final = {"labels": (50, 20_000)}
 """Cells and test rows of the published, where they are known."""
-_WHY: Final = "other data and models, as ImageNet and its nets and images of eyes are out of reach"
+_WHY: Final = "other data and models: ImageNet, its networks and images of eyes are not available"
 _STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
 _GROUPS: Final[Mapping[Tone, str]] = {
     "bad": "Significant coverage gap",
@@ -194,7 +194,7 @@ def adaptivity_report(
         ),
     )
     return study_document(
-        title=f"Do prediction methods cover easy and hard inputs alike? {on}",
+        title=f"Is coverage equal for easy and hard inputs? {on}",
         headline=_headline(spoken),
         opening=_opening(spoken),
         sections=(
@@ -307,7 +307,7 @@ def _means(records: Sequence[Record]) -> str:
     return f"Means over {over} tasks of medians over the splits, ± the standard error over tasks."
 
 
-_SIDES: Final = {-1: "worse than", 0: "not provably different from", 1: "better than"}
+_SIDES: Final = {-1: "worse than", 0: "not significantly different from", 1: "better than"}
 
 
 def _difference_section(
@@ -346,7 +346,7 @@ def _difference_section(
                 f"Means over {overall[0].options['tasks']:g} real tables of the mean difference "
                 "over splits, with Student's interval of 95 % over tables; and the number of "
                 "tables on which the first method is better.",
-                "R-CPA: groups by ease, the threshold of each learnt from rows drawn at random.",
+                "R-CPA: groups by ease, each threshold is estimated from random rows.",
             ),
         ),
         pivot(
@@ -468,15 +468,15 @@ def _pattern(averages: Sequence[Record], units: str) -> Iterator[VerdictLine]:
         same = sum((here[a] - here[b]) * (known[a] - known[b]) > 0 for a, b in pairs)
         beside = "as published" if ends[0] == ends[1] else f"published: {listed(ends[1])}"
         text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {beside}. "
-        text += f"{same} of {len(pairs)} pairs of methods stand in the published order."
+        text += f"{same} of {len(pairs)} pairs of methods have the published order."
         yield VerdictLine(text=text, question=f"Order by {TITLES[measure]}")
     if published("adaptivity", task=_PAPERS[units], coverage=level):
         low, high = averages[0].null_lower, averages[0].null_upper
         floors = dict.fromkeys((f"{low:.3f}", f"{high:.3f}"))
-        text = f"Chance alone shows a T-CV of {' to '.join(floors)} here"
+        text = f"By chance alone, T-CV is {' to '.join(floors)} here"
         if units in _PAPERS_CELLS:
             there = floor_of(*_PAPERS_CELLS[units], level).median
-            text += f", and {there:.3f} in the paper, whose cells hold more rows"
+            text += f", and {there:.3f} in the paper, whose cells have more rows"
         yield VerdictLine(text=f"{text}.", question="Chance")
 
 
@@ -539,8 +539,9 @@ def _validation(checks: Sequence[MethodValidation]) -> tuple[Section, ...]:
         words="Measure",
         notes=(
             "Property 1: of two random subsets the harder one has the larger sets. Ranks are by "
-            "the size of Spearman's correlation with the share of pairs for which it holds.",
-            f"{len(first.rate)} trials a setting, of at most {max(c.found.rows for c in checks)} "
+            "the size of Spearman's correlation with the share of pairs that satisfy it.",
+            f"{len(first.rate)} trials per setting, with at most "
+            f"{max(c.found.rows for c in checks)} "
             f"rows and {first.pairs:,} pairs of subsets. More pairs allow larger correlations.",
         ),
     )
@@ -621,12 +622,12 @@ def _headline(spoken: Spoken) -> VerdictLine | None:
         )
         text += f": {listed(good, 3)}." if good else "."
         if 0 < len(good) < len(of_kind):
-            text += " The gaps of the others are larger than chance alone explains."
+            text += " The gaps of the others are larger than expected by chance."
         return VerdictLine(text=text, tone=tone)
-    answer = "No" if all(shown) else "Not everywhere" if any(shown) else "No gap is shown"
+    answer = "No" if all(shown) else "Not everywhere" if any(shown) else "No significant gap"
     sentences = [
-        f"{answer}: {sum(shown)} of {len(shown)} tests find that coverage {level} differs between "
-        "easy and hard inputs by more than chance.",
+        f"{answer}: in {sum(shown)} of {len(shown)} tests, coverage {level} differs significantly "
+        "between easy and hard inputs.",
         *(_extremes(kind, of_kind) for kind, of_kind in gaps.items()),
     ]
     return VerdictLine(text=" ".join(sentences), tone=tone)
@@ -642,10 +643,8 @@ def _extremes(kind: str, gaps: Mapping[str, Sequence[bool]]) -> str:
     (best, few, of), (worst, many, of_worst) = ends[0], ends[-1]
     on = f"{few} of {counted(of, 'task')}"
     if len(ends) == 1:
-        return f"{kind}: each method does on {on}."
-    return (
-        f"{kind}: least often with {best} ({on}), most often with {worst} ({many} of {of_worst})."
-    )
+        return f"{kind}: a gap on {on} for each method."
+    return f"{kind}: least often for {best} ({on}), most often for {worst} ({many} of {of_worst})."
 
 
 def _levels(spoken: Spoken) -> str:
@@ -751,7 +750,7 @@ def _ranked(result: MethodComparison, measure: str) -> Figure | None:
 def _task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
     """Which methods cover easy and hard inputs alike, and whose sizes follow difficulty."""
     floor, slopes = comparison.floor, comparison.medians("t_ss")
-    chance = f"Chance alone shows {floor.median:.3f}, 95 % of the time below {floor.upper:.3f}."
+    chance = f"By chance alone it is {floor.median:.3f} (95 % of the time below {floor.upper:.3f})."
     lines = []
     for tone, question in _GROUPS.items():
         own = {m: gap.value for m, gap in _gaps(comparison).items() if _tone(gap) == tone}
@@ -760,7 +759,7 @@ def _task_lines(comparison: MethodComparison) -> tuple[VerdictLine, ...]:
             lines.append(VerdictLine(text=text, tone=tone, question=question))
     known = {method: slope for method, slope in slopes.items() if math.isfinite(slope)}
     if known:
-        text = f"T-SS, how well size follows difficulty, is {_span(known)}. Sizes that ignore "
+        text = f"T-SS (agreement of size and difficulty) is {_span(known)}. Sizes that ignore "
         text += f"difficulty stay below {comparison.slope_floor:.3f}, 95 % of the time."
         lines.append(VerdictLine(text=text, question="Size and difficulty"))
     for record in comparison.records():
@@ -839,6 +838,6 @@ def sensitivity_figure(
         name=f"sensitivity_{measure}",
         question="Does the measure depend on how inputs are perturbed?",
         title=f"{TITLES[measure]} by {title}",
-        reading="The choice does not matter where points of one colour share a vertical line.",
+        reading="The choice makes no difference where points of one colour share a vertical line.",
         naming="Way",
     )

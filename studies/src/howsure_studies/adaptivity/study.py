@@ -370,10 +370,10 @@ def _identity(label: str, entry: Mapping[str, Any], folder: Path) -> _World:
         )
     if len(arrays) < 3 and not surrogate:
         raise InputError(
-            f"world {label!r} has no ease, for {path} holds no inputs to disturb: add an array "
-            f"{_EASE}, one number a row (howsure.topics.adaptivity.ease makes it), or set "
-            f"{_EASE} = {SURROGATE!r} for noise on log-probabilities, which tells no more than "
-            "they do"
+            f"world {label!r} has no ease, for {path} has no inputs to disturb: add an array "
+            f"{_EASE}, one number per row (howsure.topics.adaptivity.ease makes it), or set "
+            f"{_EASE} = {SURROGATE!r} for noise on log-probabilities, which has no more "
+            "information than they have"
         )
     decides = {"softmax": numbers_hash(*arrays[: 2 if surrogate else 3])}
     return decides | ({_EASE: SURROGATE} if surrogate else {}), {"softmax": str(path)}
@@ -393,7 +393,7 @@ def _arrays(path: Path) -> tuple[AnyArray, ...]:
             missing = [name for name in _ARRAYS if name not in archive.files]
             if missing:
                 raise InputError(
-                    f"{path} must hold arrays {', '.join(_ARRAYS)}, got {archive.files}"
+                    f"{path} must contain arrays {', '.join(_ARRAYS)}, got {archive.files}"
                 )
             table, y = (np.asarray(archive[name]) for name in _ARRAYS)
             eases = [np.asarray(archive[_EASE])] if _EASE in archive.files else []
@@ -401,7 +401,7 @@ def _arrays(path: Path) -> tuple[AnyArray, ...]:
         raise InputError(f"{path} cannot be read: {error}") from error
     if table.ndim != 2 or table.dtype.kind != "f" or y.shape != (len(table),):
         raise InputError(
-            f"{path} must hold numbers of shapes (n, classes) and (n,), got "
+            f"{path} must contain numbers of shapes (n, classes) and (n,), got "
             f"{table.shape} and {y.shape}"
         )
     wide = table.astype(np.float64)

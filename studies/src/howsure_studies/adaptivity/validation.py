@@ -96,7 +96,7 @@ class MeasureValidation:
             notes=(
                 f"Spearman's correlation with the rate of the property over {len(self.rate)} "
                 f"trials of {self.rows:,} rows: {self.pairs:,} pairs of subsets of {self.subset}; "
-                f"at most about {self.reliability**0.5:.2f} for want of pairs."
+                f"at most about {self.reliability**0.5:.2f} because of few pairs."
             ),
         )
 
@@ -335,7 +335,7 @@ def ease_sensitivity(
     (array([1., 1.]), array([ 1., -1.]))
     """
     if not eases:
-        raise InputError("eases must hold at least one, got none")
+        raise InputError("eases must contain at least one, got none")
     first = next(iter(eases.values()))
     rows = []
     for name, given in eases.items():
@@ -357,7 +357,7 @@ def ease_sensitivity(
         name="adaptivity_sensitivity",
         columns=columns_of(rows),
         labels={"ease": "way of disturbing", "t_cv_floor": "T-CV of a perfect model, median"},
-        notes=f"The same predictions at coverage {coverage:g}, cut in cells in several ways.",
+        notes=f"The same predictions at coverage {coverage:g}, cut into cells in several ways.",
     )
 
 

@@ -37,7 +37,7 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
         If there is none.
     """
     if not results:
-        raise InputError("results must hold at least one method, got none")
+        raise InputError("results must contain at least one method, got none")
     low, high = results[0].options.miss_range
     layers = [
         Layer(
@@ -117,9 +117,9 @@ def gains_figure(gains: Mapping[str, Mapping[str, Record]]) -> Figure:
         ]
     return Figure(
         name="gains",
-        question="Whose bands need less bandwidth than a constant band?",
+        question="Which bands need less bandwidth than a constant band?",
         title="Gain at low miss rates",
-        reading="To the right of the line, varying widths pay.",
+        reading="Right of the line, adaptive widths beat a constant width.",
         x=Axis(title="Gain, %"),
         y=Axis(kind="category", categories=tuple(methods)),
         layers=tuple(layers),
@@ -180,7 +180,7 @@ def bands_figure(result: MethodResult, *, constant: bool = False) -> Figure | No
         name="bands",
         question="Where are the bands wide?",
         title="Constant band" if constant else "Bands",
-        reading="Bands of the model, scaled so that the share outside is the one named.",
+        reading="Bands of the model, scaled to the stated share outside.",
         label=result.method,
         x=Axis(title=result.axis, domain=ends),
         y=Axis(title="y"),

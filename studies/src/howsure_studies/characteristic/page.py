@@ -50,7 +50,7 @@ _NOTHING: Final = 0.05  # percent
 _STATES: Final[Mapping[Tone, str]] = {
     "good": "Less bandwidth",
     "bad": "More",
-    "undecided": "Not decided",
+    "undecided": "Inconclusive",
 }
 _LEFT: Final = "characteristic_left_gain"
 """The gain that sentences and marks speak of."""
@@ -67,7 +67,7 @@ _PUBLISHED: Final = {
 _CROSSING: Final = GlossaryEntry(
     name="crossing",
     title="Crossing",
-    meaning="Miss rate up to which the bandwidth saved, summed from 0 upwards, is greatest.",
+    meaning="Miss rate at which the bandwidth saved, summed from 0 upwards, is largest.",
     direction="higher is better",
     notion="local",
 )
@@ -100,7 +100,7 @@ def characteristic_report(
         If there is no result.
     """
     if not results or not all(results.values()):
-        raise InputError("results must hold at least one method for each world, got none")
+        raise InputError("results must contain at least one method for each world, got none")
     every = [result for of_world in results.values() for result in of_world]
     methods = _by_method(every)
     on = f"{counted(len(methods), 'method')} on {named(list(results), 'world')}"
@@ -113,7 +113,7 @@ def characteristic_report(
         for record in r.records
     )
     return study_document(
-        title=f"Where do varying widths pay? {on}",
+        title=f"Where do adaptive widths beat a constant width? {on}",
         headline=_headline(gains, low),
         opening=_opening(gains, low, every[0].options.confidence),
         sections=[_section(name, of_world) for name, of_world in results.items()],
@@ -180,7 +180,7 @@ def _headline(gains: Mapping[str, Mapping[str, Record]], low: str) -> VerdictLin
     if len(gains) > 1:
         text = f"In {count} tests on {named(list(gains), 'world')}, bands need {than}."
         where = [f"{world} ({listed(methods, 2)})" for world, methods in good.items()]
-        text += f" They do on {listed(where, 3)}." if good else ""
+        text += f" These are on {listed(where, 3)}." if good else ""
         text += f" In {counts['bad']} they need more." if bad else ""
     else:
         (world,) = gains
@@ -200,8 +200,8 @@ def _opening(gains: Mapping[str, Mapping[str, Record]], low: str, confidence: fl
             rows.setdefault(method, {})[world] = Cell(text=text, key=key, tone=_tone(gain))
     note = (
         "How much less bandwidth than a constant band is needed, on average over miss rates "
-        f"{low}. Marks are by {formats.level(confidence)} bootstrap intervals over test rows; of "
-        "several data sets, by their 5 % to 95 % range."
+        f"{low}. Marks use {formats.level(confidence)} bootstrap intervals over test rows; for "
+        "several data sets, their 5 % to 95 % range."
     )
     grid = overview("Gain at low miss rates", rows, _STATES, note)
     known = {world: of_world for world, of_world in gains.items() if of_world}
@@ -298,7 +298,7 @@ def _lines(
         gain = gains[method]
         if len(first) == _MOST:
             text = f"The table shows {counted(len(gains) - _MOST, 'method')} more."
-            last.append(VerdictLine(text=text, question="Others"))
+            last.append(VerdictLine(text=text, question="Other methods"))
             break
         if math.isnan(gain.value):
             first.append(VerdictLine(text=f"No gain is known: {gain.reason}.", question=method))
@@ -337,7 +337,7 @@ def _whole(gain: Record, seeds: int) -> str:
     if math.isnan(gain.null_lower):
         return f"{text}."
     ends = _range(gain.null_lower, gain.null_upper)
-    return f"{text}; a well-specified model of these widths shows {ends} (90 % range)."
+    return f"{text}; a correctly specified model with these widths has {ends} (90 % range)."
 
 
 def _pair_lines(pairs: Sequence[PairTest], repeats: str) -> tuple[VerdictLine, ...]:
@@ -370,7 +370,7 @@ def _pattern_line(results: Sequence[MethodResult]) -> tuple[VerdictLine, ...]:
     ]
     repeats = _repeats(results[0]).capitalize()
     text = f"{repeats} with the published pattern: {listed(counts, _MOST)}."
-    return (VerdictLine(text=text, question="Beside the paper"),)
+    return (VerdictLine(text=text, question="Comparison with the paper"),)
 
 
 def _grids(results: Sequence[MethodResult], seeds: int) -> tuple[Grid, ...]:
@@ -395,11 +395,11 @@ def _grids(results: Sequence[MethodResult], seeds: int) -> tuple[Grid, ...]:
     areas: dict[str, Shown] = {
         "AUUCC": "auucc",
         "Gain, %": "characteristic_gain",
-        "Well specified": ("characteristic_gain", _null),
+        "Correctly specified": ("characteristic_gain", _null),
         f"Gain {low}, under, %": "characteristic_partial_gain",
-        "Well specified, under": ("characteristic_partial_gain", _null),
+        "Correctly specified, under": ("characteristic_partial_gain", _null),
         f"Gain {low}, left, %": _LEFT,
-        "Well specified, left": (_LEFT, _null),
+        "Correctly specified, left": (_LEFT, _null),
         "Crossing": "crossing",
     }
     points = {
@@ -420,11 +420,10 @@ def _grids(results: Sequence[MethodResult], seeds: int) -> tuple[Grid, ...]:
             "Areas and gains",
             areas,
             over if seeds > 1 else error,
-            "Well specified: the mean gain that a model of the same widths would show, if "
-            "these were those of its errors; small: its 90 % range"
+            "Correctly specified: the mean gain of a correctly specified model with the same "
+            "widths; small: its 90 % range"
             f"{f' (of the first of the {repeats})' if seeds > 1 else ''}.",
-            "The paper names two readings of a partial area alike: under the curve, and to "
-            "its left.",
+            "The paper uses one name for two partial areas: under the curve, and to its left.",
         ),
         grid(
             "Operating points",
@@ -473,7 +472,7 @@ def _tests(pairs: Sequence[PairTest], repeats: str) -> tuple[Grid, ...]:
     test = (
         f"p: Wilcoxon's signed-rank test over {repeats}."
         if repeats
-        else "p: paired permutation test; bands and critical scales of a row are swapped."
+        else "p: paired permutation test; bands and critical scales are swapped within rows."
     )
     grid = number_grid(
         "Methods compared",
@@ -490,7 +489,7 @@ def _tests(pairs: Sequence[PairTest], repeats: str) -> tuple[Grid, ...]:
             )
             for pair in sorted(pairs, key=lambda pair: (pair.adjusted, pair.p, pair.difference))
         ],
-        (test, "Gains, and their p, are of the areas to the left of the curve."),
+        (test, "Gains and their p-values use the areas to the left of the curve."),
         words=("Better", "Worse"),
     )
     return (grid,)

@@ -127,7 +127,7 @@ def read_traffic(folder: Path, every: int = 1) -> TrainTest:
     """
     path = next((folder / name for name in _FILES if (folder / name).is_file()), None)
     if path is None:
-        raise InputError(f"folder must hold {' or '.join(_FILES)}, got {folder}")
+        raise InputError(f"folder must contain {' or '.join(_FILES)}, got {folder}")
     table = csv.read_csv(path)
     hour = table["date_time"].to_numpy().astype("datetime64[h]")
     hour, first = np.unique(hour, return_index=True)  # hours repeat with each weather label

@@ -48,7 +48,7 @@ def simulate(
         str,
         typer.Argument(
             metavar="WORLD|TABLE",
-            help="A simulated world or a UCI table by name, or a table of your own.",
+            help="Name of a simulated world or a UCI table, or your own table.",
         ),
     ],
     method: Annotated[
@@ -56,7 +56,7 @@ def simulate(
         typer.Option(
             "--method",
             metavar="NAME[:OPTION=VALUE,…]",
-            help="A method by name, or module:attribute of a method or regressor. Repeatable.",
+            help="Name of a method, or module:attribute of a method or regressor. Repeatable.",
         ),
     ] = [],  # noqa: B006
     output: Outputs = [],  # noqa: B006
@@ -73,22 +73,22 @@ def simulate(
         bool,
         typer.Option(
             "--splits",
-            help="Divide a table at random, nine tenths for training, as most papers do; simulated "
-            "coverage of the same table stands beside.",
+            help="Random splits of a table, 90 % for training, as in most papers; simulated "
+            "coverage of the same table is added.",
         ),
     ] = False,
     cut: Annotated[
         bool,
         typer.Option(
             "--cut",
-            help="Cut a huge table in a test set and disjoint training sets; nothing is simulated.",
+            help="Cut a huge table into a test set and disjoint training sets, without simulation.",
         ),
     ] = False,
     trials: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Greatest number of training sets to draw: 100 by default, 20 with --splits.",
+            help="Maximum number of training sets: 100 by default, 20 with --splits.",
         ),
     ] = None,
     until_se: Annotated[
@@ -97,7 +97,7 @@ def simulate(
     ] = None,
     of: Annotated[
         Literal["picf", "cicf", "brier"],
-        typer.Option(help="With --until-se: the quantity whose standard error counts."),
+        typer.Option(help="With --until-se: the quantity with this standard error."),
     ] = "picf",
     noise: Annotated[
         str | None,
@@ -113,7 +113,7 @@ def simulate(
     test_rows: Annotated[int | None, typer.Option(min=1, help="Number of test points.")] = None,
     covariates: Annotated[
         Literal["random", "fixed"],
-        typer.Option(help="Draw x anew in each trial (random), or once (fixed)."),
+        typer.Option(help="Draw x again in each trial (random), or once (fixed)."),
     ] = "random",
     missing: Annotated[
         Literal["error", "drop"],
@@ -130,7 +130,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="PLACE",
-            help="Keep trials in this folder or URL, for more of them later and other commands.",
+            help="Save trials in this folder or URL, to add more later and for other commands.",
         ),
     ] = None,
 ) -> None:
@@ -387,9 +387,9 @@ def _use_of_table(way: Way, noise: str | None, residuals: str) -> dict[str, str]
     from howsure_studies.tasks.worlds import noise_named
 
     if way == "cut":
-        return {"World": "the table cut in a test set and disjoint training sets; y as it is"}
+        return {"World": "the table cut into a test set and disjoint training sets; original y"}
     simulated = "the table's own x; y simulated from two random forests fitted to it"
-    beside = "random splits of the table; beside them, " if way == "splits" else ""
+    beside = "random splits of the table; for comparison, " if way == "splits" else ""
     law = f"{noise_named(noise or 'normal').name}, from {residuals} residuals"
     return {"World": f"{beside}{simulated}", "Noise": law}
 
@@ -416,7 +416,7 @@ def _rows_of_cut(entry: Mapping[str, Any], trials: int, test_rows: int | None) -
         needed = _LEAST_CUT * trials + (test_rows or _LEAST_CUT)
         raise InputError(
             f"--cut must leave {_LEAST_CUT} rows or more in each of {trials:,} training sets, for "
-            f"which a table needs {needed:,} rows, got {rows:,}; with fewer --trials it needs fewer"
+            f"which a table needs {needed:,} rows, got {rows:,}; fewer --trials need fewer"
         )
     return share
 

@@ -175,8 +175,7 @@ def spread_figure(names: Sequence[str], values: Sequence[FloatArray], coverage: 
         question="How much does coverage vary over x?",
         title="Coverage over x",
         reading=(
-            "Points: coverage averaged over x. Lines: the range of coverage at nine in ten test "
-            "points."
+            "Points: coverage averaged over x. Lines: range of coverage at 90 % of test points."
         ),
         x=Axis(title="Coverage", kind="percent"),
         y=Axis(kind="category", categories=names),

@@ -227,7 +227,7 @@ def _orders(summaries: Sequence[PointwiseSummary]) -> Grid | None:
         "Dropout less the bootstrap",
         ("Here", "Published"),
         [GridRows(title=heading, rows=tuple(rows)) for heading, rows in parts.items()],
-        ("± is the Monte Carlo standard error of the difference, as if of separate runs.",),
+        ("± is the Monte Carlo standard error of the difference, with runs taken as independent.",),
     )
     return replace(grid, columns=(*grid.columns, Column(title="Order"), Column(title="Why")))
 
@@ -258,7 +258,7 @@ def _order(
         elif record.metric in _OF_ONE_RUN:
             sd = error * math.sqrt(summary.trials)
             why = (
-                f"the paper has one run: here the difference of single runs has sd "
+                "the paper has one run: here the difference of single runs has sd "
                 f"{formats.number(sd, 2)}, and the published one is "
                 f"{formats.number(abs(difference - ours) / sd, 2)} sd off the mean"
             )
@@ -375,16 +375,16 @@ def _headline(findings: Sequence[PointwiseFinding], worlds: Sequence[str]) -> Ve
     nominal = percent(first.coverage)
     places = named(list(map(str, worlds)), "world")
     of = f"The {nominal} prediction intervals of {first.method}"
-    near = f"average coverage, within {100 * NEAR:.0f} points of nominal, hides it."
+    near = f"average coverage, within {100 * NEAR:.0f} points of nominal, hides this."
     if not failed:
         shown = all(finding.near for finding in findings)
         text = (
             f"{of} do not cover significantly below or above nominal at any x."
             if alone
-            else f"None of {len(findings)} methods tested on {places} covers significantly below "
-            f"or above {nominal} at any x."
+            else f"None of {len(findings)} methods tested on {places} has coverage significantly "
+            f"below or above {nominal} at any x."
         )
-        answer = "Yes, as far as trials can tell." if shown else "Cannot be told."
+        answer = "Yes: no problems found." if shown else "Inconclusive."
         return VerdictLine(f"{answer} {text}", "good" if shown else "undecided")
     if alone:
         text = (
@@ -408,19 +408,19 @@ def _method_line(finding: PointwiseFinding) -> VerdictLine:
         f"{percent(finding.mean)} on average over x."
     )
     question = f"{finding.method}: {subject}"
-    spread = f"between {low} and {high} at nine in ten test points"
+    spread = f"between {low} and {high} at 90 % of test points"
     if not finding.off:
         text = (
-            f"{average} Coverage lies {spread}, and differs significantly from nominal at none of "
+            f"{average} Coverage is {spread}; it differs significantly from nominal at none of "
             f"{len(finding.value):,} ({finding.trials:,} trials)."
         )
         if not finding.near:
-            text += f" At half of them it may still be off by {percent(finding.reach)}."
+            text += f" At half of them it may still differ by up to {percent(finding.reach)}."
         return VerdictLine(text, finding.tone, question)
     signs = {"below": -1, "above": 1}
     shares = {words: float((finding.verdict == sign).mean()) for words, sign in signs.items()}
     off = " and ".join(f"{words} at {percent(share)}" for words, share in shares.items() if share)
-    text = f"{average} It lies {spread}: significantly {off} of them."
+    text = f"{average} It is {spread}: significantly {off} of them."
     for worst in finding.regions[:1]:
         way = "covers least" if worst.verdict < 0 else "over-covers most"
         text += f" It {way} where {worst.where} ({percent(worst.coverage)} there)."
@@ -430,12 +430,12 @@ def _method_line(finding: PointwiseFinding) -> VerdictLine:
 def _missing_line(summary: PointwiseSummary) -> VerdictLine:
     """Why the intervals of one method cannot be judged at single x, and what is known of them."""
     if summary.simulated or not summary.trials:
-        text = f"{summary.method} cannot be judged: {summary.missing}."
+        text = f"{summary.method} cannot be assessed: {summary.missing}."
         return VerdictLine(text, "info" if summary.trials else "bad", summary.method)
     text = (
         f"The {percent(summary.coverage)} prediction intervals contain "
         f"{percent(float(summary.picp.mean()))} of the test set's y, on average over "
-        f"{summary.trials:,} training sets. Coverage at single x cannot be judged: "
+        f"{summary.trials:,} training sets. Coverage at single x cannot be assessed: "
         f"{summary.missing}."
     )
     return VerdictLine(text, "info", summary.method)
@@ -451,10 +451,10 @@ def _comparison_line(findings: Sequence[PointwiseFinding]) -> VerdictLine | None
     gap = second.score.corrected - best.score.corrected
     error = math.hypot(best.score.standard_error, second.score.standard_error)
     text = (
-        f"{best.method} covers closest to nominal {percent(best.coverage)}: at a given "
-        f"x it is typically off by {best.typical:.1f} percentage points ({listed})."
+        f"{best.method} is closest to nominal {percent(best.coverage)} coverage: at a given "
+        f"x it typically differs by {best.typical:.1f} percentage points ({listed})."
     )
-    question = "Which method covers best at every x?"
+    question = "Which method has the best coverage at every x?"
     if not gap > _APART * error:
         text += f" Its lead over {second.method} is not significant."
         return VerdictLine(text, "undecided", question)
@@ -474,7 +474,7 @@ def _opening(worlds: Sequence[_TestSet], coverage: float) -> Section:
         cell = replace(share_cell(finding.off), tone=finding.tone)
         states.setdefault(finding.method, {})[name] = cell
     note = "Share of test points significantly off nominal coverage."
-    title = f"Points that depart from nominal {formats.level(coverage)}"
+    title = f"Points that differ from nominal {formats.level(coverage)}"
     names = [f.method if len(worlds) == 1 else f"{name}: {f.method}" for name, f in every]
     figure = spread_figure(names, [finding.value for _, finding in every], coverage)
     return Section(
@@ -638,8 +638,8 @@ def _profile(
         question=f"Where along {title} do {whole} under- or over-cover?",
         title=f"Coverage of {whole} along {title}",
         reading=(
-            "Correct intervals follow the dashed line. Where a band lies below it they "
-            "under-cover significantly, where it lies above they over-cover."
+            "Correct intervals follow the dashed line. They under-cover significantly where a "
+            "band is below it, and over-cover where it is above."
         ),
         x=title,
         notes=notes,
@@ -662,8 +662,7 @@ def _runs(world: _TestSet) -> tuple[Choice, ...]:
             reading=(
                 "Shaded: the intervals. Dashed: the true mean; dotted: the true interval."
                 if alone
-                else "Each interval belongs to one test point, placed by its true mean. The dashed "
-                "line is that mean."
+                else "Each interval belongs to one test point, at its true mean: the dashed line."
             ),
             x=(summary.names or default_names(1))[0] if alone else "",
         )
@@ -673,8 +672,8 @@ def _runs(world: _TestSet) -> tuple[Choice, ...]:
 
 
 _POINTS: Final = (
-    "Correct intervals stand close to the line, apart from Monte Carlo error. A wide spread is "
-    "coverage that varies with x."
+    "Correct intervals are close to the line, apart from Monte Carlo error. A wide spread shows "
+    "that coverage varies with x."
 )
 _SPREADS: Final[Mapping[str, tuple[str, str, str]]] = {
     "PICF": ("points", "Is coverage the same at every x?", _POINTS),
@@ -682,13 +681,13 @@ _SPREADS: Final[Mapping[str, tuple[str, str, str]]] = {
     "PICP": (
         "trials",
         "What would a single test set show?",
-        "Even correct intervals scatter here. An average at the line can hide coverage that "
+        "Even correct intervals vary here. An average at the line can hide coverage that "
         "varies with x.",
     ),
     "CICP": (
         "trials",
-        "What would a single test set show of confidence intervals?",
-        "Errors at neighbouring x go together. Even correct intervals cover the mean at most "
+        "What would a single test set show about confidence intervals?",
+        "Errors at neighbouring x are correlated. Even correct intervals cover the mean at most "
         "points in some trials and at few in others.",
     ),
 }
@@ -725,7 +724,7 @@ GLOSSARY: Final = (
         title="PICP",
         meaning=(
             "Prediction interval coverage probability: the share of one test set's y that the "
-            "intervals of one trial contain. One number a trial, and an average over x."
+            "intervals of one trial contain. One number per trial, averaged over x."
         ),
         formula="PICP_s = mean_i 1{l_si ≤ y_i ≤ u_si}",
         source="Sluijterman, Cator and Heskes, arXiv 2106.03395, definition 5",
@@ -735,7 +734,7 @@ GLOSSARY: Final = (
         title="PICF",
         meaning=(
             "Prediction interval coverage fraction: the probability that the interval at x "
-            "contains a new y there, over training sets. One number a test point."
+            "contains a new y there, over training sets. One number per test point."
         ),
         formula="PICF(x) = mean_s P(l_s(x) ≤ Y ≤ u_s(x)), exact from the world's distribution of Y",
         source="the same, equation 6",
@@ -745,8 +744,8 @@ GLOSSARY: Final = (
         title="CICP",
         meaning=(
             "Share of the test points whose true mean the confidence intervals of one trial "
-            "contain. Errors at neighbouring x go together, so single trials lie far from nominal "
-            "even for correct intervals."
+            "contain. Errors at neighbouring x are correlated, so single trials are far from "
+            "nominal even for correct intervals."
         ),
         formula="CICP_s = mean_i 1{l_si ≤ f(x_i) ≤ u_si}",
         source="the same, definition 6",
@@ -763,7 +762,7 @@ GLOSSARY: Final = (
         title="All points at once",
         meaning=(
             "Share of the trials whose confidence intervals contain the true mean at every test "
-            "point. Intervals for single x are not made for it, so it lies below nominal."
+            "point. Intervals for single x are not simultaneous, so it is below nominal."
         ),
         source="the same, footnote 1",
         direction="descriptive",
@@ -774,8 +773,8 @@ GLOSSARY: Final = (
         meaning=(
             "Squared distance of coverage at single x from nominal, averaged; 0 is perfect. The "
             "raw score includes Monte Carlo error, shown beside it; the corrected one does not, "
-            "and may be negative. Bias² is what average coverage accounts for, variance what "
-            "differs between x. Its root is the typical distance."
+            "and may be negative. Bias² is the error of average coverage; variance is the "
+            "variation over x. The root of the score is the typical distance."
         ),
         formula="mean_i (PICF(x_i) − (1 − α))²",
         source="the same, equation 8; the correction is howsure's",

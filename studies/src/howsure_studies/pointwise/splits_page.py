@@ -62,8 +62,8 @@ _ERRORS: Final[Mapping[SplitWay, str]] = {
     "random": _CORRECTED.format("rows"),
     "unit": _CORRECTED.format("units"),
     "time": (
-        "No standard error is told: splits by time are not alike, as later ones train on more "
-        "rows and what is predicted may change."
+        "No standard error is shown: splits by time differ, as later ones train on more rows and "
+        "the outcome may change."
     ),
 }
 """What holds of the mean over splits."""
@@ -75,7 +75,7 @@ _DIVIDED: Final[Mapping[SplitWay, str]] = {
 _TENTH: Final = 0.1 / 0.9
 """Rows tested for each that is trained on, in the published splits."""
 _STATES: Final[Mapping[Tone, str]] = {
-    "good": "Right at single x",
+    "good": "No problem found at single x",
     "bad": "Off at some x",
     "undecided": "Undecided",
     "info": "Not simulated",
@@ -229,15 +229,15 @@ class _TableFindings:
             return None
         likely = min(known, key=lambda method: known[method])
         near = min(known, key=lambda method: self.findings[method].score.corrected)
-        question = "Does the likeliest method cover best at single x?"
+        question = "Does the method with the best likelihood have the best coverage at single x?"
         text = f"{likely} has the best log-likelihood over the splits"
         typical = f"{self.findings[near].typical:.1f} percentage points"
         if near == likely:
-            text += f". It also covers closest to nominal at single x: typically off by {typical}."
+            text += f". Its coverage at single x is also closest to nominal: {typical} away."
         else:
             text += (
-                f". At single x, {near} covers closest to nominal: typically off by {typical} "
-                f"({likely} {self.findings[likely].typical:.1f})."
+                f". At single x, {near} is closest to nominal coverage: typically {typical} away "
+                f"({likely}: {self.findings[likely].typical:.1f})."
             )
         return VerdictLine(text, "info", question)
 
@@ -258,7 +258,7 @@ class _TableFindings:
             text += f" Coverage at single x is not known: {why}." if why else ""
             return VerdictLine(text, "info", result.splits.method)
         low, high = (percent(float(end)) for end in np.quantile(finding.value, [0.05, 0.95]))
-        text += f" Simulated, coverage lies between {low} and {high} at nine in ten test points. "
+        text += f" In the simulation, coverage is between {low} and {high} at 90 % of test points. "
         text += f"It differs significantly from nominal at {percent(finding.off)} of them."
         return VerdictLine(text, finding.tone, result.splits.method)
 
@@ -302,7 +302,7 @@ class _TableFindings:
             f"Over the splits, and where the truth is known, at {at}",
             (
                 *("RMSE", "Log-likelihood", "Covered", "Width"),
-                *("Simulated: covered", "Typical distance at single x", "Points that depart"),
+                *("Simulated: covered", "Typical distance at single x", "Points that differ"),
             ),
             rows,
             (
@@ -325,14 +325,14 @@ class _TableFindings:
                 "splits",
                 seen,
                 "What do single splits show?",
-                "Test sets are small, so even correct intervals scatter here. Their average hides "
+                "Test sets are small, so even correct intervals vary here. Their average hides "
                 "coverage that varies with x.",
             ),
             (
                 "points",
                 at_points,
                 "Is coverage the same at every x, where the truth is known?",
-                "Correct intervals stand close to the line. A wide spread is coverage that varies "
+                "Correct intervals are close to the line. A wide spread shows that coverage varies "
                 "with x.",
             ),
         )
@@ -372,7 +372,7 @@ def _headline(tables: Sequence[_TableFindings], coverage: float) -> VerdictLine:
         finding = table.findings.get(result.splits.method)
         if finding is None:
             return VerdictLine(text, "info")
-        text += " Where the truth is known, they are significantly off nominal at "
+        text += " In the simulation, coverage differs significantly from nominal at "
         return VerdictLine(f"{text}{percent(finding.off)} of test points.", finding.tone)
     text = (
         f"On average over splits, {nominal} intervals cover within {100 * NEAR:.0f} points of "
@@ -381,7 +381,7 @@ def _headline(tables: Sequence[_TableFindings], coverage: float) -> VerdictLine:
     if not known:
         return VerdictLine(text, "info")
     of = "all" if hidden == len(known) else str(hidden)
-    text += f" In {of} of these {len(known)}, coverage is significantly off at some x where "
+    text += f" In {of} of these {len(known)}, coverage at some x differs significantly where "
     return VerdictLine(f"{text}the truth is known.", "bad" if hidden else "undecided")
 
 
@@ -458,7 +458,7 @@ _OWN: Final[Sequence[Mapping[str, Any]]] = (
         "title": "Covered",
         "meaning": (
             "Share of a split's test rows that the intervals contain: an average over x, on data "
-            "whose truth nobody knows."
+            "without a known truth."
         ),
         "source": "Hernández-Lobato and Adams 2015, section 5.2, for the splits",
     },
