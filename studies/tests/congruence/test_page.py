@@ -416,7 +416,7 @@ def test_a_right_model_may_be_unknown() -> None:
     assert other.headline.text.startswith("Cannot be told")
     two = shown(run("poisson", cce_null=nan), run("gaussian", cce_null=nan, cce=0.1))
     assert line(two, "gaussian").text.startswith("CCE is 0.100, that of")
-    assert line(two, "ECE beside CCE").text.startswith("CCE is least for gaussian")
+    assert line(two, "ECE compared with CCE").text.startswith("CCE is smallest for gaussian")
     still = shown(replace(run("poisson"), bootstraps={}, repeats=np.array([0.12])))
     assert line(still, "poisson").text.endswith("how far it varies is not known.")
     assert "Reliability" not in [part.title for part in still.sections]
@@ -454,7 +454,7 @@ def test_models_without_an_answer_say_why() -> None:
     assert [one.title for one in held.sections[0].grids] == ["Models"]
     assert held.headline is not None
     assert held.headline.text.startswith("Not all: CCE finds 1 of 2 models on wave")
-    assert "For four rows in five it lies between 0.060 and 0.180" in line(held, "poisson").text
+    assert "For 80 % of rows it is between 0.060 and 0.180" in line(held, "poisson").text
 
 
 def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def said(rows: int, n: int = 1) -> NetworkOutputs:
         (lambda: network_answers("conformal", [], ONE), "one network for conformal, got 0"),
         (
             lambda: network_answers("conformal", [said(1), said(1)], ONE),
-            "networks must hold one network for conformal, got 2",
+            "networks must contain one network for conformal, got 2",
         ),
         (lambda: network_answers("ensemble", [said(1)], ONE), "at least 2 networks for ensemble"),
         (

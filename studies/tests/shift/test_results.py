@@ -332,7 +332,7 @@ def test_the_null_is_what_a_perfect_model_shows() -> None:
         (lambda: many().value("test_mae", confidence=95), "confidence must lie strictly"),
         (
             lambda: ShiftResult(task="s", method="m", coverage=0.9, rule="paper", runs=()),
-            "runs must hold at least one run, got none",
+            "runs must contain at least one run, got none",
         ),
         (
             lambda: ShiftResult(
@@ -534,7 +534,7 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: average_errors([]), "results must hold at least one result, got none"),
+        (lambda: average_errors([]), "results must contain at least one result, got none"),
         (
             lambda: average_errors(
                 [tried("a", "m", {"t": 0.0}), tried("b", "m", {"t": 0.0}, coverage=0.8)]
@@ -553,7 +553,7 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
             ),
             "scores must hold finite numbers",
         ),
-        (lambda: degree_curves(grid()[:1], []), "tests must hold at least one name"),
+        (lambda: degree_curves(grid()[:1], []), "tests must contain at least one name"),
         (lambda: degree_curves(grid(), ["full"]), "results must be of one task"),
         (lambda: degree_curves(grid()[:1], ["step-1"]), "test must be one of full, got 'step-1'"),
         (
@@ -564,7 +564,7 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
             lambda: shift_against_error(
                 [tried(f"task {i}", name, {"t": 0.0}) for i, name in enumerate(INTERVAL_METHODS)]
             ),
-            "results must hold a task with all of",
+            "results must contain a task with all of",
         ),
     ],
 )

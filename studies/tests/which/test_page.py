@@ -174,7 +174,7 @@ def test_a_star_stands_beside_the_methods_that_lead() -> None:
 def test_the_page_of_two_tables_says_that_they_are_too_few() -> None:
     page = which_report(many({"a": 0.0, "b": 0.1}, tables=2))
     assert page.headline is not None
-    assert page.headline.text == "2 tables and 3 methods are too few to say which method to use."
+    assert page.headline.text == "2 tables and 3 methods are too few to choose a method."
     assert page.headline.tone == "undecided"
 
 

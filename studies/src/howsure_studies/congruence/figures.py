@@ -119,7 +119,7 @@ def input_figure(
         name="congruence_cce",
         question="Where are the predictive distributions wrong?",
         title="CCE at x",
-        reading="A line is high where the predictive distribution departs from the data.",
+        reading="A line is high where the predictive distribution differs from the data.",
         x=Axis(title="x"),
         y=Axis(title="CCE at x", zero=True),
         layers=(*bands, *rules, *lines),
@@ -138,7 +138,7 @@ def _layer(mark: Mark, rows: AnyArray, **columns: Any) -> Layer:
 def _lines(curves: Sequence[Curve], places: Places) -> list[Layer]:
     """A line a curve, thinned, with the ends of its band where it has one."""
     if not curves:
-        raise InputError("curves must hold at least one, got none")
+        raise InputError("curves must contain at least one, got none")
     names = distinct([curve.model or "model" for curve in curves])
     lines = []
     for index, (name, curve) in enumerate(zip(names, curves, strict=True)):
@@ -198,7 +198,7 @@ def severity_figure(
         if known.any():
             layers += [_layer(m, known, y=curve.y, **words) for m in (Mark.LINE, Mark.POINTS)]
     if not layers:
-        raise InputError(f"curves must hold a known {measure}, got none")
+        raise InputError(f"curves must contain a known {measure}, got none")
     title, kind = _TITLES[measure], curves[0].kind
     perturbation = one_line(kind.replace("_", " "), 60)
     return Figure(
@@ -252,7 +252,7 @@ def diagnosis_figure(tables: Sequence[Table], places: Places = NO_PLACES, note: 
     for index, (name, table) in enumerate(zip(names, tables, strict=True)):
         error, cce = number(table, "error"), number(table, "cce")
         if error is None or cce is None:
-            raise InputError(f"tables must hold error and cce, got {', '.join(table.columns)}")
+            raise InputError(f"tables must have error and cce, got {', '.join(table.columns)}")
         known = np.flatnonzero(np.isfinite(error) & np.isfinite(cce))
         rows = known[:: max(1, -(-len(known) // MOST_POINTS))]
         notes += [f"{name}: {words}" for words in shown(len(rows), len(known))]
@@ -261,7 +261,7 @@ def diagnosis_figure(tables: Sequence[Table], places: Places = NO_PLACES, note: 
             words = {"series": name, "colour": places.get(table.model, index), "size": 0.6}
             layers.append(_layer(Mark.POINTS, rows, x=error, y=cce, labels=labels, **words))
     if not layers:
-        raise InputError("tables must hold a row with error and cce, got none")
+        raise InputError("tables must have a row with error and cce, got none")
     return Figure(
         name="congruence_diagnosis",
         question="Does CCE without labels follow the true error?",
@@ -282,7 +282,7 @@ def variation_figure(varied: Reliability) -> Figure:
     """Coefficients of variation of ECE against CCE, a point a pair, a colour a task (table 2)."""
     known = varied.known
     if not known.any():
-        raise InputError("varied must hold a pair with both coefficients, got none")
+        raise InputError("varied must contain a pair with both coefficients, got none")
     tasks, models = np.array(varied.task), np.array(varied.model, dtype=object)
     end = float(max(varied.cce[known].max(), varied.ece[known].max()))
     line = np.array([0.0, end])
@@ -312,7 +312,7 @@ def models_figure(dots: Sequence[Dots], measure: str = "cce", *, note: str = "")
     check_known(measure, _TITLES, "measure")
     known = [group for group in dots if any(np.isfinite(v) for v in group.values.values())]
     if not known:
-        raise InputError("dots must hold a value, got none")
+        raise InputError("dots must contain a value, got none")
     order = list(dict.fromkeys(model for group in known for model in group.values))
     names, places = distinct(order), np.arange(float(len(order)))
     layers: list[Layer] = []

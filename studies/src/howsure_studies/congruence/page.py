@@ -59,7 +59,7 @@ _PRINTED: Final[Mapping[str, str]] = {
     "seconds": "seconds",
 }
 """What is published."""
-_WHY: Final = "other rows and networks; images are compared by components in place of CLIP"
+_WHY: Final = "other rows and networks; images are compared with components instead of CLIP"
 """Why ours differ."""
 
 
@@ -85,12 +85,12 @@ def models_grid(world: TaskExperiments) -> Grid | None:
     titles = (f"MAE{units}", "CCE", "sd, draws", "CCE if correct", "Ratio", "ECE", *cells)
     notes = [
         "± is the sd over bootstrap samples of the rows; sd, draws: that of CCE over sets of "
-        "draws. CCE if correct: what these distributions would have if they were correct."
+        "draws. CCE if correct: the CCE that these distributions would have if correct."
     ]
     if first.counts:
-        notes[0] += " ECE is by P(Y ≤ y); in cells, spread over the cell of each count."
+        notes[0] += " ECE uses P(Y ≤ y); in cells, it is spread over the cell of each count."
     if world.several:
-        notes.append(f"Means over {len(world.studies)} sets of data; spreads are those within one.")
+        notes.append(f"Means over {len(world.studies)} sets of data; spreads are within one set.")
     notes += [*_missing_reasons(findings), *world.whole.notes]
     rows = map(row, findings)
     return number_grid("Models", (*titles, "NLL (nats)"), rows, notes, words=("Model",))
@@ -135,9 +135,9 @@ def trends_grid(result: MonotonicityResult | None) -> Grid | None:
         parts.setdefault(title, []).append(cells)
     counts = sorted({len(curve.values["cce"]) for curve in result.curves})
     each = result.options.get("gamma_of_y") == "each"
-    gamma = "is set anew for each" if each else "stays that of the unperturbed rows"
+    gamma = "is recomputed for each" if each else "stays as for the unperturbed rows"
     note = (
-        f"Mean CCE of the unperturbed data and at the highest severity, ± its sd over "
+        "Mean CCE of the unperturbed data and at the highest severity, ± its sd over "
         f"{' or '.join(map(str, counts))} trials; steps between severities at which it rises; p of "
         f"Page's test of a rising trend, of each measure. γ of y {gamma}. Trials are bootstrap "
         "samples of one test part, so p does not apply to other models and data."
@@ -168,10 +168,10 @@ def rejected_grid(rejections: Sequence[Rejection]) -> Grid | None:
         parts += [GridRows(title=title, rows=tuple(rows))] if rows else []
     note = (
         "Mean loss of the rows kept as those of highest CCE are rejected; CCE uses labels of "
-        "validation rows only. Gain: 1 for the best order, 0 for a random one. p: share of "
-        "random orders that do as well. Of several sets of data, ± the sd over them, and the "
-        "largest p. CCE finds wrong distributions, not large errors: a far too wide one may have "
-        "small errors."
+        "validation rows only. Gain: 1 for the best order, 0 for a random one. p: share of random "
+        "orders that are as good. Of several sets of data, ± the sd over them, and the "
+        "largest p. CCE detects misspecified distributions, not large errors: a far too wide one "
+        "may have small errors."
     )
     titles = ("All rows", "20 % rejected", "50 % rejected", "Gain", "p")
     return number_grid("Rejection", titles, parts, [note], words=("Model",)) if parts else None
@@ -223,7 +223,7 @@ def outliers_grid(world: TaskExperiments) -> Grid | None:
 
     note = (
         "Relative change of each measure as a few rows are perturbed, with γ of y and draws fixed. "
-        "NLL has no bound, and may be near 0, where a relative change says little."
+        "NLL is unbounded and may be near 0, where relative changes mean little."
     )
     return pivot(
         over_sets(record for result in world.whole.robustness for record in result.records()),
@@ -256,8 +256,8 @@ def opening(worlds: Sequence[TaskExperiments]) -> Section:
     if not states:
         return Section(title="")
     note = (
-        "CCE divided by that of a correctly specified model. Misspecified: more than it by over 2 "
-        "standard errors, from bootstrap samples; accepted: not shown to be wrong."
+        "CCE divided by that of a correctly specified model. Misspecified: above it by more than 2 "
+        "standard errors (bootstrap); accepted: not significantly above."
     )
     return Section(
         title="",
@@ -273,7 +273,7 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
     first, whole, findings = world.studies[0], world.whole, world.findings
     sets = len(world.studies)
-    seeds = f"Of {sets} sets of data, the first that has it." if world.several else ""
+    seeds = f"The first of {sets} sets of data with a value." if world.several else ""
     axes = {(beliefs.model, beliefs.seed): beliefs.x for beliefs in whole.beliefs}
     lines = [
         *sentences.model_lines(findings, axes),
@@ -328,8 +328,8 @@ def reliability_section(varied: Reliability) -> Section:
     ]
     titles = ("CCE", "ECE", "Pairs", "Welch t", "p, any difference", "p, CCE varies more")
     note = (
-        "Means over pairs of a task and a model (here, also of a set of data) of sd by mean over "
-        "bootstrap samples. Pairs of one task share their rows, so p is too small."
+        "Means over pairs of a task and a model (here, also of a set of data) of sd divided by "
+        "mean over bootstrap samples. Pairs of one task share their rows, so p is too small."
     )
     drawn = figures.variation_figure(varied) if varied.known.any() else None
     return Section(
@@ -362,8 +362,8 @@ def sizes_grid(given: Mapping[str, Reliability]) -> Grid:
             rows.append((Cell(text=task), *cells))
         parts.append(GridRows(title=words, rows=tuple(rows)))
     note = (
-        "Means over the pairs of a task. sd · √n is much the same everywhere, so the coefficient "
-        "of ECE is decided by ECE · √n: how far ECE stands above the noise of a share of n rows."
+        "Means over the pairs of a task. sd · √n is similar everywhere, so the coefficient of ECE "
+        "depends on ECE · √n: how far ECE is above the noise of a share of n rows."
     )
     titles = ("Rows n", "ECE", "ECE · √n", "sd · √n", "Varies, ECE", "Varies, CCE")
     return number_grid("Size of ECE", titles, parts, [note], words=("Task",))
@@ -431,7 +431,7 @@ def _facts(world: TaskExperiments) -> dict[str, str]:
         "Test rows": " or ".join(f"{n:,}" for n in sizes),
         "Sets of data": str(len(world.studies)),
         "y": f"{first.units}{', counted' if first.counts and first.units != 'counts' else ''}",
-        "Draws a row": exact if draws is None else f"{float(draws):g}",
+        "Draws per row": exact if draws is None else f"{float(draws):g}",
         "Sets of draws": "" if draws is None or sets is None else f"{float(sets):g}",
     }
     return {name: fact for name, fact in facts.items() if fact}
@@ -474,7 +474,7 @@ def congruence_report(
     'Are predictive distributions correct at every x? 0 models on wave'
     """
     if not results or not all(results.values()):
-        raise InputError("results must hold at least one set of studies for each task, got none")
+        raise InputError("results must contain at least one set of studies for each task, got none")
     worlds = [
         TaskExperiments(name=str(name), studies=tuple(studies)) for name, studies in results.items()
     ]

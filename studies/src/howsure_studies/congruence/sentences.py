@@ -257,8 +257,8 @@ def headline(findings: Sequence[ModelFinding]) -> VerdictLine | None:
     sure = f"{SURE:g} standard errors"
     return first_said(
         "",
-        (not judged, "info", f"Cannot be told: the CCE of {CORRECT} is not known."),
-        (not wrong, "undecided", f"No fault is shown: CCE finds {found} by more than {sure}."),
+        (not judged, "info", f"Inconclusive: the CCE of {CORRECT} is not known."),
+        (not wrong, "undecided", f"No significant fault: CCE finds {found} by more than {sure}."),
         (len(wrong) == len(judged), "bad", f"No: CCE finds {found}. {worst}"),
         (True, "caution", f"Not all: CCE finds {found}, by more than {sure}. {worst}"),
     )
@@ -277,12 +277,12 @@ def behind_line(findings: Sequence[ModelFinding]) -> VerdictLine | None:
         return None
     cells, plain = (str(count or "none") for count in seen.values())
     these = f"Of {counted(compared, 'misspecified model')} on a task with an accepted one, ECE"
-    both = f"by P(Y ≤ y) finds {plain} worse than it"
+    both = f"with P(Y ≤ y) finds {plain} worse"
     spread = f"Spread over the cells of counts, ECE finds {cells} worse"
     return first_said(
-        "ECE beside CCE",
+        "ECE compared with CCE",
         (min(seen.values()) == compared, "good", f"{these} finds {cells} worse, as CCE does."),
-        (cells == plain, "bad", f"{these} finds {plain} worse than it."),
+        (cells == plain, "bad", f"{these} finds {plain} worse."),
         (True, "caution", f"{these} {both}. {spread}."),
     )
 
@@ -315,9 +315,9 @@ def _model_line(finding: ModelFinding, places: Places) -> VerdictLine:
         finding.model,
         (math.isnan(finding.mean("cce")), "info", f"Not known: {reason}."),
         (finding.is_truth, "info", f"{right} ({cells} spread over cells)."),
-        (not of, "info", f"{compared}, so it cannot be judged."),
+        (not of, "info", f"{compared}, so it cannot be assessed."),
         (verdict == "wrong", "bad", wrong),
-        (verdict == "not known", "info", f"{compared}; how far it varies is not known."),
+        (verdict == "not known", "info", f"{compared}; its variation is not known."),
         (True, "undecided", f"{compared}: no significant difference."),
     )
 
@@ -330,7 +330,7 @@ def _where(finding: ModelFinding, places: Places) -> str:
     x = places.get((finding.model, finding.runs[0].seed))
     if x is None or len(x) != len(rows):
         low, high = np.quantile(rows, [0.1, 0.9]).tolist()
-        return f" For four rows in five it lies between {_short(low)} and {_short(high)}."
+        return f" For 80 % of rows it is between {_short(low)} and {_short(high)}."
     low, high, mean = worst_stretch(x, rows)
     ends = f"{formats.number(low, 3)} to {formats.number(high, 3)}"
     return f" It is largest for x from {ends} ({_short(mean)})."
@@ -364,8 +364,8 @@ def _orders(known: Sequence[ModelFinding]) -> tuple[VerdictLine, ...]:
         order = sorted((m for m in values if math.isfinite(values[m])), key=values.__getitem__)
         if len(order) < 2:
             return ()
-        sentences.append(f"{words} is least for {order[0]} and largest for {order[-1]}")
-    return (VerdictLine(text=f"{'. '.join(sentences)}.", question="ECE beside CCE"),)
+        sentences.append(f"{words} is smallest for {order[0]} and largest for {order[-1]}")
+    return (VerdictLine(text=f"{'. '.join(sentences)}.", question="ECE compared with CCE"),)
 
 
 def monotonicity_line(result: MonotonicityResult | None) -> VerdictLine | None:
@@ -382,7 +382,7 @@ def monotonicity_line(result: MonotonicityResult | None) -> VerdictLine | None:
     )
     if not flat:
         return VerdictLine(text=text, tone="good", question="Perturbed data")
-    text += f" CCE does not for {listed(flat, 4)}."
+    text += f" CCE does not rise significantly for {listed(flat, 4)}."
     return VerdictLine(text=text, tone="undecided" if cce else "bad", question="Perturbed data")
 
 
@@ -449,13 +449,14 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
             continue
         cce, ece = map(formats.share, test.means)
         means = f"by {cce} on average, ECE by {ece}"
+        varies = f"CCE varies {means}"
         pairs = f"{int(given.known.sum())} pairs of task and model; Welch's test"
         either, more = (formats.p_words(p) for p in (test.two_sided, test.greater))
         line = first_said(
             question,
             (test.greater <= LEVEL, "bad", f"CCE varies more: {means} ({pairs}, {more})."),
             (test.two_sided <= LEVEL, "good", f"CCE varies less: {means} ({pairs}, {either})."),
-            (True, "undecided", f"No difference is shown: CCE varies {means} ({pairs}, {either})."),
+            (True, "undecided", f"No significant difference: {varies} ({pairs}, {either})."),
         )
         lines.append(line)
     theirs = published_reliability(unswap=True)
@@ -463,8 +464,8 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
         expected = float(theirs.ece_expected(reliability).mean())
         seen = float(reliability.ece[reliability.known].mean())
         text = (
-            f"ECE varies by {formats.share(seen)} here. By its size against 1/√n, the published "
-            f"pairs lead one to expect {formats.share(expected)}."
+            f"ECE varies by {formats.share(seen)} here. From its size relative to 1/√n, the "
+            f"published pairs predict {formats.share(expected)}."
         )
         near = abs(math.log(seen / expected)) < math.log(1.25)
         lines.append(VerdictLine(text=text, tone="info" if near else "caution", question="Why"))
@@ -495,22 +496,22 @@ _GLOSSARY: Final = (
     (
         *("mean_cce", "CCE", "pointwise", "lower", f"{_SOURCE}, section 3"),
         "Distance between the predictive distribution at x and the distribution of y in the data "
-        "there, averaged over x. Compare it with that of a correctly specified model, which grows "
-        "as rows become few. Values compare within a task only.",
+        "there, averaged over x. Compare it with that of a correctly specified model, which is "
+        "larger with fewer rows. Compare values within one task only.",
     ),
     (
         *("ece", "ECE", "marginal", "lower", "Kuleshov et al. 2018"),
-        "Distance of observed shares from nominal levels over all rows, by P(Y ≤ y). Predictive "
-        "distributions of counts have a large one even when correct.",
+        "Distance of observed shares from nominal levels over all rows, using P(Y ≤ y). It is "
+        "large for predictive distributions of counts even when they are correct.",
     ),
     (
         *("ece_exact", "ECE, spread over cells", "marginal", "lower", "Czado et al. 2009"),
         "The same with the probability integral transform of each row spread over the cell of its "
-        "count, as if it were randomised. A correctly specified model shows chance alone.",
+        "count, as if it were randomised. A correctly specified model differs only by chance.",
     ),
     (
         *("nll", "NLL", "", "lower", ""),
-        "Mean negative log likelihood. Densities and probabilities do not compare.",
+        "Mean negative log likelihood. Do not compare densities with probabilities.",
     ),
     (
         *("nll_unnormalised", "NLL without constant", "", "lower", ""),
@@ -535,7 +536,7 @@ _GLOSSARY: Final = (
     ),
     (
         *("cce_variation", "Coefficient of variation", "", "", f"{_SOURCE}, section 4.5"),
-        "Standard deviation by mean over bootstrap samples of the test rows.",
+        "Standard deviation divided by mean, over bootstrap samples of the test rows.",
     ),
 )
 GLOSSARY: Final = tuple(

@@ -117,7 +117,7 @@ class PointwiseFinding:
         values, share, loadings = principal_component(x)
         heavy = np.argsort(-np.abs(loadings))[:4]
         made_of = ", ".join(f"{loadings[j]:+.2f} {titles[j]}" for j in heavy).replace("-", "−")
-        words = f"The component holds {share:.0%} of the variance; heaviest: {made_of}."
+        words = f"The component explains {share:.0%} of the variance; largest weights: {made_of}."
         component = local_curve(*at, values, name=COMPONENT, bins=bins)
         columns = (local_curve(*at, x[:, j], name=titles[j], bins=bins) for j in live)
         along = (*columns, replace(component, notes=words))

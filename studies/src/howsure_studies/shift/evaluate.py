@@ -96,7 +96,7 @@ def _numbers(value: npt.ArrayLike, name: str, length: int) -> FloatArray:
     """Numbers of which some may be missing or infinite, shape (n,)."""
     array = plain_array(value, name)
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        raise InputError(f"{name} must contain real numbers, got dtype {array.dtype}")
     if array.ndim != 1:
         raise InputError(f"{name} must have one dimension, got shape {array.shape}")
     check_length(array, name, length)
@@ -430,7 +430,7 @@ def evaluate_shift(
     (-1.0, 0.0, 0.5)
     """
     if not tests:
-        raise InputError("tests must hold at least one part, got none")
+        raise InputError("tests must contain at least one part, got none")
     check_fraction(share, "share")
     for name, test in tests.items():
         if (test.score is None) != (val.score is None):

@@ -32,7 +32,7 @@ CHANCE: Final = "chance alone"
 _SHARES: Final = ("test_empirical_coverage", "prediction_rate", "val_empirical_coverage")
 _OF_ACCEPTED: Final = ("test_empirical_coverage", "test_width", "test_mae")
 _TITLES: Final[Mapping[str, tuple[str, str]]] = {
-    "test_empirical_coverage": ("Empirical coverage", "Which methods keep nominal coverage?"),
+    "test_empirical_coverage": ("Empirical coverage", "Which methods have nominal coverage?"),
     "prediction_rate": ("Prediction rate", "How many rows do the methods accept?"),
     "test_width": ("Mean width", "How wide are the intervals?"),
     "test_mae": ("MAE", "How large are the errors?"),
@@ -141,8 +141,8 @@ def rank_scatter(
     Figures A1 and A2 of Gustafsson, Danelljan and Schön (TMLR 2023).
     """
     words = {
-        "val_width": ("width", "Do methods with narrow validation intervals keep coverage?"),
-        "val_mae": ("MAE", "Do methods with small validation errors keep coverage?"),
+        "val_width": ("width", "Do methods with narrow validation intervals maintain coverage?"),
+        "val_mae": ("MAE", "Do methods with small validation errors maintain coverage?"),
     }
     if measure not in words:
         raise InputError(f"measure must be 'val_width' or 'val_mae', got {measure!r}")
@@ -151,7 +151,7 @@ def rank_scatter(
         name=f"shift_rank_{measure}",
         question=question,
         title=f"Coverage error against rank by validation {what}",
-        reading="Mean ranks over datasets, 1 being the smallest. Best is the lower left corner.",
+        reading="Mean ranks over datasets; 1 is the smallest. Best is the lower left corner.",
         x=Axis(title=f"Mean rank by validation {what}"),
         y=_ERROR_AXIS,
         layers=(*_null(table), *_points(table, "mean_rank", "coverage_error", places)),
@@ -170,7 +170,7 @@ def two_ranks(table: Table, places: Mapping[str, int] | None = None) -> Figure:
         name="shift_two_ranks",
         question="Do methods with small validation errors have narrow intervals?",
         title="Rank by validation width against rank by validation MAE",
-        reading="Mean ranks over datasets, 1 being the smallest. Best is the lower left corner.",
+        reading="Mean ranks over datasets; 1 is the smallest. Best is the lower left corner.",
         x=Axis(title="Mean rank by validation MAE"),
         y=Axis(title="Mean rank by validation width"),
         layers=tuple(_points(table, "rank_val_mae", "rank_val_width", places)),
@@ -185,7 +185,7 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
     Figure 4 of Gustafsson, Danelljan and Schön (TMLR 2023).
     """
     if not curves:
-        raise InputError("curves must hold at least one, got none")
+        raise InputError("curves must contain at least one, got none")
     first = curves[0]
     names = distinct([curve.model or "empirical coverage" for curve in curves])
     layers = []
@@ -205,7 +205,7 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
     task = one_line(first.group.removeprefix("task="), 60)
     return Figure(
         name=f"degree_of_shift_{'coverage' if first.reference is not None else 'rate'}",
-        question=f"How do the methods fare as the shift grows? ({task})",
+        question=f"How do the methods change as the shift grows? ({task})",
         title=f"{headed(first.y_label)} by degree of shift",
         reading="The shift grows to the right. Vertical lines are intervals.",
         x=Axis(title=headed(first.x_label)),
@@ -238,7 +238,7 @@ def change_figure(table: Table) -> Figure:
         )
     return Figure(
         name="shift_against_error",
-        question="Does a rise in error predict a loss of coverage?",
+        question="Does an increase in error predict a loss of coverage?",
         title="Coverage error against change of MAE",
         reading=(
             "Each point is a test set. Coverage error is the average over the methods that "
@@ -257,9 +257,9 @@ def _two(table: Table, x: str, y: str, name: str) -> tuple[FloatArray, FloatArra
     first, second = number(table, x), number(table, y)
     if first is None or second is None or name not in table.columns:
         given = ", ".join(table.columns) or "no column"
-        raise InputError(f"table must hold columns {name}, {x} and {y}, got {given}")
+        raise InputError(f"table must have columns {name}, {x} and {y}, got {given}")
     if not (np.isfinite(first) & np.isfinite(second)).any():
-        raise InputError(f"table must hold a row with {x} and {y}, got none")
+        raise InputError(f"table must have a row with {x} and {y}, got none")
     return first, second
 
 

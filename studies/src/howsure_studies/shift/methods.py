@@ -75,7 +75,7 @@ class ShiftMethod:
     def __post_init__(self) -> None:
         check_known(self.network, _OUTPUTS, "network")
         if self.score == "variance" and self.network == "quantile":
-            raise InputError("score must not be the variance for quantile networks: they give none")
+            raise InputError("score must not be the variance for quantile networks: they have none")
         if self.score == "ensemble_variance" and not self.ensemble:
             raise InputError("score 'ensemble_variance' must belong to an ensemble")
         if self.ensemble and self.network == "quantile":
@@ -407,12 +407,12 @@ def network_answers(
     check_fraction(coverage, "coverage")
     if chosen.ensemble and len(networks) < 2:
         raise InputError(
-            f"networks must hold at least 2 networks for {chosen.key}, got {len(networks)}"
+            f"networks must contain at least 2 networks for {chosen.key}, got {len(networks)}"
         )
     if not chosen.ensemble and len(networks) != 1:
-        raise InputError(f"networks must hold one network for {chosen.key}, got {len(networks)}")
+        raise InputError(f"networks must contain one network for {chosen.key}, got {len(networks)}")
     if "val" not in y or len(y) < 2:
-        raise InputError(f"y must hold 'val' and a test at least, got {', '.join(y) or 'none'}")
+        raise InputError(f"y must contain 'val' and a test at least, got {', '.join(y) or 'none'}")
     shared = SharedWork() if work is None else work
     answers = {}
     for part, targets in y.items():
@@ -502,14 +502,14 @@ def _outputs(method: ShiftMethod, networks: Sequence[NetworkOutputs], part: str)
         every.append(array)
     stacked = np.stack(every)
     if method.network == "gaussian" and (stacked[:, 1] < 0).any():
-        raise InputError(f"outputs of a gaussian network must hold sds of at least 0, in {part}")
+        raise InputError(f"outputs of a gaussian network must have sds of at least 0, in {part}")
     return np.where(np.isfinite(stacked).all(axis=(0, 1)), stacked, np.nan)
 
 
 def _features(network: NetworkOutputs, part: str) -> AnyArray:
     if part not in network.features:
         names = ", ".join(network.features) or "none"
-        raise InputError(f"features must hold {part}, got {names}")
+        raise InputError(f"features must contain {part}, got {names}")
     return network.features[part]
 
 

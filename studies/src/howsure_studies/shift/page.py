@@ -134,7 +134,7 @@ GLOSSARY: Final = (
         name="val_empirical_coverage",
         title="Validation empirical coverage",
         meaning=(
-            "Empirical coverage of the calibration rows; the calibration rule fixes it, but for "
+            "Empirical coverage of the calibration rows; the calibration rule fixes it, apart from "
             "ties."
         ),
     ),
@@ -153,7 +153,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="loss_x",
         title="Coverage lost to x",
-        meaning="Rise of the share missed at home once home is weighed to inputs that both have.",
+        meaning="Increase of the miss rate at home when home is weighted to the shared inputs.",
         formula="E_S R_P − E_P R_P, with the density of S ∝ p q/(p + q)",
         source=_LOST,
         notion="marginal",
@@ -161,7 +161,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="loss_y_given_x",
         title="Coverage lost to y given x",
-        meaning="Rise of the share missed from home to elsewhere at inputs that both have.",
+        meaning="Increase of the miss rate from home to elsewhere at the shared inputs.",
         formula="E_S R_Q − E_S R_P",
         source=_LOST,
         notion="marginal",
@@ -169,7 +169,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="loss_support",
         title="Coverage lost to support",
-        meaning="Rise of the share missed elsewhere from inputs that both have to all its inputs.",
+        meaning="Increase of the miss rate elsewhere from the shared inputs to all its inputs.",
         formula="E_Q R_Q − E_S R_Q",
         source=_LOST,
         notion="marginal",
@@ -177,7 +177,7 @@ GLOSSARY: Final = (
     GlossaryEntry(
         name="relative_mae_change",
         title="Change of MAE",
-        meaning="Rise of the mean absolute error of all rows from validation to test.",
+        meaning="Increase of the mean absolute error of all rows from validation to test.",
         formula="(MAE of test − MAE of validation)/MAE of validation",
         source=_SOURCE,
     ),
@@ -230,7 +230,7 @@ def shift_report(
     """
     every = [result for own in results.values() for result in own]
     if not every:
-        raise InputError("results must hold at least one result, got none")
+        raise InputError("results must contain at least one result, got none")
     wanted = coverage_of((result.coverage for result in every), coverage)
     spoken = [result for result in every if result.coverage == wanted]
     worlds = {result.task: str(world) for world, own in results.items() for result in own}
@@ -240,8 +240,8 @@ def shift_report(
         key = (result.method, result.coverage)
         if any((earlier.method, earlier.coverage) == key for earlier in own):
             raise InputError(
-                f"results must hold {result.method} on {result.task} once at each coverage, got "
-                "it twice"
+                f"results must contain {result.method} on {result.task} once per coverage, got it "
+                "twice"
             )
         own.append(result)
     places = {name: colour for colour, name in enumerate(dict.fromkeys(r.method for r in every))}
@@ -386,25 +386,24 @@ def _headline(results: Sequence[ShiftResult]) -> VerdictLine | None:
     goal = f"{formats.level(coverage)} coverage within {points}"
     if len(shares) == 1:
         where = f"on {_tried(tried)}" if full else f"on {kept} of {_tried(tried)}"
-        text = f"{first} is shown to keep its {goal} {where}."
+        text = f"{first} is shown to have {goal} {where}."
         if not kept:
-            text = f"{first} is not shown to keep its {goal} on {_tried(tried, 'any of ')}."
+            text = f"{first} is not shown to have {goal} on {_tried(tried, 'any of ')}."
     elif full:
         names = [f"{method} ({_rate_words(judged, method)})" for method in full]
         text = (
             f"{len(full)} of {len(shares)} methods {'is' if len(full) == 1 else 'are'} shown to "
-            f"keep {'its' if len(full) == 1 else 'their'} {goal} on every dataset: "
-            f"{listed(names, _NAMED)}."
+            f"have {goal} on every dataset: {listed(names, _NAMED)}."
         )
     else:
-        text = f"None of {len(shares)} methods is shown to keep its {goal} on every dataset."
+        text = f"None of {len(shares)} methods is shown to have {goal} on every dataset."
         if kept:
-            text += f" The most is {kept} of {tried}, by {first} ({_rate_words(judged, first)})."
+            text += f" The best is {kept} of {tried}, for {first} ({_rate_words(judged, first)})."
     broken = any(_verdict(result) == "under-covers" for result in judged)
     tone: Tone = "good" if len(full) == len(shares) else "caution" if full else "bad"
     if tone == "bad" and not broken:
         tone = "undecided"
-    words = {"good": "Yes", "caution": "Partly", "bad": "No", "undecided": "Cannot be told"}
+    words = {"good": "Yes", "caution": "Partly", "bad": "No", "undecided": "Inconclusive"}
     return VerdictLine(text=f"{words[tone]}. {text}", tone=tone)
 
 
@@ -427,7 +426,7 @@ def _cost_lines(results: Sequence[ShiftResult]) -> tuple[VerdictLine, ...]:
         text = f"{kind} have an average coverage error of {_points(errors[best])} ({best})"
         if len(errors) > 1:
             text += f" to {_points(errors[worst])} ({worst})"
-        text += f". Chance alone would show {_points(null)}."
+        text += f". By chance alone it would be {_points(null)}."
         if selective:
             rates = [_mean_of(own, method, "prediction_rate") for method in names]
             text += f" The prediction rate is {_range(rates)}."
@@ -483,7 +482,7 @@ def _range(shares: Sequence[float]) -> str:
 def _method_words(result: ShiftResult) -> str:
     record = result.record("test_empirical_coverage")
     if math.isnan(record.value):
-        return f"{result.method}, for {record.reason or 'there is no answer'}"
+        return f"{result.method}: {record.reason or 'there is no answer'}"
     rate = result.value("prediction_rate").mean
     of = f" of the {formats.share(rate)} accepted" if result.selective else ""
     return f"{result.method} {formats.share(record.value)}{formats.between(record)}{of}"
@@ -518,7 +517,7 @@ def _opening(results: Sequence[ShiftResult], places: Mapping[str, int]) -> Secti
         states[result.method][result.task] = replace(cell, small="")
     coverage = results[0].coverage
     title = f"Empirical coverage at nominal {formats.level(coverage)}"
-    note = f"Of the accepted rows. {_meaning(coverage)}"
+    note = f"For accepted rows. {_meaning(coverage)}"
     return Section(
         title="",
         lines=_cost_lines(results),
@@ -540,13 +539,13 @@ def _across_section(
     }
     selective = [name for name in methods if any(result.selective for result in _of(results, name))]
     coverage = results[0].coverage
-    note = f"Nominal {formats.level(coverage)}; of the accepted rows. {_legend(coverage)}"
+    note = f"Nominal {formats.level(coverage)}; for accepted rows. {_legend(coverage)}"
     grids = [
         _averages(results, methods),
         _by_task(results, methods, "test_empirical_coverage", note),
     ]
     if selective:
-        note = "Share of rows accepted, by the methods that may reject rows."
+        note = "Share of accepted rows, for methods that may reject rows."
         grids.append(_by_task(results, selective, "prediction_rate", note))
     grids += [_widths(results), _lost(results)]
     return Section(
@@ -606,7 +605,7 @@ def _averages(results: Sequence[ShiftResult], methods: Sequence[str]) -> Grid:
     note = (
         "Averages over datasets, of their main tests. Coverage error is "
         "|empirical − nominal coverage|, ± its standard error for these datasets. Chance alone: "
-        "the error of a model of nominal coverage."
+        "the error of a model with nominal coverage."
     )
     titles = ("Nominal coverage on", "Coverage error, points", "Chance alone", "Prediction rate")
     return number_grid("Averages", titles, rows, [note])
@@ -643,7 +642,7 @@ def _widths(results: Sequence[ShiftResult]) -> Grid | None:
         parts=_whole,
         notes=(
             "Mean width of the accepted rows in the units of y; ∞ with the share of rows whose "
-            "interval has no end.",
+            "interval is unbounded.",
         ),
     )
 
@@ -665,12 +664,12 @@ def _lost(results: Sequence[ShiftResult]) -> Grid | None:
         },
         parts="task",
         notes=(
-            "In points of coverage ± standard errors; the four parts make up what is below "
-            "nominal. To x: elsewhere has more of the inputs that are hard already at home. To y "
-            "given x: the same inputs are missed more often. To support: inputs that home hardly "
-            "has.",
-            "By the misses of test rows from home and from elsewhere, weighed to inputs that both "
-            "have (Cai, Namkoong and Yadlowsky 2023). Inputs in common: 100 where both are alike.",
+            "In points of coverage ± standard errors; the four parts add up to the distance below "
+            "nominal. To x: elsewhere has more of the inputs that are already hard at home. To y "
+            "given x: the same inputs have a higher miss rate. To support: inputs that are rare "
+            "at home.",
+            "From the misses of test rows at home and elsewhere, weighted to the shared inputs "
+            "(Cai, Namkoong and Yadlowsky 2023). Inputs in common: 100 if both are alike.",
         ),
     )
 
@@ -687,7 +686,7 @@ def _legend(coverage: float) -> str:
 
 def _meaning(coverage: float) -> str:
     points = f"{100 * TOLERANCE * (1 - coverage):.2g} points"
-    return f"Nominal: shown to lie within {points}; below, above: significantly."
+    return f"Nominal: shown to be within {points}; below, above: significantly."
 
 
 def _tests(results: Sequence[ShiftResult]) -> Grid | None:
@@ -722,8 +721,8 @@ def _tests(results: Sequence[ShiftResult]) -> Grid | None:
             + (f", nominal {formats.level(record.coverage)}" if several else "")
         ),
         notes=(
-            f"Of the accepted rows. {_legend(results[0].coverage)} "
-            f"Small: {_level(results)} intervals over models and rows.",
+            f"For accepted rows. {_legend(results[0].coverage)} Small: {_level(results)} intervals "
+            "over models and rows.",
             *(f"{', '.join(methods)}: {why}." for why, methods in limits.items()),
             *notes,
         ),

@@ -173,7 +173,7 @@ class ShiftResult:
         )
         if not self.runs:
             if not self.values:
-                raise InputError("runs must hold at least one run, got none")
+                raise InputError("runs must contain at least one run, got none")
             return
         sizes = [
             {"val": run.val.n, **{name: part.n for name, part in run.tests.items()}}
@@ -601,7 +601,7 @@ def shift_ranks(
         for row, task in enumerate(tasks):
             if task not in by_task:
                 raise InputError(
-                    f"results must hold every method on every task, {name} lacks {task}"
+                    f"results must contain every method on every task, {name} lacks {task}"
                 )
             scores[row, column] = by_task[task].value(measure).mean
     if measure == "coverage_error":
@@ -654,7 +654,7 @@ def degree_curves(
     array([0., 1.])
     """
     if not tests:
-        raise InputError("tests must hold at least one name, got none")
+        raise InputError("tests must contain at least one name, got none")
     if len({result.task for result in results}) != 1:
         raise InputError("results must be of one task, to compare degrees of shift")
     at_home = _grid(home) if home else {}
@@ -743,10 +743,10 @@ def shift_against_error(
     needed = list(dict.fromkeys((by, *methods)))
     missing = [name for name in needed if name not in grid]
     if missing:
-        raise InputError(f"results must hold {', '.join(needed)}, got none of {', '.join(missing)}")
+        raise InputError(f"results must have {', '.join(needed)}, got none of {', '.join(missing)}")
     tasks = [task for task in grid[by] if all(task in grid[name] for name in needed)]
     if not tasks:
-        raise InputError(f"results must hold a task with all of {', '.join(needed)}, got none")
+        raise InputError(f"results must contain a task with all of {', '.join(needed)}, got none")
     rows = []
     for task in tasks:
         first = grid[by][task]
@@ -777,7 +777,7 @@ def shift_against_error(
 def _grid(results: Sequence[ShiftResult]) -> dict[str, dict[str, ShiftResult]]:
     """Results by method and task."""
     if not results:
-        raise InputError("results must hold at least one result, got none")
+        raise InputError("results must contain at least one result, got none")
     coverages = sorted({result.coverage for result in results})
     if len(coverages) > 1:
         raise InputError(f"results must be of one coverage, got {coverages}")
@@ -786,7 +786,7 @@ def _grid(results: Sequence[ShiftResult]) -> dict[str, dict[str, ShiftResult]]:
         by_task = grid.setdefault(result.method, {})
         if result.task in by_task:
             raise InputError(
-                f"results must hold {result.method} on {result.task} once, got it twice"
+                f"results must contain {result.method} on {result.task} once, got it twice"
             )
         by_task[result.task] = result
     return grid

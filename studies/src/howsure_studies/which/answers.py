@@ -39,13 +39,13 @@ def best_lines(which: Which) -> tuple[VerdictLine, ...]:
         others = "every other method"
         if not standing.best.compared.all():
             others += " with numbers on all"
-        text = f"Use {leaders[0]}: over {of} {others} is shown to have a worse score."
+        text = f"Use {leaders[0]}: over {of}, {others} has a significantly worse score."
     elif len(leaders) <= _NAMED:
-        text = f"Use {listed(leaders, last='or')}: over {of} none is shown to be worse by score."
+        text = f"Use {listed(leaders, last='or')}: over {of}, no score is significantly worse."
     else:
         text = (
             f"Use any of {len(leaders)} methods, such as {listed(leaders[:2], last='or')}: over "
-            f"{of} none of them is shown to be worse by score."
+            f"{of}, none of their scores is significantly worse."
         )
     lines = [VerdictLine(text=text, tone="good", question="Score")]
     lines += _coverage_line(which, leaders)
@@ -64,17 +64,18 @@ def _coverage_line(which: Which, leaders: Sequence[str]) -> list[VerdictLine]:
         if len(near) < len(known):
             return []
         span = _span(*(100 * f(m.value for m in known.values()) for f in (min, max)))
-        text = f"As they come, their 90 % intervals cover {span} on average."
+        text = f"Uncorrected, their 90 % intervals cover {span} on average."
         if len(known) == 1:
-            text = f"As it comes, its 90 % intervals cover {span} on average."
+            text = f"Uncorrected, its 90 % intervals cover {span} on average."
         return [VerdictLine(text=text, tone="good", question="Coverage")]
     worst = min(short, key=lambda method: short[method].value)
     count = f"{len(short)} of these {len(known)}" if len(known) > 1 else "it"
     text = (
-        f"As they come, {count} cover less than their nominal 90 %: {worst} {_share(short[worst])}."
+        f"Uncorrected, {count} under-cover (nominal 90 %); the worst is {worst}: "
+        f"{_share(short[worst])}."
     )
     if len(known) == 1:
-        text = f"As it comes, it covers {_share(short[worst])} at a nominal 90 %."
+        text = f"Uncorrected, it covers {_share(short[worst])} (nominal 90 %)."
     return [VerdictLine(text=text, tone="bad", question="Coverage")]
 
 
@@ -100,12 +101,12 @@ def correction_lines(which: Which) -> tuple[VerdictLine, ...]:
         near = [m for m, v in corrected.items() if abs(v.value - _NOMINAL) <= _NEAR]
         span = f"{_span(100 * low, 100 * high)} on average"
         if len(near) == len(corrected):
-            text = f"Corrected by rows kept from training, every method covers {span}."
+            text = f"Corrected with held-out rows, every method covers {span}."
             lines.append(VerdictLine(text=text, tone="good", question="Correction"))
         else:
             text = (
-                f"Corrected by rows kept from training, {len(near)} of {len(corrected)} methods "
-                f"cover 88 to 92 % on average; all together {span}."
+                f"Corrected with held-out rows, {len(near)} of {len(corrected)} methods cover "
+                f"88 to 92 % on average; all methods cover {span}."
             )
             lines.append(VerdictLine(text=text, tone="caution", question="Correction"))
     lines += _price(which)
@@ -136,8 +137,8 @@ def _price(which: Which) -> list[VerdictLine]:
         return []
     values = sorted(mean.value for mean in shown.values())
     text = (
-        f"Rows kept for a correction cost {_of(len(shown), len(price))} methods "
-        f"{_span(values[0], values[-1])} of score against training on all of them."
+        f"Holding out rows for a correction worsens the score of {_of(len(shown), len(price))} "
+        f"methods by {_span(values[0], values[-1])}, compared with training on all rows."
     )
     return [VerdictLine(text=text, tone="caution", question="Price")]
 
@@ -163,9 +164,9 @@ def _advised(which: Which) -> list[VerdictLine]:
     elif gain.lower > 0.0:
         bought = f"raised the score on new rows by {fixed(gain.value, 1)} %"
     else:
-        bought = "did not provably change the score on new rows"
-    nearer = f"{fixed(100 * (before.value - after.value), 1)} points nearer"
-    text = f"Advised in {share} % of fits, corrections {bought} and brought coverage {nearer}."
+        bought = "did not significantly change the score on new rows"
+    nearer = f"{fixed(100 * (before.value - after.value), 1)} points closer to nominal"
+    text = f"Advised in {share} % of fits, corrections {bought} and moved coverage {nearer}."
     better = gain.upper < 0.0 and after.value < before.value
     return [VerdictLine(text=text, tone="good" if better else "caution", question="Advice")]
 
@@ -204,13 +205,13 @@ def shift_lines(which: Which) -> tuple[VerdictLine, ...]:
     span, corrected = _span(100 * low, 100 * high), _span(100 * min(ends), 100 * max(ends))
     if not kept:
         text = (
-            f"On late or foreign rows no method keeps 90 %: {span} as they come, {corrected} "
-            "corrected."
+            f"On late or foreign rows, no method has 90 % coverage: {span} uncorrected, "
+            f"{corrected} corrected."
         )
         lines.append(VerdictLine(text=text, tone="bad", question="Shift"))
     else:
         text = (
-            f"On late or foreign rows methods cover {span} on average at a nominal 90 %; "
+            f"On late or foreign rows, methods cover {span} on average (nominal 90 %); "
             f"corrected, {corrected}."
         )
         lines.append(VerdictLine(text=text, tone="caution", question="Shift"))
@@ -224,14 +225,14 @@ def power_lines(which: Which) -> tuple[VerdictLine, ...]:
         return ()
     tables = len(standing.scores.tables)
     gap = fixed(100 * standing.separable(tables), 0)
-    first = f"{counted(tables, 'table').capitalize()} show a gap of {gap} % in four of five cases"
+    first = f"{counted(tables, 'table').capitalize()} detect a gap of {gap} % with 80 % power"
     first_two = standing.leaders[:2]
     needed = standing.tables_needed(first_two[-1])
     pair = listed(first_two)
     if needed is None or needed <= tables:
         return (VerdictLine(text=f"{first}.", question="Power"),)
     about = f"about {needed:,}" if needed < 10_000 else "over 10,000"
-    text = f"{first}; to tell {pair} apart takes {about}."
+    text = f"{first}; to separate {pair} takes {about}."
     return (VerdictLine(text=text, question="Power"),)
 
 
@@ -242,7 +243,7 @@ def rank_lines(which: Which) -> tuple[VerdictLine, ...]:
     if home is not None:
         better = int(home.ranks.better.sum())
         pairs = len(home.scores.methods) * (len(home.scores.methods) - 1) // 2
-        text = f"Of {pairs} pairs of methods {better} are told apart, all together at 95 %."
+        text = f"Of {pairs} pairs of methods, {better} differ significantly (95 %, simultaneous)."
         lines.append(VerdictLine(text=text, question="Pairs"))
     if large is not None:
         same = [result for result in which.of("home") if result.table in large.scores.tables]
@@ -259,18 +260,18 @@ def _more_rows(home: MethodScores, large: MethodScores) -> VerdictLine:
         worse, before = (len(each.scores.methods) - len(each.leaders) for each in (large, home))
         text = (
             f"On {counted(len(large.scores.tables), 'table')} with up to 10,000 rows, "
-            f"{worse or 'none'} of {methods} methods {'are' if worse > 1 else 'is'} shown to be "
+            f"{worse or 'none'} of {methods} methods {'are' if worse > 1 else 'is'} significantly "
             f"worse than the best; with 1,000 rows, {before or 'none'} of "
             f"{len(home.scores.methods)}."
         )
         return VerdictLine(text=text, question="More rows")
     who = listed(large.leaders) if count <= _NAMED else f"{count} methods"
-    text = f"With up to 10,000 rows {who} {'lead' if count > 1 else 'leads'}"
+    text = f"With up to 10,000 rows, {who} {'lead' if count > 1 else 'leads'}"
     if set(large.leaders) == set(home.leaders):
         return VerdictLine(text=f"{text}, as with 1,000 on the same tables.", question="More rows")
     if left:
         does = "do" if len(left) > 1 else "does"
-        text += f"; {listed(left, _NAMED)} {does} so with 1,000 on the same tables alone"
+        text += f"; {listed(left, _NAMED)} {does} so only with 1,000 on the same tables"
     return VerdictLine(text=f"{text}.", question="More rows")
 
 
@@ -283,7 +284,7 @@ def finding_lines(which: Which) -> tuple[VerdictLine, ...]:
     shares = [np.mean([(r.states[arm] == 4).any() for r in home]) for arm in (whole, best)]
     before, after = (fixed(100 * float(share), 0) for share in shares)
     text = (
-        f"As they come, {before} % of fits have a fault on test rows; corrected as advised, "
+        f"Uncorrected, {before} % of fits have a fault on test rows; corrected as advised, "
         f"{after} %."
     )
     return (VerdictLine(text=text, question="Faults"),)
@@ -300,8 +301,8 @@ def cost_lines(which: Which) -> tuple[VerdictLine, ...]:
     }
     cheap, dear = min(spent, key=spent.__getitem__), max(spent, key=spent.__getitem__)
     text = (
-        f"Of the leaders {cheap} is the cheapest, {_seconds(spent[cheap])} a fit; {dear} takes "
-        f"{_seconds(spent[dear])}."
+        f"Of the leaders, {cheap} is the fastest ({_seconds(spent[cheap])} per fit) and {dear} the "
+        f"slowest ({_seconds(spent[dear])})."
     )
     return (VerdictLine(text=text, question="Cost"),)
 

@@ -45,14 +45,14 @@ def score_figure(
         )
     return Figure(
         name="which_score",
-        question="Does a low score go with coverage?",
+        question="Do methods with a low score have nominal coverage?",
         title="Score against coverage",
         reading=(
-            "A point a method, averaged over tables; the best stand at the bottom, on the line. "
-            "A correction needs rows, which then do not train."
+            "One point per method, averaged over tables; the best are at the bottom, on the line. "
+            "A correction needs rows, which are then not used to train."
         ),
         x=Axis(title="Coverage of 90 % intervals", kind="percent"),
-        y=Axis(title="Score against climatology, %"),
+        y=Axis(title="Score relative to climatology, %"),
         layers=tuple(layers),
         naming="Method",
     )
@@ -79,11 +79,11 @@ def rank_intervals_figure(standings: Mapping[str, MethodScores]) -> Figure:
         )
     return Figure(
         name="which_ranks",
-        question="Which ranks may a method have?",
+        question="Which ranks are possible for each method?",
         title="Intervals of ranks",
         reading=(
-            "All intervals of one colour hold together in 95 % of samples of tables. Methods "
-            "whose intervals overlap cannot be ordered."
+            "Intervals of one colour are simultaneous, with 95 % confidence over samples of "
+            "tables. Methods whose intervals overlap cannot be ordered."
         ),
         x=Axis(title="Rank by score"),
         y=Axis(kind="category", categories=methods),
@@ -115,7 +115,7 @@ def shift_figure(methods: Sequence[str], covered: Mapping[str, Mapping[str, Mean
         ]
     return Figure(
         name="which_shift",
-        question="Does coverage survive later and foreign rows?",
+        question="Is coverage nominal on later and foreign rows?",
         title="Coverage of 90 % intervals",
         reading="Means over tables with 95 % intervals.",
         x=Axis(title="Coverage of 90 % intervals", kind="percent"),

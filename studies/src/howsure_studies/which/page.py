@@ -72,7 +72,7 @@ def which_report(
         If there is no result.
     """
     if not results or not all(results.values()):
-        raise InputError("results must hold at least one method for each world, got none")
+        raise InputError("results must contain at least one method for each world, got none")
     which = Which(results)
     tables = dict.fromkeys(result.table for result in which.results)
     stated = {
@@ -95,7 +95,7 @@ def which_report(
         if section is not None
     ]
     return study_document(
-        title="Which method shall I use?",
+        title="Which method should I use?",
         headline=headline,
         opening=_opening(which, lines),
         sections=sections,
@@ -109,8 +109,8 @@ def which_report(
 def _too_few(which: Which) -> VerdictLine:
     tables = len({result.table for result in which.of("home")})
     return VerdictLine(
-        text=f"{counted(tables, 'table')} and {counted(len(which.methods), 'method')} are too few "
-        "to say which method to use.",
+        text=f"{counted(tables, 'table')} and {counted(len(which.methods), 'method')} are too "
+        "few to choose a method.",
         tone="undecided",
     )
 
@@ -160,7 +160,7 @@ def _ordered(which: Which) -> list[str]:
 def _opening(which: Which, lines: Sequence[VerdictLine]) -> Section:
     """Score and coverage beside each other: a figure, and a row a method."""
     points = {}
-    for done, arm in (("as it comes", ALL), ("corrected", CONFORMAL)):
+    for done, arm in (("uncorrected", ALL), ("corrected", CONFORMAL)):
         means = which.crossed("home", log_ratio(arm)).means()
         scores = {m: mean.percent for m, mean in means.items() if math.isfinite(mean.value)}
         points[done] = scores, which.crossed("home", coverage(arm)).means()
@@ -203,14 +203,14 @@ def _main_grid(which: Which) -> Grid:
         rows,
         (
             "Means over tables with 95 % intervals. The score is twice the mean pinball loss at 19 "
-            "levels, against that of climatology, which always predicts the quantiles of y; lower "
-            "is better. Coverage is that of 90 % intervals: as the method comes, corrected, and on "
-            "late or foreign rows as it comes. CPU s: the median fit.",
-            "*: not shown to be worse than the best by score (95 % model confidence set); these "
+            "levels, relative to climatology (the quantiles of y for every row); lower is better. "
+            "Coverage of 90 % intervals: uncorrected, corrected, and uncorrected on late or "
+            "foreign rows. CPU s: the median fit.",
+            "*: score not significantly worse than the best (95 % model confidence set); these "
             "cannot be ordered."
             if leaders
             else "",
-            "Corrected: by conformal offsets of each quantile, learnt from 30 % of the rows.",
+            "Corrected: conformal offsets of each quantile, fitted to 30 % of the rows.",
             *fewer,
         ),
     )
@@ -292,9 +292,9 @@ def _ranks(which: Which) -> Section | None:
                 titles,
                 [tuple(row) for row in rows if len(row) > 1],
                 (
-                    "Intervals of ranks hold together in 95 % of samples of tables. Above lowest: "
-                    "how far the score is above that of the lowest mean, with its own 95 % "
-                    "interval. *: not shown to be worse than the best.",
+                    "Intervals of ranks are simultaneous, with 95 % confidence over samples of "
+                    "tables. Above lowest: how far the score is above that of the lowest mean, "
+                    "with its own 95 % interval. *: not significantly worse than the best.",
                 ),
             ),
         ),
@@ -315,11 +315,11 @@ def _corrections(which: Which) -> Section | None:
         gains[arm] = change.means()
     if not base.tables:
         return None
-    names = {RAW: "As trained", BEST: "As advised", ALL: "All rows train"}
+    names = {RAW: "As trained", BEST: "As advised", ALL: "Trained on all rows"}
     shown = [names.get(arm, arm.capitalize()) for arm in arms]
     methods = _ordered(which)
     return Section(
-        title="What does a correction buy?",
+        title="What does a correction improve?",
         label="Corrections",
         lines=correction_lines(which),
         grids=(
@@ -331,10 +331,9 @@ def _corrections(which: Which) -> Section | None:
                     for m in methods
                 ],
                 (
-                    "As trained: on 70 % of the rows. Next, the same fit corrected by the other "
-                    "30 % in each way, and as the verdict on them advises (as trained where "
-                    "nothing is advised). Last, fitted to all rows. Group: where a table has a "
-                    "column of labels.",
+                    "As trained: on 70 % of the rows. Next, the same fit corrected with the other "
+                    "30 % in each way, and as advised by the verdict on them (unchanged without "
+                    "advice). Last, fitted to all rows. Group: if a table has a column of labels.",
                 ),
             ),
             number_grid(
@@ -364,8 +363,8 @@ def _shifted(which: Which) -> Section | None:
         return None
     methods = [m for m in _ordered(which) if any(r.method == m for r in late)]
     covered = {
-        "random rows, as it comes": which.crossed("home", coverage(ALL)).means(),
-        "late or foreign, as it comes": which.crossed("shift", coverage(ALL)).means(),
+        "random rows, uncorrected": which.crossed("home", coverage(ALL)).means(),
+        "late or foreign, uncorrected": which.crossed("shift", coverage(ALL)).means(),
         "late or foreign, corrected": which.crossed("shift", coverage(CONFORMAL)).means(),
     }
     rows = []
@@ -384,14 +383,14 @@ def _shifted(which: Which) -> Section | None:
             )
         rows.append((Cell(text=table), Cell(text=own[0].by), *cells))
     return Section(
-        title="Does coverage survive later and foreign rows?",
+        title="Is coverage nominal on later and foreign rows?",
         label="Shift",
         lines=shift_lines(which),
         choices=choice_of("", [("", shift_figure(methods, covered))]),
         grids=(
             number_grid(
                 "Coverage of 90 % intervals by table, %",
-                ("As it comes", "Corrected", "As advised"),
+                ("Uncorrected", "Corrected", "As advised"),
                 rows,
                 ("The median over methods, and the range from the lowest to the highest.",),
                 words=("Table", "Tested on"),
@@ -432,7 +431,7 @@ def _verdicts(which: Which) -> Section | None:
             )
         )
     return Section(
-        title="What does the verdict find?",
+        title="Which faults does the verdict find?",
         label="Verdict",
         lines=finding_lines(which),
         grids=(
@@ -441,9 +440,9 @@ def _verdicts(which: Which) -> Section | None:
                 (*(FINDINGS[k].capitalize() for k in asked), "Region, points"),
                 rows,
                 (
-                    "Of each finding of howsure assess, on test rows of methods as they come: the "
-                    "share of cuts where it is bad. Region: coverage where it differs most, either "
-                    "way, found on one half of the rows and seen on the other, less that of all.",
+                    "For each finding of howsure assess, on test rows of uncorrected methods: the "
+                    "share of cuts with a fault. Region: coverage in the worst region, found on "
+                    "one half and measured on the other, minus overall coverage.",
                 ),
             ),
         ),
@@ -474,7 +473,7 @@ def _cost(which: Which) -> Section | None:
                 "CPU seconds of a fit, median over cuts",
                 [_KINDS[kind] for kind in kinds],
                 rows,
-                ("One thread. Quantiles at 18 levels, each its own model where a method asks so.",),
+                ("One thread. Quantiles at 18 levels, each with its own model if needed.",),
             ),
         ),
     )
@@ -510,7 +509,7 @@ def _tables(which: Which) -> Section:
         for method, where in failed.items()
     ]
     return Section(
-        title="On which tables?",
+        title="Which tables were used?",
         label="Tables",
         lines=tuple(lines),
         grids=(
@@ -519,8 +518,8 @@ def _tables(which: Which) -> Section:
                 ("Training", "Calibration", "Test"),
                 rows,
                 (
-                    "Rows of one unit, such as a person or a day, stand in one part alone. The "
-                    "licence is that of the data or of the package that has them, as stated there.",
+                    "Rows of one unit, such as a person or a day, are in one part only. The "
+                    "licence is as stated by the data or the package that contains them.",
                     *(f"{m} on {t}: {why}." for m, own in failed.items() for t, why in own.items()),
                 ),
                 words=("Table", "What is predicted", "Late or foreign rows", "Licence"),
