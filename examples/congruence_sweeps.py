@@ -467,7 +467,7 @@ def draws_study(name: str, law: NormalWorld, seeds: int, repeats: int, replicate
             null[seed] = found.point_expected
         label = f"ℓ = {count}" if count else "exact"
         cases.append(Case(label=label, grid=grids, values=values, null=null))
-    return Sweep(title=f"Draws a row: {name}", cases=tuple(cases))
+    return Sweep(title=f"Draws per row: {name}", cases=tuple(cases))
 
 
 def down_sampling(seeds: int, nulls: int) -> Sweep:

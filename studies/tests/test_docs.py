@@ -45,7 +45,7 @@ def test_every_paper_shows_a_page_without_data_or_a_run(
     monkeypatch.chdir(tmp_path)
     page = study_of(study).page(study_shipped(study))
     assert page.headline is not None
-    assert page.sections[-1].title == "Beside the published"
+    assert page.sections[-1].title == "Comparison with the published numbers"
     parts = (page.opening, *page.sections)
     drawn = [f for part in parts for c in part.choices for o in c.options for f in o.figures]
     assert [figure.title for figure in drawn if not tells_a_number(figure)] == []

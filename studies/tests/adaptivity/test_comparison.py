@@ -661,7 +661,7 @@ def test_a_classifier_of_ones_own_is_named_with_its_options() -> None:
         ({"transformations": ["blur 0.5"]}, "transformation must be one of"),
         ({"transformations": ["noise"]}, "as 'noise 0.5', got 'noise'"),
         ({"transformations": ["noise 0"]}, "a size above 0"),
-        ({"transformations": ["brightness 2"]}, r"amount must lie in \(0, 1\]"),
+        ({"transformations": ["brightness 2"]}, r"amount must be in \(0, 1\]"),
         ({"transformations": []}, "at least one"),
         ({"transformations": ["noise 1", "noise 1"]}, "must be different"),
         ({"train": 59}, "train must be"),
@@ -700,9 +700,9 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
         (lambda t: compare_label_sets(t, repeats=0), "repeats must be"),
         (lambda t: compare_label_sets(t, share=1.0), "share"),
         (lambda t: compare_label_sets(t, bins=601), "600 test rows"),
-        (lambda t: classified(softmax, np.ones((3, 2)), [0, 1, 2], {}), "y must hold class"),
+        (lambda t: classified(softmax, np.ones((3, 2)), [0, 1, 2], {}), "y must contain class"),
         (lambda t: classified(softmax, np.ones((3, 2)), [0, 1, 1], {}), "at least one way"),
-        (lambda t: given_probabilities([[0.5, 0.5]], [0], sds=()), "sds must hold"),
+        (lambda t: given_probabilities([[0.5, 0.5]], [0], sds=()), "sds must contain"),
         (
             lambda t: regressed(
                 lambda x: x[:, 0],
@@ -718,7 +718,7 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
             lambda t: validate_measures([1] * 9, [1] * 9, [1] * 8, [1] * 9, coverage=0.9),
             "covered must have",
         ),
-        (lambda t: ease_sensitivity([1], [1], [1], {}, coverage=0.9), "eases must hold"),
+        (lambda t: ease_sensitivity([1], [1], [1], {}, coverage=0.9), "eases must contain"),
         (lambda t: average_records([]), "at least one"),
     ],
 )

@@ -49,7 +49,7 @@ def printed(measure: str, units: str = "labels") -> dict[float, dict[str, float]
 
 def beside(page: Document) -> dict[str, dict[str, list[str]]]:
     """By part of the table beside the published: what stands in each method's row."""
-    grid = grid_of(page, "Beside the published", "Published numbers")
+    grid = grid_of(page, "Comparison with the published numbers", "Published numbers")
     return {
         part.title: {row[0].text: [cell.text for cell in row[1:]] for row in part.rows}
         for part in grid.parts
@@ -163,7 +163,11 @@ def test_averages_stand_beside_the_published() -> None:
     surrogate = replace(comparison(0.9), ease="surrogate, noise 1")
     page = adaptivity_report({"a": [tasks[0]], "b": [tasks[1]], "c": [surrogate]})
     kind = "Label sets: averages over tasks"
-    assert [part.title for part in page.sections] == [kind, *"abc", "Beside the published"]
+    assert [part.title for part in page.sections] == [
+        kind,
+        *"abc",
+        "Comparison with the published numbers",
+    ]
     (grid,) = section(page, kind).grids
     (part,) = grid.parts
     assert part.title == "Nominal 90 %"
@@ -224,7 +228,11 @@ def test_a_method_without_an_answer_on_some_tasks_is_no_best() -> None:
     assert "Width" in [column.title for column in section(page, "a").grids[0].columns]
     clipped = replace(some, about={"Clipped to": "0 to 1"})
     apart = adaptivity_report({"a": [whole], "b": [clipped]})
-    assert [part.title for part in apart.sections] == ["a", "b", "Beside the published"]
+    assert [part.title for part in apart.sections] == [
+        "a",
+        "b",
+        "Comparison with the published numbers",
+    ]
     rows = beside(apart)["visual acuity, four nets: T-SS, nominal 80 %"]
     assert list(rows)[:2] == ["CP", "CP, clipped"]
     *numbers, why = rows["CP"]
@@ -240,7 +248,7 @@ def test_variants_are_averaged_apart_and_have_no_section_each() -> None:
     page = adaptivity_report(results)
     assert [part.title for part in page.sections] == [
         *("Label sets: averages over tasks", "Label sets: variants", "a", "b"),
-        "Beside the published",
+        "Comparison with the published numbers",
     ]
     (grid,) = section(page, "Label sets: variants").grids
     assert [part.title for part in grid.parts] == ["20 cells, nominal 90 %"]

@@ -143,7 +143,7 @@ def test_an_address_holds_what_decides_a_trial() -> None:
         ({"miss_range": [0.5, 0.2]}, "miss_range must be two rising numbers between 0 and 1"),
         ({"miss_range": [0, 1.2]}, "miss_range must be two rising numbers between 0 and 1"),
         ({"miss_range": 0.2}, "miss_range must be"),
-        ({"miss_rates": []}, "miss_rates must hold at least one"),
+        ({"miss_rates": []}, "miss_rates must contain at least one"),
         ({"miss_rates": [0.0]}, "miss_rates must lie strictly between 0 and 1"),
         ({"replicates": 1}, "replicates must be a whole number of at least 2"),
     ],
@@ -231,7 +231,7 @@ def test_figures_draw_curves_and_scaled_bands(page: Document, made: Combined) ->
     own_curve = trees.curve()
     at = np.searchsorted(own_curve.x, drawn["trees"].x[5], side="right") - 1
     assert drawn["trees"].y[5] == own_curve.y[at]
-    with pytest.raises(InputError, match="results must hold at least one"):
+    with pytest.raises(InputError, match="results must contain at least one"):
         curves_figure([])
 
 
@@ -272,7 +272,7 @@ def test_the_page_sets_the_papers_problem_beside_its_numbers(
     }
     page = characteristic_report(results)
     check_words(page)
-    grid = grid_of(page, "Beside the published", "Published numbers")
+    grid = grid_of(page, "Comparison with the published numbers", "Published numbers")
     parts = {
         part.title: {row[0].text: row[1:] for row in part.rows if part.title} for part in grid.parts
     }
@@ -295,7 +295,7 @@ def test_the_page_sets_the_papers_problem_beside_its_numbers(
         shown = parts["gap: share of data sets with the pattern"][method]
         assert float(shown[0].key) == crossed
         assert shown[1].text.startswith("shown: the curves cross")
-    (line,) = [line for line in page.lines if line.question == "gap, Beside the paper"]
+    (line,) = [line for line in page.lines if line.question == "gap, Comparison with the paper"]
     assert line.text.startswith("Data sets with the published pattern: ")
     assert not [title for title in parts if title.startswith("fan")]
 

@@ -437,6 +437,6 @@ def test_results_that_ship_need_no_data_and_miss_nothing(
     assert Path("page.csv").is_file()
     assert "for runs of your own" in " ".join(done.output.split())
     assert "not done" not in done.output
-    assert "## Beside the published" in Path("page.md").read_text("utf-8")
+    assert "## Comparison with the published numbers" in Path("page.md").read_text("utf-8")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"howsure-results", "page.csv", "page.md"}

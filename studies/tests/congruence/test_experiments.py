@@ -68,7 +68,7 @@ def test_blur_of_bytes_is_rounded_and_bad_kernels_are_refused() -> None:
     assert blurred.dtype == np.uint8
     np.testing.assert_array_equal(blurred, flat)
     for kernel in ((4, 9), (5, 33), (0, 1)):
-        with pytest.raises(InputError, match="kernel must hold odd sizes"):
+        with pytest.raises(InputError, match="kernel must contain odd sizes"):
             gaussian_blur(flat, 1.0, kernel=kernel)
     with pytest.raises(InputError, match="sd must be above 0"):
         gaussian_blur(flat, 0.0)

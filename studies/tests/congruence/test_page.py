@@ -420,7 +420,11 @@ def test_a_right_model_may_be_unknown() -> None:
     still = shown(replace(run("poisson"), bootstraps={}, repeats=np.array([0.12])))
     assert line(still, "poisson").text.endswith("how far it varies is not known.")
     assert "Reliability" not in [part.title for part in still.sections]
-    assert [part.title for part in other.sections] == ["t", "Reliability", "Beside the published"]
+    assert [part.title for part in other.sections] == [
+        "t",
+        "Reliability",
+        "Comparison with the published numbers",
+    ]
     assert "at least two pairs" in line(other, "Here", part=1).text
 
 

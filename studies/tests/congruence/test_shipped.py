@@ -136,7 +136,7 @@ def test_the_small_plan_has_a_page_without_data_or_store(
     assert [part.title for part in page.sections] == [
         *("docstrings-words", "docstrings-sentences", "blood-encoded", "digits-encoded"),
         *("blood-fixed", "wave", "cells", "blood", "digits"),
-        *("Reliability", "Methods over all worlds", "Beside the published"),
+        *("Reliability", "Methods over all worlds", "Comparison with the published numbers"),
     ]
     assert page.headline is not None
     assert page.headline.text.startswith("Not all: CCE finds a model misspecified at some x in 28")

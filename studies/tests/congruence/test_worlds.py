@@ -179,7 +179,7 @@ def test_drawn_cells() -> None:
 
 def test_what_is_refused() -> None:
     part = Part(x=np.zeros((3, 1)), y=[0.5, 1.0, 2.0], ids=["a", "b", "c"])
-    with pytest.raises(InputError, match="y of train must hold counts"):
+    with pytest.raises(InputError, match="y of train must contain counts"):
         Task.of(dict.fromkeys(("train", "val", "test"), part), name="", counts=True)
     with pytest.raises(InputError, match="part must be one of"):
         wave_task(rows=30).part("tests")
@@ -189,7 +189,7 @@ def test_what_is_refused() -> None:
         congruence_task("waves")
     with pytest.raises(InputError, match=r"option must be one of seed, rows, got .columns"):
         congruence_task("discrete-wave", columns=3)
-    with pytest.raises(InputError, match="parts must hold"):
+    with pytest.raises(InputError, match="parts must contain"):
         image_parts_task("", {"train": part}, counts=False, units="y")
     with pytest.raises(InputError, match="shares must leave"):
         array_task("", np.zeros((9, 1)), np.zeros(9))

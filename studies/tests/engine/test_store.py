@@ -535,9 +535,9 @@ def test_damaged_arrays_are_named(store: Store, harm: str) -> None:
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"a": np.array([None])}, "array 'a' must hold numbers or booleans, got type object"),
-        ({"a": np.array(["x"])}, "array 'a' must hold numbers or booleans, got type <U1"),
-        ({"a": np.zeros(2, dtype=[("b", "f8")])}, "array 'a' must hold numbers"),
+        ({"a": np.array([None])}, "array 'a' must contain numbers or booleans, got type object"),
+        ({"a": np.array(["x"])}, "array 'a' must contain numbers or booleans, got type <U1"),
+        ({"a": np.zeros(2, dtype=[("b", "f8")])}, "array 'a' must contain numbers"),
         ({"": np.zeros(2)}, "names of arrays must be printable text .* got ''"),
         ({"a.npy": np.zeros(2)}, "names of arrays must be printable text .* got 'a.npy'"),
         ({"a\n": np.zeros(2)}, "names of arrays must be printable text .* got"),

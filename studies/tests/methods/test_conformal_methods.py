@@ -162,7 +162,7 @@ def test_clipped_intervals_end_at_the_valid_range_and_cover_the_same() -> None:
         assert np.array_equal(*inside)
         assert ends[1][0].min() == -0.5
         assert ends[1][1].max() == 0.5
-    with pytest.raises(InputError, match=r"y must lie in its valid range 0 to 1, got \d+ that"):
+    with pytest.raises(InputError, match=r"y must be in its valid range 0 to 1, got \d+ that"):
         SplitConformal(zero, clip=(0, 1)).fit(x, y, np.random.default_rng(0))
 
 
@@ -237,7 +237,7 @@ def test_memory_grows_with_the_rows_alone() -> None:
         (lambda: Conformalized(LinearRegression()), "method must be a method"),
         (lambda: Conformalized(zero, "both"), "move must be"),
         (lambda: Conformalized(linear_quantiles((0.8,))), "coverages must be among those"),
-        (lambda: conformal_threshold([1.0, math.nan], 0.9), "scores must hold no missing"),
+        (lambda: conformal_threshold([1.0, math.nan], 0.9), "scores must contain no missing"),
         (lambda: conformal_threshold([], 0.9), "at least one row"),
         (lambda: weighted_thresholds([1.0], [-1.0], [1.0], 0.9), "weights must not be negative"),
         (lambda: density_ratio([[1.0]], [[1.0, 2.0]]), "new must have 1 columns"),
@@ -252,7 +252,7 @@ def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None
     ("method", "words"),
     [
         (SplitConformal(lambda x: x), "forecast must have one dimension"),
-        (SplitConformal(lambda x: x[:, 0] * np.nan), "forecast must hold finite"),
+        (SplitConformal(lambda x: x[:, 0] * np.nan), "forecast must contain finite"),
         (SplitConformal(3), "must have fit and predict"),
         (NormalizedConformal(zero, lambda x: zero(x) - 1), "must not be negative"),
         (NormalizedConformal(lambda x: x[:, 0], DecisionTreeRegressor()), "not all be zero"),

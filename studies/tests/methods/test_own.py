@@ -253,11 +253,11 @@ def test_an_estimators_random_states_are_drawn() -> None:
     [
         (Point, "Point.predict"),
         (Short, r"Short.predict\(x\) must have a row for each of the 20 of x, got 19"),
-        (Missing, r"Missing.predict\(x\): lower must hold no missing values"),
-        (Models, r"Models.predict\(x\): one model was wanted, got a, b"),
+        (Missing, r"Missing.predict\(x\): lower must contain no missing values"),
+        (Models, r"Models.predict\(x\): one model was expected, got a, b"),
         (Nothing, r"Nothing.predict\(x\) must return a prediction, got None"),
         (Lost, r"Lost.fit must return itself, or what has predict\(x\), got int"),
-        (Stuck, "Stuck must be one that can be copied for every fit: cannot pickle a lock"),
+        (Stuck, "Stuck must be copyable for every fit: cannot pickle a lock"),
     ],
 )
 def test_what_is_wrong_names_the_class(kind: type, words: str) -> None:
@@ -271,7 +271,7 @@ def test_what_is_wrong_names_the_class(kind: type, words: str) -> None:
 def test_a_point_forecast_alone_is_said_to_be_one() -> None:
     method = as_method(Point(), (0.9,))
     fitted = method.fit(np.zeros((30, 1)), np.arange(30.0), np.random.default_rng(0))
-    with pytest.raises(InputError, match="got a point forecast alone"):
+    with pytest.raises(InputError, match="got only a point forecast"):
         fitted.predict(np.zeros((20, 1)))
 
 

@@ -312,7 +312,7 @@ def test_it_is_a_method_like_others() -> None:
     [
         ({"method": "magic"}, "method must be one of shift, scale"),
         ({"inner": Oracle("intervals"), "method": "cqr", "coverages": (0.7,)}, "must be among"),
-        ({"coverages": ()}, "coverages must hold distinct"),
+        ({"coverages": ()}, "coverages must contain distinct"),
         ({"delta": 2.0}, "delta must lie"),
         ({"rank": "numpy"}, "rank must be"),
         ({"too_few": "cut"}, "too_few"),
@@ -482,7 +482,7 @@ def test_points_and_choices_in_comparisons() -> None:
     with pytest.raises(InputError, match="a prediction that can be recalibrated, got label sets"):
         compare_recalibrations(sets, sets)
     missing = compare_recalibrations(laws, rows, metrics=["crps"], methods=["scale"])
-    assert "scale could not be used: the rows must hold distributions" in missing.notes
+    assert "scale could not be used: the rows must contain distributions" in missing.notes
 
 
 def test_samples_keep_their_own_way() -> None:

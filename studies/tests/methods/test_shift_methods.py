@@ -308,7 +308,7 @@ def test_tabpfn_says_how_to_point_at_its_weights(
     x, y = rows(20, 24)
     with pytest.raises(InputError, match=r"weights must name the file .* HOWSURE_TABPFN"):
         TabPFN().fit(x, y, child(0, "fit"))
-    with pytest.raises(InputError, match="weights must be a file that is there, got '/no'"):
+    with pytest.raises(InputError, match="weights must be an existing file, got '/no'"):
         TabPFN(weights="/no").fit(x, y, child(0, "fit"))
     file = tmp_path / "weights.ckpt"
     file.write_bytes(b"")

@@ -291,7 +291,7 @@ def test_each_published_order_is_there_with_the_reason_where_ours_is_another() -
     shipped = study_shipped("pointwise")
     document = study_of("pointwise").page(shipped)
     check_words(document)
-    grid = grid_of(document, "Beside the published", "Dropout less the bootstrap")
+    grid = grid_of(document, "Comparison with the published numbers", "Dropout less the bootstrap")
     told = {(part.title, row[0].text): row for part in grid.parts for row in part.rows}
     printed = [
         row

@@ -242,7 +242,7 @@ def test_no_split_leaves_a_reason() -> None:
 )
 def test_row_numbers_that_cannot_be_are_refused(splits: Any) -> None:
     x, y = some(10)
-    with pytest.raises(InputError, match="splits must hold"):
+    with pytest.raises(InputError, match="splits must contain"):
         over_splits(x, y, Steady(), splits=splits)
 
 
@@ -276,7 +276,7 @@ def test_methods_stand_beside_the_published_numbers(data_dir: Callable[[str], Pa
     assert held["standard_error"][0] == pytest.approx(expected)
     summary = {record.metric: record.value for record in result.records()}
     assert [summary["rmse"], summary["log_score"]] == held["mean"].tolist()
-    with pytest.raises(InputError, match="published must hold 20 splits, got 3"):
+    with pytest.raises(InputError, match="published must contain 20 splits, got 3"):
         against_published([result], {k: v[:3] for k, v in table.reference.items()})
 
 

@@ -309,8 +309,11 @@ def said(rows: int, n: int = 1) -> NetworkOutputs:
             lambda: network_answers("gaussian", [said(1)], ONE),
             r"outputs of a gaussian network must have shape \(2, n\), got \(1, 1\) for val",
         ),
-        (lambda: network_answers("conformal", [said(1)], {"val": [0.0]}), "y must hold 'val' and"),
-        (lambda: network_answers("conformal", [said(1)], {"t": [0.0]}), "y must hold 'val' and"),
+        (
+            lambda: network_answers("conformal", [said(1)], {"val": [0.0]}),
+            "y must contain 'val' and",
+        ),
+        (lambda: network_answers("conformal", [said(1)], {"t": [0.0]}), "y must contain 'val' and"),
         (
             lambda: network_answers("conformal", [said(1)], {"val": [0.0], "u": [0.0]}),
             "part must be one of val, t, got 'u'",
@@ -329,11 +332,11 @@ def said(rows: int, n: int = 1) -> NetworkOutputs:
                 [NetworkOutputs(outputs={"val": -np.ones((2, 1)), "t": np.ones((2, 1))})],
                 ONE,
             ),
-            "must hold sds of at least 0, in val",
+            "must contain sds of at least 0, in val",
         ),
         (
             lambda: network_answers("gaussian_gmm", [said(2)], ONE),
-            "features must hold val, got none",
+            "features must contain val, got none",
         ),
         (
             lambda: network_answers("gaussian", [said(2)], ONE, coverage=1.0),

@@ -34,7 +34,7 @@ from shift import shift_samples as samples
 
 HOSTILE = "</script><script>window.pwned=1</script>"
 GMM = "Gaussian + Selective GMM"
-BESIDE = "Beside the published"
+BESIDE = "Comparison with the published numbers"
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ def test_another_layout_names_what_was_wanted_and_what_is_there(
     make: Any, tmp_path: Path, target: Path
 ) -> None:
     archive = make(tmp_path / "x", {**FILES, "readme.md": b"x"})
-    said = r"x must hold images/ and list\.csv, got other/, readme\.md, set/$"
+    said = r"x must contain images/ and list\.csv, got other/, readme\.md, set/$"
     with pytest.raises(LayoutError, match=said):
         unpack([archive], (("images/", "images/"), ("list.csv", "list.csv")), target)
     assert held(target) == {}

@@ -277,7 +277,7 @@ def test_one_patch_cannot_be_split(tmp_path: Path) -> None:
         savemat(path, {"inst_map": lone})
     lone[3, 3] = 1
     savemat(folder / "kumar/test_same/Labels/T-1.mat", {"inst_map": lone})
-    refused("must hold at least two patches, got 1", "histology-nuclei-pixels", folder)
+    refused("must contain at least two patches, got 1", "histology-nuclei-pixels", folder)
 
 
 # Lists that are missing or cut short
@@ -348,7 +348,7 @@ def test_a_volume_is_held_to_its_check_sum(tmp_path: Path) -> None:
     refused(r"1 of 2 volumes .* BRATS_001 .*CRC", "brain-tumour-pixels", folder)
     other[352:356] = np.float32("nan").tobytes()
     path.write_bytes(gzip.compress(bytes(other)))
-    refused(r"BRATS_001 .*must hold finite numbers", "brain-tumour-pixels", folder)
+    refused(r"BRATS_001 .*must contain finite numbers", "brain-tumour-pixels", folder)
     other[108:112] = np.float32(-9).tobytes()
     path.write_bytes(gzip.compress(bytes(other)))
     refused("1 of 2 volumes cannot be read: BRATS_001", "brain-tumour-pixels", folder)

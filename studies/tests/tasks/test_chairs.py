@@ -107,7 +107,7 @@ def test_a_picture_is_fixed_by_seed_design_and_angle() -> None:
 
 
 def test_wrong_wishes_are_refused() -> None:
-    with pytest.raises(InputError, match="design must lie in 0 … 48, got 49"):
+    with pytest.raises(InputError, match="design must be in 0 … 48, got 49"):
         draw_chairs([49], [1.0])
     with pytest.raises(InputError, match="design must have 2 rows, got 1"):
         draw_chairs([1], [1.0, 2.0])

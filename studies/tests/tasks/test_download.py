@@ -161,7 +161,7 @@ def test_two_downloads_to_one_place_do_not_mix(server: Served) -> None:
     work.mkdir(parents=True)
     with (work / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(DownloadError, match="is in use: another download of it is at work"):
+        with pytest.raises(DownloadError, match="is in use: another download of it is running"):
             get(entry(server.address))
     get(entry(server.address))
     assert things(cache_folder()) == ["some_set", "some_set/table.csv"]
@@ -178,7 +178,7 @@ def test_a_file_in_place_of_the_folder_is_refused_at_once(server: Served, tmp_pa
 def test_another_layout_says_what_was_wanted_and_writes_nothing(server: Served) -> None:
     (server.folder / "list.csv").write_bytes(TABLE)
     images(server.folder / "set.zip", top="other/photos")
-    with pytest.raises(LayoutError, match=r"must hold top/images/, got other/; remove .* again"):
+    with pytest.raises(LayoutError, match=r"must contain top/images/, got other/; remove .* again"):
         get(packed(server.address))
     shutil.rmtree(cache_folder() / ".some_set.download")
     images(server.folder / "set.zip", count=2)
@@ -238,7 +238,7 @@ def test_a_packed_table_is_compared_to_its_source(tmp_path: Path) -> None:
     assert [finding.good for finding in check(wanted, tmp_path)] == [True, True]
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress(TABLE + b"5,6\n"))
     assert check(wanted, tmp_path)[1].said == (
-        "data.csv.gz: sha256 has changed, or is not the source's"
+        "data.csv.gz: sha256 has changed, or differs from the source"
     )
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress(TABLE)[:-9])
     assert "cannot be read" in check(wanted, tmp_path)[1].said
@@ -263,7 +263,7 @@ def test_recorded_files_that_change_or_go_are_named(tmp_path: Path) -> None:
     (tmp_path / "labelsTr" / "BRATS_002.nii.gz").unlink()
     said = [finding.said for finding in check(brain, tmp_path) if not finding.good]
     assert "imagesTr/BRATS_001.nii.gz: sha256 has changed since it was recorded" in said
-    assert "labelsTr/BRATS_002.nii.gz: recorded, and gone" in said
+    assert "labelsTr/BRATS_002.nii.gz: recorded, but missing" in said
 
 
 def test_sets_by_hand_cannot_be_fetched() -> None:

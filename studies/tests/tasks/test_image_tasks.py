@@ -208,7 +208,7 @@ def test_original_cells_that_are_broken_are_named_and_counted(tmp_path: Path) ->
     task = image_task("cells", **wish)
     with pytest.raises(InputError, match=r"[12] of (300|50) images cannot be read: 10[01]_50"):
         _ = [task.part(part) for part in ("train", "val", "full")]
-    with pytest.raises(InputError, match=r"must hold 200000 images .* got 400: the download"):
+    with pytest.raises(InputError, match=r"must contain 200000 images .* got 400: the download"):
         _ = image_task("cells", folder=folder).train
     task = image_task("cells", **wish, broken="skip")
     with pytest.warns(HowsureWarning, match="cannot be read"):
@@ -244,7 +244,7 @@ def test_original_chairs_are_read_as_they_are(tmp_path: Path) -> None:
         assert np.array_equal(part.x[:, 3, 3, 0], np.floor(part.y))
         assert (part.x[..., 1] == 200).all()
         assert not part.x[..., 2].any()
-    with pytest.raises(InputError, match="must hold 44051 images"):
+    with pytest.raises(InputError, match="must contain 44051 images"):
         _ = image_task("chair-angle", folder=folder).train
 
 
@@ -254,7 +254,7 @@ def test_half_a_chair_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(InputError, match="cannot be read"):
         _ = image_task("chair-angle", folder=folder, complete=False).train
-    with pytest.raises(InputError, match=r"must hold RC-49_64x64\.h5"):
+    with pytest.raises(InputError, match=r"must contain RC-49_64x64\.h5"):
         _ = image_task("chair-angle", folder=tmp_path, complete=False).train
     with needs("h5py").File(path, "w") as held:
         held["images"] = np.zeros((2, 64, 64, 3), np.uint8)

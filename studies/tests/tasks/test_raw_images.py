@@ -78,7 +78,7 @@ def test_wealth_names_what_is_missing_or_broken(tmp_path: Path) -> None:
         part = image_task("asset-wealth", folder=folder, broken="skip", **TINY).test
     assert len(part) == 2
     image.unlink()
-    with pytest.raises(InputError, match="must hold 2017 images, got 2016: the download"):
+    with pytest.raises(InputError, match="must contain 2017 images, got 2016: the download"):
         _ = image_task("asset-wealth", folder=folder).test
 
 
@@ -154,14 +154,14 @@ def test_a_video_that_does_not_open_is_named(tmp_path: Path) -> None:
     ):
         _ = image_task("ventricular-volume", folder=folder, broken="skip", **TINY).train
     refused(r"1 of 1 videos cannot be read: c\.avi", "ventricular-volume", folder, "val")
-    refused("must hold 10030 videos, got 5", "ventricular-volume", folder, "test", complete=True)
+    refused("must contain 10030 videos, got 5", "ventricular-volume", folder, "test", complete=True)
 
 
 def test_no_video_at_all_is_no_empty_part(tmp_path: Path) -> None:
     """The published script's missing slash silently gave zero images."""
     folder = heart_folder(tmp_path / "echo")
     (folder / "Videos").rename(folder / "EchoNet-DynamicVideos")
-    refused("must hold 10030 videos, got 0", "ventricular-volume", folder)
+    refused("must contain 10030 videos, got 0", "ventricular-volume", folder)
 
 
 def test_area_is_that_of_the_outline() -> None:
@@ -216,7 +216,9 @@ def test_brain_channels_turn_round(tmp_path: Path) -> None:
 
 def test_brain_names_what_is_wrong(tmp_path: Path) -> None:
     folder = brain_folder(tmp_path / "brain")
-    with pytest.raises(InputError, match="must hold 484 volumes, got 3: the download is not whole"):
+    with pytest.raises(
+        InputError, match="must contain 484 volumes, got 3: the download is not whole"
+    ):
         _ = image_task("brain-tumour-pixels", folder=folder).train
     image = folder / "imagesTr" / "BRATS_001.nii.gz"
     whole = image.read_bytes()
@@ -277,7 +279,9 @@ def test_skin_takes_fewer_rows_by_chance(tmp_path: Path) -> None:
 
 def test_skin_names_what_is_wrong(tmp_path: Path) -> None:
     folder = skin_folder(tmp_path / "ham")
-    refused("must hold 10015 images, got 25", "skin-lesion-pixels", folder, "test", complete=True)
+    refused(
+        "must contain 10015 images, got 25", "skin-lesion-pixels", folder, "test", complete=True
+    )
     (folder / "part_1" / "ISIC_0021.jpg").unlink()
     with pytest.raises(InputError, match=r"1 masks have no image: ISIC_0021_segmentation\.png"):
         _ = image_task("skin-lesion-pixels", folder=folder, **TINY).test
@@ -293,7 +297,7 @@ def test_skin_names_what_is_wrong(tmp_path: Path) -> None:
         part = image_task("skin-lesion-pixels", folder=folder, broken="skip", **TINY).test
     assert part.ids.tolist() == ["ISIC_0020", "ISIC_0024"]
     (folder / "HAM10000_metadata").unlink()
-    refused("must hold HAM10000_metadata", "skin-lesion-pixels", folder, "test")
+    refused("must contain HAM10000_metadata", "skin-lesion-pixels", folder, "test")
 
 
 # HistologyNucleiPixels
@@ -371,7 +375,7 @@ def test_tissue_counts_pixels_above_zero(tmp_path: Path) -> None:
 def test_tissue_names_what_is_wrong(tmp_path: Path) -> None:
     folder = tmp_path / "tissue"
     tissue_folder(folder)
-    with pytest.raises(InputError, match="must hold 50 tiles of tnbc, got 1"):
+    with pytest.raises(InputError, match="must contain 50 tiles of tnbc, got 1"):
         _ = image_task("histology-nuclei-pixels", folder=folder).test
     label = folder / "tnbc/Labels/01_1.mat"
     whole = label.read_bytes()
@@ -383,7 +387,7 @@ def test_tissue_names_what_is_wrong(tmp_path: Path) -> None:
     label.unlink()
     refused("each label its tile, got 1 alone: 01_1", "histology-nuclei-pixels", folder, "test")
     (folder / "kumar").rename(folder / "other")
-    refused("must hold a folder 'kumar'", "histology-nuclei-pixels", folder)
+    refused("must contain a folder 'kumar'", "histology-nuclei-pixels", folder)
 
 
 # AerialBuildingPixels
@@ -429,7 +433,7 @@ def test_cities_pool_for_training(tmp_path: Path) -> None:
 
 def test_cities_name_what_is_wrong(tmp_path: Path) -> None:
     folder = city_folder(tmp_path / "air")
-    with pytest.raises(InputError, match="must hold 36 tiles of vienna, got 1"):
+    with pytest.raises(InputError, match="must contain 36 tiles of vienna, got 1"):
         _ = image_task("aerial-building-pixels", folder=folder).part("vienna")
     image = folder / "train" / "images" / "vienna1.tif"
     image.write_bytes(image.read_bytes()[:4000])
@@ -438,7 +442,7 @@ def test_cities_name_what_is_wrong(tmp_path: Path) -> None:
     image.unlink()
     refused(r"got 1 alone: vienna1\.tif", "aerial-building-pixels", folder, "vienna")
     (folder / "train" / "gt" / "vienna1.tif").unlink()
-    refused("must hold 36 tiles of vienna, got 0", "aerial-building-pixels", folder, "vienna")
+    refused("must contain 36 tiles of vienna, got 0", "aerial-building-pixels", folder, "vienna")
 
 
 # What all share

@@ -133,9 +133,9 @@ def test_missing_values_are_what_is_asked_for() -> None:
         ({}, {"home": ["north", "south", "west"]}, "one elsewhere, got 100 of 100 home"),
         ({}, {"home": ["north"], "up_to": 3}, "must not be given together"),
         ({}, {"missing": "ignore"}, "missing must be error, drop or median"),
-        ({"size": [float("inf")] * 100}, {}, "must hold finite numbers"),
-        ({"y": ["a"] * 100}, {}, "column 'y' must hold numbers"),
-        ({"kind": [date(2020, 1, 1)] * 100}, {}, "must hold numbers or text"),
+        ({"size": [float("inf")] * 100}, {}, "must contain finite numbers"),
+        ({"y": ["a"] * 100}, {}, "column 'y' must contain numbers"),
+        ({"kind": [date(2020, 1, 1)] * 100}, {}, "must contain numbers or text"),
     ],
 )
 def test_wrong_wishes_are_refused(
@@ -207,7 +207,7 @@ def test_wine_is_read_where_it_lies(tmp_path: Path) -> None:
     assert len(task.test) == 4898
     assert task.columns == ("fixed acidity", "alcohol")
     (tmp_path / "winequality-white.csv").unlink()
-    with pytest.raises(InputError, match=r"must hold winequality-white\.csv"):
+    with pytest.raises(InputError, match=r"must contain winequality-white\.csv"):
         shift_task("wine", tmp_path)
 
 
@@ -224,7 +224,7 @@ def test_tables_that_are_not_theirs_are_refused(
     with pytest.raises(InputError, match="columns are not those of bike-hours"):
         shift_task("bike-hours", tmp_path)
     path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
-    with pytest.raises(InputError, match="must hold 17379 rows of bike-hours, got 1"):
+    with pytest.raises(InputError, match="must contain 17379 rows of bike-hours, got 1"):
         shift_task("bike-hours", tmp_path)
     path.write_bytes(b"no gzip")
     with pytest.raises(InputError, match="cannot be read"):

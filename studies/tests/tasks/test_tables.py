@@ -96,8 +96,8 @@ def test_what_is_not_there_is_said_with_the_places(
     ("text", "words"),
     [
         (yacht(100), "308 rows of 6 inputs"),
-        (yacht().replace("resistance", "drag"), "must hold 308 rows"),
-        (yacht(last="wet"), "must hold numbers"),
+        (yacht().replace("resistance", "drag"), "must contain 308 rows"),
+        (yacht(last="wet"), "must contain numbers"),
         (yacht(last=""), "must have no missing value, got 1"),
     ],
 )
@@ -110,7 +110,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data.csv.gz").write_bytes(b"not a gzip file")
     with pytest.raises(InputError, match="cannot be read"):
         uci("yacht", tmp_path)
-    with pytest.raises(InputError, match=r"nowhere must hold data\.csv\.gz or data/data\.txt"):
+    with pytest.raises(InputError, match=r"nowhere must contain data\.csv\.gz or data/data\.txt"):
         uci("yacht", tmp_path / "nowhere")
 
 
@@ -118,7 +118,7 @@ def test_splits_that_are_no_partition_are_refused(tmp_path: Path) -> None:
     folder = written(tmp_path / "t", yacht())
     rows = np.arange(308)
     np.savez(folder / "splits.npz", train_0=rows[:277], test_0=rows[276:307])
-    with pytest.raises(InputError, match="split 0 must hold each of 308 rows once"):
+    with pytest.raises(InputError, match="split 0 must contain each of 308 rows once"):
         uci("yacht", folder)
 
 
@@ -142,7 +142,7 @@ def test_the_tenth_table_is_read_as_uci_serves_it(
     folder.mkdir()
     lines = [song(1922 + k) for k in range(60)]
     (folder / "YearPredictionMSD.txt").write_text("\n".join(lines) + "\n", "utf-8")
-    with pytest.raises(InputError, match="must hold 515345 rows of 90 inputs"):
+    with pytest.raises(InputError, match="must contain 515345 rows of 90 inputs"):
         uci("year", folder)
     few = replace(tables._FACTS["year"], rows=60, tests=6)
     monkeypatch.setattr(tables, "_FACTS", {**tables._FACTS, "year": few})

@@ -30,12 +30,12 @@ def test_parts_that_are_there_make_a_task_that_can_be_sent() -> None:
 
 @pytest.mark.parametrize("gone", [("val",), ("train",), ("near", "far")])
 def test_a_task_lacks_no_part(gone: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match="parts must hold train, val and a test, got"):
+    with pytest.raises(InputError, match="parts must contain train, val and a test, got"):
         Task.of({name: part for name, part in PARTS.items() if name not in gone}, name="")
 
 
 def test_counts_are_whole_whenever_they_are_read() -> None:
-    with pytest.raises(InputError, match="y of train must hold counts"):
+    with pytest.raises(InputError, match="y of train must contain counts"):
         Task.of(PARTS, name="", counts=True)
     whole = replace(PARTS["train"], y=[0, 1, 2])
     late = Task(
@@ -43,5 +43,5 @@ def test_counts_are_whole_whenever_they_are_read() -> None:
     )
     assert late.val is whole
     for _ in range(2):
-        with pytest.raises(InputError, match="y of near must hold counts"):
+        with pytest.raises(InputError, match="y of near must contain counts"):
             _ = late.test

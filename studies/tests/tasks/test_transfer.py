@@ -174,7 +174,7 @@ def test_a_full_disk_is_said_before_it_is_full(
 
 
 def test_a_folder_that_cannot_be_written_is_said(server: Served, tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match=r"cannot be kept at .*none"):
+    with pytest.raises(DownloadError, match=r"cannot be saved at .*none"):
         fetch(f"{server.address}/a.bin", tmp_path / "none" / "a.bin")
 
 
@@ -197,7 +197,9 @@ def test_a_server_that_drips_is_left(
     monkeypatch.setattr(transfer, "_SPAN", 0.1)
     monkeypatch.setattr(transfer, "_TRIES", 2)
     server.drip, server.slow_head = 0.01, head
-    with pytest.raises(DownloadError, match=r"less than 600,000 bytes a second came; [\d,]+ bytes"):
+    with pytest.raises(
+        DownloadError, match=r"less than 600,000 bytes per second arrived; [\d,]+ bytes"
+    ):
         fetch(f"{server.address}/a.bin", tmp_path / "a.bin", known=hash_of(DATA))
     assert len(server.asked) == 2
     assert not (tmp_path / "a.bin").exists()
@@ -239,7 +241,7 @@ def test_a_file_larger_than_stated_is_not_begun(server: Served, tmp_path: Path) 
     [
         ("ftp://127.0.0.1/a.bin", "leads to 'ftp://127.0.0.1/a.bin', and only https and http are"),
         ("file:///etc/passwd", "not allowed"),
-        ("http://[::1", "leads to what is no address"),
+        ("http://[::1", "leads to an invalid address"),
         ("http://127.0.0.1:port/a", "leads to 'http://127.0.0.1:port/a'"),
     ],
 )

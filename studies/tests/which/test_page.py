@@ -95,9 +95,9 @@ def test_methods_that_cannot_be_told_apart_are_named_together() -> None:
 
 def test_a_leader_that_covers_too_little_is_told_beside_its_score() -> None:
     good = many({"good": 0.0, "fair": 0.2})
-    assert _said(good)["Coverage"] == "As it comes, its 90 % intervals cover 90 % on average."
+    assert _said(good)["Coverage"] == "Uncorrected, its 90 % intervals cover 90 % on average."
     short = _covering(good, "good", ALL, 0.78)
-    assert _said(short)["Coverage"] == "As it comes, it covers 78 % (78 to 78) at a nominal 90 %."
+    assert _said(short)["Coverage"] == "Uncorrected, it covers 78 % (78 to 78) (nominal 90 %)."
     # between the two nothing is proven, and nothing is said
     unsure = _covering(good, "good", ALL, 0.9)
     for k, own in enumerate(unsure.values()):

@@ -161,7 +161,7 @@ def adaptivity_report(
     given = (result for of_task in results.values() for result in of_task)
     checks = [result for result in given if isinstance(result, MethodValidation)]
     if not every or not all(compared.values()):
-        raise InputError("results must hold at least one comparison for each task, got none")
+        raise InputError("results must contain at least one comparison for each task, got none")
     if coverage is not None:
         coverage_of((result.coverage for result in every), coverage)
     wanted = {
@@ -791,7 +791,7 @@ def methods_figure(
     """One measure of several methods as a dot plot, a colour a task or a source."""
     if not values or measure not in TITLES:
         raise InputError(
-            f"values must hold a series and measure be one of {', '.join(TITLES)}, "
+            f"values must contain a series and measure be one of {', '.join(TITLES)}, "
             f"got {len(values)} series and {measure!r}"
         )
     rows = list(dict.fromkeys(name for series in values.values() for name in series))

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="bench", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
-Name = Annotated[str, typer.Argument(metavar="PLAN", help="Plan by name, or a TOML file.")]
+Name = Annotated[str, typer.Argument(metavar="PLAN", help="Name of a plan, or a TOML file.")]
 Shown = Annotated[
     str,
     typer.Argument(
         metavar="PLAN",
-        help="Plan by name, or a TOML file; a study's name shows the results that ship with it.",
+        help="Name of a plan or study, or a TOML file; a study's name shows its shipped results.",
     ),
 ]
 _PLACE: Final = typer.Option(
@@ -49,7 +49,7 @@ Profile = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Profile of the plan, where it has several. "
+        help="Profile of the plan, if it has several. "
         "Of shift: small, scale, cells, longer, tables or paper.",
     ),
 ]
@@ -62,7 +62,7 @@ Jobs = Annotated[
 Timeout = Annotated[
     float | None,
     typer.Option(
-        metavar="SECONDS", help="Stop a trial that takes longer, and record it as failed."
+        metavar="SECONDS", help="Stop trials that take longer, and record them as failed."
     ),
 ]
 Format = Literal["table", "csv", "json", "parquet"]
@@ -105,7 +105,7 @@ def run(
         retry_failed=retry_failed,
     )
     there = summary.skipped - summary.failed_before
-    parts = [f"{summary.done} done", f"{there} there already"]
+    parts = [f"{summary.done} done", f"{there} already done"]
     if summary.failed or summary.failed_before:
         parts.append(f"{summary.failed} failed, {summary.failed_before} failed before")
     if summary.failed_parts:
@@ -145,7 +145,7 @@ def show(
     ] = [],  # noqa: B006
     format_: Annotated[
         Format | None,
-        typer.Option("--format", help="Format; by default, by the ending of the output file."),
+        typer.Option("--format", help="Format; by default, from the ending of the output file."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -251,7 +251,7 @@ def _results(
         results = replace(there, facts={"Plan": plan.name, **there.facts})
         name = plan.study
     if ships and Path(_STORE).exists():
-        say(f"note: for runs of your own, name a plan and --store {_STORE}", error=True)
+        say(f"note: for your own runs, name a plan and --store {_STORE}", error=True)
     for title, fact in results.facts.items():
         if title != "Plan":
             say(f"{title}: {fact}", error=True)
@@ -261,7 +261,7 @@ def _results(
 def _say_as_run(state: Survey) -> None:
     """Where the plan's code was not loaded, say of when its trials are."""
     if state.as_run:
-        say("note: trials are those of the last run; the plan's own code is not loaded", error=True)
+        say("note: trials are from the last run; the plan's own code is not loaded", error=True)
 
 
 def _form(asked: Format | None, output: Path | None) -> Format:

@@ -20,7 +20,7 @@ from howsure.core.registry import unknown
 if TYPE_CHECKING:
     from howsure_studies.tasks.download import Entry, Remote
 
-KEPT: Final = "interrupted: what has come is kept; the same command goes on from there"
+KEPT: Final = "interrupted: downloaded data are kept; the same command resumes"
 
 app = typer.Typer(name="data", no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -29,7 +29,7 @@ Name = Annotated[
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Folder of the data set; found by itself if omitted."),
+    typer.Option(metavar="FOLDER", help="Folder of the data set; found automatically if omitted."),
 ]
 
 
@@ -60,7 +60,7 @@ def list_() -> None:
         there = f"at {home}" if home else _ABSENT.get(entry.kind, "not on this machine")
         text = escape(f"licence: {entry.licence}; {there}")
         console.print(Padding(text, (0, 0, 0, 4)), style="dim", highlight=False)
-    console.print("\nhowsure data get NAME downloads one, or shows how.", highlight=False)
+    console.print("\nhowsure data get NAME downloads a data set, or shows how.", highlight=False)
 
 
 @app.command(epilog="Example: howsure data get cells")
@@ -99,7 +99,7 @@ def check(
     record: Annotated[
         bool,
         typer.Option(
-            "--record", help="Record the hash of every file, so that later checks find changes."
+            "--record", help="Record the hash of every file, so that later checks detect changes."
         ),
     ] = False,
 ) -> None:

@@ -27,22 +27,20 @@ def submit(
     method: Annotated[
         str,
         typer.Argument(
-            metavar="METHOD", help="Method or regressor as package:Class, or a method by name."
+            metavar="METHOD", help="Method or regressor as package:Class, or the name of a method."
         ),
     ],
     plan: Annotated[
         str,
-        typer.Option(metavar="PLAN", help="Plan to be ranked in, by name, or a TOML file."),
+        typer.Option(metavar="PLAN", help="Plan for the ranking: its name, or a TOML file."),
     ] = "shift_small",
     store: Annotated[
         str,
         typer.Option(
-            metavar="PLACE", help="Folder or URL of results, those of the plan's methods included."
+            metavar="PLACE", help="Folder or URL of results, including those of the plan's methods."
         ),
     ] = "howsure-results",
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the page calls it.")
-    ] = None,
+    label: Annotated[str | None, typer.Option(metavar="NAME", help="Name on the page.")] = None,
     option: Annotated[
         list[str], typer.Option(metavar="KEY=VALUE", help="Option of the method. Repeatable.")
     ] = [],  # noqa: B006

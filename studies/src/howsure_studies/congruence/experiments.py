@@ -74,7 +74,7 @@ def gaussian_blur(images: AnyArray, sd: float, *, kernel: tuple[int, int] = (5, 
     blurred = images.astype(np.float64)
     for axis, size in ((2, kernel[0]), (1, kernel[1])):
         if size < 1 or size % 2 == 0 or size // 2 >= images.shape[axis]:
-            raise InputError(f"kernel must hold odd sizes that fit the images, got {kernel}")
+            raise InputError(f"kernel must contain odd sizes that fit the images, got {kernel}")
         weights = np.exp(-0.5 * (np.arange(size) - size // 2) ** 2 / sd**2)
         blurred = convolve1d(blurred, weights / weights.sum(), axis=axis, mode="mirror")
     return _as_before(blurred, images)

@@ -216,7 +216,7 @@ def rejection_figure(curve: Curve, *, colour: int = 0, note: str = "") -> Figure
     """Loss of the rows kept by share withheld, beside random order and the best (appendix A.3)."""
     inside = np.flatnonzero(curve.x <= LAST_SHARE)
     if not len(inside):
-        raise InputError(f"curve must hold a share of at most {LAST_SHARE:g}, got none")
+        raise InputError(f"curve must contain a share of at most {LAST_SHARE:g}, got none")
     rows = inside[sample_points(curve.x[inside], MOST_POINTS)]
     name, loss = one_line(curve.model, 60), "NLL" if curve.name.endswith("nll") else "error"
     x, oracle, band = curve.x, curve.hover["oracle"], one_line(curve.band, 60)

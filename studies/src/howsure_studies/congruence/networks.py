@@ -140,7 +140,7 @@ def fit_methods(
     own = list(range(len(tasks))) if seeds is None else [int(seed) for seed in seeds]
     if not methods or not tasks or len(own) != len(tasks):
         raise InputError(
-            "methods and tasks must hold at least one, and seeds one a task, got "
+            "methods and tasks must contain at least one, and seeds one per task, got "
             f"{len(methods)}, {len(tasks)} and {len(own)}"
         )
     networks = {k: net for k, method in methods.items() if (net := batched(method)) is not None}

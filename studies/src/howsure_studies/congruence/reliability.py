@@ -41,7 +41,7 @@ def welch(first: npt.ArrayLike, second: npt.ArrayLike) -> WelchTest:
     """Welch's t-test of two samples, with Welch's and Satterthwaite's degrees of freedom."""
     samples = [as_vector(first, "first"), as_vector(second, "second")]
     if min(len(sample) for sample in samples) < 2:
-        raise InputError("samples must hold at least two numbers each, got fewer")
+        raise InputError("samples must contain at least two numbers each, got fewer")
     means = [float(sample.mean()) for sample in samples]
     errors = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
     if sum(errors) == 0.0:

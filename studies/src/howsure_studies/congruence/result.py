@@ -446,7 +446,7 @@ class Diagnosis:
             columns={**inputs, "cce": self.cce, "error": self.error, "nll": self.nll},
             labels={"error": "distance from the true distribution"},
             model=self.model,
-            notes="CCE knows no label of these rows.",
+            notes="CCE does not use labels of these rows.",
         )
 
 
@@ -611,7 +611,7 @@ def all_runs(studies: Sequence[CongruenceStudies]) -> CongruenceResult:
     ()
     """
     if not studies:
-        raise InputError("studies must hold at least one, got none")
+        raise InputError("studies must contain at least one, got none")
     first = dict(studies[0].result.options)
     if any(dict(other.result.options) != first for other in studies):
         raise InputError("studies must have the same options of measures, got others")

@@ -120,7 +120,7 @@ def model_studies(
         task = replace(task, space=Space(own_features(fit)))
     elif options.embedding != "task":
         task = replace(task, space=Space(encoded(options.embedding, kind_of(task.train.x))))
-        notes.append(f"Inputs are compared by the vectors of {options.embedding}.")
+        notes.append(f"Inputs are compared using vectors of {options.embedding}.")
     if options.kinds is not None:
         options = replace(options, kinds=possible_kinds(task, options.kinds))
 

@@ -241,7 +241,7 @@ class PixelPCA:
         """Scores of rows, shape (n, e)."""
         flat = plain_rows(x)
         if flat.shape[1] != len(self.center):
-            raise InputError(f"x must hold {len(self.center)} numbers a row, got {flat.shape[1]}")
+            raise InputError(f"x must have {len(self.center)} numbers per row, got {flat.shape[1]}")
         scores: FloatArray = (flat - self.center) @ self.axes
         return scores
 

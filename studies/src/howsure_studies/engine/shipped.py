@@ -248,7 +248,7 @@ def _result(study: Study, row: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def _reading(title: str) -> Iterator[None]:
-    """Turn what is raised where a file lacks what it must hold into an `InputError`."""
+    """Turn what is raised where a file lacks what it must contain into an `InputError`."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, OSError) as error:

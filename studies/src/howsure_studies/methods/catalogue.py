@@ -162,9 +162,7 @@ def method_named(name: Any, **options: Any) -> Method:
     """
     if not isinstance(name, str):
         if options:
-            raise InputError(
-                f"options must be left out beside a method that is made already, got {options}"
-            )
+            raise InputError(f"options must be left out for a method instance, got {options}")
         return as_method(name)
     factory = attribute(name, "method") if ":" in name else METHODS.get(name)
     within = _inner_option(factory)
@@ -232,7 +230,7 @@ def _wrapped(factory: Any, options: dict[str, Any], what: str) -> Method:
     wanted = checked(coverages, tuple[float, ...], f"{what}: coverages", text=True)
     method = as_method(fresh, wanted)
     if "coverages" not in own and method is fresh:
-        raise InputError(f"{what} answers any coverage or its own: coverages must be left out")
+        raise InputError(f"{what} has fixed or arbitrary coverages: coverages must be left out")
     return method
 
 
@@ -251,7 +249,7 @@ def _inner(value: Any, coverages: Any) -> Any:
     options = {"name": value} if isinstance(value, str) else dict(value)
     name = options.pop("name", None)
     if not isinstance(name, str):
-        raise InputError(f"method must have a name beside its options, got {value!r}")
+        raise InputError(f"method must have a name besides its options, got {value!r}")
     if ":" in name and not options and coverages is None:
         named_object = thing({"name": name}, "method")
         if (

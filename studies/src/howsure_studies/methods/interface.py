@@ -185,7 +185,7 @@ def point_of(fitted: Any, x: npt.ArrayLike) -> FloatArray:
     forecast = fitted.predict(inputs)
     if isinstance(forecast, Prediction | tuple | dict):
         raise InputError(
-            f"a class with fit(x, y) must predict one number a row, got {type(forecast).__name__}. "
-            "One with uncertainty has fit(x, y, rng)"
+            "a class with fit(x, y) must predict one number per row, got "
+            f"{type(forecast).__name__}. One with uncertainty has fit(x, y, rng)"
         )
     return as_vector(forecast, "the regressor's forecast", length=len(inputs))

@@ -86,7 +86,7 @@ class _Line(Fitted):
         outside = rest > 1e-6 * (1.0 + np.linalg.norm(z, axis=1))
         if outside.any():
             raise InputError(
-                "x must obey the linear relations that the training inputs obey, got "
+                "x must satisfy the linear relations of the training inputs, got "
                 f"{int(outside.sum())} rows that do not: the mean there is not determined"
             )
         leverage = self.least_leverage + np.square(z @ self.basis).sum(axis=1)

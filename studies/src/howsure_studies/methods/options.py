@@ -144,7 +144,7 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
         if registry is None and not (isinstance(name, str) and ":" in name):
             return value
         if not isinstance(name, str):
-            raise InputError(f"{argument} must have a name beside its options, got {value!r}")
+            raise InputError(f"{argument} must have a name besides its options, got {value!r}")
     if not isinstance(name, str) or (registry is None and not isinstance(value, Mapping)):
         return value
     named_thing = _named(name, argument, registry)

@@ -116,8 +116,8 @@ class RecalibratedMethod(Method):
     def __post_init__(self, by: str | None) -> None:
         if by is not None or self.inner is None:
             raise InputError(
-                "inner must be what is recalibrated, and method the way: in 0.2.0 they were called "
-                f"method and by, got inner={self.inner!r}, method={self.method!r} and by={by!r}"
+                "inner must be the method to recalibrate, and method the recalibration (in 0.2.0: "
+                "method and by), got inner={self.inner!r}, method={self.method!r} and by={by!r}"
             )
         check_fields(self)
         if self.method == "group" and not self.group_columns:

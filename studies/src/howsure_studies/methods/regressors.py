@@ -277,14 +277,14 @@ class FittedOwn(Fitted):
         except InputError as error:
             hint = ""
             if coverage is None:
-                hint = "; the class may state its coverage, by coverage = 0.9"
+                hint = "; the class may state its coverage with coverage = 0.9"
             elif np.size(coverage) > 1:
-                hint = "; quantiles, samples or a distribution serve at any coverage"
+                hint = "; quantiles, samples or a distribution work at any coverage"
             raise InputError(f"{self.name}.predict(x): {error}{hint}") from error
         if prediction is None:
             raise InputError(
                 f"{self.name}.predict(x) must return a prediction with uncertainty, such as "
-                "(lower, upper), got a point forecast alone"
+                "(lower, upper), got only a point forecast"
             )
         if isinstance(prediction, Intervals) and not prediction.coverages:
             if coverage is None or prediction.lower.shape[1] != np.size(coverage):
@@ -299,8 +299,8 @@ class FittedOwn(Fitted):
     def _check(self, prediction: Prediction, n: int) -> None:
         if not isinstance(prediction, Prediction):
             raise InputError(
-                f"{self.name}.predict(x): Beliefs must hold predictions, "
-                f"got {type(prediction).__name__}"
+                f"{self.name}.predict(x): Beliefs must contain predictions, got "
+                f"{type(prediction).__name__}"
             )
         if prediction.n != n:
             raise InputError(
@@ -331,7 +331,7 @@ def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:
     try:
         return seeded_clone(thing, rng) if hasattr(thing, "get_params") else copy.deepcopy(thing)
     except (TypeError, RuntimeError, ValueError) as error:
-        raise InputError(f"{name} must be one that can be copied for every fit: {error}") from error
+        raise InputError(f"{name} must be copyable for every fit: {error}") from error
 
 
 def _only(value: Any, n: int, coverage: Any) -> Prediction | None:
@@ -340,11 +340,11 @@ def _only(value: Any, n: int, coverage: Any) -> Prediction | None:
 
     models = read_given(value, n=n, coverage=coverage)
     if len(models) != 1:
-        raise InputError(f"one model was wanted, got {', '.join(models)}")
+        raise InputError(f"one model was expected, got {', '.join(models)}")
     (given,) = models.values()
     predictions = given.predictions
     if len(predictions) > 1:
-        raise InputError(f"one prediction was wanted, got {len(predictions)}")
+        raise InputError(f"one prediction was expected, got {len(predictions)}")
     return predictions[0] if predictions else None
 
 

@@ -89,11 +89,11 @@ class TabPFN(Method, Checked):
         if not named:
             raise InputError(
                 f"weights must name the file of TabPFN's weights, or the variable {WEIGHTS} of the "
-                "environment must: howsure fetches none"
+                "environment must: howsure does not download any"
             )
         file = Path(named).expanduser()
         if not file.is_file():
-            raise InputError(f"weights must be a file that is there, got {named!r}")
+            raise InputError(f"weights must be an existing file, got {named!r}")
         return file
 
 

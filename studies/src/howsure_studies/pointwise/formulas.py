@@ -242,8 +242,8 @@ def brier(coverage_by_trial: npt.ArrayLike, coverage: float) -> Brier:
     shares = as_matrix(coverage_by_trial, "coverage_by_trial")
     if (shares < -_ROUNDING).any() or (shares > 1 + _ROUNDING).any():
         raise InputError(
-            "coverage_by_trial must lie in [0, 1], "
-            f"got {float(shares.min()):g} to {float(shares.max()):g}"
+            f"coverage_by_trial must be in [0, 1], got {float(shares.min()):g} to "
+            f"{float(shares.max()):g}"
         )
     off = shares - check_fraction(coverage, "coverage")
     trials, points = off.shape
@@ -353,7 +353,7 @@ def coverage_band(
     if trials < 2:
         raise InputError(f"coverage_by_trial must have at least 2 trials, got {trials}")
     if binary and not np.isin(shares, (0.0, 1.0)).all():
-        raise InputError("coverage_by_trial must hold 0 and 1 alone where binary, got others")
+        raise InputError("coverage_by_trial must contain 0 and 1 alone where binary, got others")
     check_whole(resamples, "resamples")
     level = check_fraction(confidence, "confidence")
     value = shares.mean(axis=0)

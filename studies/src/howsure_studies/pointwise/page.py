@@ -134,7 +134,7 @@ def pointwise_report(
     'good'
     """
     if not results or not all(results.values()):
-        raise InputError("results must hold at least one result for each world, got none")
+        raise InputError("results must contain at least one result for each world, got none")
     wanted = coverage_of(_shared_coverages(results), coverage)
     worlds = [
         each

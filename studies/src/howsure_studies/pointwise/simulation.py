@@ -519,7 +519,7 @@ def joined(blocks: Sequence[PointwiseResult], *, planned: int | None = None) -> 
     True
     """
     if not blocks:
-        raise InputError("blocks must hold at least one result, got none")
+        raise InputError("blocks must contain at least one result, got none")
     parts = sorted(blocks, key=lambda block: block.first_trial)
     for before, after in pairwise(parts):
         _check_one_test(before, after)
@@ -551,7 +551,7 @@ def _check_one_test(before: PointwiseResult, after: PointwiseResult) -> None:
     if not (np.array_equal(before.x, after.x) and np.array_equal(before.y, after.y)):
         raise InputError("blocks must be of one test, got different test sets")
     if after.first_trial < before.first_trial + before.tried:
-        raise InputError(f"blocks must hold a trial once, got trial {after.first_trial} twice")
+        raise InputError(f"blocks must contain a trial once, got trial {after.first_trial} twice")
 
 
 def _joined_ends(

@@ -495,7 +495,7 @@ def against_published(
             theirs = published[column] if metric == "rmse" else -published[column]
             if result.done and max(result.done) >= len(theirs):
                 raise InputError(
-                    f"published must hold {max(result.done) + 1} splits, got {len(theirs)}"
+                    f"published must contain {max(result.done) + 1} splits, got {len(theirs)}"
                 )
             ours = result.values(metric)
             if not np.isfinite(ours).all():
@@ -590,10 +590,10 @@ def _checked(splits: Sequence[Split], rows: int) -> tuple[Split, ...]:
         )
         if not whole or both.min() < 0 or both.max() >= rows or len(np.unique(both)) < len(both):
             raise InputError(
-                f"splits must hold row numbers from 0 to {rows - 1}, each once and some on either "
-                f"side, got otherwise in split {number}"
+                f"splits must contain row numbers from 0 to {rows - 1}, each once and some on "
+                f"either side, got otherwise in split {number}"
             )
         checked.append((parts[0].astype(np.int64), parts[1].astype(np.int64)))
     if not checked:
-        raise InputError("splits must hold at least one split, got none")
+        raise InputError("splits must contain at least one split, got none")
     return tuple(checked)

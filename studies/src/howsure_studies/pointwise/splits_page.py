@@ -125,7 +125,7 @@ def splits_report(
     'info'
     """
     if not results or not all(results.values()):
-        raise InputError("results must hold at least one result for each table, got none")
+        raise InputError("results must contain at least one result for each table, got none")
     every = [result for of_table in results.values() for result in of_table]
     levels = {r.coverage for result in every for r in result.splits.records() if r.coverage > 0}
     wanted = coverage_of(levels or {0.9}, coverage)

@@ -118,7 +118,7 @@ def unpack(parts: Sequence[Path], picks: Picks, target: Path) -> int:
     except (*BROKEN, tarfile.TarError, NotImplementedError) as error:
         raise UnreadableError(f"{parts[0]} cannot be unpacked: {error}") from error
     wanted = " and ".join(begin or "files" for begin, _ in picks)
-    raise LayoutError(f"{parts[0]} must hold {wanted}, got {listed(seen)}")
+    raise LayoutError(f"{parts[0]} must contain {wanted}, got {listed(seen)}")
 
 
 def listed(names: Sequence[str]) -> str:
@@ -272,7 +272,7 @@ def _checked(member: _Member, name: str) -> PurePosixPath:
         raise UnreadableError(f"{name}: paths must stay inside the archive, got {member.name!r}")
     if not member.plain:
         raise UnreadableError(
-            f"{name} must hold plain files and folders alone, got {member.name!r}, "
+            f"{name} must contain only plain files and folders, got {member.name!r}, "
             "a link, a device or a file with holes"
         )
     return path

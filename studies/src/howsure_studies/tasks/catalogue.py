@@ -132,7 +132,7 @@ _IMAGES: Final = (
         source="https://wilds.stanford.edu/datasets/",
         how="howsure data get downloads and unpacks archive.tar.gz (13 GB) from CodaLab, which "
         "has been out of reach since April 2026 (github.com/p-lambda/wilds, issues 174 and 175); "
-        "where it fails, get PovertyMap 1.1 by the page and unpack it in the folder; no hash is "
+        "if it fails, get PovertyMap 1.1 from the page and unpack it in the folder; no hash is "
         "known",
         holds=(
             _holding("dhs_metadata.csv"),
@@ -160,7 +160,7 @@ _IMAGES: Final = (
         licence="Stanford's research use agreement, after registration",
         source="https://echonet.github.io/dynamic/",
         how="register there (Stanford AIMI), agree to the terms, get EchoNet-Dynamic.zip (7 GB), "
-        "and unpack it so that the folder holds FileList.csv, VolumeTracings.csv and Videos; no "
+        "and unpack it so that the folder contains FileList.csv, VolumeTracings.csv and Videos; no "
         "hash is known",
         holds=(
             _holding("FileList.csv"),
@@ -269,7 +269,7 @@ _IMAGES: Final = (
         licence="none stated, as far as we know: see the source",
         source="https://github.com/JingchunCheng/All-Age-Faces-Dataset",
         how="follow the page's link to its cloud folder, get All-Age-Faces Dataset.zip and unpack "
-        "it so that the folder holds aligned faces and image sets; no hash is known",
+        "it so that the folder contains aligned faces and image sets; no hash is known",
         holds=(
             *(_holding(f"image sets/{name}") for name in photographs.AAF_LISTS),
             _holding("aligned faces/*.jpg", count=photographs.AAF_IMAGES),
@@ -280,13 +280,13 @@ _IMAGES: Final = (
         what="age from photographs of 82 persons over the years (FG-NET)",
         licence="none stated, as far as we know: see the source",
         source="https://yanweifu.github.io/FG_NET_data/",
-        how="get FGNET.zip in a browser and unpack it so that the folder holds images; no hash is "
+        how="get FGNET.zip in a browser and unpack it so that the folder has images; no hash is "
         "known",
         holds=(_holding("images/*.JPG", "images/*.jpg", count=photographs.FG_NET_IMAGES),),
     ),
     _images(
         "eva",
-        what="how beautiful people find a photograph, 0 to 10 (Explainable Visual Aesthetics)",
+        what="beauty ratings of photographs, 0 to 10 (Explainable Visual Aesthetics)",
         licence="CC0-1.0 (the repository); the photographs are their makers'",
         source="https://github.com/kang-gnak/eva-dataset",
         how="howsure data get downloads the votes and the seven parts of the archive (0.7 GB), and "
@@ -316,7 +316,7 @@ _IMAGES: Final = (
     ),
     _images(
         "coco-people",
-        what="number of people in photographs that show any (COCO 2017, training images)",
+        what="number of people in photographs with people (COCO 2017, training images)",
         licence="annotations CC BY 4.0; photographs under their makers' Flickr licences",
         source="https://cocodataset.org",
         how="howsure data get downloads 2017 Train images (19 GB) and 2017 Train/Val annotations, "
@@ -350,7 +350,7 @@ _IMAGES: Final = (
         what="red cells in microscope pictures of blood, to be counted (BCCD)",
         licence="MIT (the repository)",
         source="https://github.com/Shenggan/BCCD_Dataset",
-        how="howsure data get downloads the repository as it was last changed and unpacks its "
+        how="howsure data get downloads the latest version of the repository and unpacks its "
         "folder BCCD; GitHub packs it anew each time, so no hash is known",
         folder=BLOOD,
         holds=(

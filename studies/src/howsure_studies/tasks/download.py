@@ -44,7 +44,7 @@ class Remote:
 @final
 @frozen(kw_only=True)
 class Holding:
-    """How many files a set's folder must hold, by globs of which any may match."""
+    """How many files a set's folder must contain, by globs of which any may match."""
 
     patterns: tuple[str, ...]
     count: int = 1
@@ -137,7 +137,7 @@ def _alone(work: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise DownloadError(f"{work} is in use: another download of it is at work") from error
+            raise DownloadError(f"{work} is in use: another download of it is running") from error
         yield
 
 
@@ -186,7 +186,7 @@ def _by_hand(files: Sequence[Path], picks: Picks) -> str:
     """What to do with an archive that is here whole and cannot be unpacked here."""
     kept = " and ".join(f"{begin.rstrip('/')} as {to.rstrip('/') or '.'}" for begin, to in picks)
     return (
-        f"install it (pip install py7zr) and run the same command again, or unpack {files[0]} with "
+        f"install it (pip install py7zr) and run the command again, or unpack {files[0]} with "
         f"7z x, then the archive in it, and put {kept} in the set's folder"
     )
 
@@ -196,8 +196,8 @@ def _check_layout(entry: Entry, staging: Path) -> None:
     if lacking:
         names = sorted(p.relative_to(staging).as_posix() for p in staging.rglob("*") if p.is_file())
         raise LayoutError(
-            f"{entry.source} gave another layout than {entry.name} has: "
-            f"{'; '.join(finding.said for finding in lacking)}; it holds {listed(names)}"
+            f"{entry.source} has another layout than {entry.name}: "
+            f"{'; '.join(finding.said for finding in lacking)}; it contains {listed(names)}"
         )
 
 
@@ -268,7 +268,7 @@ def _recorded(home: Path) -> list[FileCheck]:
     for line in (home / MANIFEST).read_text(encoding="utf-8").splitlines():
         wanted, _, name = line.partition("  ")
         if not (home / name).is_file():
-            checks.append(FileCheck(False, f"{name}: recorded, and gone"))
+            checks.append(FileCheck(False, f"{name}: recorded, but missing"))
         elif digest(home / name, "sha256") != wanted:
             checks.append(FileCheck(False, f"{name}: sha256 has changed since it was recorded"))
         else:

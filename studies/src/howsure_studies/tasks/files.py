@@ -121,7 +121,7 @@ def _check_declared(file: Any, most: int, path: Path) -> None:
     read = np.lib.format.read_array_header_1_0
     shape, _, kind = (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
     if kind.hasobject:
-        raise UnreadableError(f"{path} must hold plain numbers, got pickled objects")
+        raise UnreadableError(f"{path} must contain plain numbers, got pickled objects")
     bounded(math.prod(shape) * kind.itemsize, most, path)
 
 
@@ -168,4 +168,4 @@ def _cast(table: pa.Table, title: str, path: Path, kind: pa.DataType, what: str)
     try:
         return table[title].cast(kind).to_numpy()
     except pa.ArrowException as error:
-        raise InputError(f"{path}: column {title!r} must hold {what}: {error}") from error
+        raise InputError(f"{path}: column {title!r} must contain {what}: {error}") from error

@@ -91,7 +91,7 @@ def read_learning_table(
         if missing == "error":
             raise InputError(
                 f"{source.title}: no cell may be missing or infinite, got {counts}; "
-                f"{flag}missing drop leaves such rows out"
+                f"{flag}missing drop leaves out these rows"
             )
         notes.append(f"{int((~kept).sum())} rows with missing cells are left out ({counts})")
     if not kept.any():

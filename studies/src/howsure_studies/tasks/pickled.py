@@ -119,11 +119,11 @@ def pickled_table(name: str, package: str, item: str) -> pa.Table:
     try:
         packed = path.read_bytes()
     except FileNotFoundError as error:
-        raise InputError(f"{LIBRARY} must hold the table {item} of {package}, got none") from error
+        raise InputError(f"{LIBRARY} must have the table {item} of {package}, got none") from error
     found, known = hashlib.sha256(packed).hexdigest(), HASHES.get(f"{package}/{item}")
     if found != known:
         raise InputError(
-            f"{path} is not read: its SHA-256 must be {known or 'known'}, got {found}; the hashes "
+            f"{path} is refused: its SHA-256 must be {known or 'known'}, got {found}; the hashes "
             f"that are known are of {LIBRARY} {VERSION}"
         )
     return _kept(f"{package}-{item}-{found}.parquet", packed, path)
@@ -183,5 +183,5 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """Refuse what is not one of `CLASSES`, before it is imported."""
         if (module, name) not in CLASSES:
-            raise pickle.UnpicklingError(f"it must hold a data frame only, got {module}.{name}")
+            raise pickle.UnpicklingError(f"it must contain only a data frame, got {module}.{name}")
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)

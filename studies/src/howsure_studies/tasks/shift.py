@@ -170,10 +170,10 @@ def _is_number(kind: pa.DataType) -> bool:
 def _numbers(table: pa.Table, title: str) -> FloatArray:
     values = table[title]
     if not _is_number(values.type):
-        raise InputError(f"column {title!r} must hold numbers, got {values.type}")
+        raise InputError(f"column {title!r} must contain numbers, got {values.type}")
     array = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
     if np.isinf(array).any():
-        raise InputError(f"column {title!r} must hold finite numbers, got an infinite one")
+        raise InputError(f"column {title!r} must contain finite numbers, got an infinite one")
     return array
 
 
@@ -200,7 +200,7 @@ def _home(
         at_home = np.isin(kind, wanted)
     if at_home.sum() < 5 or at_home.all():
         raise InputError(
-            f"split_by must leave at least 5 rows home and one elsewhere, got "
+            "split_by must leave at least 5 rows home and one elsewhere, got "
             f"{int(at_home.sum())} of {len(at_home)} home"
         )
     return at_home, kind
@@ -246,7 +246,7 @@ def _encoded(table: pa.Table, title: str, training: IntArray) -> tuple[FloatArra
     types = pa.types
     text = values.type if not types.is_dictionary(values.type) else values.type.value_type
     if not (types.is_string(text) or types.is_large_string(text) or types.is_string_view(text)):
-        raise InputError(f"column {title!r} must hold numbers or text, got {values.type}")
+        raise InputError(f"column {title!r} must contain numbers or text, got {values.type}")
     plain = np.array(values.to_pylist(), dtype=object).astype(np.str_)
     names = np.unique(plain[training]).tolist()
     if len(names) > _MOST_CATEGORIES:
@@ -452,7 +452,7 @@ def whole_shift_table(name: str, folder: str | os.PathLike[str] | None = None) -
     tables = [read_list(path, delimiter=facts.delimiter) for path in paths]
     rows = sum(len(table) for table in tables)
     if rows != facts.rows:
-        raise InputError(f"{home} must hold {facts.rows} rows of {name}, got {rows}")
+        raise InputError(f"{home} must contain {facts.rows} rows of {name}, got {rows}")
     try:
         whole = facts.make(tables)
         whole.select([facts.target, facts.split_by, *facts.left_out])
@@ -466,4 +466,4 @@ def _one_of(home: Path, names: tuple[str, ...]) -> Path:
     for name in names:
         if (home / name).is_file():
             return home / name
-    raise InputError(f"{home} must hold {' or '.join(names)}, got neither")
+    raise InputError(f"{home} must contain {' or '.join(names)}, got neither")

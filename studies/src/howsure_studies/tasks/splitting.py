@@ -253,7 +253,7 @@ def split_table(name: str) -> SplitTable:
     ]
     notes = part.notes
     if facts.every > 1:
-        notes = (f"one row in {facts.every} is taken", *notes)
+        notes = (f"one row in {facts.every} is used", *notes)
     return SplitTable(
         part=replace(part, ids=(rows * facts.every).astype(np.str_), notes=notes),
         units=np.asarray(units, dtype=np.str_) if units else None,

@@ -326,7 +326,7 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
         path, splits, reference = home / SERVED.get(name, _NOWHERE).file, (), {}
         if not path.is_file():
             also = f" or {SERVED[name].file}" if name in SERVED else ""
-            raise InputError(f"{home} must hold {TABLE} or {PLAIN}{also}, got no such file")
+            raise InputError(f"{home} must contain {TABLE} or {PLAIN}{also}, got no such file")
         table = _read_served(path, SERVED[name], facts)
     fixed = uci_fixed(name)
     columns = tuple(
@@ -336,7 +336,7 @@ def uci(name: str, folder: str | os.PathLike[str] | None = None) -> UciTable:
         facts.target not in table.column_names
     ):
         raise InputError(
-            f"{path} must hold {facts.rows} rows of {facts.inputs} inputs and "
+            f"{path} must contain {facts.rows} rows of {facts.inputs} inputs and "
             f"the column {facts.target!r}, got {table.num_rows} rows of "
             f"{', '.join(table.column_names)}"
         )
@@ -362,14 +362,14 @@ def _splits(path: Path, rows: int) -> tuple[Split, ...]:
             for i in range(len(archive) // 2)
         ]
     except (KeyError, ValueError, TypeError) as error:
-        raise InputError(f"{path} must hold rows train_0, test_0, …: {error}") from error
+        raise InputError(f"{path} must contain rows train_0, test_0, …: {error}") from error
     return _checked(splits, rows, path)
 
 
 def _checked(splits: Sequence[Split], rows: int, path: Path) -> tuple[Split, ...]:
     for number, parts in enumerate(splits):
         if not np.array_equal(np.sort(np.concatenate(parts)), np.arange(rows)):
-            raise InputError(f"{path}: split {number} must hold each of {rows} rows once")
+            raise InputError(f"{path}: split {number} must contain each of {rows} rows once")
     return tuple(splits)
 
 

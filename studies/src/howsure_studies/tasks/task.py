@@ -195,7 +195,7 @@ class Task:
         """
         tests = tuple(name for name in parts if name not in ("train", "val"))
         if len(parts) != len(tests) + 2 or not tests:
-            raise InputError(f"parts must hold train, val and a test, got {', '.join(parts)}")
+            raise InputError(f"parts must contain train, val and a test, got {', '.join(parts)}")
         task = cls(tests=tests, read=partial(_given, parts), **options)
         task.part("train")  # so that parts that break a rule are refused here
         return task
@@ -213,7 +213,7 @@ class Task:
             parts = self.read(name)
             for title, part in parts.items():
                 if self.counts and ((part.y < 0) | (part.y != np.floor(part.y))).any():
-                    raise InputError(f"y of {title} must hold counts (0, 1, 2, …), got others")
+                    raise InputError(f"y of {title} must contain counts (0, 1, 2, …), got others")
             self._parts.update(parts)
         return self._parts[name]
 

@@ -79,7 +79,7 @@ class _Part:
         """Raise `DownloadError` where something else than a file lies there, such as a link."""
         for path in (self.file, self.notes):
             if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-                raise DownloadError(f"{path} must be a plain file, or not be there: remove it")
+                raise DownloadError(f"{path} must be a plain file, or not exist: remove it")
 
     def open(self, start: int) -> IO[bytes]:
         """The file, to be written from a place on."""
@@ -130,11 +130,11 @@ def fetch(
         said = wrong(part.file, size, known)
         if said:
             part.remove()
-            raise DownloadError(f"{url} is not the file it was: {said}; it was removed")
+            raise DownloadError(f"{url} has changed: {said}; it was removed")
         part.file.replace(target)
         part.notes.unlink(missing_ok=True)
     except OSError as error:
-        raise DownloadError(f"{url} cannot be kept at {target}: {error}") from error
+        raise DownloadError(f"{url} cannot be saved at {target}: {error}") from error
 
 
 def wrong(file: Path, size: int | None, known: str) -> str:
@@ -196,9 +196,9 @@ def _complete(part: _Part, name: str, size: int | None, known: str, most: int) -
             why = str(error) or type(error).__name__
         vain = 0 if part.size() >= before + _LEAST else vain + 1
         time.sleep(_PAUSE * vain)
-    so_far = f"{part.size():,} bytes have come"
+    so_far = f"{part.size():,} bytes have arrived"
     raise DownloadError(
-        f"{part.url} cannot be downloaded: {why}; {so_far}, and the same command goes on from there"
+        f"{part.url} cannot be downloaded: {why}; {so_far}, and the same command resumes from there"
     )
 
 
@@ -216,7 +216,7 @@ def _received(part: _Part, name: str, size: int | None, known: str, most: int) -
         if size is not None and total not in (None, size):
             part.remove()
             raise DownloadError(
-                f"{part.url} is not the file it was: it must have {size:,} bytes, and the server "
+                f"{part.url} is not the file it was: it must have {size:,} bytes, but the server "
                 f"has {total:,}"
             )
         if start not in (0, have):
@@ -261,7 +261,7 @@ def _opened(part: _Part, have: int, server: Mapping[str, Any]) -> Any:
         error.close()
         if error.code == 416:  # what is here is no beginning of what is there
             part.remove()
-            raise http.client.HTTPException("the server has less than has come") from error
+            raise http.client.HTTPException("the server has fewer bytes than arrived") from error
         if have and error.code in (429, 500, 502, 503, 504):
             raise http.client.HTTPException(f"{error.code} {error.reason}") from error
         raise DownloadError(
@@ -272,7 +272,7 @@ def _opened(part: _Part, have: int, server: Mapping[str, Any]) -> Any:
             raise http.client.HTTPException(str(error.reason)) from error
         raise DownloadError(f"{part.url} cannot be downloaded: {error.reason}") from error
     except ValueError as error:  # of urllib, where a redirect is to half an address
-        raise DownloadError(f"{part.url} leads to what is no address: {error}") from error
+        raise DownloadError(f"{part.url} leads to an invalid address: {error}") from error
 
 
 @final
@@ -294,7 +294,7 @@ class _Paced(io.RawIOBase):
         self._come += count or 0
         if (now := time.monotonic()) > self._since + _SPAN:
             if self._come < _LEAST:
-                raise TimeoutError(f"less than {_LEAST / _SPAN:,.0f} bytes a second came")
+                raise TimeoutError(f"less than {_LEAST / _SPAN:,.0f} bytes per second arrived")
             self._come, self._since = 0, now
         return count
 

@@ -1,4 +1,4 @@
-"""Which method shall I use? Twenty methods on real tables, judged as `howsure.assess` judges.
+"""Which method should I use? Twenty methods on real tables, judged as `howsure.assess` judges.
 
 Score and coverage stand beside each other and are never made one. A score is relative to that of
 always predicting the distribution of y; ranks have intervals, and no method has a place.

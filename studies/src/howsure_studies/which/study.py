@@ -1,4 +1,4 @@
-"""Which method shall I use: every method is fitted once to each cut of a table, and then judged."""
+"""Which method should I use: each method is fitted once to each cut of a table, then judged."""
 
 from __future__ import annotations
 

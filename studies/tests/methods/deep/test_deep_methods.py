@@ -136,7 +136,7 @@ def test_methods_refuse_bad_rows(name: str) -> None:
     method = replace(METHODS[name], epochs=1)
     x, y = rows()
     check_refusals(method, x, y, "at least 4 rows")
-    with pytest.raises(InputError, match="rngs must hold 1"):
+    with pytest.raises(InputError, match="rngs must contain 1"):
         method.fit_many([(x, y)], [])
     with pytest.raises(InputError, match="x must have 2 columns"):
         fitted(method).predict([[1.0, 1.0, 1.0]])
@@ -489,7 +489,7 @@ def test_training_may_start_from_options_alone() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: MeanVarianceNetwork(layers=()), "layers must hold"),
+        (lambda: MeanVarianceNetwork(layers=()), "layers must contain"),
         (lambda: MeanVarianceNetwork(layers=(4, 0)), "layers must be"),
         (lambda: MeanVarianceNetwork(layers=40), "layers must be a list of whole numbers, got 40"),
         (

@@ -268,7 +268,7 @@ def test_targets_are_counted_on() -> None:
         head = ALL[name]
         head.check_targets(np.array([0.0, 1e9]))
         for bad in (-1.0, 0.5):
-            with pytest.raises(InputError, match=rf"y must hold counts .*{head.title}.*row 1"):
+            with pytest.raises(InputError, match=rf"y must contain counts .*{head.title}.*row 1"):
                 head.check_targets(np.array([3.0, bad]))
 
 

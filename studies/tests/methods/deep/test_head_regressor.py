@@ -251,7 +251,7 @@ def test_numbers_at_the_ends_of_what_computers_hold(name: str) -> None:
     with pytest.raises(InputError, match=r"outputs overflow, got 1 rows .*row 1: \[1e\+300, 0.0\]"):
         model.fit(x, y).predict(far)
     if name in ("poisson", "negative_binomial", "double_poisson"):
-        with pytest.raises(InputError, match=r"y must hold counts .* got 80 .*first at row 0"):
+        with pytest.raises(InputError, match=r"y must contain counts .* got 80 .*first at row 0"):
             model.fit(x, y * 1e300)
     else:
         with pytest.warns(HowsureWarning, match="data too large to standardise"):
@@ -274,7 +274,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(NotFittedError):
         model.predict(x)
     for bad in (y - 20.0, y + 0.5):
-        with pytest.raises(InputError, match="y must hold counts"):
+        with pytest.raises(InputError, match="y must contain counts"):
             model.fit(x, bad)
     with pytest.raises(InputError, match="Input y contains NaN"):
         model.fit(x, np.where(y > 9, np.nan, y))
@@ -304,7 +304,7 @@ def test_bad_input_is_refused() -> None:
         ({"members": 0}, "members must be"),
         ({"validation": None}, "keep must be 'last'"),
         ({"validation": 2.0}, "validation must be"),
-        ({"layers": ()}, "layers must hold"),
+        ({"layers": ()}, "layers must contain"),
         ({"weight_decay": -1.0}, "weight_decay must be"),
         ({"random_state": -1}, "seed must be"),
     ],

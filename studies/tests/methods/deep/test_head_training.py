@@ -380,10 +380,10 @@ def test_targets_of_zero(name: str) -> None:
 def test_what_is_no_count_is_refused(name: str, bad: float) -> None:
     x, y = rows()
     y[[7, 20]] = bad
-    with pytest.raises(InputError, match=rf"y must hold counts .* got 2 .* row 7: {bad:g}"):
+    with pytest.raises(InputError, match=rf"y must contain counts .* got 2 .* row 7: {bad:g}"):
         HeadNetwork(head=name, **QUICK).fit(x, y, np.random.default_rng(0))
     good = rows()
-    with pytest.raises(InputError, match="y must hold counts"):
+    with pytest.raises(InputError, match="y must contain counts"):
         HeadNetwork(head=name).fit_beside(good, (x, y), np.random.default_rng(0))
 
 

@@ -351,6 +351,6 @@ def check_within(y: FloatArray, clip: Range | None) -> None:
     if outside.any():
         row = int(np.argmax(outside))
         raise InputError(
-            f"y must lie in its valid range {clip[0]:g} to {clip[1]:g}, got "
-            f"{int(outside.sum())} that do not (first at row {row}: {y[row]:g})"
+            f"y must be in its valid range {clip[0]:g} to {clip[1]:g}, got {int(outside.sum())} "
+            f"that do not (first at row {row}: {y[row]:g})"
         )

@@ -117,7 +117,7 @@ class NetworkMethod(Method, Checked):
     ) -> list[DataSet]:
         """The data sets, checked, each with its seed."""
         if len(data) != len(rngs):
-            raise InputError(f"rngs must hold {len(data)} generators, got {len(rngs)}")
+            raise InputError(f"rngs must contain {len(data)} generators, got {len(rngs)}")
         return [self._task(x, y, rng) for (x, y), rng in zip(data, rngs, strict=True)]
 
     def _members(self, task: DataSet) -> list[Member]:

@@ -182,7 +182,7 @@ class Concrete(Dropout, Checked):
     ) -> DropoutMasks:
         """What drops units while networks are trained; its parameters get their first values."""
         if own is None:
-            raise InputError("own must hold the parameters of the rates, got None")
+            raise InputError("own must contain the parameters of the rates, got None")
         own[0].fill_(math.log(self.start / (1.0 - self.start)))
         return _ConcreteNoise(self, self.dropped(sizes), rows, own)
 

@@ -73,7 +73,7 @@ def draw_chairs(
     angles = np.deg2rad(as_vector(yaw, "yaw"))
     which = as_vector(design, "design", length=len(angles)).astype(int)
     if (which < 0).any() or (which >= DESIGNS).any():
-        raise InputError(f"design must lie in 0 … {DESIGNS - 1}, got {which.min()} … {which.max()}")
+        raise InputError(f"design must be in 0 … {DESIGNS - 1}, got {which.min()} … {which.max()}")
     solids = [chair(seed, int(number)) for number in which]
     pairs = zip(solids, angles.tolist(), strict=True)
     return np.stack([render(solid, angle, size=size) for solid, angle in pairs])

@@ -150,12 +150,12 @@ def original_chairs(reading: Reading) -> ImagePopulation:
     """RC-49 as published: ``RC-49_64x64.h5`` with ``images``, ``labels`` and ``indx_train``."""
     packed = _Packed(reading.folder / RC49, "images", 3)
     if not packed.path.is_file():
-        raise InputError(f"{reading.folder} must hold {RC49}, got no such file")
+        raise InputError(f"{reading.folder} must contain {RC49}, got no such file")
     labels = packed.numbers("labels")
     chosen = packed.numbers("indx_train").astype(np.int64)
     packed.check(len(labels))
     if len(chosen) and not 0 <= chosen.min() <= chosen.max() < len(labels):
-        raise InputError(f"{packed.path}: indx_train must lie in 0 … {len(labels) - 1}")
+        raise InputError(f"{packed.path}: indx_train must be in 0 … {len(labels) - 1}")
     reading.expect(len(labels), ANGLES * DESIGNS, "images")
     training = np.zeros(len(labels), dtype=bool)
     training[chosen] = True

@@ -137,7 +137,7 @@ def read_volume(path: Path) -> AnyArray:
     ) as error:
         raise UnreadableError(f"{path.name}: {error}") from error
     if not np.isfinite(numbers).all():
-        raise UnreadableError(f"{path.name} must hold finite numbers")
+        raise UnreadableError(f"{path.name} must contain finite numbers")
     return numbers
 
 
@@ -244,7 +244,7 @@ def read_skin(reading: Reading, name: str) -> Mapping[str, Part]:
     """Read one part of SkinLesionPixels."""
     lists = [p for p in sorted(reading.folder.rglob("HAM10000_metadata*")) if p.is_file()]
     if not lists:
-        raise InputError(f"{reading.folder} must hold HAM10000_metadata, got no such file")
+        raise InputError(f"{reading.folder} must contain HAM10000_metadata, got no such file")
     listing = lists[0]
     table = read_list(listing)
     ids, source = column(table, "image_id", listing), column(table, "dataset", listing)
@@ -343,7 +343,7 @@ def _tiles(reading: Reading, name: str) -> dict[str, tuple[Path, Path]]:
     """Tiles of one of the sets, by their place within it."""
     bases = [path for path in sorted(reading.folder.iterdir()) if path.name.lower() == name]
     if not bases:
-        raise InputError(f"{reading.folder} must hold a folder {name!r}, got none")
+        raise InputError(f"{reading.folder} must contain a folder {name!r}, got none")
     images, labels = _keyed(bases[0], "images", _PICTURES), _keyed(bases[0], "labels", (".mat",))
     check_pairs(bases[0], images, labels, "tile", "label")
     reading.expect(len(images), HISTOLOGY_TILES[name], f"tiles of {name}")

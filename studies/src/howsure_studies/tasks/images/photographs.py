@@ -260,7 +260,7 @@ def read_eva(reading: Reading, name: str, *, side: int = PHOTOGRAPH_SIDE) -> Map
     if outside.any():
         row = int(np.argmax(outside))
         raise InputError(
-            f"{listing}: score must lie in 0 … 10, got {scores[row]:g} for image {ids[row]}"
+            f"{listing}: score must be in 0 … 10, got {scores[row]:g} for image {ids[row]}"
         )
     images, voted, votes = np.unique(ids, return_inverse=True, return_counts=True)
     means = np.bincount(voted, weights=scores) / votes

@@ -58,7 +58,7 @@ class Reading:
         if present == 0 or (self.complete and present < expected):
             hint = "; complete=False reads what is there" if present else ""
             raise InputError(
-                f"{self.folder} must hold {expected} {what}, got {present}: the download is "
+                f"{self.folder} must contain {expected} {what}, got {present}: the download is "
                 f"not whole{hint}"
             )
 
@@ -148,7 +148,7 @@ def opened(path: Path) -> Iterator[Any]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The file of a name that a list gives, which must lie in the folder itself."""
+    """The file of a name that a list gives, which must be in the folder itself."""
     if name in ("", ".", "..") or set(name) & set("/\\\0"):
         raise UnreadableError(f"must be the name of a file in {folder}, got {name!r}")
     return folder / name
@@ -223,6 +223,6 @@ def pooled(
     order = child(reading.seed, name, "split").permutation(len(part))
     cut = int(0.8 * len(part))
     if cut == 0:
-        raise InputError(f"{reading.folder} must hold at least two patches, got {len(part)}")
+        raise InputError(f"{reading.folder} must contain at least two patches, got {len(part)}")
     parts = {"train": part.take(order[:cut]), "val": part.take(order[cut:])}
     return {key: reading.limited(value, key) for key, value in parts.items()}

@@ -158,7 +158,7 @@ def read_digits(
     digits = _idx(home / _LABELS, 1)
     if images.shape[1:] != (SIDE, SIDE) or len(images) != len(digits):
         raise UnreadableError(
-            f"{home} must hold as many images of {SIDE} × {SIDE} pixels as digits, got "
+            f"{home} must contain as many images of {SIDE} × {SIDE} pixels as digits, got "
             f"{images.shape} and {digits.shape}"
         )
     return images[..., None], digits.astype(np.int64)
@@ -232,10 +232,10 @@ def _idx(path: Path, dimensions: int) -> Bytes:
     raw = gunzipped(path, _MOST)
     start = 4 + 4 * dimensions
     if raw[:4] != bytes((0, 0, 8, dimensions)) or len(raw) < start:
-        raise UnreadableError(f"{path} must hold bytes in {dimensions} dimensions as idx has them")
+        raise UnreadableError(f"{path} must have bytes in {dimensions} dimensions as idx has them")
     shape = np.frombuffer(raw, ">u4", dimensions, offset=4).astype(int)
     if len(raw) - start != int(np.prod(shape)):
         raise UnreadableError(
-            f"{path} must hold {int(np.prod(shape))} bytes, got {len(raw) - start}"
+            f"{path} must contain {int(np.prod(shape))} bytes, got {len(raw) - start}"
         )
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)

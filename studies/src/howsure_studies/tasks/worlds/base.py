@@ -288,8 +288,8 @@ class Box(InputLaw):
     def __post_init__(self) -> None:
         if len(self.lower) != len(self.upper) or not self.lower:
             raise InputError(
-                "lower and upper must hold one number a column, "
-                f"got {len(self.lower)} and {len(self.upper)}"
+                f"lower and upper must contain one number per column, got {len(self.lower)} and "
+                f"{len(self.upper)}"
             )
         edges = np.subtract(self.upper, self.lower)
         if not (np.isfinite(edges) & (edges > 0)).all():

@@ -34,7 +34,7 @@ class CountHead(Head):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"y must hold counts (0, 1, 2, …, 1e15) for the {self.title} head, got "
+                f"y must contain counts (0, 1, 2, …, 1e15) for the {self.title} head, got "
                 f"{int(wrong.sum())} that are not (first at row {row}: {y[row]:g})"
             )
 

@@ -28,7 +28,7 @@ def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = N
     checked(scaling, Scaling, "scaling")
     array = plain_array(x, name)
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        raise InputError(f"{name} must contain real numbers, got dtype {array.dtype}")
     if array.ndim < 2 or not array.size:
         raise InputError(f"{name} must have rows of at least one number, got shape {array.shape}")
     if shape is not None and array.shape[1:] != tuple(shape):
@@ -45,7 +45,7 @@ def checked_inputs(x: npt.ArrayLike, name: str, scaling: Scaling, shape: Any = N
     sound = np.isfinite(floats).reshape(len(floats), -1).all(axis=1)
     if not sound.all():
         raise InputError(
-            f"{name} must hold finite numbers of 32 bits, got {int((~sound).sum())} rows with "
+            f"{name} must contain finite numbers of 32 bits, got {int((~sound).sum())} rows with "
             f"others (first at row {int(np.argmin(sound))})"
         )
     return floats

@@ -266,7 +266,7 @@ class ModuleNetwork:
         """A network that `to_bytes` wrote; a backbone or head of one's own must be given again."""
         content = unpacked(data, "data")
         if content.get("format") != _FORMAT:
-            raise InputError(f"data must hold a network of format {_FORMAT}, got another content")
+            raise InputError(f"data must be a network of format {_FORMAT}, got another content")
         body = _chosen(backbone, content["backbone"], "backbone")
         law = head_named(_chosen(head, content["head"], "head"))
         made = backbone_named(body)
