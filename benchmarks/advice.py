@@ -383,29 +383,28 @@ def overall(lines: Sequence[str]) -> str:
             again += int(cells[11])
             back += round(float(cells[5]) / 100 * int(cells[11]))
     return (
-        f"Over all lines: {share(better, max(went, 1))} % of {went:,} tables score better, and "
-        f"after {share(back, max(again, 1))} % of {again:,} the opposite is advised next."
+        f"Over all lines: {share(better, max(went, 1))} % of {went:,} tables have a better score, "
+        f"and {share(back, max(again, 1))} % of {again:,} get the opposite advice next."
     )
 
 
 RIGHT = Section(
     "Advice on correctly specified models",
-    "The bar is no advice in 97 % of the tables, three binomial standard errors allowed.",
+    "The bar is no advice in 97 % of the tables, within three binomial standard errors.",
     "| model | n | none, % | advised | tables |",
     [(cell.name, f"{n:,}") for cell in CELLS if not cell.right for n in cell.sizes],
     lambda cells: beyond(f"{100 - float(cells[2]):.6f}", 0.03, cells[4]),
 )
 FAULTS = Section(
-    "Advice on planted faults, and what comes of it",
+    "Advice on planted faults, and its effect",
     "Advice is *right* if it corrects that fault, or reaches 90 % of the best candidate's "
     "gain on fresh rows. *Better* counts advice that lowers the score of 200,000 fresh rows. "
-    "*Opposite* counts next advice, on a fresh table recalibrated as advised, that moves "
-    "intervals most "
-    "of the way back; *again* counts the tables on which it was sought. Gains are medians, in "
-    "percent of the score; *inside* counts fresh gains in the stated interval.\n\n"
+    "*Opposite* counts the next advice, on a fresh recalibrated table, if it moves intervals most "
+    "of the way back; *again* counts the tables with such a second assessment. Gains are medians, "
+    "in percent of the score; *inside* counts fresh gains in the stated interval.\n\n"
     "Bars: right in 90 % at the largest n, and at n = 1,000 for an sd × .8, a bias of .2 sd and "
-    "widths that overreact; better in 95 % and opposite in 2 % of what was followed. Of the last "
-    "two, three binomial standard errors are allowed.",
+    "widths that overreact; better in 95 % and opposite in 2 % of the advice followed. The last "
+    "two have a margin of three binomial standard errors.",
     "| fault | n | advised, % | right, % | better, % | opposite, % | gain stated | gain, fresh "
     "| inside, % | which | tables | again |",
     [(cell.name, f"{n:,}") for cell in CELLS if cell.right for n in cell.sizes],

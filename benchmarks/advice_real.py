@@ -157,38 +157,38 @@ def california(folder: Path) -> tuple[EvalSet, EvalSet]:
 STUDIES = (
     Study(
         "Perovskites",
-        "3,836 errors of a random forest beside its stated sd "
-        "(Palmer et al. 2022, collected by Pernot).",
+        "3,836 errors of a random forest, with its stated sd (Palmer et al. 2022, collected by "
+        "Pernot).",
         perovskites,
     ),
     Study(
         "Lipophilicity of molecules",
-        "log P of 5,000 molecules by a graph network, sd from its latent space "
+        "log P of 5,000 molecules predicted with a graph network, sd from its latent space "
         "(Rasmussen et al. 2023, collected by Pernot).",
         molecules,
     ),
     Study(
         "Wealth of villages",
-        "19,669 places in 23 African countries; eleven models that never saw the country are the "
-        "samples (Yeh et al. 2020).",
+        "19,669 places in 23 African countries; the samples are the predictions of eleven models "
+        "that were trained without the country (Yeh et al. 2020).",
         poverty,
     ),
     Study(
         "An hourly series",
-        "8,807 hours with the bands that UQ360 brings for its characteristics curve; no coverage "
+        "8,807 hours with the bands that UQ360 includes for its characteristics curve; no coverage "
         "is stated, 90 % is assumed (Navratil et al.).",
         series,
     ),
     Study(
         "Traffic on a motorway",
-        "Vehicles an hour near Minneapolis; mean and sd of each hour of the week were learnt on "
-        "2012 to 2014 (UCI 492).",
+        "Vehicles per hour near Minneapolis; mean and sd of each hour of the week were estimated "
+        "from 2012 to 2014 (UCI 492).",
         traffic,
     ),
     Study(
         "Houses of California",
-        "Values by least squares on income, age, rooms and people, fitted on a third of the rows; "
-        "values at the cap are left out (census of 1990).",
+        "House values from a least-squares regression on income, age, rooms and people, fitted to "
+        "a third of the rows; values at the cap are left out (census of 1990).",
         california,
     ),
 )
@@ -215,10 +215,10 @@ def told(study: Study, folder: Path) -> list[str]:
         "",
         study.about,
         "",
-        f"Advice from {here.n:,} rows, tried on {there.n:,} others.",
+        f"Recommendation from {here.n:,} rows, tested on {there.n:,} others.",
         "",
     ]
-    sentence = "no next step" if advice is None else advice.sentence
+    sentence = "No recommendation." if advice is None else advice.sentence
     lines += [f"> {sentence}", ""]
     if advice is not None and advice.command:
         lines += ["```text", advice.command, "```", ""]
@@ -254,14 +254,14 @@ def meaning(
     reds = {
         "Corrected": [n for n in red(before) if n not in red(after)],
         "Still ✗": [n for n in red(before) if n in red(after)],
-        "Newly ✗": [n for n in red(after) if n not in red(before)],
+        "New ✗": [n for n in red(after) if n not in red(before)],
     }
     told = [f"The score {'falls' if new < old else 'rises'} by {100 * abs(old - new) / old:.1f} %."]
     told += [f"{title}: {', '.join(names)}." for title, names in reds.items() if names]
     told.append(
-        f"Assessed again, these rows give the advice: {called(following)}."
+        f"A second assessment of these rows recommends: {called(following)}."
         if following
-        else "Assessed again, these rows give no advice."
+        else "A second assessment of these rows has no recommendation."
     )
     return " ".join(told)
 
@@ -274,11 +274,12 @@ def red(findings: dict[str, Finding]) -> list[str]:
 def page(studies: Sequence[Study], folder: Path) -> str:
     """The page."""
     lines = [
-        "# Advice on real tables",
+        "# Recommendations on real tables",
         "",
-        "Made by `python -m benchmarks.advice_real`. One half of each table is assessed, and the "
-        "advice is fitted there. The other half is judged before and after. Dated rows are halved "
-        "in time, others by a hash of their content.",
+        "Made with `python -m benchmarks.advice_real`. One half of each table is assessed, and the "
+        "recommended recalibration is fitted to it. The other half is assessed before and after "
+        "the recalibration. Tables with dates are split in time, others at random, based on a "
+        "hash of their content.",
         "",
     ]
     for study in studies:

@@ -252,7 +252,7 @@ def page() -> str:
     heads = [f"{each['label']}, {short}, {each['date'][:10]}" for short, each in held.items()]
     told = {"least": min(unit), "most": max(unit), "machines": "; ".join(machines), "limit": LIMIT}
     lines = [HEAD.format(**told)]
-    lines += [f"| work | bar | {' | '.join(heads)} |", f"|:--|--:|{'--:|' * len(held)}"]
+    lines += [f"| task | bar | {' | '.join(heads)} |", f"|:--|--:|{'--:|' * len(held)}"]
     for work in WORKS:
         figures = [each["figures"].get(work.name, "–") for each in held.values()]
         cells = [work.told(work.bar, work.memory), *map(work.cell, figures)]
@@ -265,25 +265,25 @@ def page() -> str:
 
 HEAD = """# Time and memory by commit
 
-Made by `python benchmarks/assess.py --commits COMMIT … --write`. Each commit is measured with
-today's interpreter and libraries, and each work in a process of its own. The least of several runs
-counts (three, or one where it takes half a minute; those in s fifteen). A work is given up
-after {limit} s. What misses its bar is in bold.
+Made with `python benchmarks/assess.py --commits COMMIT … --write`. Each commit is measured with
+today's interpreter and libraries, and each task in its own process. The result is the minimum of
+three runs (one run for tasks of half a minute or more; fifteen for those in s). The time limit is
+{limit} s. Results that miss their bar are bold.
 
 Machine: {machines}.
 
 * **U** is the processor time (user and system, children included) of a Python that imports NumPy,
   `scipy.stats` and `pyarrow.parquet`, with one thread for BLAS: {least:.2f} to {most:.2f} s here.
-  Works in U are `howsure assess` of a Parquet file with y, 90 % intervals, mean and sd; of models,
-  with y, mean and sd.
-* **MB** is the peak memory of a process. In **tables**: its excess over the same imports, in sizes
-  of the table, which has 16 MB.
-* **s** are seconds on the clock.
-* **× faster** compares processor times with `get_all_metrics` of uncertainty-toolbox: of
-  `howsure.assess` (the verdict), and of that and its `records` (every record).
+  Tasks in U are `howsure assess` of a Parquet file with y, 90 % intervals, mean and sd; for
+  several models, with y, mean and sd.
+* **MB** is the peak memory of a process. **tables** is its excess over the same imports, as a
+  multiple of the table's 16 MB.
+* **s** is wall-clock time in seconds.
+* **× faster** compares processor time with `get_all_metrics` of uncertainty-toolbox: for
+  `howsure.assess` (the verdict), and including its `records` (every record).
 
-Modules are compiled before, as those of an installed package are; of d386136 each process compiled
-them anew, which takes some .3 s.
+Modules are compiled in advance, as in an installed package. For d386136, each process compiled
+them again, which takes about 0.3 s.
 """
 
 

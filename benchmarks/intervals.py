@@ -256,7 +256,8 @@ def told(cell: Cell, counts: dict[str, Count], truth: dict[str, float], every: b
 
 
 HEAD = [
-    "| model | n | measure | truth | holds, % | of which too low, % | withheld, % | off the bar |",
+    "| model | n | measure | truth | contains truth, % | of which too low, % | withheld, % | off "
+    "the bar |",
     "|:--|--:|:--|--:|--:|--:|--:|:--|",
 ]
 
@@ -267,10 +268,9 @@ def page(found: dict[Cell, tuple[dict[str, Count], dict[str, float]]]) -> str:
         "## Intervals of the numbers",
         "",
         "Share of 95 % intervals that contain the truth, over distributions of errors, models "
-        "and clusters. A "
-        "line for each measure that leaves 92 to 98 % (clusters: 90 to 98 %) or is withheld in "
-        "more than 5 % of the tables; the last column names what is off at n = 1,000 by more than "
-        "three binomial standard errors.",
+        "and clusters. One line for each measure outside 92 to 98 % (clusters: 90 to 98 %), or "
+        "withheld in more than 5 % of the tables; the last column marks deviations above three "
+        "binomial standard errors at n = 1,000.",
         "",
         *HEAD,
     ]
@@ -465,10 +465,10 @@ PART_MARKS = (
 PARTS = [
     "## Parts of a score",
     "",
-    "How far MCB and DSC lie from the truth on average, in % of UNC, and how often their 95 % "
-    "intervals contain it. The first two columns are what MCB would be if the recalibration were "
-    "learnt from all rows, and from four fifths for the rest. Intervals are wide for right "
-    "forecasts: what learning costs lies between the two, and where is not known.",
+    "Mean distance of MCB and DSC from the truth, in % of UNC, and how often their 95 % intervals "
+    "contain it. The first two columns are MCB with a recalibration fitted to all rows, and in "
+    "five-fold cross-validation. Intervals are wide for correctly specified forecasts: the cost of "
+    "fitting is between the two, at an unknown place.",
     "",
     "| forecasts | n | MCB in-sample | MCB in folds | MCB | contains, % | DSC | contains, % |",
     "|:--|--:|--:|--:|--:|--:|--:|--:|",
@@ -583,11 +583,10 @@ CELL_MARKS = (
 ADAPTIVITY = [
     "## Intervals of measures over cells",
     "",
-    "A largest violation of coverage, or an R² of cells, is made larger or smaller by the noise of "
-    "its cells. Each estimates what tables of as many rows (in each stratum) show on average, and "
-    "its 95 % interval is of that, not of the value with rows without end. It always contains the "
-    "value itself. A stratum of less than 5 rows leaves no interval. One off: one fiftieth of the "
-    "rows is covered in 75 %.",
+    "The noise of cells changes a largest violation of coverage, or an R² of cells. Each estimates "
+    "the average over tables with as many rows (in each stratum), and its 95 % interval is for "
+    "this average, not for the limit of many rows. It always contains the value itself. A stratum "
+    "with fewer than 5 rows gives no interval. *One off*: 2 % of the rows have a coverage of 75 %.",
     "",
     "| predictions | n | measure | contains its value, % | contains the mean, % | too high, % "
     "| withheld, % | width over 3.92 sd |",

@@ -114,8 +114,8 @@ def main() -> None:
     lines = [
         "## Tests of a mean difference over time",
         "",
-        f"Rejections at 5 %, in % of {chosen.tables:,} series: where the mean difference is 0, and "
-        f"where it is {AWAY} true standard errors, at which a perfect test has 80.",
+        f"Rejections at 5 %, in % of {chosen.tables:,} series: for a mean difference of 0, and "
+        f"of {AWAY} true standard errors, where a perfect test has 80 %.",
         "",
         f"| differences | n | {' | '.join(TESTS)} |",
         f"|:--|--:|{'--:|' * len(TESTS)}",

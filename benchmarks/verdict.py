@@ -1481,49 +1481,51 @@ def seldom_named(cells: list[str]) -> bool:
 
 RIGHT = Section(
     "Correctly specified models: tables with any ✗",
-    "The bar is 5 %; with 300 tables chance alone reaches 8.8 %, with 100 11.5 %.",
+    "The bar is 5 %. By chance alone, up to 8.8 % are possible with 300 tables, and 11.5 % with "
+    "100.",
     "| model | n | any ✗, % | of which | tables |",
     [(cell.name, f"{n:,}") for cell in CELLS if not cell.named for n in cell.sizes],
     lambda cells: beyond(cells[2], 0.05, cells[4]),
 )
 FAULTS = Section(
-    "Faults: named by their own line",
-    "The bar is 95 % at the largest n, and 90 % at n = 1,000 for large ones. *False* counts tables "
-    "in which a line that the fault does not concern is ✗.",
+    "Faults: detected in their own finding",
+    "The bar is 95 % at the largest n, and 90 % at n = 1,000 for large faults. *False* counts "
+    "tables with ✗ in a finding that is unrelated to the fault.",
     "| fault | n | own line | named, % | false, % | other ✗ |",
     [(named_in(cell), f"{n:,}") for cell in CELLS if cell.named for n in cell.sizes],
     seldom_named,
 )
 SERIES = Section(
     "Several series at the same times",
-    "The bar is 5 % of tables of a correctly specified model. *Answered* are those with a p-value "
-    "of bias: the others have fewer than 10 effective rows, or fewer than 30 times where series "
-    "share shocks or are unknown. *Bias* and *spread* count tables that name a bias of .3 sd, and "
-    "errors 1.2 times as large as stated, in a quarter of the tables. Shocks are their share "
-    "of the variance.",
+    "The bar is 5 % of tables of a correctly specified model. *Answered* counts tables with a "
+    "p-value of bias; the others have an effective sample size below 10, or fewer than 30 times "
+    "if series share shocks or are unknown. *Bias* and *spread* count the detections of a bias "
+    "of .3 sd, and of errors 1.2 times as large as predicted, in a quarter of the tables. "
+    "Shocks are given as their share of the variance.",
     "| series | n | any ✗, % | of which | answered, % | bias, % | spread, % | tables |",
     [(name, f"{n:,}") for name, _, n in PANELS],
     lambda cells: beyond(cells[2], 0.05, cells[7]),
 )
 BEST = Section(
-    "Models beside each other: the best set",
-    "The bar is 95 % for the best model; of models that are tied, for each. *All* counts tables "
-    "that keep every tied model.",
-    "| models | n | best held, % | all tied held, % | models held | tables |",
+    "Comparison of models: the best set",
+    "The bar is 95 % for the best model, and for each of several tied models. *All* counts "
+    "tables whose best set contains every tied model.",
+    "| models | n | best contained, % | all tied contained, % | models in the set | tables |",
     [(each.name, f"{n:,}") for each in RACES for n in RACE_SIZES],
     lambda cells: beyond(f"{100 - float(cells[2]):.6f}", 0.05, cells[5]),
 )
 ROWS_RIGHT = Section(
-    "Rows of correctly specified models: anything said of them",
-    "The bar is 0.5 %; `rows` alone is asked.",
-    "| models | n | said, % | of which | tables |",
+    "Rows of correctly specified models: any warning",
+    "The bar is 0.5 %; only the finding `rows` is computed.",
+    "| models | n | warned, % | of which | tables |",
     [(ALL_RIGHT, f"{n:,}") for n in ROW_SIZES],
     lambda cells: beyond(cells[2], 0.005, cells[4].replace(",", "")),
 )
 ROWS_PLANTED = Section(
-    "Rows that are not what they seem",
-    "The model is right but for what is planted. *Named* by its own check in `rows`; the bar is "
-    "95 % at the largest n. *Any other ✗* is of what the rows do not explain.",
+    "Faults of the data",
+    "The model is correctly specified apart from the planted fault. *Named*: detected with its own "
+    "check in `rows`; the bar is 95 % at the largest n. *Any other ✗*: faults that the rows do not "
+    "explain.",
     "| rows | n | named, % | any other ✗, % | of which, % | tables |",
     [(each.name, f"{n:,}") for each in PLANTED for n in each.sizes],
     lambda cells: cells[1] != "100" and float(cells[2]) < 95.0,
@@ -1541,9 +1543,9 @@ def wrong_of_labels(cells: list[str]) -> bool:
 
 LABELS = Section(
     "Rows without y",
-    "*Apart* are tables in which what was stated of rows without y is said to differ: the bar is "
-    "5 % where it does not, and 95 % at n = 1,600 where it does. *Narrowed* are those in which a "
-    "recalibration may narrow intervals: where stated sds are right, the bar is 1 %.",
+    "*Apart* counts tables where predictions of rows without y are reported to differ: the bar is "
+    "5 % if they do not, and 95 % at n = 1,600 if they do. *Narrowed* counts tables where a "
+    "recalibration may narrow intervals: the bar is 1 % for correct predicted sds.",
     "| rows without y | n | apart, % | narrowed, % | tables |",
     [(each.name, f"{n:,}") for each in LACKING for n in LACKING_SIZES],
     wrong_of_labels,
@@ -1553,11 +1555,11 @@ LABELS = Section(
 WATCHED = [(law, width, n) for law in INPUTS for width in (1, 2, 3) for n in (300, 1_000)]
 MONITOR = Section(
     "The monitor",
-    "Shares of new rows, in percent. Quarters of right rows go from the centre to the edge. The "
-    "bars are 5 % outside or flagged in each, and 99 % of rows 3 sd "
-    "outside. *Beside* are right rows at least half an sd from a quarter where the model is off by "
-    "2 sd; in brackets, what the smoothed error alone would flag at 5 %. *Wrong* are flagged rows "
-    "of that quarter.",
+    "Shares of new rows, in percent. Quarters of correctly predicted rows go from the centre to "
+    "the edge. The bars are 5 % outside or flagged in each, and 99 % of rows 3 sd outside. "
+    "*Beside*: flagged rows with correct predictions, at least half an sd from a quarter where the "
+    "model is wrong by 2 sd; in brackets, the share that the smoothed error alone would flag at 5 "
+    "%. *Wrong*: flagged rows of that quarter.",
     "| inputs | n | any ✗ | outside, by quarter | outside or flagged, by quarter | 3 sd outside "
     "| beside | wrong | tables |",
     [(f"{law}, {width}", f"{n:,}") for law, width, n in WATCHED],
@@ -1603,9 +1605,9 @@ def fault_lines(found: dict[tuple[int, int], list[dict[str, str]]]) -> list[str]
 def unseen() -> list[str]:
     """What no number of rows shows, by the reason that the verdict gives."""
     lines = [
-        "## What cannot be seen",
+        "## What cannot be detected",
         "",
-        "| what | finding | what the verdict says of it |",
+        "| fault | finding | result in the verdict |",
         "|:--|:--|:--|",
     ]
     for name, finding, world in UNSEEN:
@@ -1700,8 +1702,8 @@ def main() -> None:
     lines = [
         "# How often the verdict is right: correct models and faults",
         "",
-        "Made by `python benchmarks/verdict.py`: tables are drawn anew, judged, and counted. With "
-        "`--cells` only these are drawn, and the other lines are kept.",
+        "Made with `python benchmarks/verdict.py`, which simulates tables, assesses them and "
+        "counts the results. With `--cells`, only the named cells are simulated again.",
         "",
         *RIGHT.text(right_lines(found), before),
         *FAULTS.text(fault_lines(found), before),

@@ -231,9 +231,9 @@ def main() -> None:
         for rows in ([each for each in seen if not each.refused], told)
     )
     beyond = (
-        f"Where inputs moved by 4 sd, nothing is told of {100.0 * (1.0 - len(told) / len(far)):.0f}"
-        f" % of {len(far):,} batches; the range for all rows contains their coverage in {most} of "
-        f"the others, and in {less} of the batches of these tables."
+        f"Where inputs moved by 4 sd, {100.0 * (1.0 - len(told) / len(far)):.0f} % of "
+        f"{len(far):,} batches have no estimate; the range for all rows contains their coverage in "
+        f"{most} of the others, and in {less} of the batches of these tables."
     )
     text = "\n\n".join(
         [

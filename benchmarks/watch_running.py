@@ -148,7 +148,7 @@ def trackers(ratios: np.ndarray, reference: np.ndarray, late: int) -> np.ndarray
 METHODS = {
     "running": running,
     "recalibrated once": once,
-    "trackers, step a row": trackers,
+    "trackers, step per row": trackers,
     "ACI .001": lambda *given: adaptive(0.001, *given),
     "ACI .01": lambda *given: adaptive(0.01, *given),
     "DtACI": mixed_adaptive,
@@ -294,7 +294,7 @@ def by_rows(runs: int) -> str:
         spent = (time.perf_counter() - start) / few / DAYS
         told = f"{100 * (total / plain - 1):+.2f}", f"{100 * covered:.1f}", f"{spent:.4f}"
         table.append([f"{rows:,}", SPREADS[place].name, *told])
-    heads = ["rows a day", "spread", "score beside none, %", "covered, %", "seconds a day"]
+    heads = ["rows per day", "spread", "score against none, %", "covered, %", "seconds per day"]
     return markdown(heads, table)
 
 

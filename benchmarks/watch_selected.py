@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     told = [f"{what}, {way}" for what in ("false, %", "found, % (days)") for way in WAYS]
-    heads = ["model", "labels", "rows a day", "reference", *told]
+    heads = ["model", "labels", "rows per day", "reference", *told]
     heads += ["missing by x shown, %", "rows that count as one", "the reference stands for, %"]
     every, few = [], []
     for world in worlds() if given.all else (World(HALVES, labels) for labels in LABELS):
@@ -233,8 +233,8 @@ def main() -> None:
 
 FEW = (
     "rows with y",
-    "told broken unweighted, %",
-    "told broken weighted, %",
+    "reported as broken unweighted, %",
+    "reported as broken weighted, %",
     "95 % interval",
     "fall to 85 % found, %",
     "median delay, days",
