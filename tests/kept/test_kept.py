@@ -248,7 +248,7 @@ def test_a_promise_that_names_code_is_refused_and_none_runs(
         path = copy_of(LEDGER, tmp_path)
         columns = {**told["columns"], role: value}
         resealed("promise.json", json.dumps({**told, "columns": columns}).encode(), path)
-        with pytest.raises(InputError, match=f"columns of the promise must not hold '{role}'"):
+        with pytest.raises(InputError, match=f"columns of the promise must not contain '{role}'"):
             use_ledger(path)
     assert not (tmp_path / "ran").exists()
 
@@ -278,7 +278,7 @@ def test_what_repeats_is_kept_as_it_is_and_read_again(
     place.write("piece", whole)
     assert place.read("piece") == whole
     for name in ("../other", "a/b", "", ".hidden"):
-        with pytest.raises(InputError, match="is no name of a piece"):
+        with pytest.raises(InputError, match="is not a valid name of a piece"):
             place.remove(name)
 
 

@@ -195,8 +195,8 @@ def test_lines_count_what_came_of_advice(advice: ModuleType) -> None:
     none = advice.fault_line(place, 1_000, [advice.Outcome("")])
     assert advice.off(advice.verdict.split(none))
     assert advice.overall([line, none]) == (
-        "Over all lines: 66.7 % of 3 tables score better, and after 50.0 % of 2 the opposite is "
-        "advised next."
+        "Over all lines: 66.7 % of 3 tables have a better score, and 50.0 % of 2 get the opposite "
+        "advice next."
     )
 
 
@@ -275,7 +275,7 @@ def test_a_study_says_what_went_and_what_stayed(
         error = math.sqrt(expected * (1 - expected) / rows[1].n)
         assert abs(float(value) / 100 - expected) < 5 * error
     assert "The score falls by" in text
-    assert "Assessed again, these rows give no advice." in text
+    assert "A second assessment of these rows has no recommendation." in text
     plain = advice.verdict.normal()(np.random.default_rng(6), 4_000)
     quiet = real.told(real.Study("Right", "Drawn.", lambda _: real.halves(plain)), tmp_path)
     assert not any("Corrected" in line for line in quiet)

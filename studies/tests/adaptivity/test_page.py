@@ -95,17 +95,17 @@ def section(page: Document, title: str) -> Section:
 
 
 def test_the_title_and_the_headline_say_what_was_studied_and_found(page: Document) -> None:
-    assert page.title.startswith("Do prediction methods cover easy and hard inputs alike? 12 met")
+    assert page.title.startswith("Is coverage equal for easy and hard inputs? 12 met")
     assert page.headline is not None
     assert page.headline.text == (
-        "Not everywhere: 10 of 12 tests find that coverage at nominal 90 % differs between easy "
-        "and hard inputs by more than chance. Label sets: least often with O-SAPS (0 of 1 task), "
-        "most often with LAC, APS, RAPS and 2 more (1 of 1). Intervals: least often with O-PAC (0 "
-        "of 1 task), most often with CP, CP-A, PAC and 2 more (1 of 1)."
+        "Not everywhere: in 10 of 12 tests, coverage at nominal 90 % differs significantly between "
+        "easy and hard inputs. Label sets: least often for O-SAPS (0 of 1 task), most often for "
+        "LAC, APS, RAPS and 2 more (1 of 1). Intervals: least often for O-PAC (0 of 1 task), most "
+        "often for CP, CP-A, PAC and 2 more (1 of 1)."
     )
     assert page.headline.tone == "undecided"
     alone = adaptivity_report({"toy": [comparison(0.9)]})
-    assert alone.title == "Do prediction methods cover easy and hard inputs alike? 6 methods on toy"
+    assert alone.title == "Is coverage equal for easy and hard inputs? 6 methods on toy"
     assert alone.headline is not None
     assert "1 of 6 methods on toy shows" in alone.headline.text
     assert "at nominal 90 %: O-SAPS." in alone.headline.text
@@ -199,8 +199,8 @@ def test_sentences_say_what_of_the_published_pattern_is_there() -> None:
 
     by_cv, by_ss, chance = lines(toy)
     assert by_cv == (
-        "By T-CV, O-SAPS is best and LAC worst; as published. 15 of 15 pairs of methods stand in "
-        "the published order."
+        "By T-CV, O-SAPS is best and LAC worst; as published. 15 of 15 pairs of methods have the "
+        "published order."
     )
     assert by_ss.startswith("By T-SS, O-LAC is best and LAC worst; as published. 15 of 15")
     floor = noise_floor([400] * 50, 0.9).median

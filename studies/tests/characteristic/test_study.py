@@ -169,7 +169,7 @@ def page(made: Combined) -> Document:
 
 def test_the_page_says_where_widths_pay(page: Document, made: Combined) -> None:
     check_words(page)
-    assert page.title == "Where do varying widths pay? 3 methods on 2 worlds"
+    assert page.title == "Where do adaptive widths beat a constant width? 3 methods on 2 worlds"
     gains = [r.record("characteristic_left_gain") for held in made.results.values() for r in held]
     good = sum(gain.lower > 0 for gain in gains)
     assert page.headline is not None

@@ -109,7 +109,7 @@ def test_an_endless_error_of_a_method_is_cut(tmp_path: Path) -> None:
     assert len(shown.output) < 5_000
 
 
-@pytest.mark.filterwarnings("ignore:left out, as their data are not on this machine")
+@pytest.mark.filterwarnings("ignore:left out because their data are not on this machine")
 @pytest.mark.parametrize(
     ("name", "stage"), [("shift_small", "network"), ("adaptivity_labels", "outputs")]
 )
@@ -417,7 +417,7 @@ def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_store_of_ones_own_is_pointed_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ["bench", "show", "splits"]
-    note = "for runs of your own, name a plan and --store howsure-results"
+    note = "for your own runs, name a plan and --store howsure-results"
     assert note not in CliRunner().invoke(app, asked).output
     Path("howsure-results").mkdir()
     assert note in " ".join(CliRunner().invoke(app, asked).output.split())
@@ -435,7 +435,7 @@ def test_results_that_ship_need_no_data_and_miss_nothing(
     done = CliRunner().invoke(app, ["bench", "report", plan, "-o", "page.md", "-o", "page.csv"])
     assert done.exit_code == 0, done.output
     assert Path("page.csv").is_file()
-    assert "for runs of your own" in " ".join(done.output.split())
+    assert "for your own runs" in " ".join(done.output.split())
     assert "not done" not in done.output
     assert "## Comparison with the published numbers" in Path("page.md").read_text("utf-8")
     left = {path.name for path in tmp_path.iterdir()}

@@ -303,7 +303,7 @@ def test_bad_studies_are_refused() -> None:
         compare({"linear": LinearT()}, [task], reference="train")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="at least one"):
         fit_methods({}, [task])
-    with pytest.raises(InputError, match="seeds one a task"):
+    with pytest.raises(InputError, match="seeds one per task"):
         fit_methods({"linear": LinearT()}, [task], seeds=[1, 2])
     with pytest.raises(UnanswerableError, match="embedding"):
         evaluate(EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 1.0], [1.0, 1.0])))

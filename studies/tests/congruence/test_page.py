@@ -200,9 +200,9 @@ def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: Document) -> Non
 @pytest.mark.parametrize(
     ("change", "tone", "words"),
     [
-        ({"cce_null": 0.12}, "undecided", "No fault is shown: CCE finds none of 2 models on wave"),
+        ({"cce_null": 0.12}, "undecided", "No significant fault: CCE finds none of 2 models on"),
         ({"cce_null": 0.01}, "bad", "No: CCE finds 2 of 2 models on wave misspecified at some x."),
-        ({"cce_null": math.nan}, "info", "Cannot be told: the CCE of a correctly specified"),
+        ({"cce_null": math.nan}, "info", "Inconclusive: the CCE of a correctly specified"),
     ],
 )
 def test_the_headline_has_an_answer_in_every_state(
@@ -251,7 +251,7 @@ def test_sentences_say_what_is_wrong_and_where(page: Document) -> None:
     assert "poisson: 0.130 for poisson, 0.210 for the true distribution" in plain.text
     assert "in 1 of 2 curves" in line(page, "Perturbed data").text
     assert (
-        "ECE in 1. CCE does not for double_poisson under mixup."
+        "ECE in 1. CCE does not rise significantly for double_poisson under mixup."
         in line(page, "Perturbed data").text
     )
     assert "lowers the MAE in 1 of 2 and the NLL" in line(page, "Rejection").text
@@ -350,7 +350,8 @@ def test_reliability_stands_beside_the_papers(page: Document) -> None:
     assert float(rows[0][6].key) == pytest.approx(test.greater)
     assert [cell.text for cell in rows[1][3:]] == ["25", "−0.897", "0.3766", "0.8117"]
     assert line(page, "Published", part=1).text == (
-        "No difference is shown: CCE varies by 8.9 % on average, ECE by 10.6 % (25 pairs of task "
+        "No significant difference: CCE varies by 8.9 % on average, ECE by 10.6 % (25 pairs of "
+        "task "
         "and model; Welch's test, p = 0.38)."
     )
 
@@ -391,7 +392,7 @@ def test_seeds_are_put_together() -> None:
     layers = page.sections[1].choices[0].options[0].figures[0].layers
     assert [layer.series for layer in layers] == ["equal", "wave"]
     figure = next(f for f in figures(page) if f.name == "rejection_mae")
-    assert figure.notes == ("Of 2 sets of data, the first that has it.",)
+    assert figure.notes == ("The first of 2 sets of data with a value.",)
 
 
 def test_a_right_model_may_be_unknown() -> None:
@@ -418,7 +419,7 @@ def test_a_right_model_may_be_unknown() -> None:
     assert line(two, "gaussian").text.startswith("CCE is 0.100, that of")
     assert line(two, "ECE compared with CCE").text.startswith("CCE is smallest for gaussian")
     still = shown(replace(run("poisson"), bootstraps={}, repeats=np.array([0.12])))
-    assert line(still, "poisson").text.endswith("how far it varies is not known.")
+    assert line(still, "poisson").text.endswith("its variation is not known.")
     assert "Reliability" not in [part.title for part in still.sections]
     assert [part.title for part in other.sections] == [
         "t",

@@ -280,7 +280,7 @@ def test_an_encoder_by_name_says_where_inputs_are_alike(tmp_path: Path) -> None:
     assert {trial.identity["options"]["embedding"] for trial in trials_of(plan)} == {name}
     found = {label: parts[0] for label, parts in done(plan, store).items()}
     for part in found.values():
-        assert part.notes == (f"Inputs are compared by the vectors of {name}.",)
+        assert part.notes == (f"Inputs are compared using vectors of {name}.",)
     assert found["wave"].models == ("g", TRUTH)  # the truth is judged in the same space
     cells = make_task({"task": "cells", **_sizes(), "seed": 4, "components": 5}, {})
     tasks = {"c": cells, "wave": wave_task(4, rows=120)}

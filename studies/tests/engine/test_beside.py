@@ -39,8 +39,8 @@ def test_each_published_number_stands_beside_ours() -> None:
         "c: MAE": ["mine", "–", "1", "–", "(2)"],
         "d: MAE": ["mine", "4.00", "small", "–", ""],
     }
-    assert section.lines[0].text == "Significantly different from the published: 1 of 2 numbers."
-    assert "Here ± is a guess" in grid.notes[0]
+    assert section.lines[0].text == "1 of 2 numbers differs significantly from the published ones."
+    assert "Here, ± is a guess" in grid.notes[0]
     assert grid.notes[-1].startswith("1 published number")
     assert table.columns["reason"].tolist() == ["", WHY, "no rows", ""]
     assert table.columns["differs"].tolist() == ["no", "yes", "unknown", "unknown"]
@@ -51,13 +51,13 @@ def test_each_published_number_stands_beside_ours() -> None:
     [
         (
             [own("a", 1.0), own("b", 1.0, math.nan)],
-            "Significantly different from the published: 1 of 1 number; of 1 number here without "
-            "a known error it cannot be told.",
+            "1 of 1 number differs significantly from the published ones; inconclusive for 1 "
+            "number "
+            "here without a known error.",
         ),
         (
             [own("a", 1.0, math.nan), own("b", 1.0, math.nan)],
-            "Whether ours differ from the published cannot be told: 2 numbers here without a "
-            "known error.",
+            "Inconclusive: 2 numbers here without a known error.",
         ),
         ([own("a", math.nan)], "No number here can be compared with a published one."),
     ],

@@ -98,7 +98,7 @@ def test_a_trial_that_hangs_is_ended(tmp_path: Path, jobs: int) -> None:
     limit = math.ceil(8 * slowness())  # in which the others are done
     summary = run(made, store, jobs=jobs, trial_timeout=limit)
     assert (summary.failed, summary.done) == (1, 2)
-    words = f"TrialTimeout: it took more than {limit} s, the trial timeout, and was ended"
+    words = f"TrialTimeout: it took more than {limit} s, the trial timeout, and was stopped"
     assert failures(made, store) == {"hang": words}
     assert not any(store.in_work(trial.address) for trial in trials_of(made))
 

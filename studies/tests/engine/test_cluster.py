@@ -409,9 +409,9 @@ def test_what_does_not_go_together_is_refused(chain: str, store: Store, tmp_path
     with pytest.raises(InputError, match="jobs must be left out with a scheduler, got 2"):
         run(made, store, scheduler="tcp://127.0.0.1:9", jobs=2)
     memory = Store("memory://own")
-    with pytest.raises(InputError, match=r"that other processes share .* got 'memory://own'"):
+    with pytest.raises(InputError, match=r"shared with other processes .* got 'memory://own'"):
         run(made, memory, jobs=2)
-    with pytest.raises(InputError, match=r"that other processes share .* got 'memory://own'"):
+    with pytest.raises(InputError, match=r"shared with other processes .* got 'memory://own'"):
         run(made, memory, scheduler="tcp://127.0.0.1:9")
 
 

@@ -199,7 +199,7 @@ def test_the_grid_orders_no_methods_that_may_be_best() -> None:
     low, high = (float(end) for end in part.rows[2][4].small.strip("()").split(" to "))
     assert low < float(part.rows[2][4].text) < high
     assert 100.0 * math.expm1(1.5) < low
-    assert any("cannot be put in an order" in note for note in grid.notes)
+    assert any("cannot be ordered" in note for note in grid.notes)
     few = standings_grid(Standings.of(table(drawn({"a": 0.0, "b": 9.0}, 5)), "mae"))
     assert {line[2].text for line in few.parts[0].rows} == {"1–2"}
     assert "So few worlds cannot separate ranks." in few.notes

@@ -165,8 +165,8 @@ def test_a_damaged_list_of_files_is_named(store: Store, text: str) -> None:
         ({"provenance": "here"}, "its provenance is 'here'"),
         ({"files": ["records.parquet"]}, "its files is "),
         ({"files": {"records.parquet": 3}}, "it names the file 'records.parquet'"),
-        ({"files": {"records.parquet": {"bytes": "9"}}}, "what it tells of records.parquet is"),
-        ({"files": {"records.parquet": {"bytes": 9, "sha256": 1}}}, "what it tells of"),
+        ({"files": {"records.parquet": {"bytes": "9"}}}, "its entry for records.parquet is"),
+        ({"files": {"records.parquet": {"bytes": 9, "sha256": 1}}}, "its entry for"),
         ({"files": {"../ef/records.parquet": {"bytes": 9, "sha256": ""}}}, "it names the file"),
         ({"files": {"/etc/passwd": {"bytes": 9, "sha256": ""}}}, "it names the file '/etc/passwd'"),
         ({"files": {"..": {"bytes": 9, "sha256": ""}}}, "it names the file '..'"),
@@ -288,7 +288,7 @@ def test_an_unreadable_store_is_refused(store: Store, text: str) -> None:
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis.txt' and no store.json"):
+    with pytest.raises(InputError, match=r"contains 'thesis.txt' but no store.json"):
         Store(tmp_path)
     with pytest.raises(InputError, match="is not one"):
         Store(tmp_path / "thesis.txt")
@@ -430,13 +430,13 @@ def test_addresses_tell_what_differs() -> None:
     ]
     assert len({address_of(item) for item in [base, *others]}) == 6
     for bad in (np.float64("nan"), float("inf"), object(), {1, 2}):
-        with pytest.raises(InputError, match="what decides a trial must be"):
+        with pytest.raises(InputError, match="the settings of a trial must be"):
             address_of({"a": bad})
 
 
 def test_keys_may_not_hide_columns(store: Store) -> None:
     table = Table(name="records", columns={"method": np.array(["x"])})
-    with pytest.raises(InputError, match="must not be named as keys are, got method"):
+    with pytest.raises(InputError, match="must not have the names of keys, got method"):
         store.write(ADDRESS, IDENTITY, TrialOutput(records=table, keys={"method": "line"}))
     uneven = Table(name="records", columns={"a": np.zeros(1), "b": np.zeros(2)})
     with pytest.raises(InputError, match="must have one length"):

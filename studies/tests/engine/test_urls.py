@@ -89,7 +89,7 @@ def test_what_is_at_a_url_already_is_looked_at(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"memory://.*/store.json is not readable"):
         Store(store.location)
     RemoteFolder(f"memory://{tmp_path}/b").write("thesis.txt", b"years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis.txt' and no store.json"):
+    with pytest.raises(InputError, match=r"contains 'thesis.txt' but no store.json"):
         Store(f"memory://{tmp_path}/b")
     with pytest.raises(InputError, match="is not one"):
         Store(f"memory://{tmp_path}/b/thesis.txt")
@@ -379,7 +379,7 @@ def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(locks, "_take", take)
     store = Store(tmp_path / "store")
-    words = rf"cannot be locked \(No locks available\).* give the store as local://{tmp_path}/store"
+    words = rf"cannot be locked \(No locks available\).* name the store as local://{tmp_path}/store"
     with pytest.raises(InputError, match=words), store.claimed("ab", {}):
         pass
     with Store(f"local://{tmp_path}/store").claimed("ab", {}) as mine:

@@ -508,7 +508,7 @@ def test_samples_keep_their_own_way() -> None:
 def test_old_names_of_options_are_refused_in_calls_and_read_where_they_were_written() -> None:
     """What is recalibrated and the way were called `method` and `by`; so addresses say still."""
     for given in ({"method": LinearT(), "by": "ucc"}, {"method": LinearT()}):
-        with pytest.raises(InputError, match=r"in 0\.2\.0 they were called method and by"):
+        with pytest.raises(InputError, match=r"in 0\.2\.0: method and by"):
             RecalibratedMethod(**given)
     method = RecalibratedMethod(inner=LinearT(), method="ucc", coverages=(0.8, 0.9))
     assert method_named("recalibrated", method="linear_t", by="ucc", coverages=[0.8, 0.9]) == method

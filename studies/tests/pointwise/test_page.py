@@ -242,7 +242,7 @@ def test_no_failure_is_told_where_there_is_none() -> None:
     assert message is not None
     assert message.tone == "good"
     assert message.text.startswith(
-        "Yes, as far as trials can tell. None of 2 methods tested on linear covers significantly"
+        "Yes: no problems found. None of 2 methods tested on linear has coverage significantly"
     )
 
 

@@ -302,7 +302,7 @@ def test_a_plan_splits_by_a_column_of_its_table(visits: Path, tmp_path: Path, wa
     (note, _) = section.grids[0].notes
     cell = section.grids[0].parts[0].rows[0][1]
     if way == "time":
-        assert "No standard error is told" in note
+        assert "No standard error is shown" in note
         assert cell.small == ""
         covered = 100 * alone.values("empirical_coverage")
         assert f"On single splits they cover {covered.min():.1f}" in told
@@ -470,7 +470,7 @@ def test_a_table_is_split_from_the_command_line(table: Path, tmp_path: Path) -> 
     told = inside(table, "--target", "y", "--splits", "--trials", 3, "-o", written)
     assert "Over 3 splits the 90 % intervals of linear t cover" in told
     text = written.read_text()
-    assert "random splits of the table; beside them" in text
+    assert "random splits of the table; for comparison" in text
     assert "Points that differ" in text
 
 
@@ -508,12 +508,12 @@ def test_a_huge_table_is_cut_in_many(tmp_path: Path) -> None:
     parquet.write_table(pa.table(columns(1200)), path)
     written = tmp_path / "page.md"
     told = inside(path, "--target", "y", "--cut", "--trials", 11, "-o", written)
-    assert "on average over 11 training sets. Coverage at single x cannot be judged" in told
+    assert "on average over 11 training sets. Coverage at single x cannot be assessed" in told
     assert "CICP" not in told
     assert "Mean PICF" not in told
     text = written.read_text()
     assert "Test points: 100; Training rows: 100" in text
-    assert "the table cut in a test set and disjoint training sets" in text
+    assert "the table cut into a test set and disjoint training sets" in text
     assert "Confidence intervals" not in text.partition("## Glossary")[0]
     rows = ("--train-rows", 50, "--test-rows", 200, "--trials", 20)
     inside(path, "--target", "y", "--cut", *rows, "-o", tmp_path / "other.md")

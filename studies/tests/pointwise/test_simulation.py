@@ -610,7 +610,7 @@ def test_a_table_without_truth_joins() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"first_trial": 2}, "hold a trial once, got trial 2 twice"),
+        ({"first_trial": 2}, "contain a trial once, got trial 2 twice"),
         ({"first_trial": 3, "seed": 1}, "one test, got seed 0 and 1"),
         ({"first_trial": 3, "n_train": 7}, "one test, got n_train"),
         ({"first_trial": 3, "n_test": 6}, "different test sets"),

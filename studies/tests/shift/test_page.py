@@ -116,7 +116,7 @@ def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document)
     assert page.facts["Nominal coverage shown"] == "90 %"
     assert page.headline is not None
     text = page.headline.text
-    assert text.startswith("No. None of 10 methods is shown to keep its 90 % coverage within 3 poi")
+    assert text.startswith("No. None of 10 methods is shown to have 90 % coverage within 3 poi")
     assert f"on every dataset. The most is 2 of 5, by {GMM} (accepts 6" in text
     _, every, some = page.opening.lines
     assert every.text.startswith("Methods that accept every row have an average coverage error")
@@ -125,7 +125,7 @@ def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document)
     alone = {"cells-gap": samples.benchmark()["cells-gap"][:1]}
     told = shift_report(alone).headline
     assert told is not None
-    assert told.text.startswith("No. Conformal Prediction is not shown to keep its 90 % coverage")
+    assert told.text.startswith("No. Conformal Prediction is not shown to have 90 % coverage")
     assert told.tone == "bad"
     good = shift_report({"cells": samples.benchmark()["cells"]}).headline
     assert good is not None
@@ -134,7 +134,7 @@ def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document)
     assert "methods are shown to keep their 90 % coverage within 3 points" in good.text
     none = shift_report({k: v[:5] for k, v in samples.benchmark().items()}).headline
     assert none is not None
-    assert none.text.startswith("No. None of 5 methods is shown to keep its 90 % coverage")
+    assert none.text.startswith("No. None of 5 methods is shown to have 90 % coverage")
     assert "The most is 1 of 5, by Conformal Prediction (accepts every row)" in none.text
 
 
@@ -424,7 +424,7 @@ def test_text_of_others_is_shown_never_run() -> None:
         (lambda: shift_report({}), "at least one result"),
         (lambda: shift_report({"a": []}), "at least one result"),
         (lambda: shift_report({"a": [dead()]}, coverage=0.7), "was studied"),
-        (lambda: shift_report({"a": [dead(), dead()]}), "once at each coverage"),
+        (lambda: shift_report({"a": [dead(), dead()]}), "once per coverage"),
         (lambda: shift_report({"a": [dead()]}).save("x.pdf"), "path must end"),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_hostile_file_runs_nothing_though_its_hash_is_known(lends: Any, tmp_pa
     marker = tmp_path / "marker"
     hostile = pickle.dumps(Command(marker))
     lends(lzma.compress(hostile))
-    with pytest.raises(InputError, match=r"must contain a data frame only, got (posix|nt)\.system"):
+    with pytest.raises(InputError, match=r"must contain only a data frame, got (posix|nt)\.system"):
         read()
     assert not marker.exists()
     assert not kept(tmp_path)

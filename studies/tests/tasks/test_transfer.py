@@ -284,7 +284,7 @@ def test_a_link_beside_the_file_is_not_followed(
         (tmp_path / name).symlink_to(other)
     if kind == "link":
         other.write_bytes(b"precious")
-    with pytest.raises(DownloadError, match=f"{name} must be a plain file, or not be there"):
+    with pytest.raises(DownloadError, match=f"{name} must be a plain file, or not exist"):
         fetch(f"{server.address}/a.bin", tmp_path / "a.bin", known=hash_of(DATA))
     assert not server.asked
     assert kind != "link" or other.read_bytes() == b"precious"

@@ -41,7 +41,7 @@ def _covering(results: Results, method: str, arm: str, share: float) -> Results:
 def test_one_method_that_is_better_than_all_is_named_alone() -> None:
     said = _said(many({"good": 0.0, "fair": 0.2, "poor": 0.4}))
     assert said["Score"] == (
-        "Use good: over 12 tables every other method is shown to have a worse score."
+        "Use good: over 12 tables, every other method has a significantly worse score."
     )
 
 
@@ -49,8 +49,8 @@ def test_a_method_that_was_not_compared_is_not_said_to_be_worse() -> None:
     made = many({"good": 0.0, "fair": 0.2, "poor": 0.4})
     made["table 0"] = [each for each in made["table 0"] if each.method != "poor"]
     assert _said(made)["Score"] == (
-        "Use good: over 12 tables every other method with numbers on all is shown to have a worse "
-        "score."
+        "Use good: over 12 tables, every other method with numbers on all has a significantly "
+        "worse score."
     )
 
 
@@ -59,11 +59,11 @@ def test_a_method_that_was_not_compared_is_not_said_to_be_worse() -> None:
     [
         (
             {"one": 0.0, "two": 0.3, "far": 0.6},
-            "With up to 10,000 rows one leads, as with 1,000 on the same tables.",
+            "With up to 10,000 rows, one leads, as with 1,000 on the same tables.",
         ),
         (
             {"one": 0.0, "two": 0.0, "far": 0.6},
-            "On 12 tables with up to 10,000 rows, 1 of 3 methods is shown to be worse than the "
+            "On 12 tables with up to 10,000 rows, 1 of 3 methods is significantly worse than the "
             "best; with 1,000 rows, 2 of 3.",
         ),
     ],
@@ -87,7 +87,7 @@ def test_methods_that_cannot_be_told_apart_are_named_together() -> None:
     said = _said(many({"one": 0.0, "two": 0.001, "poor": 0.4}, noise=0.1))
     first = "one or two", "two or one"
     assert said["Score"] in [
-        f"Use {names}: over 12 tables none is shown to be worse by score." for names in first
+        f"Use {names}: over 12 tables, no score is significantly worse." for names in first
     ]
     wide = _said(many(dict.fromkeys("abcdef", 0.0), noise=0.1))
     assert wide["Score"].startswith("Use any of 6 methods, such as ")
@@ -97,7 +97,7 @@ def test_a_leader_that_covers_too_little_is_told_beside_its_score() -> None:
     good = many({"good": 0.0, "fair": 0.2})
     assert _said(good)["Coverage"] == "Uncorrected, its 90 % intervals cover 90 % on average."
     short = _covering(good, "good", ALL, 0.78)
-    assert _said(short)["Coverage"] == "Uncorrected, it covers 78 % (78 to 78) (nominal 90 %)."
+    assert _said(short)["Coverage"] == "Uncorrected, its 90 % intervals cover 78 % (78 to 78)."
     # between the two nothing is proven, and nothing is said
     unsure = _covering(good, "good", ALL, 0.9)
     for k, own in enumerate(unsure.values()):
@@ -108,14 +108,12 @@ def test_a_leader_that_covers_too_little_is_told_beside_its_score() -> None:
 def test_a_correction_is_praised_only_where_every_method_is_near_the_nominal() -> None:
     good = many({"good": 0.0, "fair": 0.2})
     (first, *_) = correction_lines(Which(good))
-    assert (
-        first.text == "Corrected by rows kept from training, every method covers 90 % on average."
-    )
+    assert first.text == "Corrected with held-out rows, every method covers 90 % on average."
     off = _covering(good, "fair", CONFORMAL, 0.82)
     (first, *_) = correction_lines(Which(off))
     assert first.text == (
-        "Corrected by rows kept from training, 1 of 2 methods cover 88 to 92 % on average; all "
-        "together 82 to 90 % on average."
+        "Corrected with held-out rows, 1 of 2 methods cover 88 to 92 % on average; all methods "
+        "cover 82 to 90 % on average."
     )
     assert first.tone == "caution"
 
@@ -136,7 +134,7 @@ def test_what_advice_bought_is_told_of_rows_that_it_never_saw() -> None:
     (line,) = (x for x in correction_lines(Which(advised)) if x.question == "Advice")
     assert line.text == (
         "Advised in 100 % of fits, corrections lowered the score on new rows by 3.9 % (3.9 to "
-        "3.9) and brought coverage 10.0 points nearer."
+        "3.9) and moved coverage 10.0 points closer to nominal."
     )
     assert line.tone == "good"
 
@@ -152,13 +150,13 @@ def test_no_method_keeps_coverage_under_a_shift_is_said_only_where_none_does() -
             late = _covering(late, method, arm, share)
     (line,) = shift_lines(Which({**made, **late}))
     assert line.text == (
-        "On late or foreign rows no method keeps 90 %: 60 to 70 % as they come, 60 to 70 % "
+        "On late or foreign rows, no method has 90 % coverage: 60 to 70 % uncorrected, 60 to 70 % "
         "corrected."
     )
     kept = _covering(late, "fair", CONFORMAL, 0.9)
     (line,) = shift_lines(Which({**made, **kept}))
     assert line.text == (
-        "On late or foreign rows methods cover 60 to 70 % on average at a nominal 90 %; corrected, "
+        "On late or foreign rows, methods cover 60 to 70 % on average (nominal 90 %); corrected, "
         "60 to 90 %."
     )
     assert shift_lines(Which(made)) == ()

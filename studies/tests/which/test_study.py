@@ -287,7 +287,7 @@ def test_a_library_that_is_missing_fails_its_trials_with_what_brings_it(
 
 def test_worlds_without_their_data_are_left_out_or_refused() -> None:
     worlds = {"line": "line", "gone": "lost"}
-    with pytest.warns(HowsureWarning, match="left out, as their data are not .*: gone"):
+    with pytest.warns(HowsureWarning, match="left out because their data are not .*: gone"):
         trials = trials_of(plan(worlds=worlds))
     assert {trial.labels["world"] for trial in trials} == {"line"}
     with pytest.raises(DataNotFoundError, match="'lost' is not here"):

@@ -92,7 +92,7 @@ def test_a_forest_of_another_package_is_ranked_beside_the_plan(place: Path) -> N
     needs("quantile_forest")
     forest = "quantile_forest:RandomForestQuantileRegressor"
     small = ("--label", "forest", "--option", "n_estimators=30", "--option", "min_samples_leaf=5")
-    with pytest.warns(HowsureWarning, match="left out, as their data are not .*: gone") as seen:
+    with pytest.warns(HowsureWarning, match="left out because their data are not .*: gone") as seen:
         told = submit(forest, *small, "--with-plan", "-o", "ranks.json")
     assert len(seen) == 1
     assert told.exit_code == 0, told.output
@@ -150,7 +150,7 @@ def test_a_method_that_fails_says_why_and_runs_again_when_asked(place: Path) -> 
     assert told.exit_code == 1
     reason = "coverage must be one number for one pair of ends in prediction"
     assert f"failed: Near on line: InputError: Near.predict(x): {reason}" in told.stderr
-    assert "quantiles, samples or a distribution serve at any coverage" in told.stderr
+    assert "quantiles, samples or a distribution work at any coverage" in told.stderr
     assert "--retry-failed runs them again" in told.stderr
     assert submit(*one).exit_code == 1
     (place / "near_methods.py").write_text(OWN.replace("if self.ends", "if 0"), encoding="utf-8")

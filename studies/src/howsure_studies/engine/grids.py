@@ -336,7 +336,8 @@ def _significant(numbers: Sequence[_Beside]) -> str:
         return f"Inconclusive: {rest}."
     of = formats.counted(len(compared) - unknown, "number")
     more = f"; inconclusive for {rest}" if unknown else ""
-    return f"{yes:,} of {of} differ significantly from the published ones{more}."
+    differ = "differs" if yes == 1 else "differ"
+    return f"{yes:,} of {of} {differ} significantly from the published ones{more}."
 
 
 def _sources(numbers: Iterable[Published]) -> str:

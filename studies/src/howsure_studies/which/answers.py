@@ -75,7 +75,7 @@ def _coverage_line(which: Which, leaders: Sequence[str]) -> list[VerdictLine]:
         f"{_share(short[worst])}."
     )
     if len(known) == 1:
-        text = f"Uncorrected, it covers {_share(short[worst])} (nominal 90 %)."
+        text = f"Uncorrected, its 90 % intervals cover {_share(short[worst])}."
     return [VerdictLine(text=text, tone="bad", question="Coverage")]
 
 
