@@ -1,4 +1,4 @@
-"""Follow a model after the gate: a promise that may be looked at every day."""
+"""Monitor a deployed model; safe to check every day."""
 
 from howsure.watch.booking import Booked
 from howsure.watch.correction import Correction

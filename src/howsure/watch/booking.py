@@ -19,24 +19,24 @@ from howsure.watch.quantities import DaySums
 @final
 @frozen(kw_only=True)
 class Booked:
-    """What one addition came to.
+    """The result of one addition.
 
     Attributes
     ----------
     rows : int
-        Rows with y that it brought, those included that had waited.
+        Added rows with y, including predictions whose y arrived.
     waiting : int
-        Predictions that wait for their y.
+        Predictions that wait for y.
     late : int
-        Rows of days that were booked before, which are left out.
+        Rows of days that were already evaluated, which are left out.
     unknown : int
-        Labels of rows that do not wait.
+        Labels without a waiting prediction.
     again : int
-        Rows that came before, which change nothing.
+        Rows that were added before, which change nothing.
     changed : int
-        Of these, rows whose y is another now: the first counts.
+        Of these, rows with a different y; the first is used.
     dropped : int
-        Rows that are left out, as cells are missing.
+        Rows that are left out because of missing cells.
     """
 
     rows: int
@@ -49,7 +49,7 @@ class Booked:
 
     @property
     def sentence(self) -> str:
-        """It in words."""
+        """The result in words."""
         more = (
             (self.waiting, "prediction", " without y yet"),
             (self.late, "row", " too late (their days were already evaluated)"),

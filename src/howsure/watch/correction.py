@@ -1,4 +1,4 @@
-"""A correction of a promise that broke: learnt from the rows since, and watched in its turn."""
+"""A correction after a fault: fitted to the rows since, and monitored in turn."""
 
 from __future__ import annotations
 
@@ -39,27 +39,26 @@ from howsure.watch.selected import Strata
 @final
 @frozen(kw_only=True)
 class Correction:
-    """A recalibration in use, and the promise that it makes.
+    """A recalibration in use, and what is monitored afterwards.
 
     Attributes
     ----------
     after : int
-        The last day that is left as it was; predictions of later days are corrected.
+        The last uncorrected day; predictions of later days are corrected.
     method : str
-        As in `howsure.recalibration.METHODS`, or ``running``; empty where predictions are right
-        as they are.
+        As in `howsure.recalibration.METHODS`, or ``running``; empty if a correction has ended.
     rows : int
-        Rows that it was learnt from.
+        Rows that it was fitted to.
     advice : str
-        What it does, and what it gained on rows that it was not learnt from.
+        The recalibration, and its gain on held-out rows.
     gain, lower, upper : float
         By which share the score fell on these, with its 95 % interval.
     promise : Promise
-        What is watched of the corrected predictions.
+        What is monitored of the corrected predictions.
     fitted : FittedRecalibration
-        What was learnt.
+        The fitted recalibration.
     score : SharedScore
-        The score of predictions as they are, and corrected.
+        The score that compares original and corrected predictions.
     """
 
     after: int
@@ -81,7 +80,7 @@ class Correction:
 
     @property
     def sentence(self) -> str:
-        """It in words."""
+        """The result in words."""
         return (
             f"{'Corrected' if self.method else 'Correction ended'} after "
             f"{self.promise.day_in_words(self.after)}, using {self.rows:,} rows since the change: "

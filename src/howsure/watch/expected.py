@@ -86,16 +86,16 @@ class KnownInput:
 @final
 @frozen(kw_only=True)
 class ExpectedValue:
-    """A mean that is expected of new rows inside the reference; NaN where none is.
+    """The expected mean of new rows inside the reference; NaN without an estimate.
 
     Attributes
     ----------
     value, lower, upper : float
-        The expectation given the inputs of these very rows, with its 95 % interval.
+        The expectation given the inputs of these rows, with its 95 % interval.
     seen_lower, seen_upper : float
-        Where the mean will lie with 95 % once their y are known: chance in y comes on top.
+        The 95 % interval of the mean once y is known, including chance in y.
     least, most : float
-        Between which the expectation over all rows lies, whatever holds for those outside.
+        Bounds of the expectation over all rows, whatever y of those outside.
     unchanged : float
         The mean of the reference.
     """
@@ -113,7 +113,7 @@ class ExpectedValue:
 @final
 @frozen(kw_only=True, eq=False)
 class Expected:
-    """What is expected of new rows before their y comes, if y given inputs is what it was.
+    """What is expected of new rows before labels, if y given its inputs has not changed.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Expected:
 
     @property
     def sentence(self) -> str:
-        """It in words."""
+        """The result in words."""
         if self.reason:
             return f"No estimate for today before labels arrive: {self.reason}."
         value, outside = self._value_in_words, 1.0 - self.inside
@@ -210,12 +210,12 @@ def _few(share: float) -> str:
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Background:
-    """What is kept of a reference so that rows without y can be judged.
+    """The part of a reference that is used to assess rows without y.
 
     Its inputs are the features that the table declares; without any, the point forecast and the
-    logarithm of the width of the interval. Numbers bend what is expected as smooth curves; labels
-    count by their ten most frequent levels. Rows whose inputs are not finite are left out of the
-    reference, and count as outside among new rows.
+    logarithm of the width of the interval. Numbers have smooth effects; labels have one effect for
+    each of the ten most frequent levels. Rows whose inputs are not finite are left out of the
+    reference, and new ones are outside of it.
 
     Examples
     --------

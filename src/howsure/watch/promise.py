@@ -104,7 +104,7 @@ class Promise:
 
     @property
     def sentence(self) -> str:
-        """It in words."""
+        """What is monitored, in words."""
         text = f"Reference saved ({self.rows:,} rows). Monitored: {listed(self.quantities)}."
         if self.dropped:
             rows = "1 row is" if self.dropped == 1 else f"{self.dropped:,} rows are"

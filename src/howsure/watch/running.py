@@ -1,4 +1,4 @@
-"""A correction that runs on: a factor for half-widths that follows the rows whose y has come.
+"""A running correction: a factor for half-widths that is updated as y arrives.
 
 Four tracks follow the level's quantile of the ratios |y − middle| / half-width, each with another
 memory, and "no correction" stands beside them. They are mixed by their pinball losses, which are
@@ -261,7 +261,7 @@ class ShadowGain:
         return proven and self.days >= FEWEST_DAYS
 
     def sentence(self, since: str, factor: float) -> str:
-        """It in words."""
+        """The result in words."""
         change = "lowered" if self.value >= 0.0 else "raised"
         text = f"would have {change} the interval score by {percent(abs(self.value))}"
         if not math.isnan(self.low):
