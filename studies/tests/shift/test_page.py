@@ -388,7 +388,7 @@ def test_one_run_has_no_spread() -> None:
     one = {"cells": [samples.made("cells", "Ensemble", runs=1), samples.made("cells", "Gaussian")]}
     page = shift_report(one)
     tests = grid_of(page, "cells", "Test rows")
-    assert tests.notes[1].startswith("Ensemble: one run alone")
+    assert tests.notes[1].startswith("Ensemble: only one run")
 
 
 def test_every_form_holds_the_numbers(page: Document, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class RecalibratedMethod(Method):
         if by is not None or self.inner is None:
             raise InputError(
                 "inner must be the method to recalibrate, and method the recalibration (in 0.2.0: "
-                "method and by), got inner={self.inner!r}, method={self.method!r} and by={by!r}"
+                f"method and by), got inner={self.inner!r}, method={self.method!r} and by={by!r}"
             )
         check_fields(self)
         if self.method == "group" and not self.group_columns:

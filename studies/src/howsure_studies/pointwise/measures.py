@@ -298,7 +298,7 @@ def _curves_of(result: PointwiseResult, which: Which, coverage: float) -> Iterat
         y_label=words,
         model=result.method,
         group=group,
-        notes="Points in rising order of coverage; Monte-Carlo error steepens both ends.",
+        notes="Points sorted by coverage; Monte-Carlo error makes both ends steeper.",
     )
 
 
@@ -385,7 +385,7 @@ def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> Ta
         If it cannot be known, or x has several columns.
     """
     if result.x.shape[1] != 1:
-        raise UnanswerableError("x has several columns, so its points have no order")
+        raise UnanswerableError("x has several columns, so points have no order")
     band = result.band(which, coverage)
     order = np.argsort(result.x[:, 0], kind="stable")
     verdict = band.verdict(coverage)[order]
@@ -455,8 +455,8 @@ def failing_regions(
         },
         model=result.method,
         notes=(
-            "Regions are the leaves of a small tree grown on every second trial; coverage comes "
-            f"from the other {len(covered[1::2])}, with a band that is simultaneous over the "
+            "Regions are the leaves of a small tree fitted to every second trial; coverage uses "
+            f"the other {len(covered[1::2])}, with a band that is simultaneous over the "
             "regions."
         ),
     )

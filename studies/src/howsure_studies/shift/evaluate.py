@@ -275,7 +275,7 @@ def _no_scores(part: ShiftTest) -> str:
 
 
 def _none_accepted(part: ShiftTest) -> str:
-    nothing = "no row is accepted, so nothing can be said of the rows accepted"
+    nothing = "no row is accepted, so accepted rows have no results"
     return "" if part.accepted.any() else nothing
 
 

@@ -421,7 +421,7 @@ class ShiftResult:
         if not math.isfinite(mean):
             return value
         if len(every) == 1 and measure != "val_empirical_coverage":
-            reasons.append("one run alone: the interval leaves out what other models would give")
+            reasons.append("only one run: the interval does not include variation between models")
         spread = crossed_spread(
             values,
             [measured.rows for measured in answered if measured.rows is not None],
@@ -477,7 +477,7 @@ def _unknown(measure: str, test: str, confidence: float) -> ShiftValue:
         confidence=confidence,
         n=0.0,
         by_run=np.empty(0),
-        reason="what coverage is lost to was not asked, or the task has no test of home",
+        reason="causes of lost coverage were not requested, or the task has no home test",
     )
 
 
