@@ -1,14 +1,14 @@
 """
-Follow a model from its first day
-=================================
+Monitor a model from its first day
+==================================
 
-A model that passed its test is used for a year, and somebody looks at it every day. A test at 5 %
-that is repeated each day fails sooner or later by chance. A watch does not: it may be looked at as
-often as one likes. This page follows a model of bicycle rentals through fifteen
-months: before labels come, as they come, and after the model is corrected.
+A model that passed its test is used for a year, and checked every day. A test at 5 % that is
+repeated each day fails sooner or later by chance. A watch does not: you may check it as often as
+you like. This page monitors a model of bicycle rentals for fifteen months: before labels arrive,
+with labels, and after corrections.
 
 The data are hourly rentals in Washington, 2011 and 2012 (UCI 275). If they are not on the machine,
-a simulated series stands in.
+a simulated series is used instead.
 """
 
 import tempfile
@@ -90,8 +90,8 @@ print(watch.promise.sentence)
 # The first morning
 # -----------------
 #
-# The predictions of the day are there, and nobody knows y. Their inputs tell what to expect of
-# them, if y given its inputs is what it was.
+# The predictions of the day have no y yet. Their inputs predict their coverage, if y given its
+# inputs has not changed.
 
 new = rows(last, to_come)
 days = np.unique(new["day"])
@@ -103,7 +103,7 @@ print(watch.show().expected.sentence)
 # Day by day
 # ----------
 #
-# Each evening the rows of the day are added with y, and the ledger is looked at.
+# Each evening, the rows of the day are added with y, and the ledger is checked.
 
 for today in days:
     watch.add(chosen(new, new["day"] == today))
@@ -113,7 +113,7 @@ for today in days:
 print(f"{np.searchsorted(days, today) + 1} days: {report.sentence}")
 
 # %%
-# The evidence of each day, and the line at which the promise is proven broken:
+# The evidence of each day, and the line above which a fault is significant:
 
 figure, axes = plt.subplots(figsize=(6, 2.6), layout="constrained")
 axes.step(report.booked - report.booked[0], report.curve / np.log(10), where="post")
@@ -125,8 +125,8 @@ plt.show()
 # Corrected, and corrected again
 # ------------------------------
 #
-# The rows since the change teach a correction, which begins a new promise. Where no recalibration
-# is proven to help yet, we try again a week later. So it goes on until the end of 2012.
+# A correction is fitted to the rows since the change, and monitoring restarts. If no recalibration
+# gives a significant improvement yet, we try again a week later, until the end of 2012.
 
 patience, broke = 0, today
 for today in days:
@@ -144,11 +144,11 @@ for today in days:
         print("-", report.sentence)
 
 # %%
-# What was decided
-# ----------------
+# Result
+# ------
 #
-# The corrections stay: the ledger kept the score with and without the last of them, and the
-# coverage of each day says the rest.
+# The corrections help: the ledger has the score with and without the last of them, and the
+# coverage of each day.
 
 done = np.concatenate([part.covered for part in (*report.past, report)])
 low, high = new["q0.05"], new["q0.95"]
@@ -160,7 +160,7 @@ if report.gain is not None:
 # %%
 # Where to go next:
 #
-# - the same on the command line, with y that comes late: :doc:`how do I follow a model
+# - the same on the command line, with late labels: :doc:`how do I monitor a model
 #   </how-to/watch>`;
-# - how often such a watch errs: :doc:`measured </watch>`;
+# - the error rates of a watch: :doc:`measured </watch>`;
 # - correcting tomorrow's rows: :doc:`tomorrow's rows <plot_6_tomorrows_rows>`.
