@@ -83,7 +83,7 @@ def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
         return done.output
 
     assert "8 trials: 8 done" in howsure("run", NAME)
-    assert "8 there already" in howsure("run", NAME)
+    assert "8 already done" in howsure("run", NAME)
     status = howsure("status", NAME).splitlines()
     assert len([line for line in status if line.endswith(" 1")]) == 8
     shown = howsure("show", NAME)

@@ -42,9 +42,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_plan_runs_and_goes_on(folder: str) -> None:
     first = call("run", "smoke", "--store", folder, "--set", "simulations=4")
     assert first.exit_code == 0
-    assert "4 trials: 4 done, 0 there already" in first.stdout
+    assert "4 trials: 4 done, 0 already done" in first.stdout
     more = call("run", "smoke", "--store", folder)
-    assert "8 trials: 4 done, 4 there already" in more.stdout
+    assert "8 trials: 4 done, 4 already done" in more.stdout
     assert call("run", "smoke", "--store", folder, "--jobs", "2").exit_code == 0
 
 
@@ -78,7 +78,7 @@ def test_failures_set_the_exit_status(folder: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.undo()
     before = call("run", "smoke", "--store", folder)
     assert before.exit_code == 1
-    assert "0 done, 0 there already, 0 failed, 8 failed before" in before.stdout
+    assert "0 done, 0 already done, 0 failed, 8 failed before" in before.stdout
     told = call("status", "smoke", "--store", folder)
     assert "MemoryError: too\ufffd[31m big" in told.stdout
     assert call("run", "smoke", "--store", folder, "--retry-failed").exit_code == 0
@@ -404,7 +404,7 @@ def test_a_class_of_its_own_is_benched(tmp_path: Path, monkeypatch: pytest.Monke
     told = call("run", str(plan), *options)
     assert told.exit_code == 0, told.output
     assert "1 done" in told.stdout
-    assert "1 there already" in call("run", str(plan), *options).stdout
+    assert "1 already done" in call("run", str(plan), *options).stdout
     plan.write_text(OWN_PLAN.replace("2.0", "3.0"), encoding="utf-8")
     assert "1 done" in call("run", str(plan), *options).stdout
     plan.write_text(OWN_PLAN.replace("2.0", "-1.0"), encoding="utf-8")

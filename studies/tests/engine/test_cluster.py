@@ -319,11 +319,11 @@ def test_the_command_runs_on_a_cluster(cluster: Cluster, store: Store) -> None:
     where = ["--store", str(store.root), "--scheduler", cluster.address]
     told = CliRunner().invoke(app, ["bench", "run", "smoke", *where], env={"COLUMNS": "200"})
     assert told.exit_code == 0, told.exception
-    assert "8 trials: 8 done, 0 there already" in told.stdout
+    assert "8 trials: 8 done, 0 already done" in told.stdout
     assert "workers of the cluster: " in told.stderr
     where[-1] = "127.0.0.1"
     told = CliRunner().invoke(app, ["bench", "run", "smoke", *where])
-    assert "0 done, 8 there already" in told.stdout  # nothing to do, nobody is asked
+    assert "0 done, 8 already done" in told.stdout  # nothing to do, nobody is asked
 
 
 def test_a_worker_that_sees_another_store_is_told(
