@@ -264,7 +264,7 @@ def test_an_entry_that_would_fill_memory_is_refused_by_its_size(tmp_path: Path) 
     assert len(held) < 3 << 20
     SingleFile(path).write("entry-00000001", line + b"\n" + check + held)
     before = pa.default_memory_pool().max_memory()
-    with pytest.raises(InputError, match=r"of 'entry-00000001' would expand to 3,221,225,472: create"):
+    with pytest.raises(InputError, match=r"'entry-00000001' would expand to 3,221,225,472: create"):
         Watch(path).show()
     assert pa.default_memory_pool().max_memory() < before + (1 << 24)
 
