@@ -121,7 +121,7 @@ def test_sentences_judge_by_the_floor(page: Document) -> None:
     assert fair.text.startswith(f"T-CV is {medians[5]:.3f} (O-SAPS).")
     assert f"T-CV is {medians[:5].min():.3f} (" in gap.text
     assert f"to {medians[:5].max():.3f} (" in gap.text
-    assert f"{floor.median:.3f}, 95 % of the time below {floor.upper:.3f}" in gap.text
+    assert f"{floor.median:.3f} (95 % of the time below {floor.upper:.3f})" in gap.text
     assert "T-SS of LAC is not known: all cells agree" in lines["Not known"].text
 
 
@@ -204,7 +204,7 @@ def test_sentences_say_what_of_the_published_pattern_is_there() -> None:
     )
     assert by_ss.startswith("By T-SS, O-LAC is best and LAC worst; as published. 15 of 15")
     floor = noise_floor([400] * 50, 0.9).median
-    assert f"T-CV of {toy.floor.median:.3f} here, and {floor:.3f} in the paper" in chance
+    assert f"T-CV is {toy.floor.median:.3f} here, and {floor:.3f} in the paper" in chance
     swapped = values.copy()
     swapped[:, 5, 0] = 0.5  # O-SAPS is the worst
     by_cv, *_ = lines(replace(toy, values=swapped))

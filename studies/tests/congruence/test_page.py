@@ -180,8 +180,8 @@ def test_the_headline_says_who_is_wrong_and_what_ece_sees(page: Document) -> Non
     )
     assert page.headline.tone == "caution"
     assert page.opening.lines[1].text == (
-        "Of 1 misspecified model on a task with an accepted one, ECE by P(Y ≤ y) finds none worse "
-        "than it. Spread over the cells of counts, ECE finds 1 worse."
+        "Of 1 misspecified model on a task with an accepted one, ECE with P(Y ≤ y) finds none "
+        "worse. Spread over the cells of counts, ECE finds 1 worse."
     )
     two = congruence_report({"wave": [studies()], "again": [studies()]})
     assert two.title == "Are predictive distributions correct at every x? 2 models on 2 tasks"
@@ -408,7 +408,7 @@ def test_a_right_model_may_be_unknown() -> None:
     alone = replace(run("poisson", cce_null=nan), reasons={"cce_null": "none were asked for"})
     other = shown(alone)
     assert line(other, "poisson").text == (
-        "CCE is 0.120, that of a correctly specified model is not known, so it cannot be judged."
+        "CCE is 0.120, that of a correctly specified model is not known, so it cannot be assessed."
     )
     told = "poisson, no CCE of a correctly specified model: none were asked for."
     assert told in grid(other, "Models").notes

@@ -237,7 +237,7 @@ def test_memory_grows_with_the_rows_alone() -> None:
         (lambda: Conformalized(LinearRegression()), "method must be a method"),
         (lambda: Conformalized(zero, "both"), "move must be"),
         (lambda: Conformalized(linear_quantiles((0.8,))), "coverages must be among those"),
-        (lambda: conformal_threshold([1.0, math.nan], 0.9), "scores must contain no missing"),
+        (lambda: conformal_threshold([1.0, math.nan], 0.9), "scores must hold no missing"),
         (lambda: conformal_threshold([], 0.9), "at least one row"),
         (lambda: weighted_thresholds([1.0], [-1.0], [1.0], 0.9), "weights must not be negative"),
         (lambda: density_ratio([[1.0]], [[1.0, 2.0]]), "new must have 1 columns"),

@@ -482,7 +482,7 @@ def test_points_and_choices_in_comparisons() -> None:
     with pytest.raises(InputError, match="a prediction that can be recalibrated, got label sets"):
         compare_recalibrations(sets, sets)
     missing = compare_recalibrations(laws, rows, metrics=["crps"], methods=["scale"])
-    assert "scale could not be used: the rows must contain distributions" in missing.notes
+    assert "scale could not be used: the rows must hold distributions" in missing.notes
 
 
 def test_samples_keep_their_own_way() -> None:

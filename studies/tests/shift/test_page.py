@@ -117,7 +117,7 @@ def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document)
     assert page.headline is not None
     text = page.headline.text
     assert text.startswith("No. None of 10 methods is shown to have 90 % coverage within 3 poi")
-    assert f"on every dataset. The most is 2 of 5, by {GMM} (accepts 6" in text
+    assert f"on every dataset. The best is 2 of 5, for {GMM} (accepts 6" in text
     _, every, some = page.opening.lines
     assert every.text.startswith("Methods that accept every row have an average coverage error")
     assert some.text.startswith("Methods that may reject rows")
@@ -237,7 +237,7 @@ def test_published_numbers_stand_beside_ours(page: Document) -> None:
     assert "tables A1, A2" in grid.notes[0]
     table = next(t for t in page.tables if t.name == "beside_published")
     assert len(table) == grid.size
-    assert f": {sum(map(bool, table.columns['reason']))} of {len(table)} numbers." in (
+    assert f"{sum(map(bool, table.columns['reason']))} of {len(table)} numbers differ" in (
         section.lines[0].text
     )
 
