@@ -144,8 +144,8 @@ for today in days:
         print("-", report.sentence)
 
 # %%
-# Result
-# ------
+# What was decided
+# ----------------
 #
 # The corrections help: the ledger has the score with and without the last of them, and the
 # coverage of each day.
