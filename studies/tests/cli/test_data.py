@@ -82,7 +82,7 @@ def test_get_downloads_shows_how_far_it_is_and_goes_on(
                 archive.writestr(f"winequality-{colour}.csv", "quality\n5\n" * 1000)
         served(monkeypatch, server, path.read_bytes())
         server.halts = [1000, 0, 0, 0, 0, 0]
-        with pytest.raises(DownloadError, match="1,000 bytes have come, and the same command goes"):
+        with pytest.raises(DownloadError, match="1,000 bytes have arrived, and the same command"):
             command("get", "wine")
         assert command("check", "wine").exit_code == 1
         result = command("get", "wine")

@@ -212,7 +212,7 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
         (lambda: diagnosis_figure([]), "error and cce"),
         (lambda: diagnosis_figure([Table(name="d", columns={})]), "error and cce"),
         (lambda: variation_figure(replace(variations(), ece=np.full(5, np.nan))), "a pair with"),
-        (lambda: models_figure([Dots(series="a", values={"b": np.nan})]), "hold a value"),
+        (lambda: models_figure([Dots(series="a", values={"b": np.nan})]), "contain a value"),
         (lambda: models_figure([Dots(series="a", values={"b": 1.0})], "mae"), "measure must be"),
     ],
 )

@@ -414,7 +414,7 @@ def test_a_right_model_may_be_unknown() -> None:
     assert told in grid(other, "Models").notes
     assert line(other, "poisson").tone == "info"
     assert other.headline is not None
-    assert other.headline.text.startswith("Cannot be told")
+    assert other.headline.text.startswith("Inconclusive")
     two = shown(run("poisson", cce_null=nan), run("gaussian", cce_null=nan, cce=0.1))
     assert line(two, "gaussian").text.startswith("CCE is 0.100, that of")
     assert line(two, "ECE compared with CCE").text.startswith("CCE is smallest for gaussian")

@@ -151,7 +151,7 @@ def test_components_never_exceed_rows_or_columns() -> None:
         PixelPCA.of(np.eye(3), 0)
     with pytest.raises(InputError, match="at least 2 rows"):
         PixelPCA.of(np.eye(3)[:1])
-    with pytest.raises(InputError, match="200 numbers a row"):
+    with pytest.raises(InputError, match="200 numbers per row"):
         many(np.zeros((2, 3)))
 
 

@@ -187,7 +187,7 @@ def test_matplotlib_draws_every_name(figure: Figure) -> None:
     [
         ({}, "got no column"),
         ({"method": np.array(["a"], dtype=object)}, "got method"),
-        ({"method": np.zeros(0), "mean_rank": np.zeros(0)}, "must contain methods"),
+        ({"method": np.zeros(0), "mean_rank": np.zeros(0)}, "must have methods"),
         ({"method": np.array(["a"]), "mean_rank": np.array([math.nan])}, "finite"),
     ],
 )

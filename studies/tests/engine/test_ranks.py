@@ -223,7 +223,7 @@ def test_the_table_holds_what_was_found() -> None:
         (lambda: friedman(np.ones((5, 2))), "at least 3 methods"),
         (lambda: friedman([[1.0, math.nan, 2.0], [1.0, 2.0, 3.0]]), "finite"),
         (lambda: wilcoxon_holm(np.ones((5, 1))), "at least 2 methods"),
-        (lambda: compare_ranks(scores(), ["a"]), "names must contain 5"),
+        (lambda: compare_ranks(scores(), ["a"]), "names must have one method per column"),
         (lambda: compare_ranks(scores(), list("abcde"), method="tukey"), "method must be"),
         (lambda: compare_ranks(scores(), list("abcde"), confidence=95), "confidence must lie"),
         (lambda: method_ranks(scores(), Direction.TARGET), "direction must be"),

@@ -252,7 +252,7 @@ def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None
     ("method", "words"),
     [
         (SplitConformal(lambda x: x), "forecast must have one dimension"),
-        (SplitConformal(lambda x: x[:, 0] * np.nan), "forecast must contain finite"),
+        (SplitConformal(lambda x: x[:, 0] * np.nan), "forecast must hold finite"),
         (SplitConformal(3), "must have fit and predict"),
         (NormalizedConformal(zero, lambda x: zero(x) - 1), "must not be negative"),
         (NormalizedConformal(lambda x: x[:, 0], DecisionTreeRegressor()), "not all be zero"),

@@ -144,7 +144,7 @@ def test_variance_scores_come_from_beliefs() -> None:
         (lambda: KNNScore(4).fit(np.ones((3, 1)), rng()), "at least 4 rows for as many"),
         (
             lambda: GMMScore(1).fit([[1.0], [math.nan]], rng()),
-            "features must contain finite numbers",
+            "features must hold finite numbers",
         ),
         (lambda: KNNScore(1).fit(np.ones((3, 2)), rng())([[1.0]]), "must have 2 columns, got 1"),
         (lambda: GMMScore(1).fit(np.eye(3), rng())([[1.0]]), "must have 3 columns, got 1"),

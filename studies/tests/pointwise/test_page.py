@@ -227,7 +227,7 @@ def test_the_best_method_is_named_only_where_it_is_ahead() -> None:
 
     ahead = tested(0.5, 0.9, trials=10).sections[0].lines[0]
     assert ahead.tone == "info"
-    assert ahead.text.startswith("m0.9 covers closest to nominal 80\xa0%")
+    assert ahead.text.startswith("m0.9 is closest to nominal 80\xa0%")
     near = tested(1.0, 1.0001, trials=5).sections[0].lines[0]
     assert near.tone == "undecided"
     assert "is not significant" in near.text

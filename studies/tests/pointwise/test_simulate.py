@@ -207,7 +207,7 @@ def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "target", "words"),
     [
-        ("x,y\n1,a\n2,b\n", "y", "column 'y' must contain numbers"),
+        ("x,y\n1,a\n2,b\n", "y", "column 'y' must hold numbers"),
         (
             "x,y\n1,1\n2,2\n",
             "z",
@@ -262,7 +262,7 @@ def test_a_table_with_labels_and_gaps_is_read_as_asked(tmp_path: Path) -> None:
         ({"missing": "fill"}, "missing must be one of error, drop, got 'fill'"),
         ({"features": ["sise"]}, "features must name .*'sise'"),
         ({"features": "size"}, "features must be a list of columns, got 'size'"),
-        ({"target": "site"}, "column 'site' must contain numbers"),
+        ({"target": "site"}, "column 'site' must hold numbers"),
         ({"targets": "y"}, "near: target"),
     ):
         with pytest.raises(InputError, match=words):

@@ -113,7 +113,7 @@ def test_it_goes_where_it_is_looked_for_first(server: Served, tmp_path: Path) ->
 
 def test_a_changed_checksum_is_refused_and_nothing_is_left(server: Served) -> None:
     (server.folder / "table.csv").write_bytes(TABLE + b"3,4\n")
-    with pytest.raises(DownloadError, match=r"is not the file it was: .*sha256 hash"):
+    with pytest.raises(DownloadError, match=r"has changed: .*sha256 hash"):
         get(entry(server.address))
     assert things(cache_folder()) == []
 
@@ -142,7 +142,7 @@ def test_half_a_download_is_gone_on_with_and_shows_nothing_before(server: Served
     size = images(server.folder / "set.zip").stat().st_size
     server.halts = [len(TABLE), 100, 0, 0, 0, 0, 0]
     wanted = packed(server.address)
-    with pytest.raises(DownloadError, match="100 bytes have come, and the same command goes on"):
+    with pytest.raises(DownloadError, match="100 bytes have arrived, and the same command resumes"):
         get(wanted)
     assert located("some_set") is None
     assert not check(wanted)[0].good
@@ -238,7 +238,7 @@ def test_a_packed_table_is_compared_to_its_source(tmp_path: Path) -> None:
     assert [finding.good for finding in check(wanted, tmp_path)] == [True, True]
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress(TABLE + b"5,6\n"))
     assert check(wanted, tmp_path)[1].said == (
-        "data.csv.gz: sha256 has changed, or differs from the source"
+        "data.csv.gz: sha256 has changed, or is not the source's"
     )
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress(TABLE)[:-9])
     assert "cannot be read" in check(wanted, tmp_path)[1].said

@@ -144,7 +144,7 @@ def test_flights_are_each_tenth_of_the_whole() -> None:
     table = split_table("flights")
     frame = library.data("nycflights13", "flights").iloc[::10]
     kept = frame[frame["arr_delay"].notna()]
-    assert "one row in 10 is taken" in table.part.notes
+    assert "one row in 10 is used" in table.part.notes
     assert table.part.ids.astype(int).tolist() == kept.index.tolist()
     assert np.array_equal(table.part.y, kept["arr_delay"])
 

@@ -60,7 +60,9 @@ def test_what_broke_off_is_gone_on_with(kind: str, server: Served, tmp_path: Pat
 def test_another_run_goes_on_where_one_gave_up(server: Served, tmp_path: Path) -> None:
     server.halts = [100_000, 0, 0, 0, 0, 0]
     target = tmp_path / "a.bin"
-    with pytest.raises(DownloadError, match=r"100,000 bytes have come, and the same command goes"):
+    with pytest.raises(
+        DownloadError, match=r"100,000 bytes have arrived, and the same command res"
+    ):
         fetch(f"{server.address}/a.bin", target)
     assert not target.exists()
     fetch(f"{server.address}/a.bin", target)
@@ -137,7 +139,7 @@ def test_a_wrong_hash_or_size_leaves_nothing(server: Served, tmp_path: Path) -> 
     target = tmp_path / "a.bin"
     with pytest.raises(DownloadError, match=r"must have the md5 hash 0{32}, got .*was removed"):
         fetch(f"{server.address}/a.bin", target, known=f"md5:{32 * '0'}")
-    with pytest.raises(DownloadError, match=r"must have 7 bytes, and the server has 300,000"):
+    with pytest.raises(DownloadError, match=r"must have 7 bytes, but the server has 300,000"):
         fetch(f"{server.address}/a.bin", target, size=7)
     assert [path.name for path in tmp_path.iterdir()] == ["served"]
 
@@ -210,7 +212,7 @@ def test_a_server_that_drips_is_left(
 
 def test_a_connection_that_brings_a_byte_is_tried_so_often(server: Served, tmp_path: Path) -> None:
     server.halts = [1] * 100
-    with pytest.raises(DownloadError, match=r"connection ended early; 5 bytes have come"):
+    with pytest.raises(DownloadError, match=r"connection ended early; 5 bytes have arrived"):
         fetch(f"{server.address}/a.bin", tmp_path / "a.bin", known=hash_of(DATA))
 
 

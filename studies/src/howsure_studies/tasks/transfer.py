@@ -216,8 +216,7 @@ def _received(part: _Part, name: str, size: int | None, known: str, most: int) -
         if size is not None and total not in (None, size):
             part.remove()
             raise DownloadError(
-                f"{part.url} is not the file it was: it must have {size:,} bytes, but the server "
-                f"has {total:,}"
+                f"{part.url} has changed: it must have {size:,} bytes, but the server has {total:,}"
             )
         if start not in (0, have):
             part.remove()
@@ -243,7 +242,7 @@ def _check_most(part: _Part, count: int, most: int) -> None:
     if count > most:
         part.remove()
         raise DownloadError(
-            f"{part.url} is not the file it was: it must have at most {most:,} bytes, and the "
+            f"{part.url} has changed: it must have at most {most:,} bytes, and the "
             f"server sends {count:,} or more"
         )
 

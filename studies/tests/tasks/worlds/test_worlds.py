@@ -199,7 +199,7 @@ def test_noise_that_vanishes_somewhere_is_refused() -> None:
         (lambda: worlds()["friedman1"].truth(np.zeros((2, 3))), "10 columns"),
         (lambda: worlds()["linear"].truth(np.zeros((2, 1))).quantile(1.5), "levels must lie"),
         (lambda: Box((0.0,), (0.0,)), "upper must exceed lower"),
-        (lambda: Box((0.0,), (1.0, 2.0)), "one number a column"),
+        (lambda: Box((0.0,), (1.0, 2.0)), "one number per column"),
         (lambda: TwoModes((0.0, 1.0), 0.0), "sd must be"),
         (lambda: TwoModes((0.0, math.nan), 1.0), "centers must be"),
         (lambda: Draw.checked([[1.0]], [1.0, 2.0]), "y must have 1 rows"),
