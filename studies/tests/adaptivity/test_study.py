@@ -470,7 +470,7 @@ def test_a_method_of_ones_own_is_submitted(own: Path, monkeypatch: pytest.Monkey
         line += ["--set", change]
     given = CliRunner().invoke(app, [*line, "--world", "fan", "-o", "page.html"])
     assert given.exit_code == 0, given.output
-    assert "Do prediction methods" in (own / "page.html").read_text(encoding="utf-8")
+    assert "Is coverage equal for easy and hard" in (own / "page.html").read_text(encoding="utf-8")
     assert "Line" in given.output
 
 

@@ -154,7 +154,7 @@ def test_terms_of_a_result_make_up_what_is_below_nominal() -> None:
     assert {record.metric for record in result.records()} > set(ATTRIBUTED)
     assert repr(short.records()) == repr(result.records())
     none = replace(result, values=())
-    assert "not asked" in none.value("loss_x").reason
+    assert "not requested" in none.value("loss_x").reason
     assert not {record.metric for record in none.records()} & set(ATTRIBUTED)
 
 

@@ -332,7 +332,7 @@ def said(rows: int, n: int = 1) -> NetworkOutputs:
                 [NetworkOutputs(outputs={"val": -np.ones((2, 1)), "t": np.ones((2, 1))})],
                 ONE,
             ),
-            "must contain sds of at least 0, in val",
+            "must have sds of at least 0, in val",
         ),
         (
             lambda: network_answers("gaussian_gmm", [said(2)], ONE),
