@@ -312,7 +312,7 @@ def test_it_is_a_method_like_others() -> None:
     [
         ({"method": "magic"}, "method must be one of shift, scale"),
         ({"inner": Oracle("intervals"), "method": "cqr", "coverages": (0.7,)}, "must be among"),
-        ({"coverages": ()}, "coverages must contain distinct"),
+        ({"coverages": ()}, "coverages must hold distinct"),
         ({"delta": 2.0}, "delta must lie"),
         ({"rank": "numpy"}, "rank must be"),
         ({"too_few": "cut"}, "too_few"),

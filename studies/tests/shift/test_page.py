@@ -135,7 +135,7 @@ def test_the_headline_tells_who_keeps_coverage_and_what_it_costs(page: Document)
     none = shift_report({k: v[:5] for k, v in samples.benchmark().items()}).headline
     assert none is not None
     assert none.text.startswith("No. None of 5 methods is shown to have 90 % coverage")
-    assert "The most is 1 of 5, by Conformal Prediction (accepts every row)" in none.text
+    assert "The best is 1 of 5, for Conformal Prediction (accepts every row)" in none.text
 
 
 def test_the_first_screen_counts_datasets(page: Document) -> None:

@@ -489,7 +489,7 @@ def test_training_may_start_from_options_alone() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: MeanVarianceNetwork(layers=()), "layers must contain"),
+        (lambda: MeanVarianceNetwork(layers=()), "layers must hold"),
         (lambda: MeanVarianceNetwork(layers=(4, 0)), "layers must be"),
         (lambda: MeanVarianceNetwork(layers=40), "layers must be a list of whole numbers, got 40"),
         (
