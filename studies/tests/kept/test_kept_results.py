@@ -53,7 +53,7 @@ def test_what_shipped_is_read(folder: Path, path: Path) -> None:
 def test_what_a_later_version_ships_is_refused(folder: Path) -> None:
     table = parquet.read_table(NEWEST)
     written(folder, table, {**facts_of(table), "form": shipped.FORM + 1})
-    with pytest.raises(InputError, match=r"its form is 2; create it again with make papers$"):
+    with pytest.raises(InputError, match=r"its format is 2; create it again with make papers$"):
         study_shipped("pointwise")
 
 

@@ -365,5 +365,7 @@ def test_a_class_without_rng_that_predicts_more_is_told_what_it_lacks() -> None:
 
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40, 2)), rng.normal(size=40)
-    with pytest.raises(InputError, match=r"one number per row, got Distribution.* fit\(x, y, rng\)"):
+    with pytest.raises(
+        InputError, match=r"one number per row, got Distribution.* fit\(x, y, rng\)"
+    ):
         as_method(NoRng()).fit(x, y, rng)
