@@ -137,7 +137,7 @@ def test_a_correction_that_runs_on_is_offered_and_taken(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="evaluated days"):
         watch.correct(rows(80, 90), since=DAY, running=True)
     watch.add(rows(90, 120))
-    with pytest.raises(InputError, match=r"must have a significant gain; after .* 30 days"):
+    with pytest.raises(InputError, match=r"must have a significant gain; after 30 days"):
         watch.correct(rows(90, 120), since=DAY, running=True)
     for day in range(120, 240):
         watch.add(rows(day, day + 1, spread=season))
