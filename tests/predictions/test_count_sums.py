@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln, xlogy
 
+from count_laws import COUNTS, check_inverse, check_quantiles, check_sums
 from generated import examples
 from howsure.core.rng import child
 from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
 
 quick = examples(80)
-COUNTS = np.arange(60_000.0)
-LEVELS = np.array([1e-9, 1e-4, 0.02, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-6])
 
 
 def log_weights(mu: float, power: float) -> np.ndarray:
@@ -27,38 +26,17 @@ def log_weights(mu: float, power: float) -> np.ndarray:
     return own + power * (COUNTS + COUNTS * np.log(mu) - xlogy(COUNTS, COUNTS))
 
 
-def brute(mu: float, power: float) -> tuple[np.ndarray, np.ndarray]:
-    weights = log_weights(mu, power)
-    shares = np.exp(weights - weights.max())
-    return shares / shares.sum(), np.cumsum(shares) / shares.sum()
-
-
 @quick
 @given(st.floats(-2.0, 3.3), st.floats(-2.7, 1.3))
 def test_sums_agree_with_brute_force(mu: float, power: float) -> None:
     """Narrow and wide, symmetric and skewed: 10^mu up to 2,000, powers from 0.002 to 20."""
-    location, rate = 10.0**mu, 10.0**power
-    shares, below = brute(location, rate)
-    at = np.unique(np.r_[0, 1, 31, 32, 33, np.searchsorted(below, LEVELS)]).astype(float)
-    law = DoublePoisson(np.full(len(at), location), np.full(len(at), rate))
-    np.testing.assert_allclose(law.cdf(at), below[at.astype(int)], atol=1e-10, rtol=1e-5)
-    np.testing.assert_allclose(law.pmf(at), shares[at.astype(int)], rtol=1e-9, atol=1e-300)
-    mean = (shares * COUNTS).sum()
-    variance = (shares * (COUNTS - mean) ** 2).sum()
-    np.testing.assert_allclose(law.mean(), mean, rtol=1e-9)
-    np.testing.assert_allclose(law.variance(), variance, rtol=1e-8)
+    check_sums(DoublePoisson, log_weights, 10.0**mu, 10.0**power)
 
 
 @quick
 @given(st.floats(-2.0, 3.3), st.floats(-2.7, 1.3))
 def test_quantiles_agree_with_brute_force(mu: float, power: float) -> None:
-    location, rate = 10.0**mu, 10.0**power
-    _, below = brute(location, rate)
-    law = DoublePoisson([location], [rate])
-    found = law.quantile(LEVELS[None])[0]
-    assert found.tolist() == np.searchsorted(below, LEVELS - 1e-11 * LEVELS).tolist()
-    many = law.quantile(np.tile(LEVELS, 40)[None])[0]  # enough to tabulate a wide law
-    assert many.tolist() == np.tile(found, 40).tolist()
+    check_quantiles(DoublePoisson, log_weights, 10.0**mu, 10.0**power)
 
 
 @pytest.mark.parametrize(("mu", "phi"), [(0.3, 0.2), (40.0, 0.8), (900.0, 0.25), (7.0, 4.5)])
@@ -93,17 +71,7 @@ ANY = {
 @example("double poisson", math.log10(6649778.4537592335), math.log10(396.6616273682291), 0.5)
 @given(st.sampled_from(sorted(ANY)), st.floats(-6.0, 9.0), st.floats(-6.0, 4.0), st.floats(0, 1))
 def test_cdfs_rise_and_quantiles_undo_them(name: str, mu: float, power: float, at: float) -> None:
-    law = ANY[name]([10.0**mu], [10.0**power])
-    low, high = law.ends()
-    first = np.floor(low + at * (high - low))
-    counts = first[:, None] + np.arange(-2.0, 40.0)
-    below = law.cdf(counts)
-    assert (np.diff(below) >= -1e-12).all()
-    assert ((below >= 0.0) & (below <= 1.0)).all()
-    np.testing.assert_allclose(np.diff(below), law.pmf(counts[:, 1:]), atol=1e-9)
-    inside = (below > 1e-300) & (below < 1.0)
-    back = law.quantile(np.where(inside, below, 0.5))
-    assert (back <= counts)[inside].all()
+    check_inverse(ANY[name]([10.0**mu], [10.0**power]), at)
 
 
 @pytest.mark.parametrize("name", sorted(ANY))

@@ -281,17 +281,17 @@ def _rows_of(scan: Scan) -> float:
 
 def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
-    (*_, stream), rows = scan.pieces, 0
-    if isinstance(stream, StreamPiece):  # whose rows come once
-        coming = stream.tables(scan.reading.kinds, BATCH)
+    first = scan.pieces[0]
+    if isinstance(first, StreamPiece):  # all that there is, and its rows come once
+        coming = first.tables(scan.reading.kinds, BATCH)
         ahead: deque[pa.Table] = deque()
+        rows = 0
         for table in coming:
             ahead.append(table)
             rows += table.num_rows
             if rows > most:
                 break
-        stream = replace(stream, read=lambda *_: _drained(ahead, coming))
-        scan = replace(scan, pieces=(stream,))
+        scan = replace(scan, pieces=(replace(first, read=lambda *_: _drained(ahead, coming)),))
         if rows > most:
             return None, scan
     batches: list[tuple[Piece, Batch]] = []
