@@ -182,8 +182,8 @@ class Mondrian(Adaptation):
     def __post_init__(self) -> None:
         if not callable(self.groups) and not isinstance(self.groups, LearntGroups):
             raise InputError(
-                "groups must be a function from inputs to labels, or learn one, "
-                f"got {self.groups!r}"
+                "groups must be a function from inputs to labels, or have a method that fits "
+                f"one, got {self.groups!r}"
             )
 
     label: ClassVar[str] = "by group"
@@ -226,7 +226,7 @@ class OneAGroup(Thresholds):
         familiar = self.labels[places] == wanted
         if not familiar.all():
             first = wanted[int(np.argmin(familiar))]
-            check_few(self.too_few, f"no calibration row has the group {str(first)!r}")
+            check_few(self.too_few, f"no calibration row is in the group {str(first)!r}")
         return np.where(familiar[:, None], values[places], np.inf)
 
 
@@ -323,10 +323,10 @@ def _rule(
 def _labelled(groups: Callable[[FloatArray], Labels], x: FloatArray) -> Labels:
     labels = np.asarray(groups(x))
     if labels.ndim != 1:
-        raise InputError(f"groups must be one label a row, got shape {labels.shape}")
+        raise InputError(f"groups needs one label per row; got shape {labels.shape}")
     check_length(labels, "groups", len(x))
     if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise InputError(f"groups must have no missing label, got {int(np.isnan(labels).sum())}")
+        raise InputError(f"groups must have no missing labels, got {int(np.isnan(labels).sum())}")
     return labels
 
 
@@ -334,8 +334,8 @@ def _numbered(by: Any, x: FloatArray) -> FloatArray:
     if callable(by):
         values = np.asarray(by(x), dtype=np.float64)
         if values.shape != (len(x),) or np.isnan(values).any():
-            raise InputError(f"by must give one number a row, got shape {values.shape}")
+            raise InputError(f"by must return one number per row; got shape {values.shape}")
         return values
     if x.ndim != 2 or by >= x.shape[1]:
-        raise InputError(f"x must have a column {by}, got shape {x.shape}")
+        raise InputError(f"x has no column {by}; its shape {x.shape}")
     return np.asarray(x[:, by], dtype=np.float64)

@@ -129,7 +129,7 @@ class Scaled(Score):
             If a band has no centre, as one with infinite ends may have none.
         """
         if np.isnan(band.center).any():
-            raise InputError("intervals must be bounded to be scaled, got infinite ends")
+            raise InputError("intervals with infinite ends cannot be scaled")
         error = y - band.center
         reach = np.where(error >= 0, band.upper - band.center, band.center - band.lower)
         size = np.abs(error)

@@ -54,7 +54,7 @@ def row_hashes(*columns: npt.ArrayLike) -> KeyArray:
         for bits in narrow:
             state = _mix(bits if state is None else state ^ (_mix(bits) + _GOLDEN))
     if state is None:
-        raise InputError("rows need at least one column to be told apart")
+        raise InputError("rows need at least one column to be distinguished")
     return state
 
 

@@ -124,9 +124,9 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
         return _planned_files(fspath(source), encoding, decimal, piece_rows)
     if isinstance(source, list | tuple) and any(isinstance(s, str | PathLike) for s in source):
         raise InputError(
-            f"several tables ({len(source)}) are several models, which are not read in parts: give "
-            "a folder or a quoted pattern such as 'preds/*.parquet' where they are parts of one "
-            "table, or put the models beside one another in one"
+            f"several tables ({len(source)}) are several models and cannot be read in parts: "
+            "give a folder or a quoted pattern such as 'preds/*.parquet' if they are parts of "
+            "one table, or put the models side by side in one table"
         )
     if _is_dataset(source):
         pieces = _fragments(source)
@@ -155,7 +155,7 @@ def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: in
     footers = tuple(_footers(files)) if files[0].form == "parquet" else ()
     pieces = tuple(file_pieces(files, encoding, decimal, piece_rows, footers))
     if not pieces:
-        what = "the table holds" if len(files) == 1 else "the files hold"
+        what = "the table has" if len(files) == 1 else "the files have"
         raise InputError(f"{listing.title}: {what} columns but no rows")
     shared = not files[0].path.startswith("memory://")  # which no other process sees
     return TablePieces(listing.title, _model_of(path), pieces, shared, footers, listing)
@@ -315,7 +315,7 @@ def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Ite
     idle = " and ".join(name for name in stated if stated[name])
     for table in _opened(source, encoding, decimal):
         if idle and not table.from_text:
-            table.notes = (*table.notes, f"{idle}: of files of text alone, so not used here")
+            table.notes = (*table.notes, f"{idle}: only for text files, so not used here")
         yield adapted(table)
 
 
@@ -323,7 +323,7 @@ def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
     """The tables, as they are written."""
     many = source if isinstance(source, list | tuple) else [source]
     if not many:
-        raise InputError("a table is needed, got none")
+        raise InputError("no table given")
     for number, item in enumerate(many, 1):
         title = "the table" if len(many) == 1 else f"table {number}"
         if isinstance(item, Source):

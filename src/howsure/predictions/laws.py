@@ -192,7 +192,7 @@ class ScipyLaw(Law):
         points = np.asarray(getattr(family, "xk", 0.0), dtype=np.float64)
         if (points != np.floor(points)).any():
             raise InputError(
-                f"a discrete distribution must live on whole numbers, got {points.tolist()}"
+                f"a discrete distribution must be on whole numbers, got {points.tolist()}"
             )
         self.family = family
         self.name = str(family.name)
@@ -274,6 +274,6 @@ def _check_legal(legal: BoolArray, name: str, parameters: Parameters) -> None:
             f"{parameter}={parameters[parameter][row]:g}" for parameter in parameters
         )
         raise InputError(
-            f"parameters of {name} must lie in its domain, got {int((~legal).sum())} rows "
-            f"that do not (first at row {row}: {values})"
+            f"parameters of {name} must be in its domain; {int((~legal).sum())} rows are not "
+            f"(first at row {row}: {values})"
         )

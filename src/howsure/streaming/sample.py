@@ -359,10 +359,11 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
         if share >= _SAME and equals <= _EQUAL:
             raise InputError(
                 f"states must be of different rows to be merged, got {words} of the rows of "
-                f"{fewer.name} in {more.name} too; a column of times tells equal rows of different "
-                "days apart"
+                f"{fewer.name} in {more.name} too; a column of times distinguishes equal rows of "
+                "different days"
             )
         notes.append(
-            f"{words} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
+            f"{words} of the rows of {fewer.name} are equal to rows of {more.name}, and are "
+            "counted twice"
         )
     return tuple(notes)

@@ -89,8 +89,8 @@ class CrossedGroups:
                 break
             widest = max(names, key=lambda name: len(labels[name]))
             left_out[widest] = (
-                f"with the other columns it makes more than {MOST_CELLS:,} groups: its own are "
-                "told by a sample"
+                f"with the other columns it makes more than {MOST_CELLS:,} groups: its groups "
+                "are assessed from a sample"
             )
         crossed = CrossedGroups(
             tuple(names), tuple(labels[name] for name in names), cells, left_out
@@ -116,7 +116,7 @@ class CrossedGroups:
 
 
 def _many(count: int) -> str:
-    return f"column has {count:,} labels or more; groups are assessed up to {MOST_LABELS:,}"
+    return f"column has {count:,} labels or more; the limit for groups is {MOST_LABELS:,}"
 
 
 def _labels(labels: Sequence[Any]) -> AnyArray:
@@ -457,7 +457,7 @@ class SufficientStatistics:
             if squared is not None:
                 squares = float(joint.second[squared, squared])
                 if joint.mass * joint.mean[squared] ** 2 > _FAR**2 * squares:
-                    reasons[name] = "sums about 0 lost digits, as y lies far from 0"
+                    reasons[name] = "sums about 0 lost digits because y is far from 0"
         return reasons
 
     def by_cell(self) -> ClusterSums:

@@ -457,6 +457,6 @@ def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
 def _logs(probabilities: npt.ArrayLike) -> FloatArray:
     table = as_matrix(probabilities, "probabilities")
     if (table < 0).any() or not table.any(axis=1).all():
-        raise InputError("probabilities must not be negative, nor a row all 0")
+        raise InputError("probabilities must not be negative or all 0 in a row")
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(table))

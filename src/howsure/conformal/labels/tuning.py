@@ -269,7 +269,7 @@ class TunedLabels:
         ]
         if np.isnan(judged).all():
             raise UnanswerableError(
-                f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
+                f"no candidate for {self.name} has a finite {self.criterion} on the tuning rows"
             )
         tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
         return TunedChoice(tried[int(np.nanargmax(judged))][0], tried, tuning, calibrating)
@@ -395,7 +395,7 @@ def _chosen(table: Table, share: float, seed: int) -> BoolArray:
     """Which rows tune: those of the smallest draws, so that order does not matter."""
     count = round(share * len(table))
     if not 0 < count < len(table):
-        raise InputError(f"share must leave rows on both sides, got {count} of {len(table)}")
+        raise InputError(f"share must leave rows in both parts, got {count} of {len(table)}")
     draws = row_uniforms(seed, "tuning rows", row_keys(table))
     chosen = np.zeros(len(table), dtype=np.bool_)
     chosen[np.argsort(draws)[:count]] = True

@@ -481,7 +481,7 @@ def efron_constant(mu: npt.ArrayLike, phi: npt.ArrayLike) -> FloatArray:
     if (inverse <= 0.0).any():
         row = int(np.argmin(inverse))
         raise InputError(
-            "Efron's constant exists only where its reciprocal is positive, got "
-            f"{inverse[row]:.3g} at row {row} (mu {mean[row]:g}, phi {power[row]:g})"
+            f"Efron's constant exists only if its reciprocal is positive, got {inverse[row]:.3g} "
+            f"at row {row} (mu {mean[row]:g}, phi {power[row]:g})"
         )
     return np.asarray(1.0 / inverse)
