@@ -337,5 +337,5 @@ def _numbered(by: Any, x: FloatArray) -> FloatArray:
             raise InputError(f"by must return one number per row; got shape {values.shape}")
         return values
     if x.ndim != 2 or by >= x.shape[1]:
-        raise InputError(f"x has no column {by}; its shape {x.shape}")
+        raise InputError(f"x has no column {by}; its shape is {x.shape}")
     return np.asarray(x[:, by], dtype=np.float64)

@@ -280,7 +280,7 @@ def device_named(name: str | None = "auto", *, extra: str = "deep") -> Any:
             return chosen
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         why = str(error).strip().partition("\n")[0]
-    raise InputError(f"device must be a device that torch can use here, got {name!r}: {why}")
+    raise InputError(f"device must be one that torch can use here, got {name!r}: {why}")
 
 
 def placed(values: Any, device: Any = "cpu", dtype: Any = None) -> Any:

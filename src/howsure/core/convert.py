@@ -516,8 +516,7 @@ def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
         return plain(value)
     raise InputError(
         f"{place.replace('/', '.')} must be of numbers, text, enums, arrays of numbers, or "
-        "dataclasses, tuples and mappings of these(its type hint says so), got "
-        f"{shortened(value)}"
+        f"dataclasses, tuples and mappings of these (its type hint), got {shortened(value)}"
     )
 
 

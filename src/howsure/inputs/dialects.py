@@ -72,11 +72,11 @@ def refuse_mean_intervals(names: Iterable[str], name: str = "") -> None:
     silent = "then pass lower='' (--lower '')"
     if name:
         way = f"({name}[{lower!r}], {name}[{upper!r}]) with coverage=0.95"
-        silent = "give the mean alone"
+        silent = "give only the mean"
     raise InputError(
         f"{quoted(lower)} and {quoted(upper)} may be intervals of the mean of y (a regression's "
         "summary_frame) or of y (the forecast of a state space model, such as SARIMAX): for y "
-        f"give {way}; of the mean, they are not prediction intervals; {silent}"
+        f"give {way}; intervals of the mean are not prediction intervals; {silent}"
     )
 
 
@@ -175,8 +175,8 @@ def _of_tidybayes(source: Source) -> Source:
     of_mean = [name_of[name] for name in OF_MEAN if name in name_of]
     if of_mean:
         raise InputError(
-            f"{source.title}: intervals beside {quoted(of_mean[0])} are of the mean of y, not of "
-            f"y: {_OF_Y}"
+            f"{source.title}: the intervals with {quoted(of_mean[0])} are of the mean of y, not "
+            f"of y: {_OF_Y}"
         )
     table = source.read(dict.fromkeys((lower, upper, width), "number"))
     with within(source.title):

@@ -333,7 +333,7 @@ def _rows(array: Any, dims: Iterable[Any], name: str) -> FloatArray:
     if set(array.dims) - set(draw_dims) != set(dims) or not draw_dims:
         raise InputError(
             f"{name} must have the dimensions of y and those of draws ({', '.join(_DRAWN)}), got "
-            f"{', '.join(map(str, array.dims))} beside {', '.join(map(str, dims)) or 'none'} of y"
+            f"{', '.join(map(str, array.dims))}; y has {', '.join(map(str, dims)) or 'none'}"
         )
     turned = array.transpose(*dims, *draw_dims)
     rows = math.prod(turned.shape[: len(dims)])

@@ -614,7 +614,7 @@ METHODS: Final = (
         ),
         saves=(AffineLocationScale, IntervalShifter),
         label="shifted and scaled",
-        words="shift and stretch every prediction",
+        words="shift and scale every prediction",
         complexity=2,
         aims=SIDES | SIZE,
         but=Intervals.kind,

@@ -246,7 +246,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
             _content(path)
         except InputError as error:
             raise InputError(
-                f"{str(path)!r} is there and is not a saved recalibration: choose another name"
+                f"{str(path)!r} exists and is not a saved recalibration: choose another name"
             ) from error
 
 
