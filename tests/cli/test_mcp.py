@@ -276,7 +276,7 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
         ("softmax='' (--softmax \"\") leaves", 'columns.softmax="" leaves'),
         ("crossing='sort' or --crossing sort", "crossing='sort' or --crossing sort"),  # is no field
         ("name the series (--series)", "name the series (columns.series)"),
-        ("it: --groups a or --features a would use it", "columns.groups a or columns.features a"),
+        ("it: --groups a or --features a", "columns.groups a or columns.features a"),
         (
             "sd (2.5, of 3) and rows=COLUMN (--row-id COLUMN) names",
             "(2.5, of 3) and columns.rows=COL",

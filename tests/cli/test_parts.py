@@ -111,7 +111,7 @@ def test_what_was_read_is_told(folder: Path) -> None:
     """On the terminal and the page in a line, in JSON file by file; also by other commands."""
     (folder / "preds" / "README.txt").write_text("three days")
     (folder / "preds" / "latest.parquet").symlink_to("2.parquet")
-    line = "3 files, 3,000 rows; not read: README.txt (its ending is not that of a table), latest"
+    line = "3 files, 3,000 rows; not read: README.txt (its ending is not one of a table), latest"
     outs = [folder / f"out{ending}" for ending in (".json", ".md", ".html")]
     flags = [flag for out in outs for flag in ("-o", out)]
     state = folder / "s.arrow"

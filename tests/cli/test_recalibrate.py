@@ -228,7 +228,7 @@ def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
         invoked("gap.csv --calibration held.csv -o out.csv")
     shown = invoked("gap.csv --calibration held.csv -o out.csv --missing drop")
     assert (
-        "note: 1 of 2 rows stay without a recalibrated prediction, as a cell is missing ('mean' 1)."
+        "note: 1 of 2 rows get no recalibrated prediction because a cell is missing ('mean' 1)."
         in shown
     )
     assert Path("out.csv").read_text(encoding="utf-8").splitlines()[2] == "008,,1,,"
@@ -279,7 +279,7 @@ def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
         ("new.csv --calibration held.csv --compare", "needs y of the new rows"),
         (
             "new.csv --calibration held.csv -o o.csv --method best --by regoin",
-            "by must name a column of held.csv, got 'regoin'",
+            "by: no column of held.csv is called 'regoin'",
         ),
         ("new.csv --calibration held.csv -o new.csv", "another file than the inputs"),
         ("new.csv --calibration held.csv -o o.csv --method cqr", "--at|coverage"),

@@ -361,7 +361,7 @@ def test_temperature_of_the_highest_likelihood() -> None:
     [
         (lambda: LabelConformal(coverage=1.0), "coverage"),
         (lambda: LabelConformal(draws="label"), "draws"),
-        (lambda: LabelConformal(score="APS"), "score must be of the kind LabelScore"),
+        (lambda: LabelConformal(score="APS"), "score must be of type LabelScore"),
         (lambda: LabelConformal().calibrate([[0.5, 0.6]], [0]), "sum to one, got 1.1 at row 0"),
         (lambda: LabelConformal().calibrate([[np.nan, 1.0]], [0]), "finite"),
         (lambda: LabelConformal().calibrate([[-0.5, 1.5]], [0]), "negative"),

@@ -171,7 +171,7 @@ def test_a_law_by_name() -> None:
     assert made.law.name == "t"
     assert dict(made.law.parameters) == {"df": 4.0, "loc": "mu", "scale": "s"}
     assert not made["sd"]
-    assert made.notes["sd"] == "the distribution is given by name"
+    assert made.notes["sd"] == "not used: the distribution is given by name"
     numbered = assign_roles(["y", "4"], {"law": "t:df=4"})
     assert numbered.law is not None
     assert dict(numbered.law.parameters) == {"df": "4"}
@@ -200,16 +200,20 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         (
             "y lower",
             {},
-            "'lower' reads as the lower end .* no column as the other end: pass lower=",
+            "'lower' looks like the lower end .* no column as the other end: pass lower=",
         ),
-        ("y lower_90 upper_80", {}, "'lower_90' reads as the lower end"),
+        ("y lower_90 upper_80", {}, "'lower_90' looks like the lower end"),
         ("y lower_05 upper_95", {}, "coverage in the name 'lower_05' can be read in two ways"),
         ("y lower lb upper", {}, "lower must be one column"),
         ("y lower upper pi_lower pi_upper", {}, "several intervals must have different known"),
         ("y lower_90 upper_90 ci_lower_90 ci_upper_90", {}, "different known coverages"),
-        ("y lower_90 upper_90", {"coverage": 0.8}, "imply a coverage of 0.9, and coverage is 0.8"),
+        ("y lower_90 upper_90", {"coverage": 0.8}, "imply a coverage of 0.9, but coverage is 0.8"),
         ("y lower upper", {"coverage": [0.8, 0.9]}, "coverage must be one number for the one pair"),
-        ("y l u", {"lower": "l"}, "lower and upper must name as many columns, got 1 and 0"),
+        (
+            "y l u",
+            {"lower": "l"},
+            "lower and upper must have the same number of columns, got 1 and 0",
+        ),
         ("y l u", {"lower": "l", "upper": "u", "coverage": 90}, "coverage must lie strictly"),
         ("y l u", {"lower": "l", "upper": "u", "coverage": [0.8, 0.9]}, "one number for each of 1"),
         ("y l", {"lower": "l", "upper": "l"}, "lower and upper must be two columns"),
@@ -217,18 +221,18 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ("y q0.05 p05", {}, r"quantile 0\.05 must be one column, .*'q0.05', 'p05'"),
         ("y median q50 q10", {}, r"quantile 0\.5 must be one column"),
         ("y q1 q2 q3", {}, "levels in the names 'q1', 'q2', 'q3' can be read in several ways"),
-        ("y q10", {}, "'q10': one quantile alone: quantiles={0.1: 'q10'}"),
+        ("y q10", {}, "'q10': only one quantile; use it with quantiles={0.1: 'q10'}"),
         ("y a", {"quantiles": ["0.05"]}, "a quantile must be LEVEL=COLUMN"),
         ("y a", {"quantiles": ["x=a"]}, "a quantile must be LEVEL=COLUMN"),
-        ("y a", {"quantiles": ["5=a"]}, "level of a quantile must lie strictly between 0 and 1"),
+        ("y a", {"quantiles": ["5=a"]}, "level of a quantile must be strictly between 0 and 1"),
         ("y a b", {"quantiles": ["0.5=a", "0.5=b"]}, r"quantile 0\.5 must be one column"),
-        ("y a", {"quantiles": {0.5: "c"}}, "quantiles must name a column of the table, got 'c'"),
-        ("y pred", {"y": "target"}, "y must name a column of the table, got 'target'"),
+        ("y a", {"quantiles": {0.5: "c"}}, "quantiles: no column of the table is called 'c'"),
+        ("y pred", {"y": "target"}, "y: no column of the table is called 'target'"),
         ("y predicted_mean", {"point": "predicted_men"}, "perhaps 'predicted_mean'"),
         ("CRIM MEDV pred", {"y": "medv"}, "got 'medv'; perhaps 'MEDV'; the columns are"),
         ("y y_pred", {"point": "Y Pred"}, "perhaps 'y_pred'"),
         ("y pred", {"samples": "s_*"}, r"samples must match a column, got the pattern 's_\*'"),
-        ("y pred", {"groups": [1]}, "groups must hold names of columns"),
+        ("y pred", {"groups": [1]}, "groups must be a list of column names"),
         ("y pred", {"y": 3}, "y must be the name of a column, got 3"),
         ("y sd", {"sd": "sd"}, "sd must stand beside a mean or a point forecast"),
         (
@@ -236,7 +240,7 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
             {"law": "norm:loc=mu", "sd": "sd"},
             "law= and sd= state two distributions",
         ),
-        ("y mu", {"law": "norm:loc=nu"}, "distribution parameter loc must name a column"),
+        ("y mu", {"law": "norm:loc=nu"}, "distribution parameter loc: no column of"),
         ("y sd", {"mean": "sd", "sd": "sd"}, "mean and sd must be two columns"),
         ("y sd", {"y": "y", "point": "y"}, "y must not be part of a prediction"),
         ("y", {"y": "y", "samples": "y"}, "y must not be part of a prediction"),
@@ -272,13 +276,13 @@ def test_every_column_is_explained() -> None:
         ColumnUse(
             "note",
             "ignored",
-            "name not recognised; --groups note or --features note would use it",
+            "name not recognised; use it with --groups note or --features note",
             "t.csv",
         ),
         ColumnUse(
             "variance",
             "ignored",
-            "may state uncertainty: --sd or --variance would read it",
+            "may be an uncertainty; use it with --sd or --variance",
             "t.csv",
         ),
     )
@@ -342,7 +346,7 @@ def test_variances_are_read_where_a_flag_names_them() -> None:
     assert load(table).unread == ("predict_var",)
     with pytest.raises(InputError, match="sd= and variance= state two spreads"):
         load({**table, "s": [1.0, 1.0]}, variance="predict_var", sd="s")
-    with pytest.raises(InputError, match="must hold variances of at least 0, got -1"):
+    with pytest.raises(InputError, match="must contain variances of at least 0, got -1"):
         load({**table, "v": [1.0, -1.0]}, variance="v")
     with pytest.raises(InputError, match="variance must stand beside a mean"):
         load({"y": [1.0], "v": [1.0]}, variance="v")

@@ -41,7 +41,7 @@ def test_intervals_of_y_are_not_those_of_its_mean() -> None:
         assert result.value("empirical_coverage") == pytest.approx(inside.mean())
         assert result.value("mae") == pytest.approx(np.abs(Y - frame["mean"]).mean())
     told = {use.column: use.note for use in explain(frame.assign(y=Y))}
-    assert told["mean_ci_lower"] == "of the mean of y, not of y itself, as obs_ci is"
+    assert told["mean_ci_lower"] == "of the mean of y; for y itself use obs_ci"
     assert told["obs_ci_lower"].startswith("coverage=0.95 (--coverage 0.95)")
     with pytest.raises(InputError, match=r"pass coverage=0\.95, summary_frame's default"):
         howsure.assess(Y, frame)
@@ -54,7 +54,7 @@ def test_intervals_that_may_be_of_the_mean_are_never_taken_silently() -> None:
         howsure.assess(Y, frame)
     assert "(prediction['mean_ci_lower'], prediction['mean_ci_upper'])" in str(refused.value)
     table = frame.assign(y=Y)
-    with pytest.raises(InputError, match=r"say so by lower=''"):
+    with pytest.raises(InputError, match=r"then pass lower=''"):
         load(table)
     (alone,) = load(table, lower="").evalsets
     assert alone.beliefs == ()
@@ -162,7 +162,9 @@ def test_one_width_is_the_coverage() -> None:
 def test_bad_widths_are_refused() -> None:
     with pytest.raises(InputError, match=r"one row for each of the widths 0.5, 0.9; .* 1 of 30"):
         load(table_of(tidy(WIDTHS)[1:]))
-    with pytest.raises(InputError, match=r"'\.width' must hold coverages between 0 and 1, got 90"):
+    with pytest.raises(
+        InputError, match=r"'\.width' must contain coverages between 0 and 1, got 90"
+    ):
         load(table_of(tidy({90: 1.6})))
     with pytest.raises(InputError, match=r"beside '\.epred' are of the mean of y"):
         load(table_of(tidy(WIDTHS, ".epred")))
@@ -227,7 +229,7 @@ def test_missing_and_broken_cells() -> None:
     with pytest.raises(InputError, match=r"got 1 in 'lower_0\.95' \(first at row 3\)"):
         load(gone)
     assert load(gone, missing="drop").evalsets[0].n == N - 1
-    with pytest.raises(InputError, match="must hold intervals of one coverage, got '80', '95'"):
+    with pytest.raises(InputError, match="must contain intervals of one coverage, got '80', '95'"):
         load({"y": Y, "95%": [*cells[:-1], hilo(1.2, 80)[-1]]})
 
 

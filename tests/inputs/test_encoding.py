@@ -71,7 +71,7 @@ class TestTexts:
             return lengths(texts)
 
         table = {**BASE, "note": ["a", None, "ccc", "dd"]}
-        with pytest.raises(InputError, match="no cell may be missing, got 1 in 'note'"):
+        with pytest.raises(InputError, match="cells are missing: 1 in 'note'"):
             load(table, encode={"note": remember})
         (held,) = load(table, encode={"note": remember}, missing="drop").evalsets
         assert seen == ["a", "ccc", "dd"]
@@ -87,14 +87,14 @@ class TestTexts:
     @pytest.mark.parametrize(
         ("given", "match"),
         [
-            ({"nope": lengths}, "encode must name a column"),
+            ({"nope": lengths}, "encode: no column of"),
             ({"note": lengths, "other": lengths}, "encode must name one column, got 2"),
             ("note", "COLUMN=ENCODER"),
             ("=transformers:x", "COLUMN=ENCODER"),
             (["note=transformers:x", "b=c"], "one column, got 2"),
             (7, "COLUMN=ENCODER"),
             ({"note": 7}, "column 'note': encoder must be"),
-            ({"count": lengths}, "column 'count' must hold texts, got type int64"),
+            ({"count": lengths}, "column 'count' must contain texts, got type int64"),
             ({"note": lambda texts: [[np.nan]] * len(texts)}, "column 'note': embeddings must be"),
             ({"note": "transformers:/no/such/folder"}, "column 'note': encoder must be a folder"),
         ],
@@ -160,7 +160,7 @@ class TestImages:
             load(table, encode={"note": lengths})
 
     def test_an_unfit_column_is_refused_by_the_model(self, pictures: Path) -> None:
-        with pytest.raises(InputError, match="image must name a column"):
+        with pytest.raises(InputError, match="image: no column of"):
             load(pictures, image="nope")
 
 
@@ -202,8 +202,8 @@ class TestLists:
         ("cells", "match"),
         [
             ([[1.0], [1.0, 2.0], [1.0], [1.0]], "one length, at least 1, got 1 to 2"),
-            ([[1.0], None, [1.0], [1.0]], "no cell may be missing, got 1 in 'v'"),
-            ([[1.0], [None], [1.0], [1.0]], "no cell may be missing, got 1 in 'v'"),
+            ([[1.0], None, [1.0], [1.0]], "cells are missing: 1 in 'v'"),
+            ([[1.0], [None], [1.0], [1.0]], "cells are missing: 1 in 'v'"),
             ([[1.0], [np.inf], [1.0], [1.0]], "finite numbers, got 1 infinite .first at row 1"),
             ([["a"], ["b"], ["c"], ["d"]], "lists of numbers, got type"),
             (pa.array([[], [], [], []], type=pa.list_(pa.float64())), "at least 1, got 0 to 0"),
@@ -256,7 +256,7 @@ class TestNewRows:
 
     def test_missing_inputs_are_named(self) -> None:
         like = load({**BASE, "note": NOTES}, encode={"note": lengths})
-        with pytest.raises(InputError, match="'note' must hold no missing cells, got 1"):
+        with pytest.raises(InputError, match="'note' must contain no missing cells, got 1"):
             load_unlabelled({"note": ["a", None]}, like)
         with pytest.raises(InputError, match="none of 'note'"):
             load_unlabelled({"text": ["a"]}, like)

@@ -191,13 +191,13 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
     [
         (
             "y a_lower_90 a_upper_90 b_lower_90 b_upper_90 c_lower_90",
-            r"suggest the models 'a', 'b', 'c', and 'c' has no 'upper_90': complete it or drop it, "
-            r"or pass lower=, upper= and coverage= of one \(--lower",
+            r"suggest the models 'a', 'b', 'c', and 'c' has no 'upper_90': add the columns or "
+            r"drop the model, or pass lower=, upper= and coverage= of one \(--lower",
         ),
         (
             "y LGBM LGBM-lo-90 LGBM-hi-80 LGBM-hi-90",
-            r"columns of the model 'LGBM' \('LGBM', 'LGBM-lo-90', .*\): column 'upper_0.8' reads "
-            "as the upper end of intervals, and no column as the other end",
+            r"columns of the model 'LGBM' \('LGBM', 'LGBM-lo-90', .*\): column 'upper_0.8' looks "
+            r"like the upper end of intervals, and no column as the other end",
         ),
         ("y temp_mean temp_sd", "a prediction is needed"),
         ("y temp_mean hum_mean", "a prediction is needed"),
@@ -252,9 +252,9 @@ def test_a_horizon_is_guessed_where_it_holds_numbers() -> None:
     named = load(table | {"horizon": ["topsoil"] * N}, coverage=0.9)
     assert named.evalsets[0].horizon is None
     assert {use.column: use.note for use in named.explanation}["horizon"] == (
-        "cells that are no numbers"
+        "cells that are not numbers"
     )
-    with pytest.raises(InputError, match="'horizon' must hold numbers"):
+    with pytest.raises(InputError, match="'horizon' must contain numbers"):
         load(table | {"horizon": ["topsoil"] * N}, coverage=0.9, horizon="horizon")
 
 
@@ -282,8 +282,8 @@ def test_a_frame_of_autogluon_has_its_series_and_times() -> None:
 @pytest.mark.parametrize(
     ("cutoff", "message"),
     [
-        (np.arange(N) + 1, r"cutoff must not be after time, got 1 for a row of 0 \(first at row 0"),
-        (["2024-01-01"] * N, "cutoff must be of the kind of time"),
+        (np.arange(N) + 1, r"cutoff must not be after time; got 1 for a row of 0 \(first at row 0"),
+        (["2024-01-01"] * N, "cutoff must be of type of time"),
     ],
 )
 def test_a_cutoff_that_is_none_is_refused(cutoff: Any, message: str) -> None:

@@ -146,8 +146,8 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         ((LOW, HIGH), {"coverage": 90}, r"got 90; did you mean 0\.9\?"),
         ((LOW, HIGH), {"levels": [0.1]}, r"must have shape \(60, 1\) or \(1, 60\)"),
         ((LOW, HIGH[1:]), {"coverage": 0.9}, r"prediction\[1\] must have 60 rows.*\(59,\)"),
-        ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must hold no missing.*row 3"),
-        ((HOLED, HIGH), {}, r"prediction\[0\] must hold no missing values"),
+        ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must contain no missing.*row 3"),
+        ((HOLED, HIGH), {}, r"prediction\[0\] must contain no missing values"),
         (
             TABLE[:, [0, 2]],
             {},
@@ -192,17 +192,17 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         (
             np.resize(DRAWS, (N, N)),
             {},
-            r"Samples\(prediction\) with a row for each y.*prediction.T",
+            r"Samples\(prediction\) with one row per y.*prediction.T",
         ),
         (DRAWS > 3, {}, r"got booleans.*howsure.LabelSets\(prediction, coverage=0.9\)"),
-        (np.where(DRAWS > 5, np.nan, DRAWS), {}, "prediction must hold finite numbers"),
-        (np.where(DRAWS > 5, np.inf, DRAWS), {}, "prediction must hold finite numbers"),
-        (HOLED, {}, r"prediction must hold finite numbers, got 1 .*row 3"),
+        (np.where(DRAWS > 5, np.nan, DRAWS), {}, "prediction must contain finite numbers"),
+        (np.where(DRAWS > 5, np.inf, DRAWS), {}, "prediction must contain finite numbers"),
+        (HOLED, {}, r"prediction must contain finite numbers, got 1 .*row 3"),
         (1.5, {}, "got one number"),
         ("ridge", {}, "prediction must be an array of numbers.*got str"),
         (object(), {}, "got object"),
         ([[1.0, 2.0], [3.0]], {}, "must be an array of one shape"),
-        ((MEAN, SAMPLES), {}, "must hold predictions alone.*ndarray as well.*point="),
+        ((MEAN, SAMPLES), {}, "must contain only predictions.*ndarray.*point="),
         (SAMPLES, {"levels": 0.5}, "levels are for bare arrays"),
     ],
 )
@@ -259,7 +259,7 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
         ),
         ({"y": MEAN, "ridge": MEAN}, {}, r"holds a column of y, 'y'.*howsure.assess\(table\)"),
         ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are for bare arrays"),
-        ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must hold no missing.*row 3"),
+        ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must contain no missing.*row 3"),
         ({"mean": MEAN[1:], "sd": SD[1:]}, {}, "must have 60 rows as y has, got 59"),
         ({"a": MEAN, "b": ENDS}, {}, r"prediction\['b'\] of shape \(60, 2, 2\)"),
         ({"a": MEAN, "b": "text"}, {}, r"prediction\['b'\] must be an array"),
@@ -343,13 +343,13 @@ def test_tensors_that_require_gradients() -> None:
     same(read({"mean": tensor(MEAN), "sd": tensor(SD)}), NORMAL)
     same(read({0.1: tensor(LOW), 0.5: tensor(MEAN), 0.9: tensor(HIGH)}), QUANTILES)
     result = howsure.assess(tensor(MEAN), tensor(DRAWS), trials=False)
-    assert result.facts["Reading"] == "prediction of shape (60, 20) read as 20 samples a row"
+    assert result.facts["Reading"] == "prediction of shape (60, 20) read as 20 samples per row"
 
 
 @pytest.mark.parametrize(
     ("value", "said", "note"),
     [
-        (DRAWS.T, {}, "prediction of shape (20, 60) read as 20 samples a row"),
+        (DRAWS.T, {}, "prediction of shape (20, 60) read as 20 samples per row"),
         ((MEAN, SD), {}, "prediction of two arrays read as (mean, sd) of normal distributions"),
         (
             {"mean": MEAN, "sd": SD},
@@ -440,7 +440,7 @@ class _Model:
         ([_Model(), _Model()], {}, r"got 2 models: use howsure\.assess_model\(prediction, X, y\)$"),
         ([stats.norm(0, 1)] * N, {}, r"such as stats\.norm\(mean, sd\), got 60 distributions"),
         ({0.9: (LOW, HIGH)}, {}, r"prediction\[0\.9\] must be one array.*coverage=0\.9$"),
-        ({"a": MEAN, "b": None}, {}, r"prediction\['b'\] must hold a prediction, got None"),
+        ({"a": MEAN, "b": None}, {}, r"prediction\['b'\] must be a prediction, got None"),
         ({5: LOW, 95: HIGH}, {}, r"did you mean 0\.05, 0\.95\?.* names of models are text$"),
     ],
 )
@@ -586,7 +586,9 @@ def test_positive_ends_are_read_as_ends_with_a_note_where_rows_are_too_few_to_te
     few = [part[:3] for part in truths["Intervals"]]
     found = read(tuple(few), 3, y=y[:3], coverage=0.9)
     same(found, Intervals(*few, 0.9))
-    assert found.notes[0].startswith("prediction read as (lower, upper), not (mean, sd), as y lies")
+    assert found.notes[0].startswith(
+        "prediction read as (lower, upper), not (mean, sd), because y lies"
+    )
 
 
 def test_two_rows_of_ends_are_read_the_only_way_that_rises() -> None:
@@ -672,7 +674,7 @@ def test_forecasts_of_prophet_stand_in_the_order_of_y() -> None:
     check_row_order(y, {"prediction": frame})
     check_row_order(y.reset_index(drop=True), {"prediction": frame})
     check_row_order(y.iloc[:3], {"prediction": frame})  # of unequal lengths another rule tells
-    rule = r"prediction\['ds'\] must hold the times of y's index in their order, got 2024-01-01 .*"
+    rule = r"prediction\['ds'\] must contain the times of y's index in the same order; row .*"
     with pytest.raises(InputError, match=rf"{rule} beside 2024-01-05 .* in row 0"):
         check_row_order(y.iloc[::-1], {"prediction": frame})
     later = y.set_axis(days + pd.Timedelta(days=5))
@@ -683,5 +685,7 @@ def test_forecasts_of_prophet_stand_in_the_order_of_y() -> None:
 def test_a_frame_in_place_of_y_is_told_by_its_columns() -> None:
     pd = needs("pandas")
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=5), "y": 1.0})
-    with pytest.raises(InputError, match="y must hold real numbers, got a data frame of columns"):
+    with pytest.raises(
+        InputError, match="y must contain real numbers, got a data frame of columns"
+    ):
         howsure.assess(frame, np.ones(5))

@@ -111,7 +111,7 @@ def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 2, 1, 2, 3]),
-            "names of rows must differ within a model, got '2' twice in 'a'",
+            "row names must differ within a model; '2' twice in 'a'",
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), group=["n", "s", "n", "n", "n", "n"]),
@@ -119,7 +119,7 @@ def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None
         ),
         (
             pd.DataFrame({"y": 1.0, "pred": 1.0, "model": [f"m{i}" for i in range(101)]}),
-            "must hold at most 100 names, got 101",
+            "must contain at most 100 names, got 101",
         ),
     ],
 )
@@ -172,7 +172,7 @@ def test_common_rows_are_those_that_all_models_hold() -> None:
     np.testing.assert_array_equal(other.point, first.point + 10)
     assert first.row_names().tolist() == [2, 3, 4, 5]
     assert loaded.notes == (
-        "rows that not all models hold are left out: 1 of 'model 1', 2 of 'model 2'",
+        "rows that some models do not have are omitted: 1 of 'model 1', 2 of 'model 2'",
     )
     assert loaded.dropped == 0
 
@@ -225,9 +225,9 @@ def test_columns_of_point_forecasts_are_models() -> None:
 def test_what_points_cannot_name_is_refused() -> None:
     with pytest.raises(InputError, match=r"points must match a column, got the pattern 'CNN\*'"):
         load(SIDE, y="Price", points="CNN*")
-    with pytest.raises(InputError, match="points names a model for each column, and point a pred"):
+    with pytest.raises(InputError, match="points has one model per column, and point a pred"):
         load(SIDE, y="Price", points="DNN*", point="LEAR")
-    with pytest.raises(InputError, match="points must name a column of the table, got 'CNN'"):
+    with pytest.raises(InputError, match="points: no column of the table is called 'CNN'"):
         load(SIDE, y="Price", points="CNN")
 
 

@@ -182,7 +182,7 @@ def test_torch_of_other_rows_or_outputs_is_refused() -> None:
     torch = needs("torch")
     T = torch.distributions
     for shape in ((N + 1,), (N, 2), (1, N)):
-        with pytest.raises(InputError, match=r"prediction must hold one .* row") as caught:
+        with pytest.raises(InputError, match=r"prediction must have one .* row") as caught:
             read(T.Normal(torch.zeros(shape), torch.ones(shape)))
         assert f"the {N} rows of y" in str(caught.value)
     with pytest.raises(InputError, match="one mixture of one number"):
@@ -242,7 +242,7 @@ def test_scipys_newer_distributions() -> None:
     assert isinstance(table, Quantiles)
     np.testing.assert_allclose(table.values, stats.gamma(mu[:, None]).ppf(LEVELS), rtol=1e-6)
     assert given.notes == (
-        "SciPy's Gamma has no counterpart here: it is read by its quantiles at levels 0.01 to 0.99",
+        "SciPy's Gamma is not supported directly: its quantiles at levels 0.01 to 0.99 are used",
     )
 
 
@@ -507,7 +507,7 @@ def test_darts_series() -> None:
     np.testing.assert_array_equal(held.levels, [0.05, 0.5, 0.95])
     np.testing.assert_array_equal(held.values, levels)
     with pytest.raises(
-        InputError, match=r"one component, got a, b: give one alone, prediction\['a'"
+        InputError, match=r"one component, got a, b: give one of them, prediction\['a'"
     ):
         read(TimeSeries(levels[:, :2, None], ["a", "b"]))
 
@@ -536,7 +536,7 @@ def test_tabpfn_full_output_holds_nine_quantiles() -> None:
     np.testing.assert_allclose(found.levels, np.arange(1, 10) / 10)
     assert given.point is not None
     np.testing.assert_array_equal(given.point, columns[4] + 0.1)
-    with pytest.raises(InputError, match="levels must say what the 8 quantiles"):
+    with pytest.raises(InputError, match="pass levels= for the 8 quantiles"):
         read({**full, "quantiles": columns[:8]})
 
 

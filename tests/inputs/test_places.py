@@ -59,7 +59,7 @@ def test_a_link_to_a_folder_is_followed(folder: Path, source: str) -> None:
     assert [each.linked for each in loaded.manifest.files] == [False, False, True]
     real = os.path.realpath(folder.parent / "beside" / "c.parquet")
     assert loaded.manifest.files[2].path == real
-    assert "1 of them by links" in loaded.facts["Files"]
+    assert "1 of them through links" in loaded.facts["Files"]
     assert "c.parquet (the same file as" in loaded.facts["Files"]
 
 
@@ -123,8 +123,8 @@ def test_what_is_no_table_is_skipped_by_name(folder: Path, source: str) -> None:
     found = places(f"{folder}{source}")
     assert names(found) == ["a.parquet", "b.parquet"]
     assert skipped(found) == {
-        "README.txt": "its ending is not that of a table",
-        "LICENSE": "its ending is not that of a table",
+        "README.txt": "its ending is not one of a table",
+        "LICENSE": "its ending is not one of a table",
         "_SUCCESS": "its name begins with '_'",
         ".a.parquet.crc": "its name begins with '.'",
         "_tmp.parquet": "its name begins with '_'",
@@ -132,7 +132,7 @@ def test_what_is_no_table_is_skipped_by_name(folder: Path, source: str) -> None:
     }
     told = load_parts(f"{folder}{source}").facts["Files"]
     assert told.startswith("2 files, 200 rows; not read: ")
-    assert "LICENSE, README.txt (its ending is not that of a table)" in told
+    assert "LICENSE, README.txt (its ending is not one of a table)" in told
 
 
 def test_what_may_hold_rows_is_refused(folder: Path) -> None:

@@ -55,8 +55,8 @@ def test_chains_of_draws_in_a_bare_array() -> None:
     (given,) = read_given(PPC, n=N).values()
     assert np.array_equal(given.predictions[0].sorted_samples, np.sort(SAMPLES, axis=1))
     assert given.notes == (
-        "prediction of shape (2, 7, 12) read as 2 chains of 7 draws: prediction.reshape(-1, 12).T, "
-        "14 samples a row",
+        "prediction of shape (2, 7, 12) read as 2 chains of 7 draws: prediction.reshape(-1, "
+        "12).T, 14 samples per row",
     )
     named = read_given({"demand": PPC}, n=N)  # as PyMC gives them
     assert np.array_equal(
@@ -149,14 +149,14 @@ def test_draws_for_new_rows_are_told_from_those_of_old_ones_by_their_number() ->
         ({"posterior_predictive": {"a": PPC}}, "no group observed_data"),
         (
             {"posterior_predictive": {"a": PPC}, "observed_data": {"b": Y}},
-            "a variable must stand in observed_data and in posterior_predictive, got 'b' and 'a'",
+            "a variable must be in both observed_data and posterior_predictive, got 'b' and 'a'",
         ),
         (
             {
                 "posterior_predictive": {"a": PPC, "b": PPC[..., :4]},
                 "observed_data": {"a": Y, "b": Y[:4]},
             },
-            "one outcome is assessed at a time, and several were observed: 'a' 12, 'b' 4 rows",
+            "several outcomes were observed: 'a' 12, 'b' 4 rows",
         ),
     ],
 )
@@ -220,10 +220,12 @@ def test_chains_of_unequal_length_are_told_so() -> None:
     short = PPC.copy()
     short[1, 5:] = np.nan  # as xarray fills up what is shorter
     data = inference(posterior_predictive={"demand": short}, observed_data={"demand": Y})
-    rule = r"posterior_predictive\['demand'\] must hold no missing draws, got 2 of 14 .*unequal"
+    rule = r"posterior_predictive\['demand'\] must contain no missing draws, got 2 of 14 .*unequal"
     with pytest.raises(InputError, match=rule):
         load(data)
-    with pytest.raises(InputError, match=r"prediction 'demand' must hold no missing draws, got 2"):
+    with pytest.raises(
+        InputError, match=r"prediction 'demand' must contain no missing draws, got 2"
+    ):
         read_given(data, n=N)
     with pytest.raises(InputError, match=r"one shape, got arrays of shapes \(7, 12\), \(5, 12\)"):
         read_given([PPC[0], PPC[1, :5]], n=N)

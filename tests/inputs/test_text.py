@@ -92,19 +92,19 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         ("", "the file is empty"),
         (b"\xef\xbb\xbf", "no row of column names is found"),
         ("\n\n\n", "no row of column names is found"),
-        ("y,pred,region\n", "the file holds column names but no rows"),
-        ("y,pred,region", "the file holds column names but no rows"),
-        ("y,pred,region\n\n\n", "the file holds column names but no rows"),
-        ("y,y,pred,region\n1,2,3,a\n", "column names must differ, got more than one 'y'"),
+        ("y,pred,region\n", "the file has column names but no rows"),
+        ("y,pred,region", "the file has column names but no rows"),
+        ("y,pred,region\n\n\n", "the file has column names but no rows"),
+        ("y,y,pred,region\n1,2,3,a\n", "column names must differ, but 'y'"),
         (
             "y,pred,region\n1,2,a\n3,b\n4,5,c,d\n\n6\n",
-            r"every row must have 3 cells as the header has, got 3 rows that do not \(first: line "
-            r"3 has 2\)",
+            r"every row must have 3 cells like the header; 3 rows do not \(first: line 3 "
+            r"has 2\)",
         ),
         ("y,pred,region\n1,2\n", r"got 1 row that does not \(first: line 2 has 2"),
         (
             "y,pred,region\n1,2,a\nx,2,b\n3,z,c\n?,5,d\n",
-            r"column 'y' must hold numbers, got 2 cells that are not \(first: 'x' at line 3",
+            r"column 'y' must contain numbers, got 2 cells that are not \(first: 'x' at line 3",
         ),
         (
             "y,pred,region\n1,true,a\n",
@@ -134,10 +134,10 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         (b"y,pred,region\n1,2,a\n1,2,Z\xfcrich\n", "0xfc that is not in line 3, byte 25 of the"),
         (
             b"y,pred,r\xe9gion\n1,2,a\n",
-            "must be utf-8, got a byte 0xe9 that is not in line 1",
+            "must be utf-8, but a byte 0xe9 that is not in line 1",
         ),
         ("é,y,pred,region\n".encode() + b"a,1,2,\xe9", "0xe9 that is not in line 2, byte 23 of"),
-        (b"y,pred,region\n1,\x002,a\n", "must hold no NUL bytes, got one in line 2"),
+        (b"y,pred,region\n1,\x002,a\n", "must contain no NUL bytes, got one in line 2"),
         (ROWS.encode("utf-16-le"), "NUL bytes, got one in line 1; .* encoding='utf-16-le'"),
         (ROWS.encode("utf-16")[:-1], "must be utf-16"),
         (b"PK\x03\x04rest", "content is zip, as a spreadsheet is: name it .xlsx"),

@@ -188,7 +188,7 @@ def test_the_right_belief_scores_best(
         (lambda: interval_score([1], [2], [1], coverage=0.9), "lower must not exceed upper"),
         (lambda: interval_score([1], [0], [1], coverage=90), "coverage must lie strictly"),
         (lambda: interval_score([1, 2], [0], [1], coverage=0.9), "lower must have 2 rows"),
-        (lambda: interval_score([np.nan], [0], [1], coverage=0.9), "y must hold finite"),
+        (lambda: interval_score([np.nan], [0], [1], coverage=0.9), "y must contain finite"),
         (
             lambda: weighted_interval_score([1], None, [[0]], [[1]], [0.5, 0.9]),
             "lower must have 2 columns",

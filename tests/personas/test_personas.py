@@ -348,7 +348,7 @@ def test_the_bayesian_with_numpyro() -> None:
     result = said("howsure.assess(y, drawn)", y=y, drawn=drawn)
     assert states(result)["coverage"] == "bad"
     assert {record.model for record in result.records} == {"obs"}
-    assert "of shape (300, 400) read as 300 samples a row" in result.facts["Reading"]
+    assert "of shape (300, 400) read as 300 samples per row" in result.facts["Reading"]
 
 
 def test_the_econometrician_with_statsmodels() -> None:
@@ -414,7 +414,7 @@ def test_the_hydrologist_with_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found["GR4J", "coverage"] == "bad"
     assert found["HBV", "coverage"] != "bad"
     alone = howsure.assess("runoff.xlsx#HBV")
-    assert "dates are read day first, as 31.12.2025" in alone.facts["Reading"]
+    assert "dates are read day first, like 31.12.2025" in alone.facts["Reading"]
 
 
 def test_the_trader_with_models_side_by_side(

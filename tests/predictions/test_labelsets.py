@@ -41,7 +41,7 @@ def test_a_class_that_is_none_is_named(y: float) -> None:
         ([[np.nan, 1.0]], 0.9, "booleans"),
         ([["a", "b"]], 0.9, "booleans"),
         ([[True], [True, False]], 0.9, "one number of classes in every row"),
-        ([[True]], 90, "coverage must lie strictly between 0 and 1"),
+        ([[True]], 90, "coverage must be strictly between 0 and 1"),
     ],
 )
 def test_sets_that_are_none_are_named(members: Any, coverage: Any, said: str) -> None:
@@ -70,7 +70,7 @@ def test_what_sets_cannot_answer() -> None:
     [
         (["cat"], "labels must name 2 classes, got 1"),
         ("ab", "labels must name 2 classes, got a text"),
-        (["cat", "cat"], "labels must differ, got 'cat' 2 times"),
+        (["cat", "cat"], "labels must be distinct, got 'cat' 2 times"),
     ],
 )
 def test_labels_that_are_none_are_named(labels: Any, said: str) -> None:

@@ -517,11 +517,11 @@ def test_what_cannot_be_done_says_why(name: str, way: str) -> None:
 
 def test_rows_of_another_kind_or_level_are_refused() -> None:
     found = Shift("quantiles").fit(drawn("quantiles", 50, 0))
-    with pytest.raises(InputError, match=r"quantiles at levels .* as the calibration rows do"):
+    with pytest.raises(InputError, match=r"quantiles at levels .*, like the calibration rows"):
         found.apply(EvalSet.checked([0.0], Quantiles([0.1, 0.9], [[0.0, 1.0]])))
-    with pytest.raises(InputError, match="must hold quantiles"):
+    with pytest.raises(InputError, match="must have quantiles"):
         found.apply(drawn("samples", 5, 0))
-    with pytest.raises(InputError, match="must hold 20 samples a row"):
+    with pytest.raises(InputError, match="must have 20 samples per row"):
         Shift("samples").fit(drawn("samples", 50, 0)).apply(
             EvalSet.checked([0.0], Samples([[0.0, 1.0]]))
         )

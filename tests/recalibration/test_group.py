@@ -107,7 +107,7 @@ def test_guarantees_and_parameters_are_those_of_the_groups() -> None:
     assert "0.9 (at least" in fitted.guarantee
     assert "Other groups have no guarantee" in fitted.guarantee
     assert fitted.notes == (
-        "Groups of fewer than 19 calibration rows use the fit to all rows: g=c.",
+        "Groups with fewer than 19 calibration rows use the fit to all rows: g=c.",
     )
 
 
@@ -119,8 +119,8 @@ def test_no_group_large_enough_leaves_the_whole_with_its_guarantee() -> None:
     whole = recalibrate(held_out, held_out, method="split", coverage=0.9)
     assert np.array_equal(numbers(made.evalset.beliefs[0]), numbers(whole.evalset.beliefs[0]))
     assert made.notes == (
-        "Groups of fewer than 19 calibration rows use the fit to all rows: "
-        "g=a; g=b; g=c and 5 more.",
+        "Groups with fewer than 19 calibration rows use the fit to all rows: g=a; g=b; g=c and "
+        "5 more.",
     )
     assert made.guarantees["point"].startswith("No group has enough rows")
     assert whole.guarantees["point"] in made.guarantees["point"]
@@ -370,7 +370,7 @@ def test_an_unseen_group_takes_what_all_rows_teach_and_says_so(kind: str) -> Non
         groups={"g": ["b", "zebra", "zebra"]},
     )
     made = recalibrate(new, held_out, by="g")
-    assert made.notes[-1] == ("2 rows of groups without calibration rows use the fit to all rows.")
+    assert made.notes[-1] == ("2 rows in groups without calibration rows use the fit to all rows.")
     fitted = made.recalibrators[0]
     lone = fitted.transform(new.take(np.array([1])))[0]
     assert np.array_equal(numbers(lone)[0], numbers(made.evalset.beliefs[0])[1])
@@ -401,7 +401,7 @@ def test_a_group_of_three_rows_is_as_the_whole(kind: str) -> None:
     assert values["shift, g=rare"] == values["shift"]
     assert values["factor, g=rare"] == pytest.approx(values["factor"], rel=1e-14)
     assert fitted.notes == (
-        "Groups of fewer than 10 calibration rows use the fit to all rows: g=rare.",
+        "Groups with fewer than 10 calibration rows use the fit to all rows: g=rare.",
     )
 
 
@@ -412,8 +412,8 @@ def test_notes_on_rows_name_their_groups() -> None:
     small = EvalSet.checked(y, Intervals(y * 0 - 0.1, y * 0 + 0.1, 0.9), groups={"g": labels})
     notes = ByGroup("intervals").fit(held_out).transform(small)[1]
     assert notes == (
-        "g=still: 60 intervals at coverage 0.9 would have shrunk past nothing: a point in the "
-        "middle stands for it.",
+        "g=still: 60 intervals at coverage 0.9 would have a negative width: each is replaced by "
+        "its midpoint.",
     )
 
 
@@ -430,9 +430,9 @@ def test_bad_columns_are_named() -> None:
         recalibrate(two, two, by=["season", "age"])
     with pytest.raises(InputError, match="calibration rows hold none"):
         recalibrate(table(), table(), by="season")
-    with pytest.raises(InputError, match=r"groups sex as the calibration rows do, got season"):
+    with pytest.raises(InputError, match=r"groups sex, like the calibration rows, got season"):
         recalibrate(table(groups={"season": ["w", "s"] * 20}), two, by="sex")
-    with pytest.raises(InputError, match="by must go with the method 'group', or with none, got"):
+    with pytest.raises(InputError, match="by needs the method 'group' or no method, got"):
         recalibrate(two, two, by="sex", method="scale")
 
 
@@ -452,7 +452,7 @@ def test_what_cannot_be_moved_is_refused_with_what_can() -> None:
     with pytest.raises(InputError, match="at least 2 rows"):
         ByGroup("distributions").fit(one)
     fitted = ByGroup("distributions").fit(EvalSet.checked(y + 1, right, groups=labels))
-    with pytest.raises(InputError, match=r"must hold distributions as .* got samples"):
+    with pytest.raises(InputError, match=r"must contain distributions as .* got samples"):
         fitted.transform(EvalSet.checked(y, Samples(np.ones((20, 2))), groups=labels))
 
 

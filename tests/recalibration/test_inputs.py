@@ -235,7 +235,8 @@ def test_labels_are_those_known_at_calibration() -> None:
     assert made.sd()[0] > 2.5
     assert np.ptp(made.sd()[1:]) == 0
     assert notes == (
-        "2 rows with labels of place that calibration lacks: treated as none of the known labels.",
+        "2 rows with labels of place that calibration rows do not have: treated as an unknown "
+        "label.",
     )
 
 
@@ -248,9 +249,9 @@ def test_inputs_that_no_tree_asks_for_need_not_come() -> None:
         fitted.apply(few).beliefs[0].sd(),
         fitted.apply(EvalSet.checked(y, unit(y), features=features)).beliefs[0].sd(),
     )
-    with pytest.raises(InputError, match=r"must hold the input place .*, got idle"):
+    with pytest.raises(InputError, match=r"must have the input place .*, got idle"):
         fitted.apply(EvalSet.checked(y, unit(y), features={"idle": features["idle"]}))
-    with pytest.raises(InputError, match=r"input place must hold labels .*, got numbers"):
+    with pytest.raises(InputError, match=r"input place must contain labels .*, got numbers"):
         fitted.apply(EvalSet.checked(y, unit(y), features={"place": np.arange(900)}))
 
 
@@ -259,7 +260,7 @@ def test_numbers_must_stay_numbers() -> None:
     x = rng.uniform(size=900)
     y = rng.normal(size=900) * np.where(x > 0.6, 3.0, 1.0)
     fitted = ByInputs("distributions").fit(EvalSet.checked(y, unit(y), features={"x": x}))
-    with pytest.raises(InputError, match=r"input x must hold numbers .*, got labels"):
+    with pytest.raises(InputError, match=r"input x must contain numbers .*, got labels"):
         fitted.apply(EvalSet.checked(y, unit(y), features={"x": x.astype(str)}))
 
 
@@ -319,7 +320,7 @@ def test_bad_input() -> None:
 def test_rows_of_another_kind_or_level_are_refused() -> None:
     held_out = world("quantiles", 200, "levels")
     fitted = ByInputs("quantiles").fit(held_out)
-    with pytest.raises(InputError, match=r"must hold quantiles as .* got intervals"):
+    with pytest.raises(InputError, match=r"must have quantiles as .* got intervals"):
         fitted.apply(world("intervals", 20, "levels"))
     (held,) = held_out.beliefs
     assert isinstance(held, Quantiles)

@@ -93,7 +93,7 @@ def test_another_coverage_is_reached_from_the_nearest() -> None:
     result = recalibrate(held_out, held_out, coverage=0.95)
     assert result.evalset.beliefs[0].coverages == (0.95,)
     assert covered(result.evalset, 0.95) >= 190
-    assert any("0.9 were moved to reach 0.95" in note for note in result.notes)
+    assert any("0.9 were adjusted to coverage 0.95" in note for note in result.notes)
     assert any(
         "at other coverages than the one given were left out" in note for note in result.notes
     )
@@ -175,7 +175,7 @@ def test_a_point_outside_its_interval_is_not_scaled_about() -> None:
 def test_a_scale_about_points_needs_them_in_both() -> None:
     with_point = rows("both", 99)
     without = EvalSet.checked(with_point.y, with_point.beliefs)
-    with pytest.raises(InputError, match="must hold a point forecast"):
+    with pytest.raises(InputError, match="need a point forecast"):
         recalibrate(without, with_point, method="scale")
     middle = recalibrate(with_point, without, method="scale").evalset.beliefs[0]
     lower, upper = with_point.beliefs[0].interval(0.9)
@@ -204,7 +204,7 @@ def test_unknown_methods_and_kinds_are_refused() -> None:
     with pytest.raises(InputError, match="'samples'"):
         ConformalIntervals("cqr", "samples").fit(held_out)
     fitted = ConformalIntervals().fit(held_out)
-    with pytest.raises(HowsureError, match="must hold intervals"):
+    with pytest.raises(HowsureError, match="must have intervals"):
         fitted.apply(EvalSet.checked([0.0], point=[0.0]))
 
 

@@ -173,7 +173,7 @@ def test_what_has_no_frame_says_why() -> None:
         LocationScale.of(Intervals([0.0], [np.inf], 0.9))
     with pytest.raises(InputError, match="coverage of intervals must be known"):
         LocationScale.of(Intervals([0.0], [1.0]))
-    with pytest.raises(InputError, match="label sets can be neither moved nor stretched"):
+    with pytest.raises(InputError, match="label sets cannot be shifted or scaled"):
         LocationScale.of(LabelSets([[True, False]], 0.9))
     with pytest.raises(UnanswerableError, match="no mean"):
         LocationScale.of(Distribution("cauchy", {"loc": [0.0]}))

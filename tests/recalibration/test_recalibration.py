@@ -352,7 +352,7 @@ def test_several_beliefs_are_mended_together() -> None:
     result = recalibrate(test, held_out, method="crude")
     assert result.methods == {"intervals": "cqr", "distributions": "crude"}
     assert [belief.kind for belief in result.evalset.beliefs] == ["intervals", "quantiles"]
-    assert any("'crude' does not suit intervals" in note for note in result.notes)
+    assert any("'crude' does not apply to intervals" in note for note in result.notes)
     assert result.evalset.groups == test.groups
     alone = CASES["cqr"].method.fit(held_out).apply(test).beliefs
     np.testing.assert_array_equal(numbers(result.evalset.beliefs[0]), numbers(alone[-1]))

@@ -166,7 +166,7 @@ def fitted_of(held: Any) -> Any:
         (lambda held: held.pop("mend"), "is no kept recalibration"),
         (lambda held: held.update(mend=[]), "is no kept recalibration"),
         (lambda held: held.update(mend={"kept.Mend": 3}), "is no kept recalibration"),
-        (lambda held: held.update(mend={"Path": {}}), "'Path' is no method of this howsure"),
+        (lambda held: held.update(mend={"Path": {}}), "'Path' is not a method of this howsure"),
         (
             lambda held: held.update(mend={"base.Learnt": {"name": "a", "value": 1.0}}),
             "it holds none",
@@ -273,7 +273,7 @@ def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
 
 def test_rows_of_another_kind_are_refused() -> None:
     fitted = METHODS["scale"].make("distributions", options()).fit(rows("distributions", 0))
-    with pytest.raises(InputError, match="the rows must hold distributions"):
+    with pytest.raises(InputError, match="the rows must have distributions"):
         FittedRecalibration(recalibrators=(fitted,)).apply(rows("intervals", 0))
 
 
@@ -285,7 +285,7 @@ def test_a_kind_of_which_nothing_was_learnt_is_left_out_and_said() -> None:
     )
     made = FittedRecalibration(recalibrators=(fitted,)).apply(both)
     assert [each.kind for each in made.evalset.beliefs] == ["intervals"]
-    assert "Nothing was learnt for distributions" in " ".join(made.notes)
+    assert "There is no fit for distributions" in " ".join(made.notes)
 
 
 def test_no_method_changes_nothing() -> None:

@@ -195,7 +195,7 @@ def test_isotonic_names_levels_beyond_the_law() -> None:
         np.linspace(-99, 99, 199), Distribution.normal(np.zeros(199), np.ones(199))
     )
     fitted = Isotonic().fit(held_out)
-    assert any("lie beyond what the distributions reach" in note for note in fitted.notes)
+    assert any("are beyond the range of the distributions reach" in note for note in fitted.notes)
     assert np.isfinite(fitted.apply(held_out).beliefs[0].values).all()
     with pytest.raises(InputError, match="lie beyond"):
         Isotonic(too_few="error").fit(held_out)
@@ -300,7 +300,7 @@ def test_samples_refusals() -> None:
     with pytest.raises(UnanswerableError, match="no standard deviation"):
         SpreadScaling().fit(one)
     three, four = sample_rows("3", 30, 3, 1.0), sample_rows("4", 30, 4, 1.0)
-    with pytest.raises(InputError, match="3 samples a row as the calibration rows do, got 4"):
+    with pytest.raises(InputError, match="3 samples per row, like the calibration rows, got 4"):
         recalibrate(four, three)
 
 

@@ -146,7 +146,7 @@ def test_samples_of_one_variance_are_scaled_as_by_the_fair_ratio() -> None:
     table[0] = 0.0
     mended, notes = fitted.transform(EvalSet.checked(held.y, Samples(table)))
     np.testing.assert_array_equal(mended.sorted_samples[0], 0.0)
-    assert notes == ("1 row without a spread: left as before.",)
+    assert notes == ("1 row without a spread: unchanged.",)
 
 
 def test_blocks_of_samples_are_those_of_members_left_out_one_by_one() -> None:

@@ -110,9 +110,9 @@ def test_images_as_paths() -> None:
 @pytest.mark.parametrize(
     ("choices", "match"),
     [
-        ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode must name a column of x"),
+        ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode: no column of x"),
         ({"encode": {"note": lengths}}, "x holds nothing"),
-        ({"image": "p"}, "image must name a column of x"),
+        ({"image": "p"}, "image: no column of x"),
         ({"image": ["a.png"] * 3}, "image must have 150 rows"),
         ({"encode": {"n": lengths}, "x": {"n": ["a"] * 3}}, "n must have 150 rows"),
         (
@@ -209,7 +209,8 @@ def test_a_mapping_of_bare_arrays_compares_models() -> None:
     found = howsure.assess(y, models, trials=False)
     assert {record.model for record in found.records} == {"normal", "draws"}
     assert (
-        "prediction['draws'] of shape (150, 19) read as 19 samples a row" in found.facts["Reading"]
+        "prediction['draws'] of shape (150, 19) read as 19 samples per row"
+        in found.facts["Reading"]
     )
     with pytest.raises(InputError, match=r"prediction\['b'\] of shape \(3,\) fits none"):
         howsure.assess(y, {"a": mean, "b": mean[:3]})
@@ -272,7 +273,7 @@ def test_a_frame_and_the_name_of_its_y() -> None:
     same = howsure.assess({**table, "y": truth}, y="y", trials=False)
     np.testing.assert_equal(records(found), records(same))
     howsure.testing.assert_holds(table, y="target", limits=[{"measure": "crps", "max": 2.0}])
-    with pytest.raises(InputError, match="y must name a column of the table, got 'nope'"):
+    with pytest.raises(InputError, match="y: no column of the table is called 'nope'"):
         howsure.assess(table, y="nope")
     with pytest.raises(InputError, match=r"y names the column of a table.*got 'target' besid"):
         howsure.assess(truth, table, y="target")
@@ -299,7 +300,7 @@ def test_rows_where_something_is_missing_are_left_out_of_arrays_and_tables_alike
         np.testing.assert_equal(records(found), records(expected))
         assert found.facts["Dropped rows"] == "22"
         assert found.facts["Reading"].startswith(
-            "22 rows are left out because a value is missing ('y' 1, 'prediction' 1, 'groups' 20)"
+            "22 rows are omitted because a value is missing ('y' 1, 'prediction' 1, 'groups' 20)"
         )
     table = {"y": holed, "mean": short, "sd": sd, "g": group}
     found = howsure.assess(table, groups="g", missing="drop", trials=False)
@@ -320,7 +321,7 @@ def test_samples_and_predictions_lose_the_rows_that_y_misses(turned: bool) -> No
         howsure.assess(truth, stats.norm(draws[:, 0], 1.0), missing="drop")
     with pytest.raises(InputError, match="missing must be one of error, drop, got 'keep'"):
         howsure.assess(truth, draws, missing="keep")
-    with pytest.raises(InputError, match="y must hold finite numbers"):
+    with pytest.raises(InputError, match="y must contain finite numbers"):
         howsure.assess(truth, draws, missing="error")
 
 

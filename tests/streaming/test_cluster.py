@@ -144,7 +144,7 @@ def test_errors_come_as_they_are(cluster: Cluster, marks: Path) -> None:
 def test_another_version_is_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.worker()
     monkeypatch.setattr("howsure.core.workers.__version__", "99.0")
-    with pytest.raises(InputError, match=r"^workers must have howsure 99\.0, got "):
+    with pytest.raises(InputError, match=r"^workers must run howsure 99\.0, got "):
         done(pieces.square, [1], scheduler=cluster.address)
 
 

@@ -139,7 +139,7 @@ class TestProcesses:
         assert heard == [("rows read", n, 15) for n in (0, 10, 10, 15)]
 
     def test_bad_arguments_are_refused(self) -> None:
-        with pytest.raises(InputError, match="identities and sizes must be as many as items"):
+        with pytest.raises(InputError, match="identities and sizes must have one entry per item"):
             done(pieces.square, [1], identities=[])
         with pytest.raises(InputError, match="jobs must be a whole number of at least 1, got 0"):
             done(pieces.square, [1], jobs=0)

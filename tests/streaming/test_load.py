@@ -233,7 +233,7 @@ def test_a_column_may_be_called_as_ours_are(
 
 def test_an_empty_relation_is_refused() -> None:
     rows = needs("duckdb").sql("select 1.0 as y, 2.0 as mean, 1.0 as sd limit 0")
-    with pytest.raises(InputError, match="the table holds columns but no rows"):
+    with pytest.raises(InputError, match="the table has columns but no rows"):
         load_parts(rows)
 
 
@@ -260,8 +260,8 @@ def test_copies_among_the_parts_are_told(tmp_path: Path) -> None:
         parquet.write_table(normal_table(100), tmp_path / "p" / f"{name}.parquet")
     loaded = load_parts(tmp_path / "p")
     assert loaded.facts["Files"] == (
-        f"2 files, 200 rows; {tmp_path}/p/0.parquet and {tmp_path}/p/copy.parquet hold the same "
-        "rows, which count twice"
+        f"2 files, 200 rows; {tmp_path}/p/0.parquet and {tmp_path}/p/copy.parquet have the same "
+        "rows, which are counted twice"
     )
 
 

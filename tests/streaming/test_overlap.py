@@ -91,7 +91,7 @@ def test_a_window_that_shares_some_rows_is_noted() -> None:
     one, other = state_of(table.slice(0, 1_500)), state_of(table.slice(1_200, 1_800))
     merged = merged_states([one, other], ["week 1", "week 2"])
     assert merged.manifest.notes == (
-        "about 20 % of the rows of week 1 are equal to rows of week 2, and count twice",
+        "about 20 % of the rows of week 1 are equal to rows of week 2, and are counted twice",
     )
     assert merged.manifest.fact().endswith(merged.manifest.notes[0])
 

@@ -343,11 +343,10 @@ def test_sentences_say_what_is_known() -> None:
         leaves=("region",),
     )
     assert words.step(step, (), None) == (
-        "move the lower and the upper ends of intervals by a constant each. In "
-        "five-fold cross-validation the interval score does not change beyond its error (gain "
-        "0.40 %, −0.10 to 0.90). "
-        "After it, no fault of the balance of misses or overall coverage remains. "
-        "It does not correct coverage given inputs."
+        "shift all lower ends by one constant and all upper ends by another. In five-fold "
+        "cross-validation the interval score does not change beyond its error (gain 0.40 %, "
+        "−0.10 to 0.90). After it, no fault of the balance of misses or overall coverage "
+        "remains. It does not correct coverage given inputs."
     )
 
 

@@ -351,7 +351,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
         base.execute("CREATE TABLE own (a)")
     before = other.read_bytes()
     for use in (Watch, lambda place: Watch.init(place, rows(0, 30), time="day")):
-        with pytest.raises(InputError, match="it is another file"):
+        with pytest.raises(InputError, match="it is not a howsure file"):
             use(other)
         assert other.read_bytes() == before
     (tmp_path / "f").mkdir()

@@ -15,10 +15,10 @@ class HowsureError(Exception):
 
     Examples
     --------
-    >>> raise HowsureError("coverage must lie strictly between 0 and 1, got 90")
+    >>> raise HowsureError("coverage must be strictly between 0 and 1, got 90")
     Traceback (most recent call last):
     ...
-    howsure.core.errors.HowsureError: coverage must lie strictly between 0 and 1, got 90
+    howsure.core.errors.HowsureError: coverage must be strictly between 0 and 1, got 90
     """
 
 

@@ -256,7 +256,7 @@ def test_a_classifier_that_never_errs_gives_reasons() -> None:
     )
     assert np.isnan(found.median("t_ss")).all()
     assert "agree" in found.reasons["LAC", "t_ss"]
-    assert "no choice of RAPS" in found.reasons["RAPS", "t_cv"]
+    assert "no candidate for RAPS" in found.reasons["RAPS", "t_cv"]
 
 
 @pytest.fixture(scope="module")

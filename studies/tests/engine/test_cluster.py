@@ -353,7 +353,7 @@ def test_another_howsure_there_is_told(
 ) -> None:
     monkeypatch.setattr("howsure.core.workers.__version__", "99.0")
     cluster.worker()
-    with pytest.raises(InputError, match=r"workers must have howsure 99.0, got "):
+    with pytest.raises(InputError, match=r"workers must run howsure 99.0, got "):
         run(plan(tmp_path), store, scheduler=cluster.address)
 
 

@@ -162,7 +162,7 @@ def test_options_are_plain_values_or_text() -> None:
         ("cv_plus", {"coverages": [90]}, "coverages must lie strictly between"),
         ("cv_plus", {"clip": [0, 1, 2]}, "clip must be a list of 2 numbers or none"),
         ("mondrian_conformal", {"adapt": {"name": "mondrain"}}, "near: mondrian"),
-        ("mondrian_conformal", {"adapt": 3}, "adapt must be of the kind Adaptation, got 3"),
+        ("mondrian_conformal", {"adapt": 3}, "adapt must be of type Adaptation, got 3"),
         ("conformalized", {"method": "quantile_forrest"}, "near: quantile_forest"),
         ("conformalized", {"method": {"trees": 3}}, "must have a name"),
         ("gaussian_process", {"restarts": None}, "restarts must be a whole number, got None"),

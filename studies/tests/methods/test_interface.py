@@ -128,15 +128,15 @@ def check_answers(
 def check_refusals(method: Method, x: np.ndarray, y: np.ndarray, least: str = "at least") -> None:
     """Rows of two columns that no method takes."""
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="y must hold finite"):
+    with pytest.raises(InputError, match="y must contain finite"):
         method.fit(x, np.where(y > 1, np.nan, y), rng)
-    with pytest.raises(InputError, match="x must hold finite"):
+    with pytest.raises(InputError, match="x must contain finite"):
         method.fit(np.where(x > 0.9, np.inf, x), y, rng)
     with pytest.raises(InputError, match=f"y must have {len(x)} rows"):
         method.fit(x, y[:-1], rng)
     with pytest.raises(InputError, match=least):
         method.fit(x[:1], y[:1], rng)
-    with pytest.raises(InputError, match="x must hold finite"):
+    with pytest.raises(InputError, match="x must contain finite"):
         method.fit(x, y, rng).predict([[np.nan, 1.0]])
 
 

@@ -214,7 +214,7 @@ def test_coverages_that_differ_over_points_show_in_the_variance_alone() -> None:
     ("call", "words"),
     [
         (lambda: brier([[1.2]], 0.9), r"must lie in \[0, 1\], got 1.2"),
-        (lambda: brier([[math.nan]], 0.9), "coverage_by_trial must hold finite"),
+        (lambda: brier([[math.nan]], 0.9), "coverage_by_trial must contain finite"),
         (lambda: brier([[0.5]], 90), "coverage must lie"),
         (lambda: coverage_band([[0.5]]), "at least 2 trials"),
         (lambda: coverage_band([[0.5], [0.6]], binary=True), "0 and 1 alone"),

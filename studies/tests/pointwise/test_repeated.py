@@ -238,7 +238,7 @@ def test_a_method_that_fails_everywhere_is_told(table: Path, tmp_path: Path) -> 
         ({"options": {"share": 1.0}}, "share"),
         ({"options": {"trials": 3}}, "option of study 'splits'"),
         ({"options": {"metrics": ["crsp"]}}, "metrics must be a measure .* did you mean crps"),
-        ({"options": {"levels": [0.5, 1.0]}}, "levels must lie strictly between 0 and 1"),
+        ({"options": {"levels": [0.5, 1.0]}}, "levels must be strictly between 0 and 1"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(table: Path, changes: Any, words: str) -> None:

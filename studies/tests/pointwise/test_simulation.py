@@ -343,7 +343,7 @@ class Wild(Prediction):
     [
         (lambda x: "fit", "fit", "no fit"),
         (swapped, "predict", "lower must not exceed upper"),
-        (missing, "predict", "must hold finite numbers"),
+        (missing, "predict", "must contain finite numbers"),
         (short, "intervals", "prediction intervals must have 6 rows, got 5"),
         (lambda x: None, "intervals", "NoneType"),
         (lambda x: Beliefs(Intervals(-np.ones(6), np.ones(6), 0.5)), "intervals", "coverage 0.5"),

@@ -301,9 +301,9 @@ ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
     ("make", "words"),
     [
         (lambda: Answers(y=[], point=[], lower=[], upper=[]), "y must have at least one row"),
-        (lambda: Answers(**{**ONE, "y": [math.nan]}), "y must hold finite numbers"),
+        (lambda: Answers(**{**ONE, "y": [math.nan]}), "y must contain finite numbers"),
         (lambda: Answers(**{**ONE, "point": [1.0, 2.0]}), "point must have 1 rows, got 2"),
-        (lambda: Answers(**{**ONE, "lower": ["a"]}), "lower must hold real numbers"),
+        (lambda: Answers(**{**ONE, "lower": ["a"]}), "lower must contain real numbers"),
         (lambda: Answers(**{**ONE, "upper": [[1.0]]}), "upper must have one dimension"),
         (lambda: Answers(**ONE, score=[1.0, 2.0]), "score must have 1 rows, got 2"),
         (lambda: evaluate_shift(Answers(**ONE), {}), "tests must hold at least one part"),
@@ -322,7 +322,7 @@ ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
         ),
         (
             lambda: evaluate_shift(Answers(**ONE), {"t": Answers(**ONE)}, share=0),
-            "share must lie strictly between 0 and 1, got 0",
+            "share must be strictly between 0 and 1, got 0",
         ),
     ],
 )

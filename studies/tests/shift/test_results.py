@@ -551,7 +551,7 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
             lambda: shift_ranks(
                 [*grid()[:-1], tried("chair-angle", "quantile", {"full": 0.0}, lost=True)]
             ),
-            "scores must hold finite numbers",
+            "scores must contain finite numbers",
         ),
         (lambda: degree_curves(grid()[:1], []), "tests must hold at least one name"),
         (lambda: degree_curves(grid(), ["full"]), "results must be of one task"),
