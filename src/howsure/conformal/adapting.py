@@ -194,7 +194,7 @@ class Mondrian(Adaptation):
         Raises
         ------
         InputError
-            If labels are not one a row, or a group is too small and that is refused.
+            If labels are not one per row, or a group is too small and that is refused.
         """
         rule = _rule(self.groups, calibration)
         labels, places = np.unique(_labelled(rule, calibration.x), return_inverse=True)
@@ -238,7 +238,7 @@ class UniformBins:
     Parameters
     ----------
     by : int or callable
-        A column, or a function from inputs, shape (m, d), to one number a row; ``"forecast"`` is
+        A column, or a function from inputs, shape (m, d), to one number per row; ``"forecast"`` is
         the model's own point forecast.
     bins : int
         Number of groups, at least 2; fewer where values tie.

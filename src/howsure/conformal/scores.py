@@ -44,7 +44,7 @@ class Score(ABC):
     def region(self, band: Band, threshold: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ends of {y : score(y) ≤ threshold}, empty where they cross.
 
-        The threshold is finite: one number, or one a row.
+        The threshold is finite: one number, or one per row.
         """
 
 

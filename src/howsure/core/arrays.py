@@ -126,7 +126,7 @@ def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
 def check_quantiles(
     y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check what happened beside a table of quantiles, one column a level."""
+    """Check y against a table of quantiles, one column per level."""
     truth = as_vector(y, "y")
     grid = check_levels(levels)
     return truth, as_matrix(quantiles, "quantiles", length=len(truth), columns=len(grid)), grid

@@ -177,7 +177,7 @@ class NamedBytes(Protocol):
         """The place, as a user says it."""
 
     def read(self, name: str) -> bytes | None:
-        """All that a file holds; None where there is none."""
+        """The content of a file; None where there is none."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file."""
@@ -259,7 +259,7 @@ class LocalFolder:
 
 
 def refused(path: str | os.PathLike[str], error: Exception) -> InputError:
-    """What is told where the system refuses to write."""
+    """The message if the system refuses to write."""
     number = getattr(error, "errno", None)
     reason = error if number is None else os.strerror(number)
     return InputError(f"{str(path)!r} cannot be written: {reason}")

@@ -156,7 +156,7 @@ class InputColumn:
         return [cls(f"{name}={label}", label) for label in chosen]
 
     def read(self, values: AnyArray) -> FloatArray:
-        """The column of rows that hold these values of the input, shape (n,)."""
+        """The column of rows that have these values of the input, shape (n,)."""
         numbers = values if self.label is None else values.astype(str) == self.label
         return numbers.astype(np.float64)
 

@@ -107,7 +107,7 @@ def _salted(seed: int, name: str, keys: KeyArray) -> KeyArray:
 
 
 def _spread(state: KeyArray, columns: int) -> KeyArray:
-    """Independent hashes from one a row, shape (n, columns)."""
+    """Independent hashes from one per row, shape (n, columns)."""
     return _mix(state[:, None] + _mix(np.arange(1, columns + 1, dtype=np.uint64) * _GOLDEN))
 
 

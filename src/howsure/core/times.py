@@ -19,7 +19,7 @@ _MOST_CELLS = 2_000_000
 FEWEST_TIMES = 30
 """Times below which shocks that series share are too few to tell their own memory."""
 _FEWEST_BESIDE = 0.5
-"""Rows beyond the first, for each time, from which on series are told apart."""
+"""Rows beyond the first, for each time, from which on series are distinguished."""
 _MONTH = np.timedelta64(28, "D")
 _OFF_GRID = 1e-3  # of a step
 _KEPT = 6  # things made of one chronology

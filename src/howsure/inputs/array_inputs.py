@@ -106,7 +106,7 @@ class Arrays:
             return None
         first, second = (array[:, 0] if array.shape[1:] == (1,) else array for array in parts)
         if first.shape == (self.n,) and second.shape[1:] == (self.n,) and len(second) != self.n:
-            second = second.T  # (point, (lower, upper)), or a row a level
+            second = second.T  # (point, (lower, upper)), or one row per level
         for position, array in enumerate((first, second)):
             if len(array) != self.n:
                 raise InputError(
@@ -262,7 +262,7 @@ class Arrays:
     def _table_of_quantiles(
         self, table: FloatArray, levels: FloatArray, shape: tuple[int, ...]
     ) -> PredictionInput:
-        """A column a level, or a row a level."""
+        """One column per level, or one row per level."""
         k = len(levels)
         if table.shape not in ((self.n, k), (k, self.n)):
             raise InputError(

@@ -48,7 +48,7 @@ class ParsedColumns:
     """Rows of one table, of one model once models are split."""
 
     title: str  # what to call the table in messages
-    folder: Path | None  # where its file lies
+    folder: Path | None  # folder of its file
     model: str  # the model's name; empty where nothing tells it
     roles: Roles  # the columns' roles
     # by what it was read as, and its name; what is missing is NaN, NaT, None or no label
@@ -194,7 +194,7 @@ def is_index(roles: Roles, name: str) -> bool:
 
 
 def _is_index_of_times(moments: Any, name: str) -> bool:
-    """Whether a column holds dates and, if it has a name, such as rise."""
+    """Whether a column has dates and, if it has a name, increasing ones."""
     rising = len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
     return moments.dtype.kind == "M" and (rising or NAMELESS.fullmatch(name) is not None)
 
@@ -363,7 +363,7 @@ def without_y(
 
 
 def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:
-    """The predictions with uncertainty that the columns of one model hold."""
+    """The predictions with uncertainty in the columns of one model."""
     roles = cells.roles
     beliefs: list[Prediction] = []
 

@@ -118,7 +118,7 @@ def _without_point(text: str) -> str:
 
 
 def parse_sets(cells: Sequence[Any], name: str) -> list[tuple[str, ...] | None]:
-    """The sets of labels that cells hold, None where one is missing.
+    """The sets of labels in cells, None where one is missing.
 
     In brackets as JSON, Python, or NumPy write lists and sets, or with ``|``, ``;`` or commas
     between; a cell without text is the empty set.
@@ -209,7 +209,7 @@ def ordered(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
-    """The classes that columns tell of, in one order; y becomes the number of the one that came.
+    """The classes of columns, in one order; y becomes the number of the observed class.
 
     What names alone took for classes raises `MisfitError` where rows of probabilities do not sum
     to 1, or no y is among the labels.
@@ -285,7 +285,7 @@ def label_sets(
     sets: tuple[IntArray, Sequence[tuple[str, ...]]] | None,
     coverage: float | None,
 ) -> LabelSets:
-    """The prediction: the sets that a column holds, else those that the classifier claims."""
+    """The prediction: the sets in a column, else those from the class probabilities."""
     table = np.column_stack([stated[label] for label in labels]) if stated else None
     if sets is None and table is not None:
         return LabelSets.likeliest(table, COVERAGE if coverage is None else coverage, labels)

@@ -112,7 +112,7 @@ def assign_roles(
 def assign_models(
     names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
 ) -> tuple[Roles, ...]:
-    """The role of each column for each model that names of columns tell; see `assign_roles`."""
+    """The role of each column for each model, from column names; see `assign_roles`."""
     return _Assignment(names, said or {}).models(outcome=outcome)
 
 
@@ -710,7 +710,7 @@ _PART: Final = re.compile(
 
 
 def guessed_law(names: Sequence[str]) -> LawColumns | None:
-    """The law whose parameters columns hold, if their names say so."""
+    """The law whose parameters are in columns, if their names say so."""
     laws = [*_families(names), *_mixtures(names)]
     if len(laws) > 1:
         firsts = [str(next(iter(law.parameters.values()))) for law in laws]
@@ -805,7 +805,7 @@ def stated_missing(given: Any) -> tuple[float, ...]:
 
 
 def flagged_coverages(given: Coverages) -> list[float]:
-    """The coverages that a flag tells, each in (0, 1)."""
+    """The coverages of a flag, each in (0, 1)."""
     if given is None:
         return []
     return [
@@ -910,7 +910,7 @@ _SAY_PAIR = (
 
 
 def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[IntervalColumns]:
-    """Give the coverage that a flag tells to the one pair whose name tells none."""
+    """Give the coverage of a flag to the one pair whose name has none."""
     if not told or len(pairs) != 1:
         return pairs
     pair = pairs[0]

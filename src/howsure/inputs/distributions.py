@@ -130,7 +130,7 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
 
 
 def _rows(values: Any, n: int) -> FloatArray:
-    """Numbers of shape (n,), (n, 1) or of one number, as one a row."""
+    """Numbers of shape (n,), (n, 1) or one number, as one per row."""
     array = np.asarray(to_host(values, "prediction"), dtype=np.float64)
     if array.size == 1:
         return np.full(n, array.ravel()[0])

@@ -48,7 +48,7 @@ _OTHER_WORKBOOKS: Final = (".xls", ".xlsb", ".ods", ".numbers")
 def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> tuple[str, str]:
     """The ending of a file that may hold a table, and that of its compression if any.
 
-    What else may be given is told in the error.
+    The error states what else may be given.
     """
     _, ending, packed = name_parts(Path(path))
     endings = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
@@ -178,7 +178,7 @@ def arrow_reader(handle: pa.NativeFile, places: Sequence[int] | None = None) -> 
 
 
 def check_flat(schema: pa.Schema, wanted: Kinds, title: str) -> None:
-    """Raise `InputError` where a column holds lists or records, lists of a vector aside."""
+    """Raise `InputError` if a column has lists or records, except lists of a vector."""
     for name, wish in wanted.items():
         kind = schema.field(name).type
         listed = wish in ("vector", "sets") and is_list(kind)

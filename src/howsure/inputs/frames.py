@@ -207,7 +207,7 @@ def read_posterior(value: Any, n: int) -> PredictionInput | None:
 
 
 def posterior_table(value: Any, title: str) -> MappingTable:
-    """Groups of draws as a table: y, one column a draw, and what is known of the rows besides.
+    """Groups of draws as a table: y, one column per draw, and what is known of the rows besides.
 
     Where several variables were observed, each is a column of its own name, and its draws are
     called ``NAME.1``, ``NAME.2``, ….

@@ -519,7 +519,7 @@ def _is_level(key: object) -> bool:
 
 
 def _is_column(value: Any) -> bool:
-    """Whether a value is one number a row."""
+    """Whether a value is one number per row."""
     if isinstance(value, Prediction | Mapping | str) or is_frame(value):
         return False
     try:

@@ -26,15 +26,15 @@ _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
 _BESIDE: Final = ", or coverages with a boundary of lower and upper"
 _MOST: Final = 0.9
-"""Share of numbers between 0 and 1 above which a column holds levels, and others are errors."""
+"""Share of numbers between 0 and 1 above which a column has levels, and others are errors."""
 _ROOM: Final = 20  # cells of the wide table for one of the long one
 
 
 class _CaseColumns(NamedTuple):
-    """The columns that tell which rows are of one case."""
+    """The columns that identify the rows of one case."""
 
     names: tuple[str, ...]
-    phrase: str  # how a message says that cases are told apart
+    phrase: str  # how a message says how cases are distinguished
 
 
 def is_long(cells: ParsedColumns) -> bool:
@@ -166,7 +166,7 @@ def codes_of(columns: Sequence[AnyArray]) -> IntArray:
 
 
 def _case_columns(cells: ParsedColumns, part: IntArray) -> _CaseColumns:
-    """Which columns tell cases apart.
+    """Which columns distinguish cases.
 
     All that have no other office, but for those that number the rows, or follow the level alone.
     """
@@ -227,7 +227,7 @@ def telling(y: FloatArray) -> bool:
 
 
 def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns:
-    """One model's long table as one with a row for each case."""
+    """One model's long table as one with one row per case."""
     roles, notes, title = cells.roles, list(cells.notes), cells.title
     kinds = _checked_kinds(cells)
     if roles["boundary"]:  # both ends of the interval of coverage 0 are the median
@@ -296,7 +296,7 @@ def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns
 
 @frozen
 class _Cases:
-    """Which rows are of one case, with the first of each, and the columns that tell them apart."""
+    """Which rows are of one case, with the first of each, and the columns that distinguish them."""
 
     cells: ParsedColumns
     by: _CaseColumns
@@ -549,7 +549,7 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
 
 
 def _as_levels(name: str) -> str:
-    """How to say that a column holds levels."""
+    """How to say that a column has levels."""
     option = BY_NAME["quantile_level"].option
     return f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
 

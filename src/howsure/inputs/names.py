@@ -173,7 +173,7 @@ class LawColumns:
     parameters: Mapping[str, str | float]
 
     def columns(self) -> dict[str, str]:
-        """The parameters that columns hold."""
+        """The parameters in columns."""
         return {name: value for name, value in self.parameters.items() if isinstance(value, str)}
 
 

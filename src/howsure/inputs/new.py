@@ -46,7 +46,7 @@ from howsure.inputs.tables import Loaded
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
-_Y = "\0y"  # the name of a column that no file holds
+_Y = "\0y"  # the name of a column that no file has
 
 
 @frozen(kw_only=True)
@@ -103,7 +103,7 @@ def load_new(
 ) -> NewRows:
     """Read one table of predictions that need no y.
 
-    Of a part of one, whose first row has the number `first_row`, neither y nor gaps are told.
+    Of a part of one, whose first row has the number `first_row`, neither y nor gaps are reported.
     """
     if isinstance(source, list | tuple):
         raise InputError(f"give one table of new rows, got {len(source)}")

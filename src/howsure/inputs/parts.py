@@ -224,7 +224,7 @@ def identity_of(place: Place, groups: tuple[int, ...] | None) -> str:
 
 
 def _constant(value: str | float | None, n: int) -> pa.Array:
-    """A column that holds one value."""
+    """A column with one value."""
     if value is None:
         return pa.nulls(n, pa.string())
     if isinstance(value, str):

@@ -42,7 +42,7 @@ class Source(ABC):
     decimal : str
         The decimal mark of numbers in text.
     folder : Path, optional
-        Where its file lies; None where it is none.
+        The folder of its file; None where there is no file.
     """
 
     title: str
@@ -77,7 +77,7 @@ class Source(ABC):
     def line(self, row: int) -> int | str:
         """The line of a row in its file of text, as a spreadsheet counts: the header's is 1.
 
-        With the name of the file, where the table lies in several.
+        With the name of the file, if the table has several.
         """
         return row + 2
 

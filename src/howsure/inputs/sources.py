@@ -1,6 +1,6 @@
 """Whatever a caller gives as a table: one file, many, or what yields its rows, as one source.
 
-A table that lies in pieces is their concatenation, where it is read whole.
+A table in pieces is their concatenation, where it is read whole.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ tables that people make far fewer; a file of 1 MB may hold 100 million equal row
 
 
 class Extent(NamedTuple):
-    """How large a table is, as far as that is told without reading it."""
+    """The size of a table, as far as it is known without reading it."""
 
     # its rows: as metadata says or, for text, as its size and its first rows suggest
     rows: int | None
@@ -255,7 +255,7 @@ def _arrow_counts(place: Place) -> list[int] | None:
 
 
 def _is_dataset(source: object) -> bool:
-    """Whether it is a dataset of pyarrow, which whoever made one has loaded."""
+    """Whether it is a dataset of pyarrow, which is loaded if one exists."""
     module = sys.modules.get("pyarrow.dataset")
     return module is not None and isinstance(source, module.Dataset)
 
@@ -359,7 +359,7 @@ def open_table(
 
 
 class PiecedTable(Source):
-    """A table that lies in pieces, read whole: their rows one after the other."""
+    """A table in pieces, read whole: their rows one after the other."""
 
     def __init__(self, pieces: TablePieces) -> None:
         first = pieces.pieces[0]

@@ -93,7 +93,7 @@ class Loaded:
         What all rows of each model add up to (`howsure.streaming`), where those of the sets are a
         sample of them.
     manifest : Manifest
-        The files that were read, where the table lies in several, or is read in parts.
+        The files that were read, if the table has several files or is read in parts.
     """
 
     evalsets: tuple[EvalSet, ...]
@@ -370,7 +370,7 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Pa
 
 
 def check_one_model(table: Source, cells: ParsedColumns, said: Columns) -> None:
-    """Raise `InputError` where models lie under one another, unless that is denied."""
+    """Raise `InputError` where models are one below the other, unless that is denied."""
     denied = said.get("quantile_level" if cells.roles["model"] else "model")
     if denied is None:
         check_unstacked(table, cells)
@@ -405,7 +405,7 @@ def read_decided(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
 
 
 def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[ParsedColumns]:
-    """A long table as one with a row for each case, for each model."""
+    """A long table as one with one row per case, for each model."""
     parts = split_models(cells)
     if cells.roles["model"] and several:
         parts = [
@@ -466,7 +466,7 @@ class Scan:
     explanation: tuple[ColumnUse, ...]  # how each column is read
     notes: tuple[str, ...] = ()  # what the reader of a result should know
     # the least and the greatest time, in the unit that evaluation sets hold it in, where the
-    # statistics of Parquet files tell
+    # statistics of Parquet files show
     time_range: tuple[float, float] | None = None
     listing: Listing | None = None  # the files that the pieces are of, where they were listed
 

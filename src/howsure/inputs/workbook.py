@@ -40,7 +40,7 @@ _LINK: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationsh
 
 
 class SheetTable(MappingTable):
-    """The table on a sheet, whose rows are told as the workbook numbers them."""
+    """The table on a sheet, with the row numbers of the workbook."""
 
     lined = True
 

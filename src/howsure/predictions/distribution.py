@@ -116,7 +116,7 @@ class Distribution(Prediction):
         Raises
         ------
         InputError
-            If it is not a frozen law, or its parameters are not one a row.
+            If it is not a frozen law, or its parameters are not one per row.
         """
         family = getattr(frozen, "dist", None)
         if family is None or not hasattr(frozen, "args") or not hasattr(family, "_parse_args"):

@@ -77,7 +77,7 @@ class EvalSet:
         The fewest rows of which anything may be told, such as the coverage of a group; 1 where
         each row may be shown.
     baselines : tuple of BaselineForecast
-        Other forecasts of these rows, beside which skill is told.
+        Other forecasts of these rows, against which skill is measured.
     without_y : EvalSet, optional
         Further rows that were predicted and have no y, which is NaN there.
     """
@@ -339,7 +339,7 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     Raises
     ------
     InputError
-        If models hold different rows.
+        If models have different rows.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class Intervals(Prediction):
     ------
     InputError
         If the shapes differ, an end is NaN, ends cross under ``crossing="error"``, or the coverages
-        are not distinct numbers in (0, 1), one a column.
+        are not distinct numbers in (0, 1), one per column.
 
     Examples
     --------

@@ -185,7 +185,7 @@ class LabelSets(Prediction):
         return np.asarray(np.minimum(covered / self.probabilities.sum(axis=1), 1.0))
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
-        """Sets have no sides: half of what they may miss is told of each."""
+        """Sets have no sides: each gets half of the nominal miss rate."""
         half = np.repeat((1.0 - self.claims)[:, None] / 2.0, 2, axis=1)
         return half, half
 

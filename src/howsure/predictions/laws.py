@@ -1,6 +1,6 @@
 """Families of laws that a `Distribution` may hold: any of SciPy's, and fast ones of our own.
 
-A law is a family; its parameters are arrays with one entry a row. SciPy's generic machinery
+A law is a family; its parameters are arrays with one entry per row. SciPy's generic machinery
 spends more time on checks than on arithmetic, so the normal family and Student's t call the
 special functions.
 """
@@ -23,7 +23,7 @@ _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 class Law(ABC):
-    """A family of one-dimensional distributions. Every array has one entry a row."""
+    """A family of one-dimensional distributions. Every array has one entry per row."""
 
     __slots__ = ()
     name: str
@@ -262,7 +262,7 @@ class ScipyLaw(Law):
 
 
 def _shared(column: FloatArray) -> FloatArray:
-    """The first row in place of a column that holds one number."""
+    """The first row instead of a column with one number."""
     return column[:1] if (column == column[:1]).all() else column
 
 

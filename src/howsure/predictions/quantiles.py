@@ -45,7 +45,7 @@ class Quantiles(Prediction):
     levels : array-like of shape (k,)
         Distinct levels in [0, 1], some of them inside.
     values : array-like of shape (n, k)
-        Quantiles in the units of y, one column a level.
+        Quantiles in the units of y, one column per level.
     crossing : {"error", "sort"}
         What to do with rows whose quantiles fall: refuse them, or sort each row (the isotonic
         rearrangement) and count them in `crossed_rows`.

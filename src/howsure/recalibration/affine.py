@@ -426,7 +426,7 @@ class Widths(RecalibrationMethod):
     have the greatest normal likelihood, of quantiles and intervals the least pinball loss. Of
     samples the power that errors follow is divided by the power that each member's distance from
     the others follows, which is 1 for many members: a perfect ensemble gives b = 1. Then a is the
-    fair factor of `SpreadScaling`. The ``factor`` that is told holds at the typical spread, the
+    fair factor of `SpreadScaling`. The reported ``factor`` is that at the typical spread, the
     geometric mean.
 
     Parameters

@@ -111,7 +111,7 @@ class Recalibrator(ABC):
         Raises
         ------
         InputError
-            If the rows hold no prediction of this kind, or one that differs from that of the
+            If the rows have no prediction of this kind, or one that differs from that of the
             calibration rows in its coverages, levels, family or number of samples.
         """
         prediction = self.transform(evalset)[0]

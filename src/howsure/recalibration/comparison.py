@@ -210,7 +210,7 @@ def _is_scored(lines: Sequence[Line], score: SharedScore, number: int) -> bool:
 
 
 def _meaning(evaluation: Evaluation, key: Key) -> str:
-    """What a score tells of; measures that are no scores are told as they are."""
+    """What a score measures; measures that are not scores are reported unchanged."""
     if catalogue()[key.metric].question not in (Question.SCORE, Question.POINT):
         return ""
     return meaning(evaluation, key.metric, key.at, fair=False)

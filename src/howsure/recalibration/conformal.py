@@ -75,7 +75,7 @@ class ConformalQuantiles(RecalibrationMethod):
 
     @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> QuantilesRecalibrator:
-        """Learn one shift a level from held-out rows.
+        """Fit one shift per level on held-out rows.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class ConformalIntervals(RecalibrationMethod):
     method : {"cqr", "asymmetric", "scale"}
         ``cqr``: both ends move outward by one offset, the conformal quantile of
         max(lower − y, y − upper); it may be negative (Romano et al. 2019). Of a point forecast,
-        an interval of no width, it is told as ``split``. ``asymmetric``: each end moves by its own
+        an interval of width 0, it is called ``split``. ``asymmetric``: each end moves by its own
         offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
         stretched by one factor about the point forecast (the midpoint where there is none), the
         operating point of the uncertainty characteristics curve. Aliases are ``split`` and ``cp``
@@ -221,7 +221,7 @@ class ConformalIntervals(RecalibrationMethod):
         Raises
         ------
         InputError
-            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such kind,
+            If the coverage is unknown, or it or δ is not in (0, 1), the rows have no such kind,
             a scale has nothing to stretch, or too few rows are refused.
         """
         name = _name(self.method)

@@ -123,7 +123,7 @@ def recalibrate(
     penalty: float | None = None,
     seed: int = 0,
 ) -> Recalibrated:
-    """Widen, narrow or shift the predictions of a test set by what calibration rows teach.
+    """Widen, narrow or shift the predictions of a test set, as fitted on calibration rows.
 
     The y of the test rows is never read. The calibration rows must be held out from training,
     and exchangeable with the test rows for a guarantee to hold.
@@ -190,7 +190,7 @@ def recalibrate(
     Raises
     ------
     InputError
-        If calibration lacks a kind of prediction that the test rows hold, or differs in
+        If calibration lacks a kind of prediction that the test rows have, or differs in
         coverages, levels, family or number of samples; if the method suits no kind; if a coverage
         is unknown and none is given; if too few rows are refused; if `by` goes with a method
         other than ``group``, or names no column of groups; or if no calibration row is as late as
@@ -407,7 +407,7 @@ def advised(kind: str) -> tuple[MethodInfo, ...]:
 
 
 def can_teach(info: MethodInfo, calibration: EvalSet, by: Sequence[str] = ()) -> bool:
-    """Whether rows hold what a method looks at beside the predictions, with no more said."""
+    """Whether rows have what a method needs besides predictions, without further options."""
     if info.needs == "groups":
         return bool(by) or len(calibration.groups) == 1
     if info.needs == "ease":

@@ -1,4 +1,4 @@
-"""Recalibration by group or bin of ease: what its rows teach, and all where these are too few."""
+"""Recalibration by group or ease bin, fitted to its rows, or to all rows if these are too few."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GroupCells:
     """The groups of the calibration rows: labels of one column, or of several that cross."""
 
     columns: tuple[str, ...]  # columns of groups
-    labels: tuple[tuple[str, ...], ...]  # of each group, a label a column
+    labels: tuple[tuple[str, ...], ...]  # of each group, one label per column
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class ByGroup(RecalibrationMethod):
     quantiles each level has its own conformal offset in each group, and so have intervals and a
     point forecast: one for each end where five rows are expected beyond it, else one for both.
     That is Mondrian conformal prediction (Vovk, Gammerman and Shafer 2005, section 4.5). Groups
-    with too few rows for it, and groups without any, take what all rows teach.
+    with too few rows for it, and groups without any, use the fit to all rows.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class ByGroup(RecalibrationMethod):
     delta: float = DELTA
 
     def fit(self, calibration: EvalSet) -> GroupLocationScale | GroupRecalibrator:
-        """Learn what each group's rows teach.
+        """Fit to the rows of each group.
 
         Raises
         ------
@@ -381,7 +381,7 @@ class GroupRecalibrator(Recalibrator):
     """Fitted `ByGroup` of quantiles, intervals or a point forecast, or `ByEase`."""
 
     cells: GroupCells | EaseCuts  # the groups of the calibration rows
-    parts: tuple[Recalibrator, ...]  # what all rows teach, then what each large group's rows do
+    parts: tuple[Recalibrator, ...]  # the fit to all rows, then that to each large group
     place: tuple[int, ...]  # of each group, which part serves it
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:

@@ -52,7 +52,7 @@ class Input:
 class Encoding:
     """How inputs become columns of numbers, as learnt from the calibration rows."""
 
-    inputs: tuple[Input, ...]  # one a column
+    inputs: tuple[Input, ...]  # one per column
     width: int = 0  # columns of the embedding; 0 where features are used
     # shape (e,): what is subtracted from an embedding before it is turned
     center: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -305,7 +305,7 @@ class ByInputs(RecalibrationMethod):
         Raises
         ------
         InputError
-            If the rows hold no inputs, a prediction cannot be stretched, or every error is zero.
+            If the rows have no inputs, a prediction cannot be scaled, or every error is zero.
         """
         encoding = Encoding.learnt(calibration)
         taught = CalibrationRows.spread_out(calibration, self.belief)

@@ -310,7 +310,7 @@ M = TypeVar("M", bound=LocationScaleRecalibrator)
 class AffineLocationScale(LocationScaleRecalibrator):
     """A fitted shift, multiple, factor or power of the spread, or several of these.
 
-    What was learnt is told by its name: ``shift`` in units of y, ``relative shift`` in spreads,
+    The fitted parameters have names: ``shift`` in units of y, ``relative shift`` in spreads,
     ``multiple`` of centre and spread, ``factor`` of the spread, and ``power``, with which a spread
     s goes as s^power.
     """
@@ -408,7 +408,7 @@ class CalibrationRows:
         return self.learnt("factor", value, error / (2.0 * value))
 
     def learnt(self, name: str, value: float, error: float = math.nan) -> FittedParameter:
-        """One number that all rows teach."""
+        """One number, fitted to all rows."""
         if not math.isfinite(value):
             raise_too_large()
         n = effective_rows(self.calibration)[0]

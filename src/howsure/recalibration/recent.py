@@ -180,7 +180,7 @@ class Recent(RecalibrationMethod):
     belief : {"distributions", "samples", "quantiles", "intervals", "point"}
         What is recalibrated.
     since : number, date or str, optional
-        The first time of the rows that teach. Without it all rows do, with weights that halve
+        The first time of the rows that are used. Without it all rows are, with weights that halve
         after every tenth of the rows, or every hundred if those are more.
     coverage, rank, too_few, delta
         As in `ConformalIntervals`, for intervals and a point forecast.
@@ -243,7 +243,7 @@ class RecentRecalibrator(Recalibrator):
     inner: Recalibrator  # what the recent rows taught
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """Predictions as the recent rows teach."""
+        """Predictions recalibrated on the recent rows."""
         return self.inner.transform(evalset)
 
 

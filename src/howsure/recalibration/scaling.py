@@ -41,7 +41,7 @@ class _Scaling(RecalibrationMethod):
             If the rows are fewer than two, their law is discrete, every error is zero or nearly
             all are, no samples scatter, or no row of quantiles has a spread.
         UnanswerableError
-            If a law has no mean or standard deviation, or there is one sample a row.
+            If a law has no mean or standard deviation, or there is one sample per row.
         """
         rows = CalibrationRows.of(calibration, self.kind)
         return rows.mover(AffineLocationScale, "scale", (rows.factor(),), self.words)

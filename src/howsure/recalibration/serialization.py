@@ -41,7 +41,7 @@ class TaughtScale:
 
     @classmethod
     def of(cls, rows: EvalSet) -> tuple[Self, ...]:
-        """The scales of all predictions that some rows hold, as far as they are finite."""
+        """The scales of all predictions of some rows, as far as they are finite."""
         made = []
         for kind in kinds_of(rows):
             middle, spread = _middle(rows, kind)
@@ -153,7 +153,7 @@ class FittedRecalibration(FittedMethods):
         return self.notes_on(kinds_of(rows), TaughtScale.of(rows))
 
     def notes_on(self, kinds: Sequence[str], scales: Sequence[TaughtScale]) -> tuple[str, ...]:
-        """The notes on rows that hold these kinds of prediction, on these scales."""
+        """The notes on rows with these kinds of prediction, on these scales."""
         known = {scale.kind: scale for scale in self.scales}
         told = [
             f"The {now.kind} of the new rows are on a different scale from the calibration rows "

@@ -120,7 +120,7 @@ class ProbabilitySets(RecalibrationMethod):
         Raises
         ------
         InputError
-            If the rows hold no label sets with probabilities, weights are no frequencies, a true
+            If the rows have no label sets with probabilities, weights are not frequencies, a true
             class has probability 0 where a temperature is learnt, bins by ease are asked and the
             rows have none, or too few rows are refused.
         UnanswerableError

@@ -86,7 +86,7 @@ class Shape(RecalibrationMethod):
         InputError
             If the rows are fewer than two.
         UnanswerableError
-            If there is one sample a row.
+            If there is one sample per row.
         """
         prediction = belief_of(calibration, kind_named(self.belief, CENTRAL))
         check_rows(calibration)

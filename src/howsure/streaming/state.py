@@ -1,6 +1,6 @@
 """The state of a part of a table: all that an assessment of the whole needs of it.
 
-A state is a small Arrow table of one row: a list a column, and what is no number in the metadata of
+A state is a small Arrow table of one row: one list per column, and all other values in the metadata of
 its schema. States merge in any grouping; the state of a year is that of its days.
 """
 
@@ -95,7 +95,7 @@ class State:
     manifest : Manifest
         What was read.
     sketch : Sketch
-        The least hashes of what rows hold: two states of the same rows share them.
+        The least hashes of the content of rows: two states of the same rows share them.
     lacking_y : int
         Rows left out that lack y alone.
     without_y : Sample, optional
@@ -398,7 +398,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _hash_of(table: pa.Table, metadata: Mapping[str, Any]) -> str:
-    """A hash of all that a state's table holds, of the metadata what is not the hash itself."""
+    """A hash of the content of a state's table, of the metadata what is not the hash itself."""
     digest = blake2b(digest_size=16)
     facts = {name: fact for name, fact in metadata.items() if name != _HASH}
     digest.update(json.dumps(facts, sort_keys=True).encode())
@@ -409,7 +409,7 @@ def _hash_of(table: pa.Table, metadata: Mapping[str, Any]) -> str:
 
 
 def _feed(digest: blake2b, column: pa.Array) -> None:
-    """Hash what a column holds, however it lies in memory."""
+    """Hash the content of a column, however it is stored in memory."""
     kind = column.type
     digest.update(f"{kind} {len(column)} ".encode())
     digest.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())

@@ -109,7 +109,7 @@ class LabelConformal(Checked):
             The true class: a whole number from 0, or a label of the classifier's ``classes_``.
         reference : array-like of shape (k, …), optional
             Other inputs, unlabelled, from which groups are learnt; coverage within groups is
-            exact only then. Calibration rows serve if omitted.
+            exact only then. Calibration rows are used if omitted.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class LabelConformal(Checked):
         return LabelThresholds(self.adapt.learn(calibration), rising)
 
     def sets(self, table: Table, thresholds: FloatArray) -> LabelSets:
-        """Sets from a checked table and one threshold a row, shape (n, 2)."""
+        """Sets from a checked table and one threshold per row, shape (n, 2)."""
         classes = table.shape[1] if self.draws == "class" else None
         members = self.score.sets(table, thresholds, self._draws("new labels", table, classes))
         if not self.allow_empty:

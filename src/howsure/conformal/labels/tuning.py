@@ -63,7 +63,7 @@ class EaseBins(Checked):
 
     Notes
     -----
-    Ease reads no label, so a threshold a group gives coverage within groups: exactly if the edges
+    Ease reads no label, so a threshold per group gives coverage within groups: exactly if the edges
     come from rows that do not calibrate (a method that trains its own model uses those), on
     average over all rows otherwise. Source: Jang and Lee 2025, Algorithm 2.
 
@@ -110,7 +110,7 @@ class EaseColumn(Checked):
     Notes
     -----
     For studies that split the same rows again and again: ease is computed once, put beside the
-    probabilities, and a model that reads the other columns serves as classifier.
+    probabilities, and a model that reads the other columns is the classifier.
 
     Examples
     --------

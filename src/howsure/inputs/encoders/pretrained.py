@@ -30,7 +30,7 @@ _WIDE_MODES = ("I", "F")  # Pillow's modes of more than 8 bits a channel begin s
 
 
 class Items:
-    """Things to be encoded, one a row: of no stated kind, and handed on as they came."""
+    """Items to encode, one per row: of unknown kind, and passed on unchanged."""
 
     kind: Kind | None = None
 

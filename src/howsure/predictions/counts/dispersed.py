@@ -227,7 +227,7 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 @final
 @frozen(eq=False)
 class Family:
-    """Weights of counts k ∝ exp(−rate · D(k, μ) − spread · S(k)), one law a row.
+    """Weights of counts k ∝ exp(−rate · D(k, μ) − spread · S(k)), one law per row.
 
     D is `deviance`, S(k) is log k! − (k log k − k). Poisson: rate = spread = 1.
     """
