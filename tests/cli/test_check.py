@@ -364,7 +364,7 @@ def test_by_in_a_file_is_named_with_it(tmp_path: Path) -> None:
     limits.write_text('by = ["regio"]\nlimits = [{measure = "coverage", min = 0.5}]')
     with pytest.raises(InputError, match=r"by in .*l\.toml names columns of groups: .*'region'"):
         told(path, "--limits", limits)
-    with pytest.raises(InputError, match="must be another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         told(path, "--limits", limits, "--junit", limits)
 
 

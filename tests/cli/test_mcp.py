@@ -267,8 +267,11 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("pass y=COLUMN (--y COLUMN); the columns are 'a'", "pass columns.y=COLUMN; the columns"),
-        ("howsure.load(…, missing='drop') (--missing drop) leaves", 'missing="drop" leaves'),
+        (
+            "name it with y=COLUMN (--y COLUMN). Columns: 'a'",
+            "name it with columns.y=COLUMN. Columns",
+        ),
+        ("howsure.load(…, missing='drop') (--missing drop) omits", 'missing="drop" omits'),
         (
             "pass lower=, upper= and coverage= of one (--lower, --upper, --coverage)",
             "columns.upper= and",

@@ -74,7 +74,7 @@ def test_levels_are_those_asked(tables: tuple[Path, Path, Path]) -> None:
     [
         ({"rank": "pac", "delta": 2.0}, "delta must lie strictly between"),
         ({"levels": "low"}, "--levels must be numbers"),
-        ({"method": "crude", "levels": "0.5,0.1"}, "levels must rise strictly"),
+        ({"method": "crude", "levels": "0.5,0.1"}, "levels must increase strictly"),
     ],
 )
 def test_bad_choices_are_refused(
@@ -164,11 +164,11 @@ def test_what_was_learnt_is_kept_and_applied(served: Path) -> None:
     with pytest.raises(InputError, match="takes no further options, got method"):
         invoked("new.csv --calibration mend.json -o two.csv --method scale")
     Path("other.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="no kept recalibration: choose another name"):
+    with pytest.raises(InputError, match="not a saved recalibration: choose another name"):
         invoked("new.csv --calibration held.csv -o one.csv --keep other.json")
-    with pytest.raises(InputError, match="no kept recalibration: its format is another"):
+    with pytest.raises(InputError, match="not a saved recalibration: its format is different"):
         invoked("new.csv --calibration other.json -o two.csv")
-    with pytest.raises(InputError, match="another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         invoked("new.csv --calibration mend.json -o two.csv --keep mend.json")
 
 
@@ -268,7 +268,7 @@ def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
         assert pa.concat_tables(made).equals(whole)
     invoked("new.csv --calibration held.csv -o out")
     assert csv.read_csv("out/new.csv").equals(whole)
-    with pytest.raises(InputError, match="another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         invoked("new --calibration held.csv -o new")
 
 
@@ -281,7 +281,7 @@ def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
             "new.csv --calibration held.csv -o o.csv --method best --by regoin",
             "by: no column of held.csv is called 'regoin'",
         ),
-        ("new.csv --calibration held.csv -o new.csv", "another file than the inputs"),
+        ("new.csv --calibration held.csv -o new.csv", "must not overwrite an input"),
         ("new.csv --calibration held.csv -o o.csv --method cqr", "--at|coverage"),
         ("new.csv --calibration held.csv -o o.csv --method shift_all", "method must be one of"),
         ("held.csv --calibration held.csv --compare --method best", "leave --compare out"),

@@ -34,7 +34,7 @@ RAGGED: Any = [[1.0], [1.0, 2.0]]
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([], "y must have at least one row, got none"),
+        ([], "y must have at least one row, but is empty"),
         (3.0, r"y must have one dimension, got shape \(\)"),
         ([[1.0, 2.0]], r"y must have one dimension, got shape \(1, 2\)"),
         ([1.0, float("nan"), float("inf")], "got 2 missing or infinite values .first at row 1."),
@@ -45,7 +45,7 @@ RAGGED: Any = [[1.0], [1.0, 2.0]]
         (np.array(["2020-01-01"], "M8[D]"), "y must contain real numbers, got dtype datetime64"),
         ([10**400], "y must contain real numbers"),
         ([object()], "y must contain real numbers"),
-        (RAGGED, "y must be an array of one shape"),
+        (RAGGED, "y must be one rectangular array"),
         (np.zeros(1, dtype=[("a", float)]), "y must contain real numbers, got dtype"),
         (np.ma.array([1.0, 2.0], mask=[False, True]), "got 1 missing .* .first at row 1."),
     ],

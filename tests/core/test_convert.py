@@ -395,7 +395,7 @@ def test_what_is_made_plain_is_restored_through_json() -> None:
         ("inner", {"import": "os"}, "key of kept.inner must be one of draws, move"),
         ("inner", [], r"kept\.inner must be of type Inner"),
         ("parts", [{}, 3], r"kept\.parts/1|kept\.parts must"),
-        ("numbers", [[1.0], [1.0, 2.0]], "in lists of one length"),
+        ("numbers", [[1.0], [1.0, 2.0]], "in lists of equal length"),
         ("numbers", ["x"], "must contain numbers"),
         ("places", [1.5], "must contain only int64, got float64"),
         ("known", [1], "must contain only bool, got int64"),
@@ -416,5 +416,5 @@ def test_what_does_not_fit_is_not_restored(field: str, value: Any, said: str) ->
 
 @pytest.mark.parametrize("text", ["", "NaN", "1e999", "9" * 30, "[" * 100_000, "{'a': 1}"])
 def test_json_of_others_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="it is no JSON of numbers and text"):
+    with pytest.raises(InputError, match="it is not JSON of numbers and text"):
         read_json(text)

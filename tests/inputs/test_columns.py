@@ -186,8 +186,16 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
 @pytest.mark.parametrize(
     ("names", "flags", "said"),
     [
-        ("a pred", {}, r"y must be a column .* pass y=COLUMN \(--y COLUMN\); the columns are 'a'"),
-        ("y a", {}, r"a prediction is needed, .* pass point=COLUMN, .* columns are 'y', 'a'"),
+        (
+            "a pred",
+            {},
+            r"No outcome column found; name it with y=COLUMN \(--y COLUMN\)\. Columns: 'a'",
+        ),
+        (
+            "y a",
+            {},
+            r"No prediction column found; name one with point=COLUMN, .* Columns: 'y', 'a'",
+        ),
         ("y target pred", {}, r"pass y='y' \(--y y\) or y='target' \(--y target\)"),
         ("Y y pred", {}, r"'Y', 'y'; pass y='Y' \(--y Y\) or y='y'"),
         (
@@ -200,7 +208,7 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         (
             "y lower",
             {},
-            "'lower' looks like the lower end .* no column as the other end: pass lower=",
+            "'lower' looks like the lower end .* but the other end is missing: pass lower=",
         ),
         ("y lower_90 upper_80", {}, "'lower_90' looks like the lower end"),
         ("y lower_05 upper_95", {}, "coverage in the name 'lower_05' can be read in two ways"),
@@ -216,7 +224,7 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ),
         ("y l u", {"lower": "l", "upper": "u", "coverage": 90}, "coverage must lie strictly"),
         ("y l u", {"lower": "l", "upper": "u", "coverage": [0.8, 0.9]}, "one number for each of 1"),
-        ("y l", {"lower": "l", "upper": "l"}, "lower and upper must be two columns"),
+        ("y l", {"lower": "l", "upper": "l"}, "lower and upper must be different columns"),
         ("y q5 q05 q95", {}, r"quantile 0\.05 must be one column, .*'q5', 'q05'"),
         ("y q0.05 p05", {}, r"quantile 0\.05 must be one column, .*'q0.05', 'p05'"),
         ("y median q50 q10", {}, r"quantile 0\.5 must be one column"),
@@ -234,16 +242,16 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ("y pred", {"samples": "s_*"}, r"samples must match a column, got the pattern 's_\*'"),
         ("y pred", {"groups": [1]}, "groups must be a list of column names"),
         ("y pred", {"y": 3}, "y must be the name of a column, got 3"),
-        ("y sd", {"sd": "sd"}, "sd must stand beside a mean or a point forecast"),
+        ("y sd", {"sd": "sd"}, "sd needs a mean or a point forecast"),
         (
             "y mu sd",
             {"law": "norm:loc=mu", "sd": "sd"},
-            "law= and sd= state two distributions",
+            "law= and sd= both define a distribution",
         ),
         ("y mu", {"law": "norm:loc=nu"}, "distribution parameter loc: no column of"),
-        ("y sd", {"mean": "sd", "sd": "sd"}, "mean and sd must be two columns"),
-        ("y sd", {"y": "y", "point": "y"}, "y must not be part of a prediction"),
-        ("y", {"y": "y", "samples": "y"}, "y must not be part of a prediction"),
+        ("y sd", {"mean": "sd", "sd": "sd"}, "mean and sd must be different columns"),
+        ("y sd", {"y": "y", "point": "y"}, "y cannot also be part of a prediction"),
+        ("y", {"y": "y", "samples": "y"}, "y cannot also be part of a prediction"),
     ],
 )
 def test_what_cannot_be_decided_is_an_error(names: str, flags: Any, said: str) -> None:
@@ -348,7 +356,7 @@ def test_variances_are_read_where_a_flag_names_them() -> None:
         load({**table, "s": [1.0, 1.0]}, variance="predict_var", sd="s")
     with pytest.raises(InputError, match="must contain variances of at least 0, got -1"):
         load({**table, "v": [1.0, -1.0]}, variance="v")
-    with pytest.raises(InputError, match="variance must stand beside a mean"):
+    with pytest.raises(InputError, match="variance needs a mean"):
         load({"y": [1.0], "v": [1.0]}, variance="v")
 
 

@@ -235,7 +235,9 @@ def test_missing_and_broken_cells() -> None:
 
 @pytest.mark.parametrize("cell", ["t(N(3, 1))", "sample[5000]", "Pois(3)"])
 def test_other_printed_distributions_are_refused(cell: str) -> None:
-    with pytest.raises(InputError, match="is not a normal one: in R, write quantiles or intervals"):
+    with pytest.raises(
+        InputError, match="is not a normal one: in R, write its quantiles, intervals"
+    ):
         load(fable(demand=[cell] * N))
 
 

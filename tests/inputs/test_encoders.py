@@ -196,7 +196,7 @@ class TestTexts:
     def test_a_text_without_tokens_is_named(self, hugging: Any, make: Callable[..., Path]) -> None:
         config = hugging.BertConfig(vocab_size=len(WORDS), **SMALL)
         folder = make(hugging.BertModel(config), brackets=False)
-        with pytest.raises(InputError, match="at least one token, got 1 without"):
+        with pytest.raises(InputError, match="at least one token; 1 have none"):
             encode(["a", " "], f"transformers:{folder}")
 
 
@@ -271,7 +271,7 @@ class TestImageItems:
         got = encode([path], f"transformers:{vision}")
         np.testing.assert_array_equal(got, encode(PIXELS[:1], f"transformers:{vision}"))
         assert encode(["cat.png"], f"transformers:{bert}", kind="text").shape == (1, 16)
-        with pytest.raises(InputError, match="1 of 2 strings"):
+        with pytest.raises(InputError, match="1 of 2 strings end like image files"):
             encode([path, "see fig 2"], f"transformers:{vision}")
 
     def test_grey_and_transparent_images_become_rgb(self) -> None:
@@ -299,7 +299,7 @@ class TestImageItems:
         cut.write_bytes(good.read_bytes()[:300])
         text.write_text("no image")
         image.fromarray(np.full((4, 4), 40_000, dtype=np.uint16)).save(deep)
-        with pytest.raises(InputError, match="got 3 of 5 that cannot") as caught:
+        with pytest.raises(InputError, match="3 of 5 are not") as caught:
             encode(paths, flat, kind="image", batch_size=2)
         assert [str(path) in str(caught.value) for path in paths] == [
             False,
@@ -355,7 +355,7 @@ class TestDoor:
             ("a text", "must be a sequence"),
             ({"a": 1}, "must be a sequence"),
             (3, "must be a sequence"),
-            (["a", None, float("nan")], "nothing missing, got 2 .first at row 1"),
+            (["a", None, float("nan")], "items must not be missing; 2 are .first at row 1"),
             (["a", 1], "got int, str"),
             (["a", "\ud800"], "Unicode text, got .* at row 1"),
         ],
@@ -460,7 +460,7 @@ class TestSafety:
         folder = copy(bert, tmp_path)
         for file in folder.glob("tokenizer*"):
             file.unlink()
-        with pytest.raises(InputError, match="no vocabulary"):
+        with pytest.raises(InputError, match="the vocabulary is missing"):
             encode(["a"], f"transformers:{folder}")
         weights = load_file(folder / "model.safetensors")
         weights.pop("bert.encoder.layer.0.output.dense.weight")
@@ -576,7 +576,7 @@ class TestOwnEncoders:
             (lambda batch: np.zeros((1, 3)), r"one vector for each of 2 items, got shape \(1, 3"),
             (lambda batch: np.zeros((len(batch), 0)), "one vector for each"),
             (lambda batch: [["a"]] * len(batch), "real numbers"),
-            (lambda batch: np.zeros((len(batch), len(batch[0]))), "one width, got 7 and 15"),
+            (lambda batch: np.zeros((len(batch), len(batch[0]))), "equal width, got 7 and 15"),
             (lambda batch: [[np.nan if "b" in text else 1.0] for text in batch], "got 2 of 5"),
             (lambda batch: [[1e300 if text == "dog" else 1.0] for text in batch], "row 3"),
         ],
@@ -688,7 +688,7 @@ class TestTabular:
     @pytest.mark.parametrize(
         ("table", "message"),
         [
-            ({}, "must be a mapping with a column"),
+            ({}, "must be a mapping with at least one column"),
             ([1.0], "must be a mapping"),
             ({"a": []}, "feature 'a' must have at least one row"),
             ({"a": [1.0, 2.0], "b": [1.0]}, "feature 'b' must have 2 rows"),

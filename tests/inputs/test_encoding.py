@@ -138,7 +138,7 @@ class TestImages:
     def test_bad_files_are_counted_and_named(self, pictures: Path) -> None:
         bad = pictures.parent / "img" / "2.png"
         bad.write_bytes(b"no image")
-        with pytest.raises(InputError, match=r"column 'path': .*1 of 4 that cannot: .*2\.png"):
+        with pytest.raises(InputError, match=r"column 'path': .*1 of 4 are not: .*2\.png"):
             load(pictures, encode={"path": brightness})
         bad.unlink()
         with pytest.raises(InputError, match=r"table\.csv: column 'path': .*1 of 4 missing"):
@@ -156,7 +156,7 @@ class TestImages:
 
     def test_some_texts_that_look_like_images_are_asked_about(self) -> None:
         table = {**BASE, "note": ["a.png", "b.png", "c", "d"]}
-        with pytest.raises(InputError, match="2 of 4 cells that end as image files"):
+        with pytest.raises(InputError, match="2 of 4 cells that end like image files"):
             load(table, encode={"note": lengths})
 
     def test_an_unfit_column_is_refused_by_the_model(self, pictures: Path) -> None:
@@ -201,7 +201,7 @@ class TestLists:
     @pytest.mark.parametrize(
         ("cells", "match"),
         [
-            ([[1.0], [1.0, 2.0], [1.0], [1.0]], "one length, at least 1, got 1 to 2"),
+            ([[1.0], [1.0, 2.0], [1.0], [1.0]], "equal length, at least 1, got 1 to 2"),
             ([[1.0], None, [1.0], [1.0]], "cells are missing: 1 in 'v'"),
             ([[1.0], [None], [1.0], [1.0]], "cells are missing: 1 in 'v'"),
             ([[1.0], [np.inf], [1.0], [1.0]], "finite numbers, got 1 infinite .first at row 1"),
@@ -217,7 +217,7 @@ class TestLists:
             load({**BASE, "v": pa.array(cells)}, embedding="v")
 
     def test_a_list_elsewhere_is_still_refused(self) -> None:
-        with pytest.raises(InputError, match="one value a row"):
+        with pytest.raises(InputError, match="one value per row"):
             load({**BASE, "v": pa.array(VECTORS.tolist())}, features="v")
 
 

@@ -197,12 +197,12 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
         (
             "y LGBM LGBM-lo-90 LGBM-hi-80 LGBM-hi-90",
             r"columns of the model 'LGBM' \('LGBM', 'LGBM-lo-90', .*\): column 'upper_0.8' looks "
-            r"like the upper end of intervals, and no column as the other end",
+            r"like the upper end of intervals, and the other end is missing",
         ),
         ("y temp_mean temp_sd", "a prediction is needed"),
         ("y temp_mean hum_mean", "a prediction is needed"),
         ("y a_mean a_sd b_lower b_upper", "a prediction is needed"),
-        ("y a_mean a_sd b_mean b_sd", "one model is needed, .* suggest 2: 'a', 'b'"),
+        ("y a_mean a_sd b_mean b_sd", "only one model can be used here, .* suggest 2: 'a', 'b'"),
     ],
 )
 def test_what_leaves_doubt_is_told(names: str, said: str) -> None:
@@ -225,7 +225,7 @@ def test_what_the_caller_says_goes_before() -> None:
 def test_new_rows_of_one_model_are_read_and_of_several_refused() -> None:
     table = {name: column for name, column in frame("LGBM").items() if name != "y"}
     assert load_new(table).evalset.beliefs[0].upper.shape == (N, 2)  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match=r"one model is needed, .* 'LGBM', 'ETS'"):
+    with pytest.raises(InputError, match=r"only one model can be used here, .* 'LGBM', 'ETS'"):
         load_new(frame("LGBM", "ETS"))
 
 
@@ -283,7 +283,7 @@ def test_a_frame_of_autogluon_has_its_series_and_times() -> None:
     ("cutoff", "message"),
     [
         (np.arange(N) + 1, r"cutoff must not be after time; got 1 for a row of 0 \(first at row 0"),
-        (["2024-01-01"] * N, "cutoff must be of type of time"),
+        (["2024-01-01"] * N, "cutoff and time must be of the same type"),
     ],
 )
 def test_a_cutoff_that_is_none_is_refused(cutoff: Any, message: str) -> None:

@@ -76,7 +76,9 @@ def test_one_model_after_another() -> None:
 def test_columns_named_by_numbers() -> None:
     frame = pd.DataFrame({"y": [1.0], 0.1: [0.5], 0.9: [2.0]})
     assert load(frame).evalsets[0].beliefs[0].quantile([0.1, 0.9]).tolist() == [[0.5, 2.0]]
-    with pytest.raises(InputError, match="column names must differ, but '1'"):
+    with pytest.raises(
+        InputError, match="column names must differ; these occur more than once: '1'"
+    ):
         load(pd.DataFrame([[1, 2]], columns=[1, "1"]))
 
 
@@ -90,7 +92,7 @@ def test_categories_are_columns_too() -> None:
     [
         ({}, "no columns"),
         ({"y": [1.0], "pred": [1.0, 2.0]}, "one length, got 1 rows and 2 in 'pred'"),
-        ({"y": [], "pred": []}, "holds columns but no rows"),
+        ({"y": [], "pred": []}, "has columns but no rows"),
         ({"y": 1.0, "pred": 2.0}, "column 'y'"),
         (
             {"y": "12", "pred": [1, 2]},

@@ -333,7 +333,7 @@ def test_intervals_in_rows(name: str, percent: bool) -> None:
     order = np.argsort(made.row_names())
     np.testing.assert_allclose(quantiles(made).levels, LEVELS)
     np.testing.assert_array_equal(quantiles(made).values[order], forecasts())
-    with pytest.raises(InputError, match=r"or coverages beside a boundary .* got '(90|0\.9)"):
+    with pytest.raises(InputError, match=r"or coverages with a boundary .* got '(90|0\.9)"):
         load(
             {**table, "boundary": ["low"] * 8 + ["up"] * 8},
             boundary="boundary",
@@ -391,22 +391,25 @@ def changed(name: str, row: int, value: Any) -> Table:
         (
             changed("observed", 5, 99.0),
             {},
-            r"y must be one number for each case .* several in 1 of 4 cases distinguished by " r"'place', 'horizon' \(first: 12\.5 and 99\); perhaps a column",
+            r"y must be one number for each case .* several in 1 of 4 cases distinguished by "
+            r"'place', 'horizon' \(first: 12\.5 and 99\); perhaps a column",
         ),
         (
             stacked(LONG, {name: column[:1] for name, column in LONG.items()}),
             {},
-            r"must have each level once, got level 0\.05 twice of place 'DE', horizon '1'; cases " r"are distinguished by 'place', 'horizon': perhaps a column .*rows=COLUMN \(--row-id",
+            r"must have each level once, got level 0\.05 twice for place 'DE', horizon '1'; cases "
+            r"are distinguished by 'place', 'horizon': perhaps a column .*rows=COLUMN \(--row-id",
         ),
         (
             without(LONG, 1, 6),
             {},
-            r"every case must have all 3 levels, got 2 of 4 cases are incomplete \(first: level " r"0\.5 of place 'FR', horizon '1'\).*missing='drop'\) \(--missing drop\)",
+            r"every case must have all 3 levels, but 2 of 4 cases are incomplete \(first: level "
+            r"0\.5 of place 'FR', horizon '1'\).*missing='drop'\) \(--missing drop\)",
         ),
         (
             without(melted(WIDE, forecasts(), [1, 2, 3], part="sample_id"), 11),
             {},
-            r"all 3 draws, got 1 of 4 cases are incomplete \(first: draw 3 of place 'FR', hor",
+            r"all 3 draws, but 1 of 4 cases are incomplete \(first: draw 3 of place 'FR', hor",
         ),
         (
             changed("quantile_level", 5, 50),
@@ -432,7 +435,8 @@ def changed(name: str, row: int, value: Any) -> Table:
         (
             {name: column for name, column in LONG.items() if name != "predicted"},
             {"quantile_level": "quantile_level"},
-            r"needs a column of predictions.*point=COLUMN \(--point COLUMN\)",
+            r"No prediction column found in the long table; name it with point=COLUMN "
+            r"\(--point COLUMN\)",
         ),
         (LONG, {"quantile_level": "quantil_level"}, "perhaps 'quantile_level'"),
         (

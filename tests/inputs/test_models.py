@@ -103,7 +103,7 @@ def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None
         (long(("a", Y, Y), ("b", Y[:2], Y[:2])), "got 3 rows of 'a' and 2 of 'b'"),
         (
             long(("a", Y, Y), ("b", [1.0, 9.0, 3.0], Y)),
-            r"got 1 rows where y of 'b' is not y of 'a' \(first at row 1: 9, not 2\)",
+            r"y of 'b' differs from y of 'a' in 1 rows \(first at row 1: 9, not 2\)",
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 3, 1, 2, 4]),
@@ -115,7 +115,7 @@ def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), group=["n", "s", "n", "n", "n", "n"]),
-            r"where the group 'group' of 'b' is not that of 'a' \(first at row 1\)",
+            r"the group 'group' of 'b' differs from that of 'a' in 1 rows \(first at row 1\)",
         ),
         (
             pd.DataFrame({"y": 1.0, "pred": 1.0, "model": [f"m{i}" for i in range(101)]}),
@@ -202,7 +202,7 @@ def test_common_rows_need_names_rows_and_one_y() -> None:
     with pytest.raises(InputError, match=r"needs a column of row names \(rows=, --row-id\)"):
         load(nameless, common_rows=True)
     first, other = unequal()
-    with pytest.raises(InputError, match="needs rows that all models hold, got none"):
+    with pytest.raises(InputError, match="needs rows that all models have"):
         load([first, {**other, "id": [11, 12, 13, 14, 15, 16]}], common_rows=True)
     with pytest.raises(InputError, match=r"got 1 rows where y of 'model 2' is not y of 'model 1'"):
         load([first, {**other, "y": [9.0, 5, 4, 3.5, 2, 8]}], common_rows=True)

@@ -173,8 +173,8 @@ def test_rows_without_a_prediction() -> None:
         load_new(broken)
     found = load_new(broken, missing="drop")
     assert (found.places.tolist(), found.n, found.evalset.n) == ([0, 2], 3, 2)
-    assert "1 of 3 rows stay without" in found.notes[-1]
-    with pytest.raises(InputError, match="a row without missing cells is needed"):
+    assert "1 of 3 rows get no" in found.notes[-1]
+    with pytest.raises(InputError, match="every row has missing cells"):
         load_new({**PLAIN, "sd": [None, None, None]}, missing="drop")
 
 
@@ -193,7 +193,7 @@ def test_columns_that_the_recalibration_needs() -> None:
 
 
 def test_recalibrated_columns_are_not_recalibrated_again() -> None:
-    with pytest.raises(InputError, match="holds recalibrated columns already"):
+    with pytest.raises(InputError, match="already has recalibrated columns"):
         load_new({**PLAIN, "recalibrated_mean": [1.0, 2.0, 3.0]})
 
 

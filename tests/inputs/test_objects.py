@@ -185,7 +185,7 @@ def test_torch_of_other_rows_or_outputs_is_refused() -> None:
         with pytest.raises(InputError, match=r"prediction must have one .* row") as caught:
             read(T.Normal(torch.zeros(shape), torch.ones(shape)))
         assert f"the {N} rows of y" in str(caught.value)
-    with pytest.raises(InputError, match="one mixture of one number"):
+    with pytest.raises(InputError, match="one univariate mixture"):
         read(
             T.MixtureSameFamily(
                 T.Categorical(torch.ones(N + 1, 2)), T.Normal(torch.zeros(N + 1, 2), 1.0)
@@ -432,7 +432,9 @@ def test_gluonts_samples_one_series_after_the_other() -> None:
     np.testing.assert_array_equal(both.sorted_samples[:6], one.sorted_samples)
     np.testing.assert_array_equal(both.sorted_samples[6:], np.sort(tables[1].T, axis=1))
     odd = stand_in("SampleForecast", "gluonts.model.forecast", samples=tables[0][:9])
-    with pytest.raises(InputError, match=r"equally many samples .* got \(30, 6\), \(9, 6\)"):
+    with pytest.raises(
+        InputError, match=r"the same number of univariate samples.* got \(30, 6\), \(9, 6\)"
+    ):
         read([series[0], odd], 12)
 
 
@@ -455,7 +457,7 @@ def test_gluonts_quantiles() -> None:
     other = stand_in(
         "QuantileForecast", "gluonts.model.forecast", **held, forecast_keys=list("abcd")
     )
-    with pytest.raises(InputError, match="the same quantiles"):
+    with pytest.raises(InputError, match="the same univariate quantiles"):
         read([made, other], 12)
 
 

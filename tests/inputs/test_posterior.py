@@ -69,7 +69,7 @@ def test_chains_of_draws_in_a_bare_array() -> None:
 
 
 def test_chains_as_many_as_rows_are_refused() -> None:
-    with pytest.raises(InputError, match="fits none of the readings"):
+    with pytest.raises(InputError, match="cannot be interpreted"):
         read_given(np.zeros((N, 5, N)), n=N)
 
 
@@ -88,7 +88,7 @@ def test_a_tree_a_file_and_inference_data_are_one_table(tmp_path: Path) -> None:
         assert np.array_equal(held.features["x"], np.arange(N))
         told = loaded.facts["Reading"]
         assert "(chain 2, draw 7, day 12) read as 14 samples of each of 12 rows" in told
-        assert "on rows that it has seen, a model looks better" in told
+        assert "a model looks better on these rows" in told
     assert load(path).evalsets[0].model == "fit"
 
 
@@ -101,7 +101,7 @@ def test_dimensions_come_in_any_order(turn: tuple[int, ...]) -> None:
     assert np.allclose(got, np.sort(SAMPLES, axis=1))
     assert np.allclose(np.sort(samples_of(array.to_dataset()), axis=1), got)
     mean = array.rename("mu")
-    with pytest.raises(InputError, match=r"'mu' may hold draws of the mean of y.*rename\('y'\)"):
+    with pytest.raises(InputError, match=r"'mu' may contain draws of the mean of y.*rename\('y'\)"):
         samples_of(mean)
     assert np.allclose(np.sort(samples_of(mean.rename("y")), axis=1), got)
 
@@ -144,7 +144,7 @@ def test_draws_for_new_rows_are_told_from_those_of_old_ones_by_their_number() ->
         ({"posterior": {"mu": PPC}}, "no group posterior_predictive .groups: 'posterior'."),
         (
             {"predictions": {"a": PPC}},
-            "y of new rows is in no group .groups: 'predictions'.*give it",
+            "no group has their y .groups: 'predictions'.*give it",
         ),
         ({"posterior_predictive": {"a": PPC}}, "no group observed_data"),
         (
@@ -242,5 +242,5 @@ def test_netcdf_without_groups_is_told_what_it_lacks(tmp_path: Path) -> None:
     xarray = needs("xarray")
     path = tmp_path / "grid.nc"
     xarray.Dataset({"t": ("time", Y)}).to_netcdf(path, engine="h5netcdf")
-    with pytest.raises(InputError, match=r"groups as ArviZ makes them are needed, .* got none"):
+    with pytest.raises(InputError, match=r"no groups of ArviZ"):
         load(path)

@@ -215,7 +215,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     ),
     "levels beside a prediction": (
         lambda: read(Y, Samples(DRAWS), levels=[0.5]),
-        {"leave levels out": lambda: read(Y, Samples(DRAWS))},
+        {"omit levels": lambda: read(Y, Samples(DRAWS))},
     ),
     # ---- mappings and frames beside y
     "two columns and a coverage": (
@@ -224,7 +224,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
             "name them 'lower' and 'upper'": lambda: read(
                 Y, {"lower": LOW, "upper": UP}, coverage=0.9
             ),
-            "leave coverage out": lambda: read(Y, {"a": LOW, "b": UP}),
+            "omit coverage": lambda: read(Y, {"a": LOW, "b": UP}),
         },
     ),
     "a spread by another name": (
@@ -239,7 +239,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
         lambda: read(Y, MANY, coverage=0.9),
         {
             "howsure.assess(table)": lambda: read(MANY, coverage=0.9),
-            "leave that column out": lambda: read(Y, MANY.drop(columns="y"), coverage=0.9),
+            "omit that column": lambda: read(Y, MANY.drop(columns="y"), coverage=0.9),
         },
     ),
     "unknown coverage": (
@@ -249,7 +249,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "levels beside names": (
         lambda: read(Y, {"q0.1": LOW, "q0.9": UP}, levels=[0.1, 0.9]),
         {
-            "leave levels out": lambda: read(Y, {"q0.1": LOW, "q0.9": UP}),
+            "omit levels": lambda: read(Y, {"q0.1": LOW, "q0.9": UP}),
             "howsure.Quantiles(levels, …)": lambda: read(Y, howsure.Quantiles([0.1, 0.9], ENDS)),
         },
     ),
@@ -721,16 +721,16 @@ _PROPOSES = re.compile(
 )
 _ELSEWHERE = {
     "and no intervals or other uncertainty": "tests/report/test_coercion.py",
-    "one model is needed": "new rows of `recalibrate`: tests/inputs/test_new.py",
+    "only one model can be used here": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "each row must be a case": "new rows of `recalibrate`: tests/inputs/test_new.py",
-    "leaves rows out of": "objects of other libraries: tests/inputs/test_objects.py",
-    "leaves no rows out": "xarray: tests/inputs/test_posterior.py",
+    "drops rows of": "objects of other libraries: tests/inputs/test_objects.py",
+    "does not drop rows": "xarray: tests/inputs/test_posterior.py",
     "['ds'] must hold": "Prophet: tests/inputs/test_objects.py",
-    "must be what models predict": "`assess_model`: tests/report/test_assess_model.py",
+    "must be the output of models": "`assess_model`: tests/report/test_assess_model.py",
     "encode and embedding both": "encoders: tests/inputs/test_encoding.py",
     "has columns of models": "nixtla: tests/inputs/test_given.py",
     "has shape": "what shapes there are, no remedy",
-    "must name as many columns": "no remedy",
+    "must have the same number of columns": "no remedy",
 }
 
 

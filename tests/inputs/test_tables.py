@@ -142,20 +142,32 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ({"q0.1": [1, 2], "q0.9": [2, 1]}, {}, "crossing='sort'"),
         ({"pred": [1, 1], "weight": [1, -1]}, {}, "weights must not be negative"),
         ({"pred": [1, 1], "weight": [0, 0]}, {}, "weights must not all be zero"),
-        ({"pred": [1, 1], "weight": [1, 0.5]}, {}, "for other weights use the kind importance"),
+        (
+            {"pred": [1, 1], "weight": [1, 0.5]},
+            {},
+            "for other weights use weights_kind='importance'",
+        ),
         ({"pred": [1, 1], "weight": [1, 1]}, {"weights_kind": "x"}, "weights kind must be"),
         ({"a": [1, -1]}, {"law": "gamma:a=a"}, "parameters of gamma must be in its domain"),
         ({"a": [1, 1]}, {"law": "nonsense:a=a"}, "law must be a distribution of scipy.stats"),
         ({"a": [1, 1]}, {"law": "norm:mean=a"}, "parameters of norm must be among loc, scale"),
         ({"pred": [1, 1]}, {"missing": "keep"}, "missing must be 'error' or 'drop', got 'keep'"),
         ({"pred": [1, 1]}, {"crossing": "keep"}, "crossing must be 'error' or 'sort', got 'keep'"),
-        ({"pred": [1, 1], "model": ["", ""]}, {"missing": "drop"}, "every row misses its model"),
+        (
+            {"pred": [1, 1], "model": ["", ""]},
+            {"missing": "drop"},
+            "model's name is missing in every row",
+        ),
         (
             {"pred": [1, 1], "date": ["x", "y"]},
             {"time": "date"},
             "'date' must contain numbers or dates",
         ),
-        ({"pred": [None, None]}, {"missing": "drop"}, "got none: 2 cells missing in 'pred'"),
+        (
+            {"pred": [None, None]},
+            {"missing": "drop"},
+            "every row has missing cells: 2 cells missing in 'pred'",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(columns: Any, options: Any, said: str) -> None:
@@ -223,7 +235,9 @@ def test_rows_of_text_are_told_as_lines_of_their_own_file(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"b\.csv: sd must be above 0.* \(first at line 4: -1\)"):
         load(second, missing="drop")
     second.write_text("y,mean,sd\n1,0,1\n9,0,1\n3,0,1\n")
-    with pytest.raises(InputError, match=r"is not y of 'a' \(first at line 3: 9, not 2\)"):
+    with pytest.raises(
+        InputError, match=r"differs from y of 'a' in 1 rows \(first at line 3: 9, not 2\)"
+    ):
         load([first, second])
 
 

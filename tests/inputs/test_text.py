@@ -90,12 +90,12 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
     ("content", "said"),
     [
         ("", "the file is empty"),
-        (b"\xef\xbb\xbf", "no row of column names is found"),
-        ("\n\n\n", "no row of column names is found"),
+        (b"\xef\xbb\xbf", "no header row found"),
+        ("\n\n\n", "no header row found"),
         ("y,pred,region\n", "the file has column names but no rows"),
         ("y,pred,region", "the file has column names but no rows"),
         ("y,pred,region\n\n\n", "the file has column names but no rows"),
-        ("y,y,pred,region\n1,2,3,a\n", "column names must differ, but 'y'"),
+        ("y,y,pred,region\n1,2,3,a\n", "column names must differ; these occur more than once: 'y'"),
         (
             "y,pred,region\n1,2,a\n3,b\n4,5,c,d\n\n6\n",
             r"every row must have 3 cells like the header; 3 rows do not \(first: line 3 "
@@ -134,7 +134,7 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         (b"y,pred,region\n1,2,a\n1,2,Z\xfcrich\n", "0xfc that is not in line 3, byte 25 of the"),
         (
             b"y,pred,r\xe9gion\n1,2,a\n",
-            "must be utf-8, but a byte 0xe9 that is not in line 1",
+            "must be utf-8, but a byte 0xe9 is not in line 1",
         ),
         ("é,y,pred,region\n".encode() + b"a,1,2,\xe9", "0xe9 that is not in line 2, byte 23 of"),
         (b"y,pred,region\n1,\x002,a\n", "must contain no NUL bytes, got one in line 2"),
@@ -170,14 +170,14 @@ def test_where_bytes_are_no_text_deep_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "content", "said"),
     [
-        ({"encoding": "nope"}, ROWS, "encoding must be one that Python knows"),
-        ({"encoding": "hex"}, ROWS, "encoding must be one that Python knows"),
-        ({"encoding": 8}, ROWS, "encoding must be one that Python knows"),
+        ({"encoding": "nope"}, ROWS, "encoding must be one that Python supports"),
+        ({"encoding": "hex"}, ROWS, "encoding must be one that Python supports"),
+        ({"encoding": 8}, ROWS, "encoding must be one that Python supports"),
         ({"encoding": "latin-1"}, ROWS.encode("utf-16"), "mark at its start is of utf-16"),
         ({"encoding": "utf-16"}, ROWS, "must be utf-16"),
         ({"encoding": "ascii"}, ROWS.replace("north", "é"), "0xc3 that is not in line 2"),
         ({"decimal": "x"}, ROWS, "decimal must be '.' or ','"),
-        ({"decimal": ","}, ROWS, "decimal mark must differ from the mark between cells"),
+        ({"decimal": ","}, ROWS, "decimal mark must differ from the separator of cells"),
         ({"decimal": ","}, "y;pred;region\n1.500;2;a\n", "'1.500' at line 2"),
     ],
 )

@@ -161,7 +161,10 @@ def test_times_may_be_numbers() -> None:
     [
         (["2026-01-02", "03/04/2026"], "got '03/04/2026' at row 1"),
         (["03/04/2026", "2026-01-02"], "got '2026-01-02' at row 1"),
-        (["2026-01-02", "2026-01-02T03:04:05Z"], "name a time zone, or none that does; got both"),
+        (
+            ["2026-01-02", "2026-01-02T03:04:05Z"],
+            "have a time zone in all of its times or in none; got both",
+        ),
         (["1", "2026-01-02"], "must contain numbers"),
         (["noon"], "must contain numbers or dates as 2024-02-29"),
     ],

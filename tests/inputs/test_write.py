@@ -77,7 +77,7 @@ def test_columns_of_every_kind(tmp_path: Path) -> None:
         ({"y": [1.0]}, "t.txt", "the ending must be one of"),
         ({"y": [1.0]}, "t.parquet.gz", "the ending must be one of"),
         ({"y": [1.0]}, "none/t.csv", "folder of the output must exist"),
-        ({"y": [1.0], "x": [1.0, 2.0]}, "t.csv", "columns must have one length"),
+        ({"y": [1.0], "x": [1.0, 2.0]}, "t.csv", "columns must have the same length"),
         ({}, "t.csv", "no columns"),
         ({1: [1.0], "1": [1.0]}, "t.csv", "column names must differ"),
         ({"y": ["\ud800"]}, "t.csv", "column 'y'"),

@@ -195,7 +195,7 @@ def test_the_right_belief_scores_best(
         ),
         (
             lambda: weighted_interval_score([1], None, [[0, 0]], [[1, 1]], [0.5, 0.5]),
-            "coverages must rise strictly",
+            "coverages must increase strictly",
         ),
         (lambda: pinball_loss([1], [1], level=1.0), "level must lie strictly"),
         (lambda: mean_pinball([1], [[1, 2]], [0.5]), "quantiles must have 1 columns"),

@@ -460,8 +460,10 @@ def test_the_bayesian_with_pymc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     seen = commanded("howsure assess fit.nc -o fit.json")
     assert seen.returncode == 0, seen.stdout + seen.stderr
     told = json.loads(Path("fit.json").read_text(encoding="utf-8"))
-    assert "on rows that it has seen, a model looks better" in told["facts"]["Reading"]
-    with pytest.raises(howsure.HowsureError, match=r"y of new rows.*howsure\.assess\(y, idata\)"):
+    assert "a model looks better on these rows" in told["facts"]["Reading"]
+    with pytest.raises(
+        howsure.HowsureError, match=r"no group has their y.*howsure\.assess\(y, idata\)"
+    ):
         howsure.assess(foretold)
     result = said("howsure.assess(y_new, idata)", y_new=truth, idata=foretold)
     assert "bad" not in states(result).values()
@@ -586,7 +588,7 @@ def test_the_reader_of_intervals_that_a_language_model_states() -> None:
         )
     stated = pd.read_json(io.StringIO("\n".join(map(json.dumps, lines))), lines=True)
     with pytest.raises(
-        howsure.HowsureError, match=r"pass y=COLUMN.*'answer', 'best', 'low', 'high'"
+        howsure.HowsureError, match=r"name it with y=COLUMN.*'answer', 'best', 'low', 'high'"
     ):
         howsure.assess(stated)
     columns = {"y": "answer", "point": "best", "lower": "low", "upper": "high", "groups": "topic"}

@@ -156,7 +156,7 @@ def test_one_number_stands_for_every_row() -> None:
         ("norm", {"loc": [0.0, 1.0]}, 3, "must have 3 rows, got 2"),
         ("norm", {"scale": [1.0, 0.0]}, None, r"sd must be above 0, got 1 .*first at row 1: 0"),
         ("norm", {"scale": [np.nan]}, None, "norm parameter scale must contain finite numbers"),
-        ("norm", {"scale": [[1.0], [1.0, 2.0]]}, None, "must be an array of one shape"),
+        ("norm", {"scale": [[1.0], [1.0, 2.0]]}, None, "must be one rectangular array"),
         ("norm", {"scale": "wide"}, None, "must contain real numbers"),
         ("norm", {}, 0, "n must be at least 1, got 0"),
         ("norm", {}, -2, "n must be at least 1, got -2"),

@@ -40,7 +40,7 @@ def test_a_class_that_is_none_is_named(y: float) -> None:
         ([[0.5, 1.0]], 0.9, "booleans"),
         ([[np.nan, 1.0]], 0.9, "booleans"),
         ([["a", "b"]], 0.9, "booleans"),
-        ([[True], [True, False]], 0.9, "one number of classes in every row"),
+        ([[True], [True, False]], 0.9, "the same number of classes in every row"),
         ([[True]], 90, "coverage must be strictly between 0 and 1"),
     ],
 )

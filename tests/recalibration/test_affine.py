@@ -300,7 +300,7 @@ def test_another_unit_comes_right(kind: str) -> None:
 
 def test_what_cannot_be_multiplied_is_refused() -> None:
     y = np.array([1.0, 2.0, 3.0])
-    for center, told in ((0.0, "got 0 in all"), (-1.0, "must not go against y")):
+    for center, told in ((0.0, "got 0 in all"), (-1.0, "must increase with y")):
         law = Distribution.normal(np.full(3, center), np.ones(3))
         for held in (EvalSet.checked(y, law), EvalSet.checked(y, point=np.full(3, center))):
             with pytest.raises(InputError, match=told):
@@ -493,7 +493,7 @@ BAD = {
     "unknown coverage": (
         lambda: EvalSet.checked([0.0] * 2, Intervals([-1.0] * 2, [1.0] * 2)),
         ("shift", "shift_scale", "widths"),
-        "coverage of intervals must be known",
+        "coverage of the intervals must be known",
     ),
     "no width": (
         lambda: EvalSet.checked([0.0, 3.0], Quantiles([0.1, 0.9], [[1.0, 1.0], [2.0, 2.0]])),

@@ -226,7 +226,7 @@ def test_bins_are_fewer_where_eases_tie_and_as_many_as_rows_allow() -> None:
     steps = np.repeat([1.0, 2.0, 3.0], [100, 60, 40])
     tied = EvalSet.checked(held.y, held.beliefs, features={"ease": steps})
     found = recalibrate(tied, tied, method="o_cpa", coverage=0.8, bins=5)
-    assert any("Eases tie: 2 bins instead of 5" in note for note in found.notes)
+    assert any("Tied ease scores: 2 bins instead of 5" in note for note in found.notes)
     assert [bins_for(rows, 0.9) for rows in (50, 300, 1000, 10**6)] == [2, 3, 10, 10]
     cuts, kept = EaseCuts.between(tied, 3)
     assert cuts.edges == (2.0,)
@@ -262,7 +262,7 @@ def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"ease bin 1 of 5: .*needs 9, got 3"):
         recalibrate(sets, few, method="o_lac", bins=5, too_few="error")
     whole = recalibrate(sets, few, method="o_lac", bins=5)
-    assert any("hold all classes: 9 calibration rows are needed" in n for n in whole.notes)
+    assert any("contain all classes: 9 calibration rows are needed" in n for n in whole.notes)
     same = EvalSet.checked(sets.y, sets.beliefs, features={"ease": np.ones(60)})
     for options in ({"bins": 5}, {}):
         with pytest.raises(InputError, match="must differ between calibration rows"):

@@ -105,7 +105,7 @@ def test_guarantees_and_parameters_are_those_of_the_groups() -> None:
     assert not any("g=c" in name for name in expected)
     assert "Within 2 groups" in fitted.guarantee
     assert "0.9 (at least" in fitted.guarantee
-    assert "Other groups have no guarantee" in fitted.guarantee
+    assert "Other groups have no separate guarantee" in fitted.guarantee
     assert fitted.notes == (
         "Groups with fewer than 19 calibration rows use the fit to all rows: g=c.",
     )
@@ -428,7 +428,7 @@ def test_bad_columns_are_named() -> None:
         recalibrate(two, two, method="group")
     with pytest.raises(InputError, match=r"columns of groups \(season, sex\), got 'age'"):
         recalibrate(two, two, by=["season", "age"])
-    with pytest.raises(InputError, match="calibration rows hold none"):
+    with pytest.raises(InputError, match="calibration rows have none"):
         recalibrate(table(), table(), by="season")
     with pytest.raises(InputError, match=r"groups sex, like the calibration rows, got season"):
         recalibrate(table(groups={"season": ["w", "s"] * 20}), two, by="sex")
@@ -446,7 +446,7 @@ def test_what_cannot_be_moved_is_refused_with_what_can() -> None:
     with pytest.raises(InputError, match="spread above 0"):
         ByGroup("samples").fit(EvalSet.checked(y + 1, flat, groups=labels))
     right = Distribution.normal(y, y + 1)
-    with pytest.raises(InputError, match="errors must vary"):
+    with pytest.raises(InputError, match="spreads cannot be scaled"):
         ByGroup("distributions").fit(EvalSet.checked(y, right, groups=labels))
     one = EvalSet.checked([1.0], Distribution.normal([0.0], [1.0]), groups={"g": ["a"]})
     with pytest.raises(InputError, match="at least 2 rows"):

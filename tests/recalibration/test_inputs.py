@@ -194,7 +194,9 @@ def test_a_right_model_is_not_harmed(kind: str) -> None:
     made = [recalibrate(fresh, world(kind, 1_000, t), method="inputs") for t in range(12)]
     harm = np.mean([score(each.evalset) for each in made]) / score(fresh) - 1.0
     assert harm < 0.005
-    alike = [any("all rows change alike" in note for note in each.notes) for each in made]
+    alike = [
+        any("all rows get the same correction" in note for note in each.notes) for each in made
+    ]
     assert sum(alike) >= 9
 
 
@@ -310,7 +312,7 @@ def test_bad_input() -> None:
     with pytest.raises(InputError, match="neither features nor an embedding"):
         recalibrate(*[EvalSet.checked(y, unit(y))] * 2, method="inputs")
     x = {"x": np.arange(80)}
-    with pytest.raises(InputError, match="errors must vary"):
+    with pytest.raises(InputError, match="spreads cannot be scaled"):
         ByInputs("distributions").fit(EvalSet.checked(y * 0, unit(y), features=x))
     with pytest.raises(InputError, match="at least 2 rows"):
         ByInputs("distributions").fit(EvalSet.checked([1.0], unit(y[:1]), features={"x": [1]}))

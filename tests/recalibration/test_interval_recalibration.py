@@ -95,7 +95,7 @@ def test_another_coverage_is_reached_from_the_nearest() -> None:
     assert covered(result.evalset, 0.95) >= 190
     assert any("0.9 were adjusted to coverage 0.95" in note for note in result.notes)
     assert any(
-        "at other coverages than the one given were left out" in note for note in result.notes
+        "at coverages other than the given one were omitted" in note for note in result.notes
     )
 
 
@@ -106,7 +106,7 @@ def test_intervals_of_unknown_coverage_need_one() -> None:
     result = recalibrate(held_out, held_out, coverage=0.8)
     assert result.evalset.beliefs[0].coverages == (0.8,)
     assert covered(result.evalset, 0.8) == 80
-    with pytest.raises(InputError, match="known in both or in neither"):
+    with pytest.raises(InputError, match="known in both test and calibration rows, or in neither"):
         recalibrate(rows("known", 9), held_out, coverage=0.8)
 
 
@@ -188,7 +188,7 @@ def test_unbounded_intervals() -> None:
     mended = recalibrate(held_out, held_out).evalset.beliefs[0]
     assert (mended.lower[:3] == -np.inf).all()
     assert np.isfinite(mended.lower[3:]).all()
-    with pytest.raises(InputError, match="bounded to be scaled"):
+    with pytest.raises(InputError, match="with infinite ends cannot be scaled"):
         recalibrate(held_out, held_out, method="scale")
     endless = EvalSet.checked(
         np.zeros(99), Intervals(np.full(99, -np.inf), np.full(99, np.inf), 0.9)

@@ -410,7 +410,7 @@ def test_an_unused_coverage_is_noted() -> None:
             {},
             "distributions of the family 'laplace'.*got distributions of the family 'norm'",
         ),
-        ("normal", "normal", {"method": "isotonic", "levels": [0.5, 0.1]}, "rise strictly"),
+        ("normal", "normal", {"method": "isotonic", "levels": [0.5, 0.1]}, "increase strictly"),
         ("interval", "interval", {"too_few": "cut"}, "too_few"),
         ("interval", "interval", {"rank": "numpy"}, "rank"),
         ("quantile", "quantile", {"too_few": "cut"}, "too_few"),

@@ -93,9 +93,9 @@ def test_times_that_cannot_be_compared(times: object, since: object, words: str)
 
 def test_rows_without_times() -> None:
     rows = EvalSet.checked([1.0, 2.0], point=[0.0, 0.0])
-    with pytest.raises(InputError, match="since needs rows with times"):
+    with pytest.raises(InputError, match="since needs a time column"):
         since_rows(rows, 3)
-    with pytest.raises(InputError, match="must have times to tell which are recent"):
+    with pytest.raises(InputError, match="needs a time column"):
         recalibrate(rows, rows, method="recent", coverage=0.5)
 
 

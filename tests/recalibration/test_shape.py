@@ -262,7 +262,7 @@ def test_rows_without_a_spread_move_by_the_least_unit() -> None:
 def test_what_cannot_be_done_says_why() -> None:
     for rows, kind, words in (
         (drawn("distributions", 1, 0), "distributions", "at least 2 rows"),
-        (EvalSet.checked([0.0, 1.0], Samples([[0.0], [1.0]])), "samples", "one sample a row"),
+        (EvalSet.checked([0.0, 1.0], Samples([[0.0], [1.0]])), "samples", "one sample per row"),
         (drawn("samples", 9, 0), "quantiles", "must have quantiles"),
         (drawn("samples", 9, 0), "intervals", "belief must be"),
     ):

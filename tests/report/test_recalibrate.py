@@ -154,7 +154,7 @@ def test_rows_without_a_prediction_stay_without_one() -> None:
     found = howsure.recalibrate(new, table(100, 0), missing="drop")
     assert found.table["recalibrated_sd"].is_null().to_pylist() == [False, True, False, True]
     assert np.isnan(found.predictions["recalibrated_mean"]).tolist() == [False, True, False, True]
-    assert any("2 of 4 rows stay without" in note for note in found.notes)
+    assert any("2 of 4 rows get no" in note for note in found.notes)
     assert "2 rows recalibrated." in str(found)
 
 
@@ -245,7 +245,7 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(served, "fitted_and_applied", engine)
     with pytest.raises(InputError, match="since must be"):
         howsure.recalibrate(new, {**held, "time": days}, since="soon")
-    with pytest.raises(InputError, match="since needs rows with times"):
+    with pytest.raises(InputError, match="since needs a time column"):
         howsure.recalibrate(new, held, since="2024")
     with pytest.raises(InputError, match=r"by: no column of .* is called 'regoin'"):
         howsure.recalibrate(new, held, by="regoin")
@@ -291,9 +291,14 @@ def test_bad_input_is_refused_in_words() -> None:
         (new, held, {"means": "mean"}, "the keyword of a column"),
         (given, given, {"mean": "mean"}, "columns are named for tables"),
         (given, given, {"by": "north", "method": "best"}, "by must be"),
-        (labels, labels, {}, "label sets cannot be recalibrated"),
-        (labels, labels, {"method": "best"}, "label sets cannot be recalibrated"),
-        ([new, new], held, {}, "one table of new rows is needed"),
+        (labels, labels, {}, "label sets need class probabilities to be recalibrated"),
+        (
+            labels,
+            labels,
+            {"method": "best"},
+            "label sets need class probabilities to be recalibrated",
+        ),
+        ([new, new], held, {}, "give one table of new rows"),
         (new, [held, held], {}, "calibration must have exactly one model"),
         (
             new,

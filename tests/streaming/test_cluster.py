@@ -191,7 +191,9 @@ def test_a_scheduler_that_dies_is_told(cluster: Cluster, marks: Path) -> None:
 
 def test_no_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("howsure.core.workers.TIMEOUT", 2)
-    with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"):
+    with pytest.raises(
+        InputError, match="scheduler must be the address of a running Dask scheduler"
+    ):
         done(pieces.square, [1, 2], scheduler="tcp://127.0.0.1:9")
 
 

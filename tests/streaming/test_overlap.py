@@ -213,7 +213,7 @@ def test_a_state_of_an_earlier_version_is_read_with_a_note(states: Path, tmp_pat
         writer.write_table(table)
     old = State.open(path)
     (note,) = old.manifest.notes
-    assert note.startswith("old.arrow was written by howsure 0.2.0, which kept no hash")
+    assert note.startswith("old.arrow was written by howsure 0.2.0, which wrote no hash")
     with pytest.raises(InputError, match="the same rows in a and in b"):
         merged_states([old, State.open(path)], ["a", "b"])
     merged = old.merged(State.open(states / "1.arrow"))

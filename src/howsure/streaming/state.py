@@ -1,7 +1,7 @@
 """The state of a part of a table: all that an assessment of the whole needs of it.
 
-A state is a small Arrow table of one row: one list per column, and all other values in the metadata of
-its schema. States merge in any grouping; the state of a year is that of its days.
+A state is a small Arrow table of one row: one list per column, and all other values in the
+metadata of its schema. States merge in any grouping; the state of a year is that of its days.
 """
 
 from __future__ import annotations

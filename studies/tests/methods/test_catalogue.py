@@ -168,7 +168,7 @@ def test_options_are_plain_values_or_text() -> None:
         ("gaussian_process", {"restarts": None}, "restarts must be a whole number, got None"),
         ("sklearn.linear_model:Rigde", {}, "near: Ridge"),
         ("sklearn.linear_modle:Ridge", {}, "cannot be imported"),
-        (":Ridge", {}, "must be written module:attribute"),
+        (":Ridge", {}, "must have the form module:attribute"),
         ("sklearn.linear_model:Ridge", {"alhpa": 1}, "near: alpha"),
         ("math:pi", {}, "must be a class with fit, .*got 3.14.*not called"),
         ("math:sqrt", {}, "must be a class with fit, .*got <built-in function sqrt>.*not called"),

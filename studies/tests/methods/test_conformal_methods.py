@@ -189,7 +189,7 @@ def test_too_few_rows_are_infinite_or_refused(options: dict[str, Any]) -> None:
     assert (ends[0] == -math.inf).all()
     assert (ends[1] == math.inf).all()
     strict = SplitConformal(zero, coverages=(0.9,), too_few="error", **options)
-    with pytest.raises(InputError, match="calibration rows must suffice"):
+    with pytest.raises(InputError, match="too few calibration rows"):
         strict.fit(x, y, np.random.default_rng(0)).predict(x)
 
 
@@ -258,9 +258,12 @@ def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None
         (NormalizedConformal(lambda x: x[:, 0], DecisionTreeRegressor()), "not all be zero"),
         (Conformalized(zero), "two ends"),
         (Conformalized(lambda x: (zero(x) + 1, zero(x))), "lower must not exceed"),
-        (Conformalized(lambda x: (zero(x) - np.inf, zero(x)), "scale"), "bounded to be scaled"),
+        (
+            Conformalized(lambda x: (zero(x) - np.inf, zero(x)), "scale"),
+            "with infinite ends cannot be scaled",
+        ),
         (Conformalized(lambda x: (zero(x) - np.inf, zero(x) + np.inf)), "bounded on most"),
-        (SplitConformal(zero, adapt=Mondrian(lambda x: x)), "one label a row"),
+        (SplitConformal(zero, adapt=Mondrian(lambda x: x)), "one label per row"),
         (SplitConformal(zero, adapt=Mondrian(lambda x: x[:, 0] * np.nan)), "no missing label"),
         (SplitConformal(zero, adapt=Mondrian(lambda x: x[1:, 0])), "groups must have 60 rows"),
         (SplitConformal(zero, adapt=Mondrian(UniformBins(5, 2))), "x has no column 5"),

@@ -476,7 +476,7 @@ def test_points_and_choices_in_comparisons() -> None:
     two = EvalSet.checked(
         np.zeros(9), (Distribution.normal([0.0] * 9, 1.0), Samples(rng.normal(size=(9, 3))))
     )
-    with pytest.raises(InputError, match=r"one kind of prediction .* got distributions, samples"):
+    with pytest.raises(InputError, match=r"one type of prediction .* got distributions, samples"):
         compare_recalibrations(two, two)
     sets = EvalSet.checked([0.0, 1.0], LabelSets([[True, False], [True, True]], 0.9))
     with pytest.raises(InputError, match="a prediction that can be recalibrated, got label sets"):
@@ -495,7 +495,7 @@ def test_samples_keep_their_own_way() -> None:
     assert covered(narrow.fit(*data, rng).predict(x).outcome, y, 0.5) == pytest.approx(
         0.5, abs=0.03
     )
-    with pytest.raises(InputError, match=r"reach 0.6 .*are beyond the range of the samples reach"):
+    with pytest.raises(InputError, match=r"reach 0.6 .*are beyond the range of the samples on"):
         RecalibratedMethod(inner=Oracle("samples"), calibration=1500).fit(*data, rng)
     x, y = drawn("samples", 300, 0)
     held = EvalSet.checked(y, believed("samples", x[:, 0]))
