@@ -199,9 +199,9 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
             r"columns of the model 'LGBM' \('LGBM', 'LGBM-lo-90', .*\): column 'upper_0.8' looks "
             r"like the upper end of intervals, and the other end is missing",
         ),
-        ("y temp_mean temp_sd", "a prediction is needed"),
-        ("y temp_mean hum_mean", "a prediction is needed"),
-        ("y a_mean a_sd b_lower b_upper", "a prediction is needed"),
+        ("y temp_mean temp_sd", "No prediction column found"),
+        ("y temp_mean hum_mean", "No prediction column found"),
+        ("y a_mean a_sd b_lower b_upper", "No prediction column found"),
         ("y a_mean a_sd b_mean b_sd", "only one model can be used here, .* suggest 2: 'a', 'b'"),
     ],
 )

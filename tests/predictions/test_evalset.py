@@ -96,7 +96,7 @@ def test_row_names_are_numbers_unless_given() -> None:
 @pytest.mark.parametrize(
     ("keywords", "said"),
     [
-        ({}, "a prediction is needed"),
+        ({}, "No prediction given"),
         ({"point": [1.0]}, "point must have 2 rows, got 1"),
         ({"beliefs": Intervals([0.0], [1.0])}, "intervals must have 2 rows as y has, got 1"),
         (

@@ -104,7 +104,7 @@ def test_guarantees_and_parameters_are_those_of_the_groups() -> None:
     assert expected["offset, g=b"] == pytest.approx(0.9)
     assert not any("g=c" in name for name in expected)
     assert "Within 2 groups" in fitted.guarantee
-    assert "0.9 (at least" in fitted.guarantee
+    assert "0.9 (or more" in fitted.guarantee
     assert "Other groups have no separate guarantee" in fitted.guarantee
     assert fitted.notes == (
         "Groups with fewer than 19 calibration rows use the fit to all rows: g=c.",
@@ -440,7 +440,7 @@ def test_what_cannot_be_moved_is_refused_with_what_can() -> None:
     y = np.arange(20.0)
     labels = {"g": ["a", "b"] * 10}
     counts = Distribution(ScipyLaw(stats.poisson), {"mu": y + 1})
-    with pytest.raises(InputError, match=r"must be continuous.*'shape'"):
+    with pytest.raises(InputError, match=r"only continuous distributions.*'shape'"):
         ByGroup("distributions").fit(EvalSet.checked(y, counts, groups=labels))
     flat = Samples(np.tile(y[:, None], 3))
     with pytest.raises(InputError, match="spread above 0"):

@@ -151,7 +151,7 @@ def test_intervals_without_width_are_moved_but_not_scaled() -> None:
     point = np.zeros(99)
     held_out = EvalSet.checked(np.linspace(-1, 1, 99), Intervals(point, point, 0.9))
     assert covered(recalibrate(held_out, held_out).evalset, 0.9) >= 90
-    with pytest.raises(InputError, match="some width"):
+    with pytest.raises(InputError, match="all have width 0"):
         recalibrate(held_out, held_out, method="scale")
 
 
@@ -160,8 +160,8 @@ def test_a_scale_that_cannot_reach_says_so() -> None:
     held_out = EvalSet.checked(np.full(100, 0.5), Intervals(-width, width, 0.9))
     result = recalibrate(held_out, held_out, method="scale")
     assert np.isinf(result.evalset.beliefs[0].lower).all()
-    assert any("no width to scale" in note for note in result.notes)
-    with pytest.raises(InputError, match="no width"):
+    assert any("have width 0 and cannot be scaled" in note for note in result.notes)
+    with pytest.raises(InputError, match="have width 0"):
         recalibrate(held_out, held_out, method="scale", too_few="error")
 
 

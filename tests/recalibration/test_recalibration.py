@@ -368,7 +368,7 @@ def test_given_quantiles_go_before_those_made_of_a_law() -> None:
     test, held_out = rows(20), rows(99)
     result = recalibrate(test, held_out, method="isotonic")
     assert [belief.kind for belief in result.evalset.beliefs] == ["quantiles"]
-    assert any("were left out" in note for note in result.notes)
+    assert any("were omitted" in note for note in result.notes)
     shifted = ConformalQuantiles().fit(held_out).transform(test)[0]
     np.testing.assert_array_equal(numbers(result.evalset.beliefs[0]), numbers(shifted))
 

@@ -162,7 +162,7 @@ def test_shift_and_factor_are_the_weighted_ones_by_definition() -> None:
     assert [each.value for each in fitted.parameters] == pytest.approx([shift, factor], rel=1e-12)
     kish = w.sum() ** 2 / (w**2).sum()
     assert fitted.parameters[0].n == pytest.approx(kish)
-    assert f"as much as {kish:.0f} of 1,500" in fitted.notes[0]
+    assert f"effective sample size {kish:.0f} of 1,500" in fitted.notes[0]
     assert "No finite-sample guarantee" in fitted.guarantee
 
 

@@ -317,7 +317,7 @@ def test_samples_and_predictions_lose_the_rows_that_y_misses(turned: bool) -> No
     for form in (draws.T if turned else draws, howsure.Samples(draws)):
         found = howsure.assess(truth, form, missing="drop", trials=False)
         np.testing.assert_equal(records(found), expected)
-    with pytest.raises(InputError, match=r"missing='drop' leaves rows out of arrays.*frozen"):
+    with pytest.raises(InputError, match=r"missing='drop' drops rows of arrays.*frozen"):
         howsure.assess(truth, stats.norm(draws[:, 0], 1.0), missing="drop")
     with pytest.raises(InputError, match="missing must be one of error, drop, got 'keep'"):
         howsure.assess(truth, draws, missing="keep")
