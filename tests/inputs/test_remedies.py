@@ -717,7 +717,7 @@ _FILES = (
     *("inputs/matching", "inputs/dialects", "inputs/classes", "inputs/names"),
 )
 _PROPOSES = re.compile(
-    r"\b(pass|give|omit|use (it|howsure)|state the|drop|name (it|one|them)|compares)\b"
+    r"\b(pass|give|omit|leave \w+ out|use (it|howsure)|state the|drop|name (it|one|them)|compares)\b"
 )
 _ELSEWHERE = {
     "and no intervals or other uncertainty": "tests/report/test_coercion.py",

@@ -361,5 +361,5 @@ def test_a_coverage_beside_point_forecasts_alone_is_refused() -> None:
     y = np.arange(40.0)
     with pytest.raises(InputError, match=r"coverage 0.9 is stated, and no intervals .* leave cov"):
         howsure.assess(y, y + 1.0, coverage=0.9)
-    with pytest.raises(InputError, match=r"COLUMN .* omit coverage"):
+    with pytest.raises(InputError, match=r"COLUMN .* leave coverage out"):
         howsure.assess({"y": y, "pred": y}, coverage=0.9)
