@@ -318,7 +318,7 @@ def test_too_few_rows_give_all_labels_or_an_error() -> None:
     p = tables(5, 6, 4)
     y = np.zeros(6)
     assert LabelConformal(coverage=0.9).calibrate(p, y).predict(p).members.all()
-    with pytest.raises(InputError, match="needs 9, got 6"):
+    with pytest.raises(InputError, match="needs 9; got 6"):
         LabelConformal(coverage=0.9, too_few="error").calibrate(p, y)
 
 

@@ -142,7 +142,7 @@ def test_quantiles_have_a_column_a_level() -> None:
         check_quantiles([1], [[0, 1]], [0.5])
     with pytest.raises(InputError, match="quantiles must have 1 rows, got 2"):
         check_quantiles([1], [[0], [1]], [0.5])
-    with pytest.raises(InputError, match="levels must rise"):
+    with pytest.raises(InputError, match="levels must increase"):
         check_quantiles([1], [[0, 1]], [0.9, 0.1])
 
 

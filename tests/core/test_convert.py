@@ -106,8 +106,8 @@ def test_what_breaks_a_rule_is_refused_by_name(options: dict[str, Any], words: s
 @pytest.mark.parametrize(
     ("bound", "kind", "words"),
     [
-        (Bound(0.0, 1.0, "[]"), float, "lie in [0, 1]"),
-        (Bound(0.0, 1.0, "(]"), float, "lie in (0, 1]"),
+        (Bound(0.0, 1.0, "[]"), float, "be in [0, 1]"),
+        (Bound(0.0, 1.0, "(]"), float, "be in (0, 1]"),
         (Bound(2), int, "be a whole number of at least 2"),
         (Bound(3, 200, "[]"), int, "be a whole number of at least 3 and at most 200"),
         (Bound(1.0, ends="()"), float, "be above 1"),
@@ -126,7 +126,7 @@ def test_a_range_holds_what_lies_in_it(value: float, low: float, width: float, e
     if inside and value < high:
         assert checked(value, bound, "v") == value
     else:
-        with pytest.raises(InputError, match=r"^v must lie in"):
+        with pytest.raises(InputError, match=r"^v must be in"):
             checked(value, bound, "v")
 
 
@@ -322,7 +322,7 @@ class Nested:
 
 
 def test_two_arrays_of_one_place_are_not_packed() -> None:
-    with pytest.raises(InputError, match="must not have one place, got 'rows/a/b/c' twice"):
+    with pytest.raises(InputError, match="must not have the same place, got 'rows/a/b/c' twice"):
         packed(Nested({"a": {"b/c": np.zeros(1)}, "a/b": {"c": np.zeros(1)}}))
 
 

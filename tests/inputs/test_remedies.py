@@ -230,7 +230,9 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "a spread by another name": (
         lambda: read(Y, {"mean": MEAN, "variance": SD**2}),
         {
-            "name it 'sd' (for a variance, its square root)": lambda: read(Y, {"mean": MEAN, "sd": SD}),
+            "name it 'sd' (for a variance, its square root)": lambda: read(
+                Y, {"mean": MEAN, "sd": SD}
+            ),
             "omit it": lambda: read(Y, {"mean": MEAN}),
             "uncertainty=": lambda: read(Y, {"mean": MEAN}, uncertainty=SD),
         },

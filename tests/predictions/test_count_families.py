@@ -92,7 +92,7 @@ def test_what_is_no_count_has_no_probability(belief: Distribution) -> None:
 
 @pytest.mark.parametrize("y", [-1.0, 2.5])
 def test_the_door_asks_for_counts(belief: Distribution, y: float) -> None:
-    said = f"y must contain counts .* beside {belief.law.name} distributions, got 1 .*row 2: {y:g}"
+    said = f"{belief.law.name} distributions need y to be counts .*; 1 values .*row 2: {y:g}"
     with pytest.raises(InputError, match=said):
         EvalSet.checked([0.0, 1.0, y, 3.0], belief)
     assert EvalSet.checked([0.0, 1.0, 2.0, 3.0], belief).n == 4

@@ -207,5 +207,5 @@ def test_levels_asked_for_are_checked(wanted: Any) -> None:
     with pytest.raises(InputError, match="levels"):
         Distribution.normal([0.0], [1.0]).quantile(wanted)
     for coverage in (0, 1, 90, np.nan):
-        with pytest.raises(InputError, match="coverage must lie strictly"):
+        with pytest.raises(InputError, match="coverage must be strictly"):
             Distribution.normal([0.0], [1.0]).interval(coverage)

@@ -45,7 +45,7 @@ def test_a_coverage_that_was_not_given_is_unanswerable() -> None:
         with pytest.raises(InputError, match="coverage must be strictly between 0 and 1"):
             belief.interval(coverage)
     for ask in (belief.sd, lambda: belief.quantile([0.5]), lambda: belief.cdf(np.zeros(1))):
-        with pytest.raises(UnanswerableError, match="intervals give no"):
+        with pytest.raises(UnanswerableError, match="intervals have no"):
             ask()
 
 

@@ -84,7 +84,7 @@ def test_no_median_no_point() -> None:
 
 def test_reversed_levels_and_turned_tables_are_told() -> None:
     table = np.sort(np.random.default_rng(0).normal(size=(5, 3)), axis=1)
-    with pytest.raises(InputError, match=r"got 5 rows .* give levels\[::-1\]"):
+    with pytest.raises(InputError, match=r"cross in 5 rows .* give levels\[::-1\]"):
         Quantiles([0.9, 0.5, 0.1], table)
     square = np.array([[7.0, 8.0, 9.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     with pytest.raises(InputError, match=r"look transposed: give values\.T$"):

@@ -424,7 +424,7 @@ def table(**beside: object) -> EvalSet:
 
 def test_bad_columns_are_named() -> None:
     two = table(groups={"season": ["w", "s"] * 20, "sex": ["m", "f"] * 20})
-    with pytest.raises(InputError, match=r"by must name .* of season, sex, got none"):
+    with pytest.raises(InputError, match=r"by must name at least one .* season, sex$"):
         recalibrate(two, two, method="group")
     with pytest.raises(InputError, match=r"columns of groups \(season, sex\), got 'age'"):
         recalibrate(two, two, by=["season", "age"])
@@ -452,7 +452,7 @@ def test_what_cannot_be_moved_is_refused_with_what_can() -> None:
     with pytest.raises(InputError, match="at least 2 rows"):
         ByGroup("distributions").fit(one)
     fitted = ByGroup("distributions").fit(EvalSet.checked(y + 1, right, groups=labels))
-    with pytest.raises(InputError, match=r"must contain distributions as .* got samples"):
+    with pytest.raises(InputError, match=r"must have distributions, .* got samples"):
         fitted.transform(EvalSet.checked(y, Samples(np.ones((20, 2))), groups=labels))
 
 

@@ -226,7 +226,7 @@ def test_pac_intervals_cover_enough_for_nearly_every_calibration_set(method: str
     assert np.isinf(few.apply(held_out).beliefs[0].interval(0.9)).all()
     needed = {"asymmetric": 72}.get(method, 29)
     assert f"{needed} calibration rows are needed, got 20" in few.notes[0]
-    with pytest.raises(InputError, match="delta must lie strictly between"):
+    with pytest.raises(InputError, match="delta must be strictly between"):
         ConformalIntervals(method, rank="pac", delta=0.0).fit(held_out)
 
 

@@ -167,7 +167,10 @@ def test_floors_and_powers_by_hand() -> None:
 
 
 def test_what_has_no_frame_says_why() -> None:
-    with pytest.raises(InputError, match=r"must be continuous, got poisson; use 'shape'"):
+    with pytest.raises(
+        InputError,
+        match=r"only continuous distributions can be shifted or scaled, got poisson; use 'shape'",
+    ):
         LocationScale.of(Distribution("poisson", {"mu": [1.0]}))
     with pytest.raises(InputError, match="with infinite ends cannot be scaled"):
         LocationScale.of(Intervals([0.0], [np.inf], 0.9))

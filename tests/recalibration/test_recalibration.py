@@ -398,8 +398,8 @@ def test_an_unused_coverage_is_noted() -> None:
 @pytest.mark.parametrize(
     ("test", "held_out", "options", "words"),
     [
-        ("interval", "normal", {}, "got no intervals"),
-        ("point", "normal", {"coverage": 0.9}, "got no point"),
+        ("interval", "normal", {}, "missing: intervals"),
+        ("point", "normal", {"coverage": 0.9}, "missing: point"),
         ("interval", "interval", {"method": "crude"}, "intervals: cqr, asymmetric, scale"),
         ("normal", "normal", {"method": "magic"}, "'magic'"),
         ("point", "point", {}, "coverage must be given"),
@@ -441,7 +441,7 @@ def test_one_calibration_row_never_gives_a_plausible_answer() -> None:
     lower, upper = recalibrate(one, one).evalset.beliefs[0].interval(0.9)
     assert (lower[0], upper[0]) == (-np.inf, np.inf)
     assert "infinite, so they cover" in recalibrate(one, one).guarantees["intervals"]
-    with pytest.raises(InputError, match="needs 9, got 1"):
+    with pytest.raises(InputError, match="needs 9; got 1"):
         ConformalIntervals(coverage=0.9, too_few="error").fit(one)
     with pytest.raises(InputError, match="at least 2 rows"):
         recalibrate(normal_rows(rng, 1, 0.0, 1.0), normal_rows(rng, 1, 0.0, 1.0))

@@ -111,7 +111,7 @@ def test_since_serves_every_method(kind: str) -> None:
         assert np.array_equal(numbers(made.evalset.beliefs[0]), numbers(want.evalset.beliefs[0])), (
             method
         )
-        assert "180 of 900 calibration rows are from 720 on." in made.notes
+        assert "180 of 900 calibration rows are from 720 or later and were used." in made.notes
     recent = recalibrate(new, held_out, method="recent", since=720).recalibrators[0]
     direct = Recent(kind, since=720).fit(held_out)
     found, wanted = ([asdict(each) for each in one.parameters] for one in (recent, direct))

@@ -132,7 +132,7 @@ def test_the_file_is_plain_json_with_its_form(tmp_path: Path) -> None:
 def test_no_other_file_is_replaced(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mend.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match="exists and is not at a saved recalibration"):
+    with pytest.raises(InputError, match="exists and is not a saved recalibration"):
         scaler().save(path)
     assert path.read_text(encoding="utf-8") == content
     path.unlink()
@@ -161,8 +161,8 @@ def fitted_of(held: Any) -> Any:
     ("change", "words"),
     [
         (lambda held: held.update(format="other"), "its format is different"),
-        (lambda held: held.update(version=2), "of version 2, and this howsure reads 1"),
-        (lambda held: held.update(version=True), "of version True"),
+        (lambda held: held.update(version=2), "has version 2, and this howsure reads 1"),
+        (lambda held: held.update(version=True), "has version True"),
         (lambda held: held.pop("mend"), "is not a saved recalibration"),
         (lambda held: held.update(mend=[]), "is not a saved recalibration"),
         (lambda held: held.update(mend={"kept.Mend": 3}), "is not a saved recalibration"),
@@ -205,7 +205,7 @@ def fitted_of(held: Any) -> Any:
         ),
         (
             lambda held: fitted_of(held).update(fitted_to={"array": ["<U500000000", [1], ["a"]]}),
-            "cannot be kept",
+            "cannot be saved",
         ),
         (
             lambda held: fitted_of(held).update(fitted_to={"array": ["<f8", [7], [1.0]]}),
@@ -244,7 +244,7 @@ def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone.json"):
-        with pytest.raises(InputError, match="there is no such file"):
+        with pytest.raises(InputError, match="no such file"):
             load_recalibration(path)
 
 

@@ -114,7 +114,7 @@ def test_bad_sets_are_refused() -> None:
         recalibrate(held, held, method="scale")
     with pytest.raises(InputError, match="method must be one of lac"):
         ProbabilitySets("scale").fit(held)
-    with pytest.raises(InputError, match="sum to 1, got 1 rows"):
+    with pytest.raises(InputError, match="sum to 1 in each row; 1 rows"):
         LabelSets([[True, False]], 0.9, [[0.5, 0.6]])
     with pytest.raises(InputError, match="probabilities must have"):
         LabelSets([[True, False]], 0.9, [[0.5, 0.3, 0.2]])

@@ -259,7 +259,10 @@ def test_equal_variances_are_scaled_and_bad_rows_refused() -> None:
     )
     for rows, words in (
         (EvalSet.checked([1.0], Distribution.normal([0.0], [1.0])), "at least 2 rows"),
-        (EvalSet.checked([0.0] * 9, Distribution.normal([0.0] * 9, 1.0)), "must not all be zero"),
+        (
+            EvalSet.checked([0.0] * 9, Distribution.normal([0.0] * 9, 1.0)),
+            "all errors in the calibration rows are zero",
+        ),
         (EvalSet.checked([0.0] * 2, Distribution("poisson", {"mu": [1.0, 2.0]})), "use 'shape'"),
         (EvalSet.checked([0.0] * 2, Distribution("cauchy", {"loc": [1.0, 2.0]})), "no mean"),
     ):
