@@ -108,9 +108,9 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     for place, said in [
         (tmp_path / "folder.csv", "the folder has no table files"),
-        (tmp_path / "none.csv", "there is no such file"),
+        (tmp_path / "none.csv", "no such file"),
         (tmp_path / ("a" * 300 + ".csv"), "no such file|cannot be read"),
-        ("a\0.csv", "there is no such file|cannot be read"),
+        ("a\0.csv", "no such file|cannot be read"),
         (Path("/dev/null"), "a regular file is needed|ending"),
     ]:
         with pytest.raises(InputError, match=said):

@@ -191,7 +191,11 @@ def test_other_predictions_are_read_as_before() -> None:
         ),
         ({"y": Y, "p_cat": P["p_cat"]}, {"softmax": "p_*"}, "at least 2 classes, got 'p_cat'"),
         ({"y": Y, **P, "p_cat ": P["p_cat"]}, {"softmax": "p_*"}, "each class once, got 'cat'"),
-        ({"y": Y, **P, "sd": [1, 1, 1]}, {"softmax": "p_*", "sd": "sd"}, "makes y a class, and sd"),
+        (
+            {"y": Y, **P, "sd": [1, 1, 1]},
+            {"softmax": "p_*", "sd": "sd"},
+            "softmax is for classes, and sd",
+        ),
         ({"y": Y, **P}, {"coverage": [0.8, 0.9]}, "coverage must be one number for label sets"),
         ({"y": Y, "set": Y}, {}, "need their nominal coverage"),
         (

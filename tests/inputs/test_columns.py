@@ -211,7 +211,7 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
             "'lower' looks like the lower end .* but the other end is missing: pass lower=",
         ),
         ("y lower_90 upper_80", {}, "'lower_90' looks like the lower end"),
-        ("y lower_05 upper_95", {}, "coverage in the name 'lower_05' can be read in two ways"),
+        ("y lower_05 upper_95", {}, "coverage in the name 'lower_05' is ambiguous"),
         ("y lower lb upper", {}, "lower must be one column"),
         ("y lower upper pi_lower pi_upper", {}, "several intervals must have different known"),
         ("y lower_90 upper_90 ci_lower_90 ci_upper_90", {}, "different known coverages"),
@@ -222,13 +222,13 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
             {"lower": "l"},
             "lower and upper must have the same number of columns, got 1 and 0",
         ),
-        ("y l u", {"lower": "l", "upper": "u", "coverage": 90}, "coverage must lie strictly"),
+        ("y l u", {"lower": "l", "upper": "u", "coverage": 90}, "coverage must be strictly"),
         ("y l u", {"lower": "l", "upper": "u", "coverage": [0.8, 0.9]}, "one number for each of 1"),
         ("y l", {"lower": "l", "upper": "l"}, "lower and upper must be different columns"),
         ("y q5 q05 q95", {}, r"quantile 0\.05 must be one column, .*'q5', 'q05'"),
         ("y q0.05 p05", {}, r"quantile 0\.05 must be one column, .*'q0.05', 'p05'"),
         ("y median q50 q10", {}, r"quantile 0\.5 must be one column"),
-        ("y q1 q2 q3", {}, "levels in the names 'q1', 'q2', 'q3' can be read in several ways"),
+        ("y q1 q2 q3", {}, "levels in the names 'q1', 'q2', 'q3' are ambiguous"),
         ("y q10", {}, "'q10': only one quantile; use it with quantiles={0.1: 'q10'}"),
         ("y a", {"quantiles": ["0.05"]}, "a quantile must be LEVEL=COLUMN"),
         ("y a", {"quantiles": ["x=a"]}, "a quantile must be LEVEL=COLUMN"),
@@ -237,9 +237,9 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         ("y a", {"quantiles": {0.5: "c"}}, "quantiles: no column of the table is called 'c'"),
         ("y pred", {"y": "target"}, "y: no column of the table is called 'target'"),
         ("y predicted_mean", {"point": "predicted_men"}, "perhaps 'predicted_mean'"),
-        ("CRIM MEDV pred", {"y": "medv"}, "got 'medv'; perhaps 'MEDV'; the columns are"),
+        ("CRIM MEDV pred", {"y": "medv"}, "is called 'medv'; perhaps 'MEDV'; the columns are"),
         ("y y_pred", {"point": "Y Pred"}, "perhaps 'y_pred'"),
-        ("y pred", {"samples": "s_*"}, r"samples must match a column, got the pattern 's_\*'"),
+        ("y pred", {"samples": "s_*"}, r"no column matches the pattern 's_\*' of samples"),
         ("y pred", {"groups": [1]}, "groups must be a list of column names"),
         ("y pred", {"y": 3}, "y must be the name of a column, got 3"),
         ("y sd", {"sd": "sd"}, "sd needs a mean or a point forecast"),
@@ -352,7 +352,7 @@ def test_variances_are_read_where_a_flag_names_them() -> None:
     np.testing.assert_array_equal(made.sd(), [2.0, 0.5])
     assert loaded.unread == ()
     assert load(table).unread == ("predict_var",)
-    with pytest.raises(InputError, match="sd= and variance= state two spreads"):
+    with pytest.raises(InputError, match="sd= and variance= both define a spread"):
         load({**table, "s": [1.0, 1.0]}, variance="predict_var", sd="s")
     with pytest.raises(InputError, match="must contain variances of at least 0, got -1"):
         load({**table, "v": [1.0, -1.0]}, variance="v")

@@ -312,7 +312,7 @@ class TestImageItems:
             encode([deep], flat, kind="image")
         gone = [tmp_path / ("x" * 150) / f"{row}.png" for row in range(6)]
         with pytest.raises(
-            InputError, match=r"got 7 of 8 missing: .*x/4\.png' and 2 more"
+            InputError, match=r"7 of 8 are missing: .*x/4\.png' and 2 more"
         ) as caught:
             encode([*gone, good, tmp_path], flat, kind="image")
         assert "5.png" not in str(caught.value)
@@ -339,9 +339,9 @@ class TestImageItems:
 
 class TestDoor:
     def test_a_kind_that_the_model_does_not_take_is_refused(self, bert: Path, vision: Path) -> None:
-        with pytest.raises(InputError, match=r"takes \(text\), got 'image'"):
+        with pytest.raises(InputError, match=r"accepts \(text\), got 'image'"):
             encode(PIXELS, f"transformers:{bert}")
-        with pytest.raises(InputError, match=r"takes \(image\), got 'text'"):
+        with pytest.raises(InputError, match=r"accepts \(image\), got 'text'"):
             encode(["a"], f"transformers:{vision}")
         with pytest.raises(InputError, match="kind 'text' needs strings, got images"):
             encode(PIXELS, f"transformers:{bert}", kind="text")
@@ -351,7 +351,7 @@ class TestDoor:
     @pytest.mark.parametrize(
         ("items", "message"),
         [
-            ([], "at least one, got none"),
+            ([], "items must not be empty"),
             ("a text", "must be a sequence"),
             ({"a": 1}, "must be a sequence"),
             (3, "must be a sequence"),
@@ -465,7 +465,7 @@ class TestSafety:
         weights = load_file(folder / "model.safetensors")
         weights.pop("bert.encoder.layer.0.output.dense.weight")
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-        with pytest.raises(InputError, match=r"without 'encoder\.layer\.0\.output\.dense\.weight'"):
+        with pytest.raises(InputError, match=r"has no 'encoder\.layer\.0\.output\.dense\.weight'"):
             encode(["a"], f"transformers:{folder}")
 
     def test_a_tokenizer_of_another_model_is_refused(
@@ -577,7 +577,7 @@ class TestOwnEncoders:
             (lambda batch: np.zeros((len(batch), 0)), "one vector for each"),
             (lambda batch: [["a"]] * len(batch), "real numbers"),
             (lambda batch: np.zeros((len(batch), len(batch[0]))), "equal width, got 7 and 15"),
-            (lambda batch: [[np.nan if "b" in text else 1.0] for text in batch], "got 2 of 5"),
+            (lambda batch: [[np.nan if "b" in text else 1.0] for text in batch], "2 of 5 are not"),
             (lambda batch: [[1e300 if text == "dog" else 1.0] for text in batch], "row 3"),
         ],
     )
@@ -601,7 +601,7 @@ class TestOwnEncoders:
             encode(np.zeros((3, 2)), StandardScaler())
         with pytest.raises(InputError, match="kind must be 'text' or None"):
             encode(PIXELS, words, kind="image")
-        with pytest.raises(InputError, match="at least one"):
+        with pytest.raises(InputError, match="must not be empty"):
             encode(np.zeros((0, 2)), StandardScaler().fit(np.zeros((3, 2))))
 
 

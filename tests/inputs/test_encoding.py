@@ -102,7 +102,7 @@ class TestTexts:
     def test_bad_choices_are_named(self, given: Any, match: str) -> None:
         with pytest.raises(HowsureError, match=match):
             load({**BASE, "note": NOTES, "count": [1, 2, 3, 4]}, encode=given)
-        with pytest.raises(InputError, match="both give an embedding"):
+        with pytest.raises(InputError, match="both define an embedding"):
             load({**BASE, "note": NOTES, "e": NOTES}, encode={"note": lengths}, embedding="e")
 
     def test_a_missing_library_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ class TestImages:
         with pytest.raises(InputError, match=r"column 'path': .*1 of 4 are not: .*2\.png"):
             load(pictures, encode={"path": brightness})
         bad.unlink()
-        with pytest.raises(InputError, match=r"table\.csv: column 'path': .*1 of 4 missing"):
+        with pytest.raises(InputError, match=r"table\.csv: column 'path': .*1 of 4 are missing"):
             load(pictures, encode={"path": brightness})
 
     @pytest.mark.parametrize("name", ["\x1b[31m.png", "</script>.png", "a\u202egnp.png", "\n.png"])
@@ -237,7 +237,7 @@ class TestNewRows:
         like = load({**BASE, "embedding": VECTORS})
         found = load_unlabelled({"embedding": VECTORS[1:]}, like)
         np.testing.assert_array_equal(found.embedding, VECTORS[1:])
-        with pytest.raises(InputError, match="reference's embedding, got none of 'embedding'"):
+        with pytest.raises(InputError, match="reference's embedding, but has none of 'embedding'"):
             load_unlabelled({"other": VECTORS}, like)
 
     def test_rows_with_outcomes_are_labelled(self) -> None:
@@ -256,11 +256,11 @@ class TestNewRows:
 
     def test_missing_inputs_are_named(self) -> None:
         like = load({**BASE, "note": NOTES}, encode={"note": lengths})
-        with pytest.raises(InputError, match="'note' must contain no missing cells, got 1"):
+        with pytest.raises(InputError, match="'note' must not contain missing cells, got 1"):
             load_unlabelled({"note": ["a", None]}, like)
         with pytest.raises(InputError, match="none of 'note'"):
             load_unlabelled({"text": ["a"]}, like)
-        with pytest.raises(InputError, match="features or an embedding, got neither"):
+        with pytest.raises(InputError, match="neither features nor an embedding"):
             load_unlabelled({"x": [1.0]}, load(BASE))
 
 

@@ -72,7 +72,7 @@ def test_one_series_is_no_cluster() -> None:
     assert made.model == "LGBM"
     assert made.cluster is None
     assert {use.column: use.note for use in loaded.explanation}["unique_id"].startswith(
-        "one series"
+        "only one series"
     )
 
 
@@ -93,7 +93,7 @@ def test_forecasts_of_two_models_beside_y() -> None:
     assert {record.model for record in result.records} == {"LGBM", "ETS"}
     both = howsure.assess({"y": y, **table}, groups="", time="", trials=False)
     assert result.value("mean_width", model="ETS") == both.value("mean_width", model="ETS")
-    assert "unique_id, ds, cutoff play no role" in result.facts["Reading"]
+    assert "unique_id, ds, cutoff are not used" in result.facts["Reading"]
 
 
 def test_names_of_neuralforecast() -> None:
@@ -191,13 +191,13 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
     [
         (
             "y a_lower_90 a_upper_90 b_lower_90 b_upper_90 c_lower_90",
-            r"suggest the models 'a', 'b', 'c', and 'c' has no 'upper_90': add the columns or "
+            r"suggest the models 'a', 'b', 'c', but 'c' has no 'upper_90': add the columns or "
             r"drop the model, or pass lower=, upper= and coverage= of one \(--lower",
         ),
         (
             "y LGBM LGBM-lo-90 LGBM-hi-80 LGBM-hi-90",
             r"columns of the model 'LGBM' \('LGBM', 'LGBM-lo-90', .*\): column 'upper_0.8' looks "
-            r"like the upper end of intervals, and the other end is missing",
+            r"like the upper end of intervals, but the other end is missing",
         ),
         ("y temp_mean temp_sd", "No prediction column found"),
         ("y temp_mean hum_mean", "No prediction column found"),

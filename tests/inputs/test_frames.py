@@ -91,7 +91,7 @@ def test_categories_are_columns_too() -> None:
     ("given", "said"),
     [
         ({}, "no columns"),
-        ({"y": [1.0], "pred": [1.0, 2.0]}, "one length, got 1 rows and 2 in 'pred'"),
+        ({"y": [1.0], "pred": [1.0, 2.0]}, "the same length, got 1 rows and 2 in 'pred'"),
         ({"y": [], "pred": []}, "has columns but no rows"),
         ({"y": 1.0, "pred": 2.0}, "column 'y'"),
         (
@@ -110,7 +110,7 @@ def test_categories_are_columns_too() -> None:
         ),
         (pd.DataFrame([[1, 2]], columns=["y", "y"]), "unique column names|must differ"),
         (pd.DataFrame({"y": [1.0, 2.0], "pred": [1.0, "x"]}), "'x' at row 1"),
-        (pd.DataFrame({"y": [1.0, None], "pred": [1, 2]}), "got 1 in 'y' .first at row 1."),
+        (pd.DataFrame({"y": [1.0, None], "pred": [1, 2]}), "missing: 1 in 'y' .first at row 1."),
         (pd.DataFrame({"y": [1.0], "pred": [[1]]}), "nested type"),
         (pl.DataFrame({"y": [1.0], "pred": [[1]]}), "nested type"),
         (pl.DataFrame({"y": [1.0], "pred": ["x"]}), "'x' at row 0"),
@@ -279,7 +279,7 @@ def test_two_columns_of_times_that_are_no_parts_of_one_are_refused(
 
 def test_a_missing_time_of_day_is_told_of_its_own_column() -> None:
     table = {"y": [1.0, 2.0, 3.0], "pred": [1.0] * 3, "Date": _DAYS[:3]}
-    with pytest.raises(InputError, match=r"got 1 in 'Time' \(first at row 1\)"):
+    with pytest.raises(InputError, match=r"missing: 1 in 'Time' \(first at row 1\)"):
         load({**table, "Time": ["06:00", None, "18:00"]})
     kept = load({**table, "Time": ["06:00", "", "18:00"]}, missing="drop")
     assert kept.evalsets[0].n == 2

@@ -431,7 +431,7 @@ def changed(name: str, row: int, value: Any) -> Table:
             {"sample_id": "sample_id"},
             r"quantile_level \('quantile_level'\) and sample_id \('sample_id'\) both",
         ),
-        (LONG, {"sd": "horizon", "quantile_level": "quantile_level"}, "leave out sd"),
+        (LONG, {"sd": "horizon", "quantile_level": "quantile_level"}, "omit sd"),
         (
             {name: column for name, column in LONG.items() if name != "predicted"},
             {"quantile_level": "quantile_level"},

@@ -479,7 +479,7 @@ def test_gluonts_distributions() -> None:
         made[0],
         stand_in("SampleForecast", "gluonts.model.forecast", samples=np.zeros((3, 6))),
     ]
-    with pytest.raises(InputError, match="forecasts of one kind, got DistributionForecast, Sample"):
+    with pytest.raises(InputError, match="forecasts of one type, got DistributionForecast, Sample"):
         read(mixed, 12)
 
 
@@ -558,7 +558,7 @@ def test_a_model_instead_of_its_prediction_is_told_its_door() -> None:
     from sklearn.linear_model import LinearRegression
 
     with pytest.raises(
-        InputError, match=r"got a model, LinearRegression: use howsure\.assess_model"
+        InputError, match=r"got the model itself, LinearRegression: use howsure\.assess_model"
     ):
         read(LinearRegression())
 

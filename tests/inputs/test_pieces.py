@@ -215,7 +215,9 @@ def test_missing_cells(tmp_path: Path) -> None:
     y = table["y"].to_numpy().copy()
     y[2_345] = np.nan
     write_table(table.set_column(0, "y", pa.array(y)), folder / "part-1.parquet")
-    with pytest.raises(InputError, match=r"part-1\.parquet: no cell .* 1 in 'y' \(first at row 23"):
+    with pytest.raises(
+        InputError, match=r"part-1\.parquet: cells are missing: 1 in 'y' \(first at row 23"
+    ):
         batches(cut(folder, batch_rows=500))
     held = batches(cut(folder, batch_rows=500, missing="drop"))
     assert sum(one.rows for one in held) == 3 * N
@@ -310,7 +312,7 @@ def test_empty_parts_are_passed_over(ending: str, tmp_path: Path) -> None:
     assert sum(one.rows for one in batches(cut(folder))) == 2 * N
     for file in folder.glob("part*"):
         file.unlink()
-    with pytest.raises(InputError, match="hold columns but no rows"):
+    with pytest.raises(InputError, match="have columns but no rows"):
         cut(folder)
 
 
@@ -342,7 +344,7 @@ def test_what_is_no_table(tmp_path: Path) -> None:
         cut(empty)
     with pytest.raises(InputError, match=r"\*\.parquet: no file matches"):
         cut(empty / "*.parquet")
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="no such file"):
         cut(tmp_path / "none.parquet")
     folder = parts(tmp_path / "preds")
     (folder / "notes.csv").write_text("y\n1\n")
@@ -375,11 +377,14 @@ FAR = 70_000
         ("1,2,3", rf"every row must have 4 cells .* got 3 in line {FAR + 2}"),
         ("1,2,3,4,5", rf"every row must have 4 cells .* got 5 in line {FAR + 2}"),
         ('1,2,3,"four', r"a quote is opened .*never closed"),
-        ("1,2,3,f\xfcr", rf"the text must be utf-8, but a byte 0xfc .* in line {FAR + 2}"),
+        ("1,2,3,f\xfcr", rf"the text is not valid utf-8: wrong byte 0xfc .* in line {FAR + 2}"),
         ("one,2,3,x", rf"column 'y' must contain numbers, .*'one' at line {FAR + 2}"),
         ("1,inf,3,x", rf"column 'pred' must contain finite numbers, .*first at line {FAR + 2}"),
         ("1,2,,x", rf"cells are missing: 1 in 'site' \(first at line {FAR + 2}\)"),
-        ("1,2,north,x", rf"column 'site' must contain whole numbers .*'north' at line {FAR + 2}\)"),
+        (
+            "1,2,north,x",
+            rf"column 'site' must contain whole numbers, .*'north' at line {FAR + 2}\)",
+        ),
         ("1,2,3,\0", rf"text must not contain NUL bytes, got one in line {FAR + 2}"),
     ],
 )
@@ -415,7 +420,7 @@ def test_labels_of_text_keep_the_form_of_the_first_rows(tmp_path: Path) -> None:
     assert features[1].evalsets[0].features["group"].tolist() == ["1", "2"]
     (tmp_path / "t.csv").write_text("y,pred,x\n" + "".join(reversed(lines[:-1])))
     with pytest.raises(
-        InputError, match=r"'x' must contain numbers .* got text \('a' at line 6\); a ta"
+        InputError, match=r"'x' must contain numbers, .* got text \('a' at line 6\); in P"
     ):
         batches(cut(tmp_path / "t.csv", batch_rows=2))
 

@@ -134,7 +134,7 @@ def test_draws_for_new_rows_are_told_from_those_of_old_ones_by_their_number() ->
         data.add_groups(predictions={"demand": PPC[..., :5]})
     assert samples_of(data, n=5).shape == (5, CHAINS * DRAWS)
     assert samples_of(data, n=N).shape == (N, CHAINS * DRAWS)
-    with pytest.raises(InputError, match=r"none has as many: posterior_predictive\['demand'\] has"):
+    with pytest.raises(InputError, match=r"none has them: posterior_predictive\['demand'\] has"):
         read_given(data, n=7)
 
 
@@ -177,7 +177,7 @@ def test_one_of_several_outcomes_is_chosen_by_its_columns() -> None:
 
 
 def test_missing_rows_are_left_out_before() -> None:
-    with pytest.raises(InputError, match="leave them out of prediction before"):
+    with pytest.raises(InputError, match="drop them from prediction before"):
         howsure.assess(np.append(Y[1:], np.nan), whole(), missing="drop")
 
 
@@ -220,12 +220,10 @@ def test_chains_of_unequal_length_are_told_so() -> None:
     short = PPC.copy()
     short[1, 5:] = np.nan  # as xarray fills up what is shorter
     data = inference(posterior_predictive={"demand": short}, observed_data={"demand": Y})
-    rule = r"posterior_predictive\['demand'\] must contain no missing draws, got 2 of 14 .*unequal"
+    rule = r"posterior_predictive\['demand'\] must not contain missing draws; 2 of 14 .*unequal"
     with pytest.raises(InputError, match=rule):
         load(data)
-    with pytest.raises(
-        InputError, match=r"prediction 'demand' must contain no missing draws, got 2"
-    ):
+    with pytest.raises(InputError, match=r"prediction 'demand' must not contain missing draws; 2"):
         read_given(data, n=N)
     with pytest.raises(InputError, match=r"one shape, got arrays of shapes \(7, 12\), \(5, 12\)"):
         read_given([PPC[0], PPC[1, :5]], n=N)

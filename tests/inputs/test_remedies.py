@@ -306,7 +306,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     ),
     "inputs twice": (
         lambda: read(frame(point=MEAN, a=SD), x="a", features="a"),
-        {"give only one of them": lambda: read(frame(point=MEAN, a=SD), features="a")},
+        {"give one of them": lambda: read(frame(point=MEAN, a=SD), features="a")},
     ),
     "y beside y": (
         lambda: read(Y, MEAN, y=Y),
@@ -719,7 +719,8 @@ _FILES = (
     *("inputs/matching", "inputs/dialects", "inputs/classes", "inputs/names"),
 )
 _PROPOSES = re.compile(
-    r"\b(pass|give|omit|leave \w+ out|use (it|howsure)|state the|drop|name (it|one|them)|compares)\b"
+    r"\b(pass|give|omit|leave \w+ out|use (it|howsure)|state the|drop|name (it|one) with|name them|"
+    r"compares)\b"
 )
 _ELSEWHERE = {
     "and no intervals or other uncertainty": "tests/report/test_coercion.py",
@@ -729,6 +730,7 @@ _ELSEWHERE = {
     "does not drop rows": "xarray: tests/inputs/test_posterior.py",
     "['ds'] must contain": "Prophet: tests/inputs/test_objects.py",
     "must be the output of models": "`assess_model`: tests/report/test_assess_model.py",
+    "omit levels, because the keys": "tests/inputs/test_given.py",
     "encode and embedding both": "encoders: tests/inputs/test_encoding.py",
     "has columns of models": "nixtla: tests/inputs/test_given.py",
     "has shape": "what shapes there are, no remedy",

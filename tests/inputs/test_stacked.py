@@ -172,7 +172,9 @@ def test_levels_under_a_name_that_is_not_known() -> None:
     table = stacked("alpha", (0.05, 0.5, 0.95))
     table["pred"] = table.pop("mean")
     del table["sd"]
-    with pytest.raises(InputError, match=r"as shares, are quantile_level='alpha' \(--quantile-lev"):
+    with pytest.raises(
+        InputError, match=r"as shares, pass quantile_level='alpha' \(--quantile-lev"
+    ):
         load(table)
     assert load(table, quantile_level="alpha").evalsets[0].n == 40
     with pytest.raises(InputError, match=r"if they are not models$"):

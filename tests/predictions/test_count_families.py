@@ -102,7 +102,7 @@ def test_the_door_asks_for_counts(belief: Distribution, y: float) -> None:
     ("name", "parameters", "said"),
     [
         ("double_poisson", {"mu": 1.0}, "must include phi"),
-        ("double_poisson", {"mu": 1.0, "phi": 0.0}, "of double_poisson must lie .* phi must lie"),
+        ("double_poisson", {"mu": 1.0, "phi": 0.0}, "of double_poisson must be .* phi must be"),
         ("double_poisson", {"mu": 1.0, "phi": 1.0, "loc": 1.0}, "among mu, phi, got loc"),
         ("negative_binomial", {"mu": -1.0, "dispersion": 1.0}, "mu must be between 0"),
         ("double_poisson", {"mu": 1.0, "phi": -1.0}, "phi must be between"),

@@ -210,7 +210,7 @@ def test_efrons_constant_has_limits():
         (lambda: Poisson([1.0]).pmf([1.0, 2.0]), r"counts must have shape \(1,\) or \(1, m\)"),
         (lambda: Poisson([1.0]).pmf([np.nan]), "not contain missing values"),
         (lambda: DoublePoisson([1.0], [1.0]).log_pmf([1.0], "half"), "normalization must be"),
-        (lambda: Poisson(np.full(3, 1e15)).support(), "at most 134217728 entries, got 3 rows"),
+        (lambda: Poisson(np.full(3, 1e15)).support(), "at most 134217728 entries; got 3 rows"),
     ],
 )
 def test_bad_input_is_refused(make, message):

@@ -98,12 +98,12 @@ def test_row_names_are_numbers_unless_given() -> None:
     [
         ({}, "No prediction given"),
         ({"point": [1.0]}, "point must have 2 rows, got 1"),
-        ({"beliefs": Intervals([0.0], [1.0])}, "intervals must have 2 rows as y has, got 1"),
+        ({"beliefs": Intervals([0.0], [1.0])}, "intervals must have 2 rows like y, got 1"),
         (
             {"beliefs": Samples(np.zeros((5, 2)))},
             r"got 5 \(shape \(5, 2\)\); they look transposed: give Samples\(samples.T\)",
         ),
-        ({"beliefs": Distribution.normal([0.0], [1.0])}, "distributions must have 2 rows as y has"),
+        ({"beliefs": Distribution.normal([0.0], [1.0])}, "distributions must have 2 rows like y"),
         (
             {"beliefs": (Samples([1.0, 2.0]), Samples([1.0, 2.0]))},
             "beliefs must be of different kinds, got samples, samples",

@@ -67,7 +67,7 @@ def test_the_point_is_the_middle_of_the_narrowest() -> None:
         ([np.inf], [np.inf], 0.9, r"lower must not be \+inf"),
         ([-np.inf], [-np.inf], 0.9, "upper must not be -inf"),
         ([[0.0, 0.0]], [[1.0, 1.0]], None, "coverage must be given for 2 columns"),
-        ([[0.0, 0.0]], [[1.0, 1.0]], 0.9, r"one number per column \(2\), got 1"),
+        ([[0.0, 0.0]], [[1.0, 1.0]], 0.9, r"one number per column \(2\); got 1"),
         ([[0.0, 0.0]], [[1.0, 1.0]], [0.9, 0.9], "distinct numbers"),
         ([0.0], [1.0], 90, "between 0 and 1"),
         ([0.0], [1.0], "x", "coverage must contain real numbers"),

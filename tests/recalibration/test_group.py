@@ -426,7 +426,7 @@ def test_bad_columns_are_named() -> None:
     two = table(groups={"season": ["w", "s"] * 20, "sex": ["m", "f"] * 20})
     with pytest.raises(InputError, match=r"by must name at least one .* season, sex$"):
         recalibrate(two, two, method="group")
-    with pytest.raises(InputError, match=r"columns of groups \(season, sex\), got 'age'"):
+    with pytest.raises(InputError, match=r"group columns \(season, sex\), got 'age'"):
         recalibrate(two, two, by=["season", "age"])
     with pytest.raises(InputError, match="calibration rows have none"):
         recalibrate(table(), table(), by="season")

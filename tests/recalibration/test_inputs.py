@@ -309,7 +309,7 @@ def test_a_turned_embedding_is_turned_alike_at_new_rows() -> None:
 
 def test_bad_input() -> None:
     y = child(0, "bad").normal(size=80)
-    with pytest.raises(InputError, match="needs features or an embedding.* have neither"):
+    with pytest.raises(InputError, match=r"needs features or an embedding.* have neither"):
         recalibrate(*[EvalSet.checked(y, unit(y))] * 2, method="inputs")
     x = {"x": np.arange(80)}
     with pytest.raises(InputError, match="spreads cannot be scaled"):

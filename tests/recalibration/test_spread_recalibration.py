@@ -97,7 +97,7 @@ def test_a_scale_needs_a_continuous_law_with_moments_and_errors() -> None:
     with pytest.raises(UnanswerableError, match="have no"):
         VarianceScaling().fit(cauchy)
     perfect = EvalSet.checked([1.0, 2.0], Distribution.normal([1.0, 2.0], [1.0, 1.0]))
-    with pytest.raises(InputError, match="not all be zero"):
+    with pytest.raises(InputError, match="all errors in the calibration rows are zero"):
         VarianceScaling().fit(perfect)
 
 

@@ -541,10 +541,10 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     if not _is_wide(cells) and _lie_within(shown, 100):
         levels = f"; for levels of quantiles, as shares, pass {_as_levels(name)}"
     raise InputError(
-        f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
-        f"rows{more}, as models under one another do: pass model={quoted(name)} "
+        f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each have the same "
+        f"rows{more}, like models one below the other: pass model={quoted(name)} "
         f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
-        f'({BY_NAME["model"].option} "") where they are no models{levels}'
+        f'({BY_NAME["model"].option} "") if they are not models{levels}'
     )
 
 
