@@ -236,7 +236,7 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
     halves: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = str(halves[1])
-    assert called("assess", files=["none.csv"]) == "none.csv: there is no such file"
+    assert called("assess", files=["none.csv"]) == "none.csv: no such file"
     assert called("assess", files=[]) == "files must name 1 to 100 tables, got 0"
     assert called("assess", files=[file] * 101).endswith("tables, got 101")
     assert len(called("assess", files=["a" * 10**6])) < 2_100

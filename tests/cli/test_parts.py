@@ -95,7 +95,7 @@ def test_what_cannot_be(folder: Path) -> None:
     assert code != 0
     assert "so their tables are read whole" in told
     assert "--memory must be a size" in run("assess", one, "--memory", "lots")[1]
-    assert "contradict" in run("assess", one, "--jobs", 2, "--scheduler", "tcp://x:1")[1]
+    assert "cannot be combined" in run("assess", one, "--jobs", 2, "--scheduler", "tcp://x:1")[1]
     assert run("assess", folder / "none*.parquet")[0] != 0
 
 

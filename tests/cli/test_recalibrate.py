@@ -72,7 +72,7 @@ def test_levels_are_those_asked(tables: tuple[Path, Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"rank": "pac", "delta": 2.0}, "delta must lie strictly between"),
+        ({"rank": "pac", "delta": 2.0}, "delta must be strictly between"),
         ({"levels": "low"}, "--levels must be numbers"),
         ({"method": "crude", "levels": "0.5,0.1"}, "levels must increase strictly"),
     ],
@@ -275,7 +275,7 @@ def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: y must be a column"),
+        ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: No outcome column"),
         ("new.csv --calibration held.csv --compare", "needs y of the new rows"),
         (
             "new.csv --calibration held.csv -o o.csv --method best --by regoin",
@@ -286,7 +286,7 @@ def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
         ("new.csv --calibration held.csv -o o.csv --method shift_all", "method must be one of"),
         ("held.csv --calibration held.csv --compare --method best", "leave --compare out"),
         ("held.csv --calibration held.csv -o o.csv --method all", "--method all needs --compare"),
-        ("held.csv --calibration gone.json -o o.csv", "there is no such file"),
+        ("held.csv --calibration gone.json -o o.csv", "no such file"),
     ],
 )
 def test_bad_input_is_refused_in_words(served: Path, line: str, words: str) -> None:

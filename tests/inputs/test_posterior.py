@@ -225,7 +225,9 @@ def test_chains_of_unequal_length_are_told_so() -> None:
         load(data)
     with pytest.raises(InputError, match=r"prediction 'demand' must not contain missing draws; 2"):
         read_given(data, n=N)
-    with pytest.raises(InputError, match=r"one shape, got arrays of shapes \(7, 12\), \(5, 12\)"):
+    with pytest.raises(
+        InputError, match=r"one rectangular array, got arrays of shapes \(7, 12\), \(5, 12\)"
+    ):
         read_given([PPC[0], PPC[1, :5]], n=N)
 
 

@@ -254,12 +254,12 @@ def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
         EaseCuts("ease", (0.0,)).find(EvalSet(y=held.y, features={"ease": gone}))
     with pytest.raises(InputError, match="at least 101 rows for 51 ease bins, got 100"):
         recalibrate(held, held, method="o_cpa", coverage=0.9, bins=51)
-    with pytest.raises(InputError, match=r"ease bin 1 of 20 .*coverage 0.9 needs 9, got 4"):
+    with pytest.raises(InputError, match=r"ease bin 1 of 20 .*coverage 0.9 needs 9; got 4"):
         recalibrate(held, held, method="o_cpa", coverage=0.9, bins=20, too_few="error")
     many = recalibrate(held, held, method="o_cpa", coverage=0.9, bins=20)
     assert any("are infinite: 9 calibration rows are needed" in note for note in many.notes)
     sets, few = classes(10, 60), classes(11, 20)
-    with pytest.raises(InputError, match=r"ease bin 1 of 5: .*needs 9, got 3"):
+    with pytest.raises(InputError, match=r"ease bin 1 of 5: .*needs 9; got 3"):
         recalibrate(sets, few, method="o_lac", bins=5, too_few="error")
     whole = recalibrate(sets, few, method="o_lac", bins=5)
     assert any("contain all classes: 9 calibration rows are needed" in n for n in whole.notes)

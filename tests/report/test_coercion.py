@@ -110,9 +110,9 @@ def test_images_as_paths() -> None:
 @pytest.mark.parametrize(
     ("choices", "match"),
     [
-        ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode: no column of x"),
+        ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode must name a column of x"),
         ({"encode": {"note": lengths}}, "x holds nothing"),
-        ({"image": "p"}, "image: no column of x"),
+        ({"image": "p"}, "image must name a column of x"),
         ({"image": ["a.png"] * 3}, "image must have 150 rows"),
         ({"encode": {"n": lengths}, "x": {"n": ["a"] * 3}}, "n must have 150 rows"),
         (
@@ -212,7 +212,9 @@ def test_a_mapping_of_bare_arrays_compares_models() -> None:
         "prediction['draws'] of shape (150, 19) read as 19 samples per row"
         in found.facts["Reading"]
     )
-    with pytest.raises(InputError, match=r"prediction\['b'\] of shape \(3,\) fits none"):
+    with pytest.raises(
+        InputError, match=r"prediction\['b'\] of shape \(3,\) cannot be interpreted"
+    ):
         howsure.assess(y, {"a": mean, "b": mean[:3]})
 
 
@@ -251,7 +253,7 @@ def test_rows_in_another_order_than_those_of_y_are_refused() -> None:
     ):
         with pytest.raises(InputError) as error:
             howsure.assess(truth, value, coverage=0.9)
-        assert str(error.value).endswith(f"in another: give {name}.loc[y.index]")
+        assert str(error.value).endswith(f"in a different order: give {name}.loc[y.index]")
     with pytest.raises(InputError, match=r"x must have its rows .* give x.loc\[y.index\]"):
         howsure.assess(truth, frame, x=frame.iloc[::-1])
     with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows belong together"):

@@ -194,7 +194,7 @@ def test_any_column_may_be_the_ease(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "wanted"),
     [
-        ({"ease": "b", "x": {"a": np.ones(300)}}, "ease: no column of x is called 'b'"),
+        ({"ease": "b", "x": {"a": np.ones(300)}}, "ease must name a column of x, got 'b'"),
         ({"ease": np.r_[np.nan, np.ones(299)]}, "ease must contain finite numbers"),
         ({"ease": np.ones(7)}, "ease must have 300 rows"),
     ],

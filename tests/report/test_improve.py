@@ -150,7 +150,7 @@ def test_what_is_still_wrong_is_said_and_is_the_exit_status(tmp_path: Path) -> N
         ("NEW", "-o must name the file of the new table, got nothing"),
         ("-o {out}/new.csv", "-o needs a table of new rows, got nothing"),
         ("--proof {out}/proof.csv", "a proof is written to a .json file"),
-        ("--proof {out}/other.json", "exists and is not a proof: choose another name"),
+        ("--proof {out}/other.json", "is there and is no proof: choose another name"),
         ("--keep {out}/other.json", "exists and is not a saved recalibration"),
         ("--hold-back 2", "--hold-back must be strictly between 0 and 1, got 2.0"),
     ],

@@ -282,7 +282,7 @@ def test_bad_input_is_refused_in_words() -> None:
     labels = EvalSet.checked([0.0, 1.0], LabelSets(np.eye(2, dtype=bool), coverage=0.9))
     (given,) = load(held).evalsets
     cases: list[tuple[Any, Any, dict[str, Any], str]] = [
-        (new, new, {}, "calibration: .* y must be a column"),
+        (new, new, {}, "calibration: .* No outcome column"),
         (new, {**held, "y": [np.nan] * 300}, {}, "calibration: .* no cell may be missing"),
         (bounds, held, {}, "calibration must have the same types of prediction"),
         (new, held, {"method": "nonsense"}, "method must be one of best"),

@@ -233,7 +233,7 @@ def test_covered_rows_of_label_sets() -> None:
     [
         (([0.0, 1.0],), "covered must hold True or False for each row, .* got float64 of shape"),
         ((np.ones((2, 2), bool),), r"covered must hold .* got bool of shape \(2, 2\)"),
-        ((np.ones(0, bool),), "a replicate must have at least one row, but is empty"),
+        ((np.ones(0, bool),), "a replicate must have at least one row, got none"),
         ((Y, {"a": (LOW, HIGH), "b": (LOW, HIGH)}), "prediction must be of one model, got 2"),
         ((Y, HIGH, LOW), "lower must not exceed upper, got 4 crossed intervals"),
     ],

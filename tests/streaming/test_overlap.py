@@ -171,7 +171,7 @@ def test_a_state_says_so_when_it_was_changed(states: Path, tmp_path: Path) -> No
         told["howsure"] = "0.2.0"
         del told["hash"]
 
-    with pytest.raises(InputError, match=r"x\.arrow was changed since it was written"):
+    with pytest.raises(InputError, match=r"x\.arrow has changed since it was written"):
         State.open(changed(path, out, heavier))
     with pytest.raises(InputError, match=r"state of howsure .* or earlier, got one of 99"):
         State.open(changed(path, out, another))
@@ -192,7 +192,7 @@ def test_numbers_that_were_changed_are_noticed(states: Path, tmp_path: Path) -> 
         other = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
         place = table.column_names.index(name)
         held = table.set_column(place, table.schema.field(place), other)
-        with pytest.raises(InputError, match="the table was changed since it was written"):
+        with pytest.raises(InputError, match="the table has changed since it was written"):
             State.from_arrow(held)
 
 

@@ -321,7 +321,9 @@ def test_where_nothing_can_be_tried_the_reason_is_told() -> None:
     assert {each.method for each in found.trials} >= {"shift", "cqr"}
     assert "group" not in {each.method for each in found.trials}  # one label divides nothing
     assert found.advice is not None
-    assert found.advice.sentence.startswith("No next step was found: intervals must be bounded")
+    assert found.advice.sentence.startswith(
+        "No next step was found: intervals with infinite ends cannot be scaled"
+    )
 
 
 def test_commands_are_quoted() -> None:

@@ -405,7 +405,7 @@ def test_a_reference_that_breaks_the_promise_says_so(tmp_path: Path) -> None:
 def test_y_that_is_no_number_and_a_date_far_off_are_refused(tmp_path: Path) -> None:
     watch = begun(tmp_path, mature=5)
     watch.add(rows(60, 61))
-    with pytest.raises(InputError, match="'y' must hold numbers, got 40 cells"):
+    with pytest.raises(InputError, match="'y' must contain numbers, got 40 cells"):
         watch.add({**rows(61, 62), "y": ["x"] * ROWS})
     with pytest.raises(InputError, match=r"over 366 days beyond the last .*got 2099-12-31"):
         watch.add({**rows(61, 62), "day": [np.datetime64("2099-12-31")] * ROWS})

@@ -159,7 +159,7 @@ def test_options_are_plain_values_or_text() -> None:
         ("naive_bootstrap", {"regressor": {"name": "tree", "depth": 3}}, "option must be one of"),
         ("naive_bootstrap", {"regressor": {"max_depth": 3}}, "must have a name"),
         ("cv_plus", {"coverages": "high"}, "coverages must be a list of numbers, got 'high'"),
-        ("cv_plus", {"coverages": [90]}, "coverages must lie strictly between"),
+        ("cv_plus", {"coverages": [90]}, "coverages must be strictly between"),
         ("cv_plus", {"clip": [0, 1, 2]}, "clip must be a list of 2 numbers or none"),
         ("mondrian_conformal", {"adapt": {"name": "mondrain"}}, "near: mondrian"),
         ("mondrian_conformal", {"adapt": 3}, "adapt must be of type Adaptation, got 3"),

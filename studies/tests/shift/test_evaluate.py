@@ -315,7 +315,7 @@ ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
             lambda: evaluate_shift(Answers(**ONE, score=[1.0]), {"t": Answers(**ONE)}),
             "all parts must have scores or none, got them in val, not t",
         ),
-        (lambda: calibration_shift(Answers(**ONE), 90), "coverage must lie strictly between"),
+        (lambda: calibration_shift(Answers(**ONE), 90), "coverage must be strictly between"),
         (
             lambda: calibration_shift(Answers(**ONE), 0.9, "pac"),
             "rule must be 'paper', 'conformal' or",

@@ -329,7 +329,7 @@ def test_the_null_is_what_a_perfect_model_shows() -> None:
     [
         (lambda: many().value("coverage"), "measure must be one of .*got 'coverage'"),
         (lambda: many().value("test_mae", "u"), "test must be one of t, got 'u'"),
-        (lambda: many().value("test_mae", confidence=95), "confidence must lie strictly"),
+        (lambda: many().value("test_mae", confidence=95), "confidence must be strictly"),
         (
             lambda: ShiftResult(task="s", method="m", coverage=0.9, rule="paper", runs=()),
             "runs must hold at least one run, got none",
