@@ -104,7 +104,7 @@ def test_a_right_law_made_into_three_quantiles_is_not_said_to_score_better(
     (name,) = (title for title in rows if title.startswith("Pinball loss at"))
     before, after = map(float, rows[name][:2])
     assert after == pytest.approx(before, rel=0.03)
-    assert "CRPS" in shown.partition("Left out")[2]
+    assert "CRPS" in shown.partition("Omitted")[2]
 
 
 @pytest.fixture

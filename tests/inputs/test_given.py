@@ -146,7 +146,7 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         ((LOW, HIGH), {"coverage": 90}, r"got 90; did you mean 0\.9\?"),
         ((LOW, HIGH), {"levels": [0.1]}, r"must have shape \(60, 1\) or \(1, 60\)"),
         ((LOW, HIGH[1:]), {"coverage": 0.9}, r"prediction\[1\] must have 60 rows.*\(59,\)"),
-        ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must not contain missing.*row 3"),
+        ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must contain no missing.*row 3"),
         ((HOLED, HIGH), {}, r"prediction\[0\] must contain no missing values"),
         (
             TABLE[:, [0, 2]],
@@ -272,7 +272,7 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
         ),
         ({"y": MEAN, "ridge": MEAN}, {}, r"has a column of y, 'y'.*howsure.assess\(table\)"),
         ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are for plain arrays"),
-        ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must not contain missing.*row 3"),
+        ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must contain no missing.*row 3"),
         ({"mean": MEAN[1:], "sd": SD[1:]}, {}, "must have 60 rows like y, got 59"),
         ({"a": MEAN, "b": ENDS}, {}, r"prediction\['b'\] of shape \(60, 2, 2\)"),
         ({"a": MEAN, "b": "text"}, {}, r"prediction\['b'\] must be an array"),

@@ -999,8 +999,8 @@ def test_when_every_row_is_covered_no_slab_is_worse() -> None:
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda c, x: worst_slab(c, x, coverage=90), "coverage must lie"),
-        (lambda c, x: worst_slab(c, x, coverage=0.9, share=0), "share must lie"),
+        (lambda c, x: worst_slab(c, x, coverage=90), "coverage must be strictly"),
+        (lambda c, x: worst_slab(c, x, coverage=0.9, share=0), "share must be strictly"),
         (lambda c, x: worst_slab(c, x, coverage=0.9, directions=0), "directions must be"),
         (lambda c, x: worst_slab(c, x[:-1], coverage=0.9), "x must have 200 rows"),
         (lambda c, x: worst_slab(c, x * np.nan, coverage=0.9), "x must contain finite"),
@@ -1018,7 +1018,7 @@ def test_when_every_row_is_covered_no_slab_is_worse() -> None:
         (lambda c, x: coverage_gap(c, ["a"], coverage=0.9), "groups must have 200 rows"),
         (lambda c, x: coverage_gap(c, c, coverage=0.9, replicates=0), "replicates must be"),
         (lambda c, x: local_pit(c * 2.0, x), "pit"),
-        (lambda c, x: local_pit(c, x, levels=[0.5, 0.4]), "levels must rise"),
+        (lambda c, x: local_pit(c, x, levels=[0.5, 0.4]), "levels must increase"),
         (lambda c, x: local_pit(c, x, regressor="forest"), "fit and predict"),
     ],
 )

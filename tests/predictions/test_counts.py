@@ -208,7 +208,7 @@ def test_efrons_constant_has_limits():
         (lambda: DoublePoisson([1.0], [0.0]), "phi must be between 1e-15 and"),
         (lambda: Poisson([1.0]).quantile(1.0), "levels must be strictly between 0 and 1"),
         (lambda: Poisson([1.0]).pmf([1.0, 2.0]), r"counts must have shape \(1,\) or \(1, m\)"),
-        (lambda: Poisson([1.0]).pmf([np.nan]), "not contain missing values"),
+        (lambda: Poisson([1.0]).pmf([np.nan]), "contain no missing values"),
         (lambda: DoublePoisson([1.0], [1.0]).log_pmf([1.0], "half"), "normalization must be"),
         (lambda: Poisson(np.full(3, 1e15)).support(), "at most 134217728 entries; got 3 rows"),
     ],

@@ -256,7 +256,7 @@ def test_rows_in_another_order_than_those_of_y_are_refused() -> None:
         assert str(error.value).endswith(f"in a different order: give {name}.loc[y.index]")
     with pytest.raises(InputError, match=r"x must have its rows .* give x.loc\[y.index\]"):
         howsure.assess(truth, frame, x=frame.iloc[::-1])
-    with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows belong together"):
+    with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows match by"):
         howsure.assess(
             pd.Series(y, [0, 1] * (N // 2)),
             point=pd.Series(mean, [0] * (N // 2) + [1] * (N // 2)),

@@ -283,7 +283,7 @@ def test_bad_input_is_refused_in_words() -> None:
     (given,) = load(held).evalsets
     cases: list[tuple[Any, Any, dict[str, Any], str]] = [
         (new, new, {}, "calibration: .* No outcome column"),
-        (new, {**held, "y": [np.nan] * 300}, {}, "calibration: .* no cell may be missing"),
+        (new, {**held, "y": [np.nan] * 300}, {}, "calibration: .* cells are missing"),
         (bounds, held, {}, "calibration must have the same types of prediction"),
         (new, held, {"method": "nonsense"}, "method must be one of best"),
         (new, held, {"method": "scale", "by": "region"}, "by is for the methods group and best"),

@@ -175,7 +175,9 @@ def test_a_state_says_so_when_it_was_changed(states: Path, tmp_path: Path) -> No
         State.open(changed(path, out, heavier))
     with pytest.raises(InputError, match=r"state of howsure .* or earlier, got one of 99"):
         State.open(changed(path, out, another))
-    with pytest.raises(InputError, match=r"x\.arrow is damaged: it holds counts or weights below"):
+    with pytest.raises(
+        InputError, match=r"x\.arrow is damaged: it contains counts or weights below"
+    ):
         State.open(changed(path, out, older))
 
 

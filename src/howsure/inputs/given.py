@@ -442,7 +442,7 @@ class _Reader(Arrays):
         cells = read_cells(MappingTable(table, self.name), roles)
         for column, gone in cells.missing().items():
             raise InputError(
-                f"{self.name}[{column!r}] must not contain missing values, got {int(gone.sum())} "
+                f"{self.name}[{column!r}] must contain no missing values, got {int(gone.sum())} "
                 f"(first at row {int(np.argmax(gone))})"
             )
         cells.check_finite()

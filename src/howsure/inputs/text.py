@@ -484,7 +484,7 @@ class Utf8Reader:
             what = f" 0x{error.object[error.start]:02x}" if error.start < len(error.object) else ""
             where = f" in line {line}, byte {offset + error.start} of the file"
         return InputError(
-            f"{self._title}: the text is not valid {self.encoding}: wrong byte{what}{where}; "
+            f"{self._title}: the text is not valid {self.encoding}: invalid byte{what}{where}; "
             "name the correct encoding with encoding= (--encoding), such as latin-1"
         )
 

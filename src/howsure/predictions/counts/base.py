@@ -209,7 +209,7 @@ class CountLaw(ABC):
                 f"{name} must have shape ({len(self)},) or ({len(self)}, m), got {array.shape}"
             )
         if np.isnan(array).any():
-            raise InputError(f"{name} must not contain missing values")
+            raise InputError(f"{name} must contain no missing values")
         return array
 
 
