@@ -299,7 +299,7 @@ def test_bad_input_is_refused_in_words() -> None:
             "label sets need class probabilities to be recalibrated",
         ),
         ([new, new], held, {}, "give one table of new rows"),
-        (new, [held, held], {}, "calibration must have exactly one model"),
+        (new, [held, held], {}, "calibration must hold one model"),
         (
             new,
             {**held, "recalibrated_mean": held["mean"], "recalibrated_sd": held["sd"]},

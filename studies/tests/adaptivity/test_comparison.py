@@ -662,7 +662,7 @@ def test_a_classifier_of_ones_own_is_named_with_its_options() -> None:
         ({"transformations": ["noise"]}, "as 'noise 0.5', got 'noise'"),
         ({"transformations": ["noise 0"]}, "a size above 0"),
         ({"transformations": ["brightness 2"]}, r"amount must lie in \(0, 1\]"),
-        ({"transformations": []}, "at least one"),
+        ({"transformations": []}, "must not be empty"),
         ({"transformations": ["noise 1", "noise 1"]}, "must be different"),
         ({"train": 59}, "train must be"),
         ({"train": 2, "seed": 2}, "all 3 classes"),
@@ -695,7 +695,7 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
     [
         (lambda t: compare_label_sets(t, methods=("LAC", "ABS")), "method must be one of LAC"),
         (lambda t: compare_label_sets(t, methods=("LAC", "LAC")), "must be different"),
-        (lambda t: compare_label_sets(t, methods=()), "at least one"),
+        (lambda t: compare_label_sets(t, methods=()), "must not be empty"),
         (lambda t: compare_label_sets(t, coverages=(1.0,)), "coverages"),
         (lambda t: compare_label_sets(t, repeats=0), "repeats must be"),
         (lambda t: compare_label_sets(t, share=1.0), "share"),
@@ -719,7 +719,7 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
             "covered must have",
         ),
         (lambda t: ease_sensitivity([1], [1], [1], {}, coverage=0.9), "eases must hold"),
-        (lambda t: average_records([]), "at least one"),
+        (lambda t: average_records([]), "must not be empty"),
     ],
 )
 def test_bad_input_is_named(task: Classified, call, words: str) -> None:

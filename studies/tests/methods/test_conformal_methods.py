@@ -217,7 +217,7 @@ def test_memory_grows_with_the_rows_alone() -> None:
     ("make", "words"),
     [
         (lambda: SplitConformal(zero, rank="numpy"), "rank must be"),
-        (lambda: SplitConformal(zero, delta=0.0), "delta must lie"),
+        (lambda: SplitConformal(zero, delta=0.0), "delta must be"),
         (lambda: SplitConformal(zero, coverages=(0.9, 0.9)), "distinct"),
         (lambda: SplitConformal(zero, clip=(1, 0)), "clip must be two numbers"),
         (lambda: SplitConformal(zero, clip=3), "clip must be two numbers"),

@@ -173,7 +173,7 @@ def test_clipping_and_refusal() -> None:
     assert belief.interval(0.9)[0].tolist() == [-0.2] * 8
     assert belief.interval(0.5)[1].max() <= 0.2
     strict = JackknifePlus(LinearRegression(), coverages=(0.5, 0.9), too_few="error")
-    with pytest.raises(InputError, match=r"coverage 0\.9 needs 9; got 8"):
+    with pytest.raises(InputError, match=r"coverage 0\.9 needs 9, got 8"):
         strict.fit(x, y, np.random.default_rng(0))
 
 

@@ -237,13 +237,13 @@ def test_what_offers_nothing_is_refused(thing: Any, words: str) -> None:
         (lambda: QuantileRegression(GradientBoostingRegressor(), "alpha"), "pinball loss"),
         (lambda: linear_quantiles((0.9, 0.9)), "distinct"),
         (lambda: linear_quantiles(()), "distinct"),
-        (lambda: SplitConformal(LinearRegression(), coverages=(90,)), "coverages must lie"),
+        (lambda: SplitConformal(LinearRegression(), coverages=(90,)), "coverages must be"),
         (lambda: NaiveBootstrap(LinearRegression(), members=1), "members must be"),
         (lambda: NaiveBootstrap(LinearRegression(), members=5, spread="mean"), "and even"),
         (lambda: NaiveBootstrap(LinearRegression(), convention="bde"), "convention must"),
         (lambda: NaiveBootstrap(LinearRegression(), spread="both"), "spread must"),
         (lambda: seeded_clone(3, np.random.default_rng(0)), "must have fit and predict"),
-        (lambda: checked_coverages((0.0,)), "coverages must lie"),
+        (lambda: checked_coverages((0.0,)), "coverages must be"),
     ],
 )
 def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None:

@@ -313,7 +313,7 @@ def test_it_is_a_method_like_others() -> None:
         ({"method": "magic"}, "method must be one of shift, scale"),
         ({"inner": Oracle("intervals"), "method": "cqr", "coverages": (0.7,)}, "must be among"),
         ({"coverages": ()}, "coverages must contain distinct"),
-        ({"delta": 2.0}, "delta must lie"),
+        ({"delta": 2.0}, "delta must be"),
         ({"rank": "numpy"}, "rank must be"),
         ({"too_few": "cut"}, "too_few"),
         ({"inner": 3}, "method must be a method, or an object"),
@@ -338,7 +338,11 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
         ("normal", "conformal", r"must suit what oracle gives, distributions \(scale, shift, "),
         ("quantiles", "isotonic", r"quantiles \(conformal, scale, shift, .*\), got 'isotonic'"),
         ("intervals", "isotonic", r"intervals \(cqr, asymmetric, scale, shift, .*\)"),
-        ("poisson", "scale", "must be continuous, got poisson; use 'shape'"),
+        (
+            "poisson",
+            "scale",
+            "only continuous distributions can be shifted or scaled, got poisson; use 'shape'",
+        ),
     ],
 )
 def test_beliefs_that_a_way_does_not_suit_are_named(kind: str, by: str, words: str) -> None:

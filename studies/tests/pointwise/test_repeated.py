@@ -369,7 +369,7 @@ def test_a_column_that_changes_before_a_run_is_told(visits: Path, tmp_path: Path
         ({"split_by": "day"}, "must be a table of a file with split and split_by"),
         ({"split": "date", "split_by": "day"}, "split of world 'w' must be .*unit.*time"),
         ({"split": "time", "split_by": "date"}, "split_by of world 'w' must be one of"),
-        ({"split": "unit", "split_by": "a"}, "column 'a' must hold labels"),
+        ({"split": "unit", "split_by": "a"}, "column 'a' must contain labels"),
         ({"split": "unit", "split_by": "gap"}, "column 'gap' must be complete, got 1 missing"),
         ({"split": "time", "split_by": "patient"}, "column 'patient'"),
         ({"split": "unit", "split_by": "few"}, "column 'few': share must leave units on both"),

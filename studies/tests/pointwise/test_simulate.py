@@ -207,7 +207,7 @@ def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "target", "words"),
     [
-        ("x,y\n1,a\n2,b\n", "y", "column 'y' must hold numbers"),
+        ("x,y\n1,a\n2,b\n", "y", "column 'y' must contain numbers"),
         (
             "x,y\n1,1\n2,2\n",
             "z",

@@ -303,7 +303,7 @@ ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
         (lambda: Answers(y=[], point=[], lower=[], upper=[]), "y must have at least one row"),
         (lambda: Answers(**{**ONE, "y": [math.nan]}), "y must contain finite numbers"),
         (lambda: Answers(**{**ONE, "point": [1.0, 2.0]}), "point must have 1 rows, got 2"),
-        (lambda: Answers(**{**ONE, "lower": ["a"]}), "lower must contain real numbers"),
+        (lambda: Answers(**{**ONE, "lower": ["a"]}), "lower must hold real numbers"),
         (lambda: Answers(**{**ONE, "upper": [[1.0]]}), "upper must have one dimension"),
         (lambda: Answers(**ONE, score=[1.0, 2.0]), "score must have 1 rows, got 2"),
         (lambda: evaluate_shift(Answers(**ONE), {}), "tests must hold at least one part"),

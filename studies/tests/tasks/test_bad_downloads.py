@@ -348,7 +348,7 @@ def test_a_volume_is_held_to_its_check_sum(tmp_path: Path) -> None:
     refused(r"1 of 2 volumes .* BRATS_001 .*CRC", "brain-tumour-pixels", folder)
     other[352:356] = np.float32("nan").tobytes()
     path.write_bytes(gzip.compress(bytes(other)))
-    refused(r"BRATS_001 .*must contain finite numbers", "brain-tumour-pixels", folder)
+    refused(r"BRATS_001 .*must hold finite numbers", "brain-tumour-pixels", folder)
     other[108:112] = np.float32(-9).tobytes()
     path.write_bytes(gzip.compress(bytes(other)))
     refused("1 of 2 volumes cannot be read: BRATS_001", "brain-tumour-pixels", folder)

@@ -133,7 +133,7 @@ def test_missing_values_are_what_is_asked_for() -> None:
         ({}, {"home": ["north", "south", "west"]}, "one elsewhere, got 100 of 100 home"),
         ({}, {"home": ["north"], "up_to": 3}, "must not be given together"),
         ({}, {"missing": "ignore"}, "missing must be error, drop or median"),
-        ({"size": [float("inf")] * 100}, {}, "must contain finite numbers"),
+        ({"size": [float("inf")] * 100}, {}, "must hold finite numbers"),
         ({"y": ["a"] * 100}, {}, "column 'y' must hold numbers"),
         ({"kind": [date(2020, 1, 1)] * 100}, {}, "must hold numbers or text"),
     ],

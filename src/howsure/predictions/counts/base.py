@@ -390,7 +390,7 @@ def between(value: npt.ArrayLike, name: str, least: float, length: int | None = 
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{name} must be between {least:g} and {MOST:g}, got {int(wrong.sum())} that do not "
+            f"{name} must be between {least:g} and {MOST:g}, got {int(wrong.sum())} that are not "
             f"(first at row {row}: {array[row]:g})"
         )
     return array

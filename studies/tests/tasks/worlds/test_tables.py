@@ -112,7 +112,7 @@ def test_the_floor_holds_and_is_counted() -> None:
         ({"trees": 2}, "trees must suffice"),
         ({"depth": 0}, "depth must be"),
         ({"leaf": 0}, "leaf must be"),
-        ({"floor": 0.0}, "floor must lie"),
+        ({"floor": 0.0}, "floor must be in"),
         ({"noise": "norml"}, "near: normal"),
         ({"seed": -1}, "seed must be"),
     ],
