@@ -377,7 +377,7 @@ FAR = 70_000
         ("1,2,3", rf"every row must have 4 cells .* got 3 in line {FAR + 2}"),
         ("1,2,3,4,5", rf"every row must have 4 cells .* got 5 in line {FAR + 2}"),
         ('1,2,3,"four', r"a quote is opened .*never closed"),
-        ("1,2,3,f\xfcr", rf"the text is not valid utf-8: invalid byte 0xfc .* in line {FAR + 2}"),
+        ("1,2,3,f\xfcr", rf"the text is not valid utf-8: invalid byte 0xfc in line {FAR + 2}"),
         ("one,2,3,x", rf"column 'y' must contain numbers, .*'one' at line {FAR + 2}"),
         ("1,inf,3,x", rf"column 'pred' must contain finite numbers, .*first at line {FAR + 2}"),
         ("1,2,,x", rf"cells are missing: 1 in 'site' \(first at line {FAR + 2}\)"),
