@@ -719,7 +719,7 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
             "covered must have",
         ),
         (lambda t: ease_sensitivity([1], [1], [1], {}, coverage=0.9), "eases must hold"),
-        (lambda t: average_records([]), "must not be empty"),
+        (lambda t: average_records([]), "at least one"),
     ],
 )
 def test_bad_input_is_named(task: Classified, call, words: str) -> None:
