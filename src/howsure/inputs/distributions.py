@@ -477,8 +477,7 @@ def _refuse_variance(value: tuple[Any, ...]) -> None:
     if frame and value[1].shape[1] == 1:
         raise InputError(
             "prediction is a frame of one column, which may be a variance (of predict_var) or a "
-            "standard deviation: give howsure.Distribution.normal(mean, variance**0.5), or the "
-            "sd"
+            "standard deviation: give howsure.Distribution.normal(mean, variance**0.5), or the sd"
         )
 
 

@@ -212,8 +212,7 @@ def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
             ]
             raise InputError(
                 f"models must have the same rows, got {' and '.join(differences)}; "
-                "common_rows=True (--common-rows) compares those that all "
-                f"have{_no_models(first)}"
+                f"common_rows=True (--common-rows) compares those that all have{_no_models(first)}"
             )
         return other.take(np.asarray([row_of[name] for name in ours], dtype=np.int64))
     if first.n != other.n:

@@ -87,9 +87,8 @@ def sheet_table(title: str, file: pa.NativeFile, *, decimal: str) -> SheetTable:
     columns = _columns(rows, place, decimal)
     if cells:
         raise InputError(
-            f"{place}: cells must contain values, but {len(cells):,} are formulas without "
-            f"results (first: {cells[0].decode()}): open the workbook in a spreadsheet program "
-            "and save it"
+            f"{place}: cells must contain values, but {len(cells):,} are formulas without results "
+            f"(first: {cells[0].decode()}): open the workbook in a spreadsheet program and save it"
         )
     lines = [top + place for place, row in enumerate(rows) if place and _is_filled(row)]
     table = SheetTable(columns, title, lines)
