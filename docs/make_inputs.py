@@ -10,7 +10,7 @@ PAGE = Path(__file__).parent / "inputs.md"
 HEADINGS = {
     "outcome": "Outcome",
     "belief": "Predictions",
-    "doubt": "Scores of doubt",
+    "doubt": "Uncertainty scores",
     "inputs": "Inputs of the model",
     "rows": "Groups, weights, clusters and time",
     "order": "Models and row names",

@@ -181,7 +181,7 @@ def test_xdist_gathers_the_same(
     done.assert_outcomes(passed=2, failed=1)
     assert [Path(file).read_text(encoding="utf-8") for file in files] == alone
     done = session("@pytest.mark.coverage(90)\ndef test_a(howsure): pass", *more)
-    done.stdout.fnmatch_lines(["*coverage must lie strictly between 0 and 1, got 90; did*"])
+    done.stdout.fnmatch_lines(["*coverage must be strictly between 0 and 1, got 90; did*"])
     done.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
@@ -224,7 +224,7 @@ def test_all_forms_classes_and_parameters(session: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ("90", "coverage must lie strictly between 0 and 1, got 90; did you mean 0.9?"),
+        ("90", "coverage must be strictly between 0 and 1, got 90; did you mean 0.9?"),
         ("0.9, tolerance=-1", "tolerance must be at least 0, got -1*"),
         ("0.9, replicates=0", "replicates must be a whole number of at least 1, got 0"),
         ("0.9, sided='high'", "sided must be one of two, low, got 'high'*"),

@@ -351,7 +351,7 @@ def test_limits_come_from_a_file_a_project_and_flags(
         (["--max-drift", "0.1"], "coverage_drift ≤ 0.1 cannot be judged: the table has no time"),
         (["--limits", "gone.toml"], r"gone\.toml cannot be read"),
         (["--min-coverage", "0.9", "--junit", "no/such.xml"], "folder of the output must exist"),
-        (["--min-coverage", "0.9", "--confidence", "0.4"], r"confidence must lie in \(0.5, 1\)"),
+        (["--min-coverage", "0.9", "--confidence", "0.4"], r"confidence must be in \(0.5, 1\)"),
     ],
 )
 def test_what_is_asked_in_vain_is_refused(tmp_path: Path, flags: list[str], said: str) -> None:
@@ -364,7 +364,7 @@ def test_by_in_a_file_is_named_with_it(tmp_path: Path) -> None:
     limits.write_text('by = ["regio"]\nlimits = [{measure = "coverage", min = 0.5}]')
     with pytest.raises(InputError, match=r"by in .*l\.toml names columns of groups: .*'region'"):
         told(path, "--limits", limits)
-    with pytest.raises(InputError, match="must be another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         told(path, "--limits", limits, "--junit", limits)
 
 
@@ -571,7 +571,11 @@ def test_findings_on_new_rows_fail_too(tmp_path: Path) -> None:
         (["--max-outside", "2"], True, "limit on outside must lie in [0, 1], got 2"),
         (["--min", "outside=0.1"], True, "outside takes max"),
         (["--max-outside-drift", "0.1"], True, "no times are named: give --time"),
-        (["--max-outside", "0.1", "--by", "site"], True, "must hold groups, got none of 'site'"),
+        (
+            ["--max-outside", "0.1", "--by", "site"],
+            True,
+            "must have groups, but has none of 'site'",
+        ),
     ],
 )
 def test_what_no_answer_is_possible_to_on_new_rows(

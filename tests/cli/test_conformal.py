@@ -140,8 +140,8 @@ def test_bad_tables_are_refused_in_words_and_nothing_is_left(folder: Path) -> No
     cases = {
         "new.csv --calibration sums.csv --method lac --softmax p_*": "sum to 1",
         "new.csv --calibration emu.csv --method lac": "emu",
-        "cow.csv --calibration held.csv --method lac": r"calibration rows have \(cat, dog, elk",
-        "new.csv --calibration few.csv --method lac": "coverage 0.9 needs 9, got 6",
+        "cow.csv --calibration held.csv --method lac": r"calibration rows \(cat, dog, elk",
+        "new.csv --calibration few.csv --method lac": "coverage 0.9 needs 9; got 6",
         "new.csv --calibration held.csv --method o_lac": "--ease COLUMN",
         "new.csv --calibration flat.csv --method o_lac --ease stab": "must differ between",
         "gone.csv --calibration held.csv --method o_lac --ease stab": "'stab'",
@@ -168,7 +168,7 @@ def test_bad_tables_are_refused_in_words_and_nothing_is_left(folder: Path) -> No
 def test_infinite_answers_are_given_on_request(folder: Path) -> None:
     write_table({k: v[:6] for k, v in regressed(0).items()}, folder / "few.csv")
     line = "new_y.csv --calibration few.csv --method cp -o out.csv"
-    with pytest.raises(InputError, match=r"coverage 0\.9 needs 9, got 6"):
+    with pytest.raises(InputError, match=r"coverage 0\.9 needs 9; got 6"):
         invoked(line)
     assert "9 calibration rows are needed, got 6" in invoked(f"{line} --too-few infinite")
 

@@ -139,10 +139,10 @@ def test_an_encoder_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     ("flags", "match"),
     [
         (["--encode", "text"], "COLUMN=ENCODER"),
-        (["--encode", "nope=transformers:/x"], "encode must name a column"),
+        (["--encode", "nope=transformers:/x"], "encode: no column of"),
         (["--encode", "text=sentence:/x"], "encoder must be"),
         (["--encode", "text=transformers:/x", "--encode", "y=transformers:/x"], "one column"),
-        (["--image", "nope"], "image must name a column"),
+        (["--image", "nope"], "image: no column of"),
         (["--draws", "0"], "draws must be at least 1"),
         (["--gamma", "0"], "bandwidth must be positive"),
         (["--regularization", "0"], "regularization must be positive"),

@@ -236,7 +236,7 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
     halves: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = str(halves[1])
-    assert called("assess", files=["none.csv"]) == "none.csv: there is no such file"
+    assert called("assess", files=["none.csv"]) == "none.csv: no such file"
     assert called("assess", files=[]) == "files must name 1 to 100 tables, got 0"
     assert called("assess", files=[file] * 101).endswith("tables, got 101")
     assert len(called("assess", files=["a" * 10**6])) < 2_100
@@ -267,8 +267,11 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("pass y=COLUMN (--y COLUMN); the columns are 'a'", "pass columns.y=COLUMN; the columns"),
-        ("howsure.load(…, missing='drop') (--missing drop) leaves", 'missing="drop" leaves'),
+        (
+            "name it with y=COLUMN (--y COLUMN). Columns: 'a'",
+            "name it with columns.y=COLUMN. Columns",
+        ),
+        ("howsure.load(…, missing='drop') (--missing drop) omits", 'missing="drop" omits'),
         (
             "pass lower=, upper= and coverage= of one (--lower, --upper, --coverage)",
             "columns.upper= and",
@@ -276,7 +279,7 @@ def test_errors_are_told_and_nothing_is_loaded_or_overwritten(
         ("softmax='' (--softmax \"\") leaves", 'columns.softmax="" leaves'),
         ("crossing='sort' or --crossing sort", "crossing='sort' or --crossing sort"),  # is no field
         ("name the series (--series)", "name the series (columns.series)"),
-        ("it: --groups a or --features a would use it", "columns.groups a or columns.features a"),
+        ("it: --groups a or --features a", "columns.groups a or columns.features a"),
         (
             "sd (2.5, of 3) and rows=COLUMN (--row-id COLUMN) names",
             "(2.5, of 3) and columns.rows=COL",

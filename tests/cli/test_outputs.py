@@ -61,7 +61,7 @@ def tables(tmp_path: Path) -> Path:
 def test_an_output_is_no_input(tables: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.chdir(tables)
     before = {path: path.read_bytes() for path in tables.iterdir() if path.is_file()}
-    with pytest.raises(InputError, match="another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         invoked(*line.split())
     assert {path: path.read_bytes() for path in tables.iterdir() if path.is_file()} == before
 
@@ -70,7 +70,7 @@ def test_a_figure_is_no_input(tables: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Its ending is no table's, but a link may have any name."""
     monkeypatch.chdir(tables)
     Path("curve.svg").symlink_to("new.csv")
-    with pytest.raises(InputError, match="another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         invoked("characteristic", "new.csv", "--plot", "curve.svg")
 
 

@@ -95,7 +95,7 @@ def test_what_cannot_be(folder: Path) -> None:
     assert code != 0
     assert "so their tables are read whole" in told
     assert "--memory must be a size" in run("assess", one, "--memory", "lots")[1]
-    assert "contradict" in run("assess", one, "--jobs", 2, "--scheduler", "tcp://x:1")[1]
+    assert "cannot be combined" in run("assess", one, "--jobs", 2, "--scheduler", "tcp://x:1")[1]
     assert run("assess", folder / "none*.parquet")[0] != 0
 
 
@@ -111,7 +111,7 @@ def test_what_was_read_is_told(folder: Path) -> None:
     """On the terminal and the page in a line, in JSON file by file; also by other commands."""
     (folder / "preds" / "README.txt").write_text("three days")
     (folder / "preds" / "latest.parquet").symlink_to("2.parquet")
-    line = "3 files, 3,000 rows; not read: README.txt (its ending is not that of a table), latest"
+    line = "3 files, 3,000 rows; not read: README.txt (its ending is not one of a table), latest"
     outs = [folder / f"out{ending}" for ending in (".json", ".md", ".html")]
     flags = [flag for out in outs for flag in ("-o", out)]
     state = folder / "s.arrow"

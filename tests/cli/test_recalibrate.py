@@ -72,9 +72,9 @@ def test_levels_are_those_asked(tables: tuple[Path, Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"rank": "pac", "delta": 2.0}, "delta must lie strictly between"),
+        ({"rank": "pac", "delta": 2.0}, "delta must be strictly between"),
         ({"levels": "low"}, "--levels must be numbers"),
-        ({"method": "crude", "levels": "0.5,0.1"}, "levels must rise strictly"),
+        ({"method": "crude", "levels": "0.5,0.1"}, "levels must increase strictly"),
     ],
 )
 def test_bad_choices_are_refused(
@@ -104,7 +104,7 @@ def test_a_right_law_made_into_three_quantiles_is_not_said_to_score_better(
     (name,) = (title for title in rows if title.startswith("Pinball loss at"))
     before, after = map(float, rows[name][:2])
     assert after == pytest.approx(before, rel=0.03)
-    assert "CRPS" in shown.partition("Left out")[2]
+    assert "CRPS" in shown.partition("Omitted")[2]
 
 
 @pytest.fixture
@@ -164,11 +164,11 @@ def test_what_was_learnt_is_kept_and_applied(served: Path) -> None:
     with pytest.raises(InputError, match="takes no further options, got method"):
         invoked("new.csv --calibration mend.json -o two.csv --method scale")
     Path("other.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="no kept recalibration: choose another name"):
+    with pytest.raises(InputError, match="not a saved recalibration: choose another name"):
         invoked("new.csv --calibration held.csv -o one.csv --keep other.json")
-    with pytest.raises(InputError, match="no kept recalibration: its format is another"):
+    with pytest.raises(InputError, match="not a saved recalibration: its format is different"):
         invoked("new.csv --calibration other.json -o two.csv")
-    with pytest.raises(InputError, match="another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         invoked("new.csv --calibration mend.json -o two.csv --keep mend.json")
 
 
@@ -228,7 +228,7 @@ def test_rows_without_a_prediction_are_refused_or_kept(served: Path) -> None:
         invoked("gap.csv --calibration held.csv -o out.csv")
     shown = invoked("gap.csv --calibration held.csv -o out.csv --missing drop")
     assert (
-        "note: 1 of 2 rows stay without a recalibrated prediction, as a cell is missing ('mean' 1)."
+        "note: 1 of 2 rows get no recalibrated prediction because a cell is missing ('mean' 1)."
         in shown
     )
     assert Path("out.csv").read_text(encoding="utf-8").splitlines()[2] == "008,,1,,"
@@ -268,25 +268,25 @@ def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
         assert pa.concat_tables(made).equals(whole)
     invoked("new.csv --calibration held.csv -o out")
     assert csv.read_csv("out/new.csv").equals(whole)
-    with pytest.raises(InputError, match="another file than the inputs"):
+    with pytest.raises(InputError, match="must not overwrite an input"):
         invoked("new --calibration held.csv -o new")
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: y must be a column"),
+        ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: No outcome column"),
         ("new.csv --calibration held.csv --compare", "needs y of the new rows"),
         (
             "new.csv --calibration held.csv -o o.csv --method best --by regoin",
-            "by must name a column of held.csv, got 'regoin'",
+            "by: no column of held.csv is called 'regoin'",
         ),
-        ("new.csv --calibration held.csv -o new.csv", "another file than the inputs"),
+        ("new.csv --calibration held.csv -o new.csv", "must not overwrite an input"),
         ("new.csv --calibration held.csv -o o.csv --method cqr", "--at|coverage"),
         ("new.csv --calibration held.csv -o o.csv --method shift_all", "method must be one of"),
         ("held.csv --calibration held.csv --compare --method best", "leave --compare out"),
         ("held.csv --calibration held.csv -o o.csv --method all", "--method all needs --compare"),
-        ("held.csv --calibration gone.json -o o.csv", "there is no such file"),
+        ("held.csv --calibration gone.json -o o.csv", "no such file"),
     ],
 )
 def test_bad_input_is_refused_in_words(served: Path, line: str, words: str) -> None:

@@ -318,7 +318,7 @@ def test_too_few_rows_give_all_labels_or_an_error() -> None:
     p = tables(5, 6, 4)
     y = np.zeros(6)
     assert LabelConformal(coverage=0.9).calibrate(p, y).predict(p).members.all()
-    with pytest.raises(InputError, match="needs 9, got 6"):
+    with pytest.raises(InputError, match="needs 9; got 6"):
         LabelConformal(coverage=0.9, too_few="error").calibrate(p, y)
 
 
@@ -361,7 +361,7 @@ def test_temperature_of_the_highest_likelihood() -> None:
     [
         (lambda: LabelConformal(coverage=1.0), "coverage"),
         (lambda: LabelConformal(draws="label"), "draws"),
-        (lambda: LabelConformal(score="APS"), "score must be of the kind LabelScore"),
+        (lambda: LabelConformal(score="APS"), "score must be of type LabelScore"),
         (lambda: LabelConformal().calibrate([[0.5, 0.6]], [0]), "sum to one, got 1.1 at row 0"),
         (lambda: LabelConformal().calibrate([[np.nan, 1.0]], [0]), "finite"),
         (lambda: LabelConformal().calibrate([[-0.5, 1.5]], [0]), "negative"),

@@ -191,7 +191,7 @@ def test_too_few_rows_are_infinite_or_refused() -> None:
     threshold = calibrate(Offset(), np.arange(8.0), band, 0.9)
     assert threshold.value == math.inf
     assert threshold.expected_coverage == 1.0
-    with pytest.raises(InputError, match=r"coverage 0\.9 needs 9, got 8"):
+    with pytest.raises(InputError, match=r"coverage 0\.9 needs 9; got 8"):
         calibrate(Offset(), np.arange(8.0), band, 0.9, too_few="error")
     nine = calibrate(Offset(), np.arange(9.0), Band(*[np.zeros(9)] * 3), 0.9)
     assert (nine.value, nine.expected_coverage) == (8.0, 0.9)
@@ -202,7 +202,7 @@ def test_a_scale_without_width_is_out_of_reach() -> None:
     assert Scaled().score(np.array([0.0, 1.0]), Band(*[np.zeros(2)] * 3)).tolist() == [0, math.inf]
     threshold = calibrate(Scaled(), np.ones(30), Band(zero, zero, zero), 0.9)
     assert threshold.value == math.inf
-    with pytest.raises(InputError, match="no width"):
+    with pytest.raises(InputError, match="width 0"):
         calibrate(Scaled(), np.ones(30), Band(zero, zero, zero), 0.9, too_few="error")
 
 

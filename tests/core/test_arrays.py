@@ -34,19 +34,19 @@ RAGGED: Any = [[1.0], [1.0, 2.0]]
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([], "y must have at least one row, got none"),
+        ([], "y must have at least one row, but is empty"),
         (3.0, r"y must have one dimension, got shape \(\)"),
         ([[1.0, 2.0]], r"y must have one dimension, got shape \(1, 2\)"),
         ([1.0, float("nan"), float("inf")], "got 2 missing or infinite values .first at row 1."),
         ([1.0, None], "got 1 missing or infinite value .first at row 1."),
-        (["1.5"], "y must hold real numbers"),
-        (np.array(["1.5"], dtype=object), "y must hold real numbers, got text"),
-        ([1 + 2j], "y must hold real numbers, got dtype complex"),
-        (np.array(["2020-01-01"], "M8[D]"), "y must hold real numbers, got dtype datetime64"),
-        ([10**400], "y must hold real numbers"),
-        ([object()], "y must hold real numbers"),
-        (RAGGED, "y must be an array of one shape"),
-        (np.zeros(1, dtype=[("a", float)]), "y must hold real numbers, got dtype"),
+        (["1.5"], "y must contain real numbers"),
+        (np.array(["1.5"], dtype=object), "y must contain real numbers, got text"),
+        ([1 + 2j], "y must contain real numbers, got dtype complex"),
+        (np.array(["2020-01-01"], "M8[D]"), "y must contain real numbers, got dtype datetime64"),
+        ([10**400], "y must contain real numbers"),
+        ([object()], "y must contain real numbers"),
+        (RAGGED, "y must be one rectangular array"),
+        (np.zeros(1, dtype=[("a", float)]), "y must contain real numbers, got dtype"),
         (np.ma.array([1.0, 2.0], mask=[False, True]), "got 1 missing .* .first at row 1."),
     ],
 )
@@ -77,7 +77,7 @@ def test_numbers_of_any_kind_become_floats(value: Any) -> None:
 def test_a_pandas_series_is_a_vector() -> None:
     pd = needs("pandas")
     assert as_vector(pd.Series([1, 2]), "y").tolist() == [1.0, 2.0]
-    with pytest.raises(InputError, match="y must hold real numbers"):
+    with pytest.raises(InputError, match="y must contain real numbers"):
         as_vector(pd.Series([1.0, pd.NA], dtype=object), "y")
 
 
@@ -125,7 +125,7 @@ def test_intervals_may_be_unbounded_but_not_crossed() -> None:
 
 @pytest.mark.parametrize("value", [0, 1, -0.1, 90, float("nan"), "ninety", None, [0.5, 0.6]])
 def test_fractions_lie_inside(value: Any) -> None:
-    with pytest.raises(InputError, match="coverage must lie strictly between 0 and 1"):
+    with pytest.raises(InputError, match="coverage must be strictly between 0 and 1"):
         check_fraction(value, "coverage")
 
 
@@ -142,7 +142,7 @@ def test_quantiles_have_a_column_a_level() -> None:
         check_quantiles([1], [[0, 1]], [0.5])
     with pytest.raises(InputError, match="quantiles must have 1 rows, got 2"):
         check_quantiles([1], [[0], [1]], [0.5])
-    with pytest.raises(InputError, match="levels must rise"):
+    with pytest.raises(InputError, match="levels must increase"):
         check_quantiles([1], [[0, 1]], [0.9, 0.1])
 
 

@@ -52,9 +52,9 @@ def test_errors_are_said_and_the_child_lives(child: Child) -> None:
 @pytest.mark.parametrize(
     ("function", "given", "how"),
     [
-        (os._exit, (7,), "ended by itself, with status 7"),
-        (os.abort, (), "was ended by SIGABRT"),
-        (time.sleep, (1000,), "was ended by SIGKILL, perhaps for want of memory"),
+        (os._exit, (7,), "exited with status 7"),
+        (os.abort, (), "was terminated by SIGABRT"),
+        (time.sleep, (1000,), "was terminated by SIGKILL, perhaps because memory ran out"),
     ],
 )
 def test_how_it_died_is_told(child: Child, function: Any, given: tuple[Any], how: str) -> None:

@@ -81,9 +81,9 @@ def test_options_within_stand_among_those_without() -> None:
         ({"rate": math.nan}, r"^rate must be above 0, got nan$"),
         ({"rate": math.inf}, r"^rate must be above 0, got inf$"),
         ({"rate": True}, r"^rate must be above 0, got True$"),
-        ({"share": 90}, r"^share must lie strictly between 0 and 1, got 90; did you mean 0.9\?$"),
+        ({"share": 90}, r"^share must be strictly between 0 and 1, got 90; did you mean 0.9\?$"),
         ({"layers": 7}, r"^layers must be a list of whole numbers, got 7$"),
-        ({"layers": []}, r"^layers must hold at least one, got none$"),
+        ({"layers": []}, r"^layers must not be empty$"),
         ({"layers": [7, 0]}, r"^layers must be a whole number of at least 1, got 0$"),
         ({"moves": "scale"}, r"^moves must be a list of names or none, got 'scale'$"),
         ({"moves": ["scal"]}, r"^moves must be one of offset, scale, got 'scal'; near: scale$"),
@@ -106,8 +106,8 @@ def test_what_breaks_a_rule_is_refused_by_name(options: dict[str, Any], words: s
 @pytest.mark.parametrize(
     ("bound", "kind", "words"),
     [
-        (Bound(0.0, 1.0, "[]"), float, "lie in [0, 1]"),
-        (Bound(0.0, 1.0, "(]"), float, "lie in (0, 1]"),
+        (Bound(0.0, 1.0, "[]"), float, "be in [0, 1]"),
+        (Bound(0.0, 1.0, "(]"), float, "be in (0, 1]"),
         (Bound(2), int, "be a whole number of at least 2"),
         (Bound(3, 200, "[]"), int, "be a whole number of at least 3 and at most 200"),
         (Bound(1.0, ends="()"), float, "be above 1"),
@@ -126,7 +126,7 @@ def test_a_range_holds_what_lies_in_it(value: float, low: float, width: float, e
     if inside and value < high:
         assert checked(value, bound, "v") == value
     else:
-        with pytest.raises(InputError, match=r"^v must lie in"):
+        with pytest.raises(InputError, match=r"^v must be in"):
             checked(value, bound, "v")
 
 
@@ -312,7 +312,7 @@ class Twig(Leaf):
 def test_what_would_not_come_back_is_not_packed(odd: Any, place: str) -> None:
     with pytest.raises(InputError, match=rf"^{place}(\.a)? must be"):
         packed(odd)
-    with pytest.raises(InputError, match="what is packed must be a dataclass, got 3"):
+    with pytest.raises(InputError, match="the object to pack must be a dataclass, got 3"):
         packed(3)
 
 
@@ -322,7 +322,7 @@ class Nested:
 
 
 def test_two_arrays_of_one_place_are_not_packed() -> None:
-    with pytest.raises(InputError, match="must not have one place, got 'rows/a/b/c' twice"):
+    with pytest.raises(InputError, match="must not have the same place, got 'rows/a/b/c' twice"):
         packed(Nested({"a": {"b/c": np.zeros(1)}, "a/b": {"c": np.zeros(1)}}))
 
 
@@ -339,7 +339,7 @@ def test_an_array_must_be_one_of_its_type() -> None:
     assert checked(held, hint, "x") is held
     assert checked(None, hint | None, "x") is None
     for wrong in ([1.0], np.array([1]), np.array(["a"])):
-        with pytest.raises(InputError, match="x must be of the kind ndarray, got"):
+        with pytest.raises(InputError, match="x must be of type ndarray, got"):
             checked(wrong, hint, "x")
 
 
@@ -393,12 +393,12 @@ def test_what_is_made_plain_is_restored_through_json() -> None:
     [
         ("inner", {"draws": 0}, r"kept\.inner\.draws must be a whole number"),
         ("inner", {"import": "os"}, "key of kept.inner must be one of draws, move"),
-        ("inner", [], r"kept\.inner must be of the kind Inner"),
+        ("inner", [], r"kept\.inner must be of type Inner"),
         ("parts", [{}, 3], r"kept\.parts/1|kept\.parts must"),
-        ("numbers", [[1.0], [1.0, 2.0]], "in lists of one length"),
-        ("numbers", ["x"], "must hold numbers"),
-        ("places", [1.5], "must hold int64 alone, got float64"),
-        ("known", [1], "must hold bool alone, got int64"),
+        ("numbers", [[1.0], [1.0, 2.0]], "in lists of equal length"),
+        ("numbers", ["x"], "must contain numbers"),
+        ("places", [1.5], "must contain only int64, got float64"),
+        ("known", [1], "must contain only bool, got int64"),
         ("worth", {"": {"bias": -1.0}}, r"kept\.worth\.\.bias must be above 0"),
         ("pair", [1], "a list of 2"),
         ("far", "x", "must be a number"),
@@ -416,5 +416,5 @@ def test_what_does_not_fit_is_not_restored(field: str, value: Any, said: str) ->
 
 @pytest.mark.parametrize("text", ["", "NaN", "1e999", "9" * 30, "[" * 100_000, "{'a': 1}"])
 def test_json_of_others_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="it is no JSON of numbers and text"):
+    with pytest.raises(InputError, match="it is not JSON of numbers and text"):
         read_json(text)

@@ -49,7 +49,7 @@ def test_text_keeps_every_character() -> None:
         (np.array([b"\xff"]), "Unicode"),
         ([1 + 2j], "labels, got dtype complex"),
         ([], "at least one row"),
-        (RAGGED, "one shape"),
+        (RAGGED, "one rectangular array"),
     ],
 )
 def test_labels_that_are_none_are_named(value: Any, said: str) -> None:

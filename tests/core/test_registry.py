@@ -80,7 +80,7 @@ def test_two_packages_may_not_claim_one_name(package: Any) -> None:
         package(
             owner, {f"of_{owner}": "thing = 1\n"}, f"[howsure.test_things]\nx = of_{owner}:thing"
         )
-    with pytest.raises(PluginError, match="claimed by package first and package second"):
+    with pytest.raises(PluginError, match="defined by package first and package second"):
         Registry("thing", "howsure.test_things").get("x")
 
 

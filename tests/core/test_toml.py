@@ -13,12 +13,12 @@ from howsure.core.files import parse_toml, read_toml
 @pytest.mark.parametrize(
     ("content", "rule"),
     [
-        (b"a = " + b"[" * 3000 + b"]" * 3000, "must be TOML of few levels"),
-        (b"a" + b".a" * 3000 + b" = 1", "must be TOML of few levels"),
-        (b"a = " + b"9" * 5000, "must be TOML: Exceeds the limit"),
+        (b"a = " + b"[" * 3000 + b"]" * 3000, "must be TOML without deep nesting"),
+        (b"a" + b".a" * 3000 + b" = 1", "must be TOML without deep nesting"),
+        (b"a = " + b"9" * 5000, "must be valid TOML: Exceeds the limit"),
         (b"a = \xff", "must be UTF-8 text"),
-        (b"a = \x00", "must be TOML: "),
-        (b"a", "must be TOML: "),
+        (b"a = \x00", "must be valid TOML: "),
+        (b"a", "must be valid TOML: "),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, content: bytes, rule: str) -> None:

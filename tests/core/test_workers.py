@@ -80,5 +80,5 @@ def test_a_call_that_takes_too_long_is_ended() -> None:
 @pytest.mark.parametrize("scheduler", ["nowhere", "tcp://host", "127.0.0.1", ""])
 def test_an_address_without_a_port_is_refused_at_once(scheduler: str) -> None:
     needs("distributed")
-    with pytest.raises(InputError, match=r"scheduler must be the address .*: it names no port$"):
+    with pytest.raises(InputError, match=r"scheduler must be the address .*: it has no port$"):
         connected(scheduler)

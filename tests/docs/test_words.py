@@ -137,12 +137,11 @@ def prose(page: str) -> str:
 
 
 def plain_prose(page: str) -> str:
-    """The prose of a page without what scripts write into it: results, and the help of options.
+    """The prose of a page without the results that scripts write into it.
 
     Nor with the table of `docs/style.md`, which shows what not to write.
     """
     page = re.sub(r"^<!-- .*?: made by .*?^<!-- end of .*?$", "", page, flags=re.DOTALL | re.M)
-    page = re.sub(r"^\| `--.*$", "", page, flags=re.M)
     return re.sub(r"^<!-- before and after -->\n.*?\n\n", "", prose(page), flags=re.DOTALL | re.M)
 
 

@@ -125,7 +125,7 @@ def test_where_nothing_is_missed_no_table_is_empty(site: Path, points: bool) -> 
 @pytest.mark.parametrize(
     ("points", "told"),
     [
-        ("a = no_such_module:TOPIC", "topic 'a' cannot be loaded from package other"),
+        ("a = no_such_module:TOPIC", "topic 'a' from package other cannot be loaded"),
         ("a = json:dumps", "topic 'a' must be a Topic with entries, got function"),
         (
             "a = howsure.topics.crps:TOPIC",

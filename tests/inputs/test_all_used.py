@@ -149,7 +149,7 @@ def test_a_keyword_that_there_is_not_is_refused() -> None:
 @pytest.mark.parametrize("said", [{"encoding": "utf-8"}, {"decimal": ","}])
 def test_rules_of_text_are_named_where_there_is_none(said: Any) -> None:
     loaded = howsure.load(pd.DataFrame(PLAIN), lower="a", upper="b", **said)
-    assert any(f"{next(iter(said))}: of files of text alone" in note for note in loaded.notes)
+    assert any(f"{next(iter(said))}: only for text files" in note for note in loaded.notes)
 
 
 # ---- a score of doubt ----------------------------------------------------------------------------

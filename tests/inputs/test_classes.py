@@ -68,7 +68,9 @@ def test_cells_with_escapes_and_marks_come_back() -> None:
     found = parse_sets(cells, "set")
     assert found == [tuple(n for n, i in zip(labels, row, strict=True) if i) for row in rows]
     assert parse_sets(["New York, NY|Bonn", "New York, NY"], "set")[1] == ("New York, NY",)
-    with pytest.raises(InputError, match=r"one mark between labels, got ';' .* ',' in 'cat, dog'"):
+    with pytest.raises(
+        InputError, match=r"one separator between labels, got ';' .* ',' in 'cat, dog'"
+    ):
         parse_sets(["cat, dog", "cat", "dog", "cat;dog"], "set")
     assert parse_sets([r"['it\'s', 'x']"], "set") == [("it's", "x")]
     assert parse_sets([None, float("nan"), "NA"], "set") == [None, None, None]
@@ -179,22 +181,38 @@ def test_other_predictions_are_read_as_before() -> None:
     ("table", "said", "wanted"),
     [
         ({"y": ["cat", "bird", "cat"], **P}, {}, r"'bird' in 1 rows \(first at row 1"),
-        ({"y": [1, 2, 3], **P}, {}, "none of its 3 labels is one"),
+        ({"y": [1, 2, 3], **P}, {}, "none of its 3 labels is a class"),
         ({"y": Y, "p_cat": [0.9, 0.1, 0.4], "p_dog": P["p_dog"]}, {}, r"row 2: sum 0\.9\)"),
         ({"y": Y, "p_cat": [0.9, 0.1, 1.5], "p_dog": [0.1, 0.9, -0.5]}, {}, r"row 2: least -0\.5"),
-        ({"y": Y, "p_cat": P["p_cat"], "p_dog": ["a", "b", "c"]}, {}, "'p_dog' must hold numbers"),
+        (
+            {"y": Y, "p_cat": P["p_cat"], "p_dog": ["a", "b", "c"]},
+            {},
+            "'p_dog' must contain numbers",
+        ),
         ({"y": Y, "p_cat": P["p_cat"]}, {"softmax": "p_*"}, "at least 2 classes, got 'p_cat'"),
         ({"y": Y, **P, "p_cat ": P["p_cat"]}, {"softmax": "p_*"}, "each class once, got 'cat'"),
-        ({"y": Y, **P, "sd": [1, 1, 1]}, {"softmax": "p_*", "sd": "sd"}, "makes y a class, and sd"),
+        (
+            {"y": Y, **P, "sd": [1, 1, 1]},
+            {"softmax": "p_*", "sd": "sd"},
+            "softmax is for classes, and sd",
+        ),
         ({"y": Y, **P}, {"coverage": [0.8, 0.9]}, "coverage must be one number for label sets"),
-        ({"y": Y, "set": Y}, {}, "need the coverage they were made for"),
-        ({"y": Y, "set_90": Y, "set_80": Y}, {}, "label_set must be one column, and 2"),
+        ({"y": Y, "set": Y}, {}, "need their nominal coverage"),
+        (
+            {"y": Y, "set_90": Y, "set_80": Y},
+            {},
+            "label_set must be one column, but the names of 2 match",
+        ),
         ({"y": Y, "set_90": Y}, {"coverage": 0.8}, "implies a coverage of 0.9"),
-        ({"y": Y, **P, "set_90": ["cat", "bird", ""]}, {}, "'set_90' must hold labels .* 'bird'"),
+        (
+            {"y": Y, **P, "set_90": ["cat", "bird", ""]},
+            {},
+            "'set_90' must contain labels .* 'bird'",
+        ),
         ({"y": Y, "set_90": ["cat|cat", "", ""]}, {}, "each label of a set once, got 'cat'"),
         ({"y": Y, "set_90": ["[cat", "", ""]}, {}, r"such as cat\|dog .* got '\[cat'"),
         ({"y": ["a"] * 3, "set_90": ["a", "a", ""]}, {}, "at least two classes, got 'a'"),
-        ({"y": Y, "set_90": ["cat", None, "dog"]}, {}, "no cell may be missing, got 1 in 'set_90'"),
+        ({"y": Y, "set_90": ["cat", None, "dog"]}, {}, "cells are missing: 1 in 'set_90'"),
     ],
 )
 def test_what_is_wrong_is_named(table: Any, said: dict[str, Any], wanted: str) -> None:

@@ -171,7 +171,7 @@ def test_a_law_by_name() -> None:
     assert made.law.name == "t"
     assert dict(made.law.parameters) == {"df": 4.0, "loc": "mu", "scale": "s"}
     assert not made["sd"]
-    assert made.notes["sd"] == "the distribution is given by name"
+    assert made.notes["sd"] == "not used: the distribution is given by name"
     numbered = assign_roles(["y", "4"], {"law": "t:df=4"})
     assert numbered.law is not None
     assert dict(numbered.law.parameters) == {"df": "4"}
@@ -186,8 +186,16 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
 @pytest.mark.parametrize(
     ("names", "flags", "said"),
     [
-        ("a pred", {}, r"y must be a column .* pass y=COLUMN \(--y COLUMN\); the columns are 'a'"),
-        ("y a", {}, r"a prediction is needed, .* pass point=COLUMN, .* columns are 'y', 'a'"),
+        (
+            "a pred",
+            {},
+            r"No outcome column found; name it with y=COLUMN \(--y COLUMN\)\. Columns: 'a'",
+        ),
+        (
+            "y a",
+            {},
+            r"No prediction column found; name one with point=COLUMN, .* Columns: 'y', 'a'",
+        ),
         ("y target pred", {}, r"pass y='y' \(--y y\) or y='target' \(--y target\)"),
         ("Y y pred", {}, r"'Y', 'y'; pass y='Y' \(--y Y\) or y='y'"),
         (
@@ -200,46 +208,50 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         (
             "y lower",
             {},
-            "'lower' reads as the lower end .* no column as the other end: pass lower=",
+            "'lower' looks like the lower end .* but the other end is missing: pass lower=",
         ),
-        ("y lower_90 upper_80", {}, "'lower_90' reads as the lower end"),
-        ("y lower_05 upper_95", {}, "coverage in the name 'lower_05' can be read in two ways"),
+        ("y lower_90 upper_80", {}, "'lower_90' looks like the lower end"),
+        ("y lower_05 upper_95", {}, "coverage in the name 'lower_05' is ambiguous"),
         ("y lower lb upper", {}, "lower must be one column"),
         ("y lower upper pi_lower pi_upper", {}, "several intervals must have different known"),
         ("y lower_90 upper_90 ci_lower_90 ci_upper_90", {}, "different known coverages"),
-        ("y lower_90 upper_90", {"coverage": 0.8}, "imply a coverage of 0.9, and coverage is 0.8"),
+        ("y lower_90 upper_90", {"coverage": 0.8}, "imply a coverage of 0.9, but coverage is 0.8"),
         ("y lower upper", {"coverage": [0.8, 0.9]}, "coverage must be one number for the one pair"),
-        ("y l u", {"lower": "l"}, "lower and upper must name as many columns, got 1 and 0"),
-        ("y l u", {"lower": "l", "upper": "u", "coverage": 90}, "coverage must lie strictly"),
+        (
+            "y l u",
+            {"lower": "l"},
+            "lower and upper must have the same number of columns, got 1 and 0",
+        ),
+        ("y l u", {"lower": "l", "upper": "u", "coverage": 90}, "coverage must be strictly"),
         ("y l u", {"lower": "l", "upper": "u", "coverage": [0.8, 0.9]}, "one number for each of 1"),
-        ("y l", {"lower": "l", "upper": "l"}, "lower and upper must be two columns"),
+        ("y l", {"lower": "l", "upper": "l"}, "lower and upper must be different columns"),
         ("y q5 q05 q95", {}, r"quantile 0\.05 must be one column, .*'q5', 'q05'"),
         ("y q0.05 p05", {}, r"quantile 0\.05 must be one column, .*'q0.05', 'p05'"),
         ("y median q50 q10", {}, r"quantile 0\.5 must be one column"),
-        ("y q1 q2 q3", {}, "levels in the names 'q1', 'q2', 'q3' can be read in several ways"),
-        ("y q10", {}, "'q10': one quantile alone: quantiles={0.1: 'q10'}"),
+        ("y q1 q2 q3", {}, "levels in the names 'q1', 'q2', 'q3' are ambiguous"),
+        ("y q10", {}, "'q10': only one quantile; use it with quantiles={0.1: 'q10'}"),
         ("y a", {"quantiles": ["0.05"]}, "a quantile must be LEVEL=COLUMN"),
         ("y a", {"quantiles": ["x=a"]}, "a quantile must be LEVEL=COLUMN"),
-        ("y a", {"quantiles": ["5=a"]}, "level of a quantile must lie strictly between 0 and 1"),
+        ("y a", {"quantiles": ["5=a"]}, "level of a quantile must be strictly between 0 and 1"),
         ("y a b", {"quantiles": ["0.5=a", "0.5=b"]}, r"quantile 0\.5 must be one column"),
-        ("y a", {"quantiles": {0.5: "c"}}, "quantiles must name a column of the table, got 'c'"),
-        ("y pred", {"y": "target"}, "y must name a column of the table, got 'target'"),
+        ("y a", {"quantiles": {0.5: "c"}}, "quantiles: no column of the table is called 'c'"),
+        ("y pred", {"y": "target"}, "y: no column of the table is called 'target'"),
         ("y predicted_mean", {"point": "predicted_men"}, "perhaps 'predicted_mean'"),
-        ("CRIM MEDV pred", {"y": "medv"}, "got 'medv'; perhaps 'MEDV'; the columns are"),
+        ("CRIM MEDV pred", {"y": "medv"}, "is called 'medv'; perhaps 'MEDV'; the columns are"),
         ("y y_pred", {"point": "Y Pred"}, "perhaps 'y_pred'"),
-        ("y pred", {"samples": "s_*"}, r"samples must match a column, got the pattern 's_\*'"),
-        ("y pred", {"groups": [1]}, "groups must hold names of columns"),
+        ("y pred", {"samples": "s_*"}, r"no column matches the pattern 's_\*' of samples"),
+        ("y pred", {"groups": [1]}, "groups must be a list of column names"),
         ("y pred", {"y": 3}, "y must be the name of a column, got 3"),
-        ("y sd", {"sd": "sd"}, "sd must stand beside a mean or a point forecast"),
+        ("y sd", {"sd": "sd"}, "sd needs a mean or a point forecast"),
         (
             "y mu sd",
             {"law": "norm:loc=mu", "sd": "sd"},
-            "law= and sd= state two distributions",
+            "law= and sd= both define a distribution",
         ),
-        ("y mu", {"law": "norm:loc=nu"}, "distribution parameter loc must name a column"),
-        ("y sd", {"mean": "sd", "sd": "sd"}, "mean and sd must be two columns"),
-        ("y sd", {"y": "y", "point": "y"}, "y must not be part of a prediction"),
-        ("y", {"y": "y", "samples": "y"}, "y must not be part of a prediction"),
+        ("y mu", {"law": "norm:loc=nu"}, "distribution parameter loc: no column of"),
+        ("y sd", {"mean": "sd", "sd": "sd"}, "mean and sd must be different columns"),
+        ("y sd", {"y": "y", "point": "y"}, "y cannot also be part of a prediction"),
+        ("y", {"y": "y", "samples": "y"}, "y cannot also be part of a prediction"),
     ],
 )
 def test_what_cannot_be_decided_is_an_error(names: str, flags: Any, said: str) -> None:
@@ -272,13 +284,13 @@ def test_every_column_is_explained() -> None:
         ColumnUse(
             "note",
             "ignored",
-            "name not recognised; --groups note or --features note would use it",
+            "name not recognised; use it with --groups note or --features note",
             "t.csv",
         ),
         ColumnUse(
             "variance",
             "ignored",
-            "may state uncertainty: --sd or --variance would read it",
+            "may be an uncertainty; use it with --sd or --variance",
             "t.csv",
         ),
     )
@@ -340,11 +352,11 @@ def test_variances_are_read_where_a_flag_names_them() -> None:
     np.testing.assert_array_equal(made.sd(), [2.0, 0.5])
     assert loaded.unread == ()
     assert load(table).unread == ("predict_var",)
-    with pytest.raises(InputError, match="sd= and variance= state two spreads"):
+    with pytest.raises(InputError, match="sd= and variance= both define a spread"):
         load({**table, "s": [1.0, 1.0]}, variance="predict_var", sd="s")
-    with pytest.raises(InputError, match="must hold variances of at least 0, got -1"):
+    with pytest.raises(InputError, match="must contain variances of at least 0, got -1"):
         load({**table, "v": [1.0, -1.0]}, variance="v")
-    with pytest.raises(InputError, match="variance must stand beside a mean"):
+    with pytest.raises(InputError, match="variance needs a mean"):
         load({"y": [1.0], "v": [1.0]}, variance="v")
 
 

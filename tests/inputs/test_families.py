@@ -72,7 +72,7 @@ def test_one_series_is_no_cluster() -> None:
     assert made.model == "LGBM"
     assert made.cluster is None
     assert {use.column: use.note for use in loaded.explanation}["unique_id"].startswith(
-        "one series"
+        "only one series"
     )
 
 
@@ -93,7 +93,7 @@ def test_forecasts_of_two_models_beside_y() -> None:
     assert {record.model for record in result.records} == {"LGBM", "ETS"}
     both = howsure.assess({"y": y, **table}, groups="", time="", trials=False)
     assert result.value("mean_width", model="ETS") == both.value("mean_width", model="ETS")
-    assert "unique_id, ds, cutoff play no role" in result.facts["Reading"]
+    assert "unique_id, ds, cutoff are not used" in result.facts["Reading"]
 
 
 def test_names_of_neuralforecast() -> None:
@@ -191,18 +191,18 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
     [
         (
             "y a_lower_90 a_upper_90 b_lower_90 b_upper_90 c_lower_90",
-            r"suggest the models 'a', 'b', 'c', and 'c' has no 'upper_90': complete it or drop it, "
-            r"or pass lower=, upper= and coverage= of one \(--lower",
+            r"suggest the models 'a', 'b', 'c', but 'c' has no 'upper_90': add the columns or "
+            r"drop the model, or pass lower=, upper= and coverage= of one \(--lower",
         ),
         (
             "y LGBM LGBM-lo-90 LGBM-hi-80 LGBM-hi-90",
-            r"columns of the model 'LGBM' \('LGBM', 'LGBM-lo-90', .*\): column 'upper_0.8' reads "
-            "as the upper end of intervals, and no column as the other end",
+            r"columns of the model 'LGBM' \('LGBM', 'LGBM-lo-90', .*\): column 'upper_0.8' looks "
+            r"like the upper end of intervals, but the other end is missing",
         ),
-        ("y temp_mean temp_sd", "a prediction is needed"),
-        ("y temp_mean hum_mean", "a prediction is needed"),
-        ("y a_mean a_sd b_lower b_upper", "a prediction is needed"),
-        ("y a_mean a_sd b_mean b_sd", "one model is needed, .* suggest 2: 'a', 'b'"),
+        ("y temp_mean temp_sd", "No prediction column found"),
+        ("y temp_mean hum_mean", "No prediction column found"),
+        ("y a_mean a_sd b_lower b_upper", "No prediction column found"),
+        ("y a_mean a_sd b_mean b_sd", "only one model can be used here, .* suggest 2: 'a', 'b'"),
     ],
 )
 def test_what_leaves_doubt_is_told(names: str, said: str) -> None:
@@ -225,7 +225,7 @@ def test_what_the_caller_says_goes_before() -> None:
 def test_new_rows_of_one_model_are_read_and_of_several_refused() -> None:
     table = {name: column for name, column in frame("LGBM").items() if name != "y"}
     assert load_new(table).evalset.beliefs[0].upper.shape == (N, 2)  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match=r"one model is needed, .* 'LGBM', 'ETS'"):
+    with pytest.raises(InputError, match=r"only one model can be used here, .* 'LGBM', 'ETS'"):
         load_new(frame("LGBM", "ETS"))
 
 
@@ -252,9 +252,9 @@ def test_a_horizon_is_guessed_where_it_holds_numbers() -> None:
     named = load(table | {"horizon": ["topsoil"] * N}, coverage=0.9)
     assert named.evalsets[0].horizon is None
     assert {use.column: use.note for use in named.explanation}["horizon"] == (
-        "cells that are no numbers"
+        "cells that are not numbers"
     )
-    with pytest.raises(InputError, match="'horizon' must hold numbers"):
+    with pytest.raises(InputError, match="'horizon' must contain numbers"):
         load(table | {"horizon": ["topsoil"] * N}, coverage=0.9, horizon="horizon")
 
 
@@ -282,8 +282,8 @@ def test_a_frame_of_autogluon_has_its_series_and_times() -> None:
 @pytest.mark.parametrize(
     ("cutoff", "message"),
     [
-        (np.arange(N) + 1, r"cutoff must not be after time, got 1 for a row of 0 \(first at row 0"),
-        (["2024-01-01"] * N, "cutoff must be of the kind of time"),
+        (np.arange(N) + 1, r"cutoff must not be after time; got 1 for a row of 0 \(first at row 0"),
+        (["2024-01-01"] * N, "cutoff and time must be of the same type"),
     ],
 )
 def test_a_cutoff_that_is_none_is_refused(cutoff: Any, message: str) -> None:

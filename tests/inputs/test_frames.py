@@ -76,7 +76,9 @@ def test_one_model_after_another() -> None:
 def test_columns_named_by_numbers() -> None:
     frame = pd.DataFrame({"y": [1.0], 0.1: [0.5], 0.9: [2.0]})
     assert load(frame).evalsets[0].beliefs[0].quantile([0.1, 0.9]).tolist() == [[0.5, 2.0]]
-    with pytest.raises(InputError, match="column names must differ, got more than one '1'"):
+    with pytest.raises(
+        InputError, match="column names must differ; these occur more than once: '1'"
+    ):
         load(pd.DataFrame([[1, 2]], columns=[1, "1"]))
 
 
@@ -88,9 +90,9 @@ def test_categories_are_columns_too() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "columns are needed, got none"),
-        ({"y": [1.0], "pred": [1.0, 2.0]}, "one length, got 1 rows and 2 in 'pred'"),
-        ({"y": [], "pred": []}, "holds columns but no rows"),
+        ({}, "no columns"),
+        ({"y": [1.0], "pred": [1.0, 2.0]}, "the same length, got 1 rows and 2 in 'pred'"),
+        ({"y": [], "pred": []}, "has columns but no rows"),
         ({"y": 1.0, "pred": 2.0}, "column 'y'"),
         (
             {"y": "12", "pred": [1, 2]},
@@ -98,17 +100,17 @@ def test_categories_are_columns_too() -> None:
         ),
         ({"y": {1, 2}, "pred": [1, 2]}, "column 'y' .* an array .* got set"),
         ({"y": [1.0], "pred": np.zeros((1, 2))}, r"column 'pred' .* got shape \(1, 2\)"),
-        ({"y": [1.0], "pred": [[1.0, 2.0]]}, "'pred' must hold one value a row, got nested"),
-        ({"y": [1.0], "pred": [1 + 2j]}, "'pred' must hold numbers, got a cell that is not one"),
-        ({"y": [1.0, 2.0], "pred": [1.0, "x"]}, "'pred' must hold numbers, .* 'x' at row 1"),
+        ({"y": [1.0], "pred": [[1.0, 2.0]]}, "'pred' must have one value per row, got nested"),
+        ({"y": [1.0], "pred": [1 + 2j]}, "'pred' must contain numbers, got a cell that is not one"),
+        ({"y": [1.0, 2.0], "pred": [1.0, "x"]}, "'pred' must contain numbers, .* 'x' at row 1"),
         ({"y": [1.0], "pred": ["\ud800"]}, "column 'pred'"),
         (
             {"y": [1.0, 2.0], "pred": np.ma.array([1.0, 2.0], mask=[0, 1])},
-            "no cell may be missing, got 1 in 'pred' .first at row 1.",
+            "cells are missing: 1 in 'pred' .first at row 1.",
         ),
         (pd.DataFrame([[1, 2]], columns=["y", "y"]), "unique column names|must differ"),
         (pd.DataFrame({"y": [1.0, 2.0], "pred": [1.0, "x"]}), "'x' at row 1"),
-        (pd.DataFrame({"y": [1.0, None], "pred": [1, 2]}), "got 1 in 'y' .first at row 1."),
+        (pd.DataFrame({"y": [1.0, None], "pred": [1, 2]}), "missing: 1 in 'y' .first at row 1."),
         (pd.DataFrame({"y": [1.0], "pred": [[1]]}), "nested type"),
         (pl.DataFrame({"y": [1.0], "pred": [[1]]}), "nested type"),
         (pl.DataFrame({"y": [1.0], "pred": ["x"]}), "'x' at row 0"),
@@ -116,7 +118,7 @@ def test_categories_are_columns_too() -> None:
         (np.zeros((2, 2)), "cannot be read"),
         (5, "cannot be read"),
         (None, "cannot be read"),
-        ([], "a table is needed, got none"),
+        ([], "no table given"),
     ],
 )
 def test_what_is_no_table_is_named(given: Any, said: str) -> None:
@@ -145,7 +147,10 @@ def test_an_index_of_times_is_the_time_with_a_note() -> None:
     (held,) = loaded.evalsets
     assert held.time is not None
     assert [str(each)[:13] for each in held.time] == [str(t)[:13].replace(" ", "T") for t in times]
-    assert "column 'index' is read as time, as the index of a frame" in loaded.facts["Reading"]
+    assert (
+        "column 'index' is read as time, because it is the index of a frame"
+        in loaded.facts["Reading"]
+    )
     named = pd.DataFrame({**columns, "date": times[::-1]}, index=times)
     assert load(named).evalsets[0].time[0] > load(named).evalsets[0].time[1]
     assert load(pd.DataFrame(columns)).evalsets[0].time is None
@@ -265,14 +270,16 @@ def test_two_columns_of_times_that_are_no_parts_of_one_are_refused(
     days: list[Any], hours: list[Any]
 ) -> None:
     table = {"y": [1.0, 2.0, 3.0, 4.0], "pred": [1.0] * 4, "Date": days, "Time": hours}
-    with pytest.raises(InputError, match=r"time must be one column, and 2.*pass time='Date' \(--t"):
+    with pytest.raises(
+        InputError, match=r"time must be one column, but the names of 2.*pass time='Date' \(--t"
+    ):
         load(table)
     assert load(table, time="").evalsets[0].time is None
 
 
 def test_a_missing_time_of_day_is_told_of_its_own_column() -> None:
     table = {"y": [1.0, 2.0, 3.0], "pred": [1.0] * 3, "Date": _DAYS[:3]}
-    with pytest.raises(InputError, match=r"got 1 in 'Time' \(first at row 1\)"):
+    with pytest.raises(InputError, match=r"missing: 1 in 'Time' \(first at row 1\)"):
         load({**table, "Time": ["06:00", None, "18:00"]})
     kept = load({**table, "Time": ["06:00", "", "18:00"]}, missing="drop")
     assert kept.evalsets[0].n == 2

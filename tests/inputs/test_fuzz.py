@@ -358,7 +358,7 @@ def test_any_table_is_assessed_or_refused(block: int) -> None:
 def test_nested_lists_of_several_shapes_are_refused(missing: Any) -> None:
     for ragged in ([[1.0, 2.0], [1.0, [2.0]]], [[1.0], [1.0, 2.0]]):
         for predicted in ({"samples": ragged}, ragged, (ragged, ragged)):
-            with pytest.raises(InputError, match="must be an array of one shape"):
+            with pytest.raises(InputError, match="must be one rectangular array"):
                 assess([1.0, 2.0], predicted, missing=missing)
     with pytest.raises(InputError, match=r"y must"):
         assess([1.0, [2.0]], [1.0, 2.0], missing=missing)

@@ -134,7 +134,7 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
     [
         ((LOW, HIGH + 9), {}, r"may be \(lower, upper\) or \(mean, sd\): pass coverage=0.9.*norm"),
         ((LOW - 9, HIGH - 9), {}, r"can only be \(lower, upper\).*coverage=0.9"),
-        ((HIGH - 9, LOW - 9), {}, r"must be \(lower, upper\) or \(mean, sd\), got a first that"),
+        ((HIGH - 9, LOW - 9), {}, r"must be \(lower, upper\) or \(mean, sd\), but the first"),
         (
             (np.where(np.arange(N) == 4, HIGH + 8, LOW), HIGH + 7),
             {},
@@ -146,8 +146,8 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         ((LOW, HIGH), {"coverage": 90}, r"got 90; did you mean 0\.9\?"),
         ((LOW, HIGH), {"levels": [0.1]}, r"must have shape \(60, 1\) or \(1, 60\)"),
         ((LOW, HIGH[1:]), {"coverage": 0.9}, r"prediction\[1\] must have 60 rows.*\(59,\)"),
-        ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must hold no missing.*row 3"),
-        ((HOLED, HIGH), {}, r"prediction\[0\] must hold no missing values"),
+        ((HOLED, HIGH), {"coverage": 0.9}, r"prediction must contain no missing.*row 3"),
+        ((HOLED, HIGH), {}, r"prediction\[0\] must contain no missing values"),
         (
             TABLE[:, [0, 2]],
             {},
@@ -156,22 +156,27 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         (TABLE[:, [0, 2]], {}, r"levels=\[0.05, 0.95\], or give howsure.Samples\(prediction\)"),
         (TABLE[:, [0, 2]].T, {}, r"shape \(2, 60\).*howsure.Samples\(prediction.T\)"),
         (TABLE[:, [0, 2]], {"coverage": [0.8, 0.9]}, "coverage must be one number"),
-        (ENDS, {}, r"\(60, 2, 2\) holds ends .* at 2 coverages.*coverage=\[0.8, 0.9\], got none"),
-        (ENDS, {"coverage": 0.9}, "at 2 coverages: pass each in its order.*got 1"),
+        (
+            ENDS,
+            {},
+            r"\(60, 2, 2\) contains interval ends at 2 coverages.*coverage=\[0.8, 0.9\], got none",
+        ),
+        (ENDS, {"coverage": 0.9}, "at 2 coverages: pass them in the same order.*got 1"),
         (ENDS, {"levels": [0.1, 0.9]}, "pass coverage=, not levels="),
         (ENDS[:, ::-1], {"coverage": [0.8, 0.9]}, "lower and upper look swapped"),
-        ((MEAN, ENDS), {}, r"prediction\[1\] of shape \(60, 2, 2\) holds ends"),
-        ((ENDS[:, 0], ENDS[:, 1]), {}, r"two arrays of shape \(60, 2\) holds ends"),
+        ((MEAN, ENDS), {}, r"prediction\[1\] of shape \(60, 2, 2\) contains interval ends"),
+        ((ENDS[:, 0], ENDS[:, 1]), {}, r"two arrays of shape \(60, 2\) contains interval ends"),
         ((ENDS[:, 0], MEAN), {"coverage": 0.9}, r"must be \(lower, upper\), \(mean, sd\) or"),
         (
             TABLE,
             {},
-            r"columns in one order in nearly every row.*levels=\[…\] with 3.*Samples\(prediction\)",
+            r"columns in the same order in nearly every row.*levels=\[…\] with 3"
+            r".*Samples\(prediction\)",
         ),
-        (TABLE[:, [1, 0, 2]], {}, "columns in one order in nearly every row"),
-        (NEARLY_ORDERED[:, :3], {}, r"columns in one order in nearly every row"),
-        (NEARLY_ORDERED[:, :9], {}, r"columns in one order in nearly every row"),
-        (NEARLY_ORDERED, {}, r"columns in one order in nearly every row.*with 99 levels"),
+        (TABLE[:, [1, 0, 2]], {}, "columns in the same order in nearly every row"),
+        (NEARLY_ORDERED[:, :3], {}, r"columns in the same order in nearly every row"),
+        (NEARLY_ORDERED[:, :9], {}, r"columns in the same order in nearly every row"),
+        (NEARLY_ORDERED, {}, r"columns in the same order in nearly every row.*with 99 levels"),
         (
             np.column_stack([MEAN - 3.0, SD / 10, SD]),
             {},
@@ -182,28 +187,36 @@ def test_a_point_forecast_beside_intervals_is_kept() -> None:
         ((MEAN, LOW, HIGH), {}, r"of 3 arrays may be quantiles or samples: pass levels=\[…\]"),
         (TABLE, {"levels": [0.1, 0.9]}, r"must have shape \(60, 2\) or \(2, 60\).*got \(60, 3\)"),
         (TABLE, {"levels": [10, 50, 90]}, r"did you mean 0\.1, 0\.5, 0\.9\?"),
-        (TABLE, {"levels": [0.5, 0.5, 0.9]}, "levels must rise strictly"),
-        (TABLE[:, ::-1], {"levels": LEVELS}, r"prediction: quantiles must rise.*levels\[::-1\]"),
+        (TABLE, {"levels": [0.5, 0.5, 0.9]}, "levels must increase strictly"),
+        (
+            TABLE[:, ::-1],
+            {"levels": LEVELS},
+            r"prediction: quantiles must increase.*levels\[::-1\]",
+        ),
         (CROSSED, {"levels": LEVELS}, "crossing='sort'"),
-        (TABLE[:, :1].T, {}, "fits none of the readings for 60 rows"),
-        (np.zeros((7, 9)), {}, r"shape \(7, 9\) fits none.*\(60,\).*\(60, 2\).*levels.*\(60, m\)"),
-        (DRAWS[None], {}, r"shape \(1, 60, 20\) fits none"),
-        (MEAN[1:], {}, r"shape \(59,\) fits none"),
+        (TABLE[:, :1].T, {}, "cannot be interpreted with 60 rows"),
+        (
+            np.zeros((7, 9)),
+            {},
+            r"shape \(7, 9\) cannot be interpreted.*\(60,\).*\(60, 2\).*levels.*\(60, m\)",
+        ),
+        (DRAWS[None], {}, r"shape \(1, 60, 20\) cannot be interpreted"),
+        (MEAN[1:], {}, r"shape \(59,\) cannot be interpreted"),
         (
             np.resize(DRAWS, (N, N)),
             {},
-            r"Samples\(prediction\) with a row for each y.*prediction.T",
+            r"Samples\(prediction\) with one row per y.*prediction.T",
         ),
         (DRAWS > 3, {}, r"got booleans.*howsure.LabelSets\(prediction, coverage=0.9\)"),
-        (np.where(DRAWS > 5, np.nan, DRAWS), {}, "prediction must hold finite numbers"),
-        (np.where(DRAWS > 5, np.inf, DRAWS), {}, "prediction must hold finite numbers"),
-        (HOLED, {}, r"prediction must hold finite numbers, got 1 .*row 3"),
+        (np.where(DRAWS > 5, np.nan, DRAWS), {}, "prediction must contain finite numbers"),
+        (np.where(DRAWS > 5, np.inf, DRAWS), {}, "prediction must contain finite numbers"),
+        (HOLED, {}, r"prediction must contain finite numbers, got 1 .*row 3"),
         (1.5, {}, "got one number"),
         ("ridge", {}, "prediction must be an array of numbers.*got str"),
         (object(), {}, "got object"),
-        ([[1.0, 2.0], [3.0]], {}, "must be an array of one shape"),
-        ((MEAN, SAMPLES), {}, "must hold predictions alone.*ndarray as well.*point="),
-        (SAMPLES, {"levels": 0.5}, "levels are for bare arrays"),
+        ([[1.0, 2.0], [3.0]], {}, "must be one rectangular array"),
+        ((MEAN, SAMPLES), {}, "must contain only predictions.*ndarray.*point="),
+        (SAMPLES, {"levels": 0.5}, "levels are for plain arrays"),
     ],
 )
 def test_what_leaves_doubt_is_refused_with_what_settles_it(
@@ -226,22 +239,22 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
 @pytest.mark.parametrize(
     ("value", "said", "match"),
     [
-        ({}, {}, "it is empty"),
-        ({0.5: MEAN, "a": MEAN}, {}, "numbers alone as keys .* or text alone.*0.5 and 'a'"),
+        ({}, {}, "but is empty"),
+        ({0.5: MEAN, "a": MEAN}, {}, "only numbers .* or only text .* as keys.*0.5 and 'a'"),
         ({0.1: LOW, 0.9: HIGH[1:]}, {}, r"prediction\[0.9\] must have 60 rows"),
-        ({0.1: LOW, 0.9: HIGH}, {"levels": [0.2, 0.9]}, "levels must be left out"),
-        ({0.1: HIGH, 0.9: LOW}, {}, "prediction: quantiles must rise"),
+        ({0.1: LOW, 0.9: HIGH}, {"levels": [0.2, 0.9]}, "omit levels"),
+        ({0.1: HIGH, 0.9: LOW}, {}, "prediction: quantiles must increase"),
         (
             {"lower": LOW, "upper": HIGH},
             {},
-            "ends of intervals of unknown coverage: pass coverage=0.9",
+            "interval ends of unknown coverage: pass coverage=0.9",
         ),
         (
             {"lower_90": LOW, "upper_90": HIGH},
             {"coverage": 0.8},
             "names .* imply a coverage of 0.9",
         ),
-        ({"lower_90": LOW, "mean": MEAN}, {}, "no column as the other end"),
+        ({"lower_90": LOW, "mean": MEAN}, {}, "the other end is missing"),
         (
             {"lower_90": LOW, "upper_90": HIGH, "ridge": MEAN},
             {},
@@ -250,17 +263,17 @@ def test_swapped_ends_are_not_read_as_means_and_sds() -> None:
         (
             {"lower": LOW, "upper": HIGH, "forest": DRAWS},
             {"coverage": 0.9},
-            r"prediction\['lower'\] is called as an end of intervals, and stands beside models",
+            r"prediction\['lower'\] is named like an interval end, but there are also models",
         ),
         (
             {"a": LOW, "b": MEAN, "c": HIGH},
             {"coverage": 0.9},
-            "'a', 'b', 'c' may be ends of intervals or point forecasts .*'lower' and 'upper'",
+            "'a', 'b', 'c' may be interval ends or point forecasts .*'lower' and 'upper'",
         ),
-        ({"y": MEAN, "ridge": MEAN}, {}, r"holds a column of y, 'y'.*howsure.assess\(table\)"),
-        ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are for bare arrays"),
-        ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must hold no missing.*row 3"),
-        ({"mean": MEAN[1:], "sd": SD[1:]}, {}, "must have 60 rows as y has, got 59"),
+        ({"y": MEAN, "ridge": MEAN}, {}, r"has a column of y, 'y'.*howsure.assess\(table\)"),
+        ({"q05": LOW, "q95": HIGH}, {"levels": [0.1, 0.9]}, "levels are for plain arrays"),
+        ({"mean": HOLED, "sd": SD}, {}, r"prediction\['mean'\] must contain no missing.*row 3"),
+        ({"mean": MEAN[1:], "sd": SD[1:]}, {}, "must have 60 rows like y, got 59"),
         ({"a": MEAN, "b": ENDS}, {}, r"prediction\['b'\] of shape \(60, 2, 2\)"),
         ({"a": MEAN, "b": "text"}, {}, r"prediction\['b'\] must be an array"),
     ],
@@ -316,7 +329,7 @@ def test_frames_and_series(library: str) -> None:
             "has the columns 'a', 'b', whose names are not recognised.*lower_90",
         ),
         ({"pred": MEAN, "id": MEAN}, "has the columns 'pred', 'id'"),
-        ({"y": MEAN, "pred": MEAN}, "holds a column of y"),
+        ({"y": MEAN, "pred": MEAN}, "has a column of y"),
         (
             {"mean": MEAN, "sd": SD, "ds": MEAN},
             r"of one model \('mean', 'sd'\) and others \('ds'\)",
@@ -343,13 +356,13 @@ def test_tensors_that_require_gradients() -> None:
     same(read({"mean": tensor(MEAN), "sd": tensor(SD)}), NORMAL)
     same(read({0.1: tensor(LOW), 0.5: tensor(MEAN), 0.9: tensor(HIGH)}), QUANTILES)
     result = howsure.assess(tensor(MEAN), tensor(DRAWS), trials=False)
-    assert result.facts["Reading"] == "prediction of shape (60, 20) read as 20 samples a row"
+    assert result.facts["Reading"] == "prediction of shape (60, 20) read as 20 samples per row"
 
 
 @pytest.mark.parametrize(
     ("value", "said", "note"),
     [
-        (DRAWS.T, {}, "prediction of shape (20, 60) read as 20 samples a row"),
+        (DRAWS.T, {}, "prediction of shape (20, 60) read as 20 samples per row"),
         ((MEAN, SD), {}, "prediction of two arrays read as (mean, sd) of normal distributions"),
         (
             {"mean": MEAN, "sd": SD},
@@ -440,7 +453,7 @@ class _Model:
         ([_Model(), _Model()], {}, r"got 2 models: use howsure\.assess_model\(prediction, X, y\)$"),
         ([stats.norm(0, 1)] * N, {}, r"such as stats\.norm\(mean, sd\), got 60 distributions"),
         ({0.9: (LOW, HIGH)}, {}, r"prediction\[0\.9\] must be one array.*coverage=0\.9$"),
-        ({"a": MEAN, "b": None}, {}, r"prediction\['b'\] must hold a prediction, got None"),
+        ({"a": MEAN, "b": None}, {}, r"prediction\['b'\] must be a prediction, got None"),
         ({5: LOW, 95: HIGH}, {}, r"did you mean 0\.05, 0\.95\?.* names of models are text$"),
     ],
 )
@@ -571,10 +584,10 @@ def test_means_and_sds_at_a_coverage_are_not_read_as_ends(form: str, center: flo
     for part in range(0, 500, 50):  # where y lies below a far sd, it is half above its mean
         rows = slice(part, part + 50)
         held = FORMS[form]([each[rows] for each in truths["Distribution"]])
-        with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y lies b"):
+        with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y is b"):
             read(held, 50, y=y[rows], coverage=0.9)
         held = FORMS[form]([each[rows] * (np.arange(50) != 7) for each in truths["Distribution"]])
-        with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y lies b"):
+        with pytest.raises(InputError, match=r"may be \(lower, upper\) or \(mean, sd\).*y is b"):
             read(held, 50, y=y[rows], coverage=0.9)
 
 
@@ -586,14 +599,16 @@ def test_positive_ends_are_read_as_ends_with_a_note_where_rows_are_too_few_to_te
     few = [part[:3] for part in truths["Intervals"]]
     found = read(tuple(few), 3, y=y[:3], coverage=0.9)
     same(found, Intervals(*few, 0.9))
-    assert found.notes[0].startswith("prediction read as (lower, upper), not (mean, sd), as y lies")
+    assert found.notes[0].startswith(
+        "prediction read as (lower, upper), not (mean, sd), because y is"
+    )
 
 
 def test_two_rows_of_ends_are_read_the_only_way_that_rises() -> None:
     lower, upper = np.array([5.0, 0.0]), np.array([6.0, 2.0])
     for value in (np.stack([lower, upper]), np.column_stack([lower, upper])):
         same(read(value, 2, coverage=0.9), Intervals(lower, upper, 0.9))
-    with pytest.raises(InputError, match=r"\(2, 2\) may hold ends by row or by column"):
+    with pytest.raises(InputError, match=r"\(2, 2\) may have the ends in rows or in columns"):
         read([[0.0, 1.0], [2.0, 3.0]], 2, coverage=0.9)
 
 
@@ -617,7 +632,7 @@ def test_a_forecast_beside_its_spread_is_not_read_as_two_models_or_two_ends(
     value: Any = {forecast: MEAN, spread: np.full(N, 30.0)}
     if frame:
         value = pa.table(value)
-    with pytest.raises(InputError, match=f"prediction\\['{spread}'\\] may state uncertainty: call"):
+    with pytest.raises(InputError, match=f"prediction\\['{spread}'\\] may be an uncertainty: name"):
         read_given(value, n=N, coverage=coverage, y=MEAN)
 
 
@@ -672,8 +687,8 @@ def test_forecasts_of_prophet_stand_in_the_order_of_y() -> None:
     check_row_order(y, {"prediction": frame})
     check_row_order(y.reset_index(drop=True), {"prediction": frame})
     check_row_order(y.iloc[:3], {"prediction": frame})  # of unequal lengths another rule tells
-    rule = r"prediction\['ds'\] must hold the times of y's index in their order, got 2024-01-01 .*"
-    with pytest.raises(InputError, match=rf"{rule} beside 2024-01-05 .* in row 0"):
+    rule = r"prediction\['ds'\] must contain the times of y's index in the same order; row 0"
+    with pytest.raises(InputError, match=rf"{rule} has .* and y has 2024-01-05"):
         check_row_order(y.iloc[::-1], {"prediction": frame})
     later = y.set_axis(days + pd.Timedelta(days=5))
     with pytest.raises(InputError, match=rule):
@@ -683,5 +698,7 @@ def test_forecasts_of_prophet_stand_in_the_order_of_y() -> None:
 def test_a_frame_in_place_of_y_is_told_by_its_columns() -> None:
     pd = needs("pandas")
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=5), "y": 1.0})
-    with pytest.raises(InputError, match="y must hold real numbers, got a data frame of columns"):
+    with pytest.raises(
+        InputError, match="y must contain real numbers, got a data frame of columns"
+    ):
         howsure.assess(frame, np.ones(5))

@@ -83,7 +83,10 @@ def test_flags_go_before_names() -> None:
     names = ["y", "mean", "sd", *PARTS]
     assert assign_roles(names).law is not None
     assert not assign_roles(names)["sd"]
-    assert assign_roles(names).notes["sd"] == "the distribution is given by its parameters"
+    assert (
+        assign_roles(names).notes["sd"]
+        == "not used: the distribution is given through its parameters"
+    )
     given = assign_roles(names, {"sd": "sd"})
     assert (given.law, given["mean"], given["sd"]) == (None, ("mean",), ("sd",))
     left = assign_roles(names, {"law": ""})
@@ -96,7 +99,7 @@ def test_flags_go_before_names() -> None:
 
 
 def test_two_laws_are_refused() -> None:
-    with pytest.raises(InputError, match=r"law must be one, and names of columns suggest 2"):
+    with pytest.raises(InputError, match=r"column names suggest 2"):
         assign_roles(["y", *PARTS, "poisson_mu"])
     with pytest.raises(InputError, match="law must be one"):
         assign_roles(["y", *PARTS, "mu1", "mu2"])

@@ -88,7 +88,8 @@ def test_quantiles_in_rows_are_quantiles(tmp_path: Path, ending: str) -> None:
     assert made.point is None
     assert made.row_names().tolist() == ["DE, 1", "DE, 2", "FR, 1", "FR, 2"]
     assert (
-        "12 rows of a long table are 4 cases, told apart by 'place', 'horizon'" in loaded.notes[0]
+        "12 rows of a long table form 4 cases, distinguished by 'place', 'horizon'"
+        in loaded.notes[0]
     )
 
 
@@ -155,7 +156,7 @@ def test_names_that_number_the_rows_are_no_draws() -> None:
     loaded = load(table)
     assert loaded.evalsets[0].n == 3
     use = {use.column: use for use in loaded.explanation}["sample_id"]
-    assert (use.role, use.note) == ("ignored", "its cells are not those of a long table")
+    assert (use.role, use.note) == ("ignored", "its cells are not levels or draws of a long table")
 
 
 @pytest.mark.parametrize("level", [["high", "low"] * 3, [1, 2, 3, 1, 2, 3], [5, 50, 95] * 2])
@@ -332,7 +333,7 @@ def test_intervals_in_rows(name: str, percent: bool) -> None:
     order = np.argsort(made.row_names())
     np.testing.assert_allclose(quantiles(made).levels, LEVELS)
     np.testing.assert_array_equal(quantiles(made).values[order], forecasts())
-    with pytest.raises(InputError, match=r"or coverages beside a boundary .* got '(90|0\.9)"):
+    with pytest.raises(InputError, match=r"or coverages with a boundary .* got '(90|0\.9)"):
         load(
             {**table, "boundary": ["low"] * 8 + ["up"] * 8},
             boundary="boundary",
@@ -390,25 +391,25 @@ def changed(name: str, row: int, value: Any) -> Table:
         (
             changed("observed", 5, 99.0),
             {},
-            r"y must be one number for each case .* several in 1 of 4 cases told apart by 'place', "
-            r"'horizon' \(first: 12\.5 and 99\); perhaps a column",
+            r"y must be one number for each case .* several in 1 of 4 cases distinguished by "
+            r"'place', 'horizon' \(first: 12\.5 and 99\); perhaps a column",
         ),
         (
             stacked(LONG, {name: column[:1] for name, column in LONG.items()}),
             {},
-            r"must have each level once, got level 0\.05 twice of place 'DE', horizon '1'; cases "
-            r"are told apart by 'place', 'horizon': perhaps a column .*rows=COLUMN \(--row-id",
+            r"must have each level once, got level 0\.05 twice for place 'DE', horizon '1'; cases "
+            r"are distinguished by 'place', 'horizon': perhaps a column .*rows=COLUMN \(--row-id",
         ),
         (
             without(LONG, 1, 6),
             {},
-            r"every case must have all 3 levels, got 2 of 4 cases without some \(first: level "
+            r"every case must have all 3 levels, but 2 of 4 cases are incomplete \(first: level "
             r"0\.5 of place 'FR', horizon '1'\).*missing='drop'\) \(--missing drop\)",
         ),
         (
             without(melted(WIDE, forecasts(), [1, 2, 3], part="sample_id"), 11),
             {},
-            r"all 3 draws, got 1 of 4 cases without some \(first: draw 3 of place 'FR', hor",
+            r"all 3 draws, but 1 of 4 cases are incomplete \(first: draw 3 of place 'FR', hor",
         ),
         (
             changed("quantile_level", 5, 50),
@@ -423,18 +424,19 @@ def changed(name: str, row: int, value: Any) -> Table:
         (
             {**LONG, "id": [1, 2, 3, 4] * 3, "group_z": [*"abcd", *"abcd", *"abce"]},
             {},
-            r"groups must be the same in all rows of a case, and 'group_z' differs.*groups=''",
+            r"groups must be the same in all rows of a case, but 'group_z' differs.*groups=''",
         ),
         (
             {**LONG, "sample_id": [1] * 12},
             {"sample_id": "sample_id"},
             r"quantile_level \('quantile_level'\) and sample_id \('sample_id'\) both",
         ),
-        (LONG, {"sd": "horizon", "quantile_level": "quantile_level"}, "leave out sd"),
+        (LONG, {"sd": "horizon", "quantile_level": "quantile_level"}, "omit sd"),
         (
             {name: column for name, column in LONG.items() if name != "predicted"},
             {"quantile_level": "quantile_level"},
-            r"needs a column of predictions.*point=COLUMN \(--point COLUMN\)",
+            r"No prediction column found in the long table; name it with point=COLUMN "
+            r"\(--point COLUMN\)",
         ),
         (LONG, {"quantile_level": "quantil_level"}, "perhaps 'quantile_level'"),
         (
@@ -445,7 +447,7 @@ def changed(name: str, row: int, value: Any) -> Table:
         (
             hub([("quantiles", "0.5", [1.0] * 4)]),
             {"output_type": "output_type"},
-            "output_type must hold 'quantile', 'sample', .* got 'quantiles'",
+            "output_type must contain 'quantile', 'sample', .* got 'quantiles'",
         ),
     ],
 )  # fmt: skip
@@ -462,7 +464,7 @@ def test_incomplete_cases_go_when_asked() -> None:
     assert loaded.dropped == 2
     loaded = load(changed("predicted", 5, None), missing="drop")
     assert loaded.evalsets[0].row_names().tolist() == ["DE, 1", "FR, 1", "FR, 2"]
-    with pytest.raises(InputError, match=r"no cell may be missing, got 1 in 'predicted at 0\.5'"):
+    with pytest.raises(InputError, match=r"cells are missing: 1 in 'predicted at 0\.5'"):
         load(changed("predicted", 5, None))
 
 
@@ -485,7 +487,7 @@ def test_levels_in_32_bits_and_with_a_decimal_comma(tmp_path: Path) -> None:
 
 
 def test_commands_that_need_a_row_for_each_case_refuse_it() -> None:
-    said = "each row must be a case, and 'quantile_level' makes this a long table"
+    said = "each row must be a case, but 'quantile_level' makes this a long table"
     with pytest.raises(InputError, match=said):
         load_new(LONG)
     with pytest.raises(InputError, match=said):
@@ -504,9 +506,9 @@ def test_a_long_table_is_explained() -> None:
     uses = {use.column: (use.role, use.note) for use in explain(LONG)}
     assert uses["quantile_level"] == (
         "level of the quantile in this row",
-        "if its cells are those of a long table",
+        "if its cells are levels or draws of a long table",
     )
-    assert uses["predicted"][0] == "prediction, a part in each row"
+    assert uses["predicted"][0] == "prediction, one part per row"
     assert uses["horizon"][0] == "steps ahead"
 
 

@@ -52,14 +52,14 @@ def test_rows_with_a_mark_are_rows_with_a_gap(tmp_path: Path) -> None:
 
 
 def test_they_are_an_error_unless_dropped() -> None:
-    with pytest.raises(InputError, match=r"no cell may be missing, got 2 in 'y' .first at row 3"):
+    with pytest.raises(InputError, match=r"cells are missing: 2 in 'y' .first at row 3"):
         load(table(), missing_value=-9999)
     assert load(table()).evalsets[0].n == N
 
 
 def test_one_that_stands_nowhere_is_told() -> None:
     loaded = load(table(), missing_value=-7)
-    said = "-7 stands for a missing value: in no cell that is read"
+    said = "-7 stands for a missing value: in no cell of a column that is used"
     assert said in loaded.facts["Reading"]
 
 

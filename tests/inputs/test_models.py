@@ -103,7 +103,7 @@ def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None
         (long(("a", Y, Y), ("b", Y[:2], Y[:2])), "got 3 rows of 'a' and 2 of 'b'"),
         (
             long(("a", Y, Y), ("b", [1.0, 9.0, 3.0], Y)),
-            r"got 1 rows where y of 'b' is not y of 'a' \(first at row 1: 9, not 2\)",
+            r"y of 'b' differs from y of 'a' in 1 rows \(first at row 1: 9, not 2\)",
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 3, 1, 2, 4]),
@@ -111,15 +111,15 @@ def test_models_of_several_tables_keep_their_names_apart(tmp_path: Path) -> None
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), id=[1, 2, 2, 1, 2, 3]),
-            "names of rows must differ within a model, got '2' twice in 'a'",
+            "row names must differ within a model; '2' occurs twice in 'a'",
         ),
         (
             long(("a", Y, Y), ("b", Y, Y), group=["n", "s", "n", "n", "n", "n"]),
-            r"where the group 'group' of 'b' is not that of 'a' \(first at row 1\)",
+            r"the group 'group' of 'b' differs from that of 'a' in 1 rows \(first at row 1\)",
         ),
         (
             pd.DataFrame({"y": 1.0, "pred": 1.0, "model": [f"m{i}" for i in range(101)]}),
-            "must hold at most 100 names, got 101",
+            "must contain at most 100 names, got 101",
         ),
     ],
 )
@@ -172,14 +172,14 @@ def test_common_rows_are_those_that_all_models_hold() -> None:
     np.testing.assert_array_equal(other.point, first.point + 10)
     assert first.row_names().tolist() == [2, 3, 4, 5]
     assert loaded.notes == (
-        "rows that not all models hold are left out: 1 of 'model 1', 2 of 'model 2'",
+        "rows that some models do not have are omitted: 1 of 'model 1', 2 of 'model 2'",
     )
     assert loaded.dropped == 0
 
 
 def test_a_column_that_only_its_name_makes_the_model_can_be_none() -> None:
     table = long(("a", Y, Y), ("b", Y[:2], Y[:2])).rename(columns={"model": "algo"})
-    with pytest.raises(InputError, match=r"model='' \(--model \"\"\) states that 'algo' names no"):
+    with pytest.raises(InputError, match=r"model='' \(--model \"\"\) states that 'algo' does not"):
         load(table)
     assert load(table, model="").evalsets[0].n == 5
 
@@ -202,9 +202,9 @@ def test_common_rows_need_names_rows_and_one_y() -> None:
     with pytest.raises(InputError, match=r"needs a column of row names \(rows=, --row-id\)"):
         load(nameless, common_rows=True)
     first, other = unequal()
-    with pytest.raises(InputError, match="needs rows that all models hold, got none"):
+    with pytest.raises(InputError, match="needs rows that all models have"):
         load([first, {**other, "id": [11, 12, 13, 14, 15, 16]}], common_rows=True)
-    with pytest.raises(InputError, match=r"got 1 rows where y of 'model 2' is not y of 'model 1'"):
+    with pytest.raises(InputError, match=r"y of 'model 2' differs from y of 'model 1' in 1 rows"):
         load([first, {**other, "y": [9.0, 5, 4, 3.5, 2, 8]}], common_rows=True)
 
 
@@ -223,11 +223,11 @@ def test_columns_of_point_forecasts_are_models() -> None:
 
 
 def test_what_points_cannot_name_is_refused() -> None:
-    with pytest.raises(InputError, match=r"points must match a column, got the pattern 'CNN\*'"):
+    with pytest.raises(InputError, match=r"no column matches the pattern 'CNN\*' of points"):
         load(SIDE, y="Price", points="CNN*")
-    with pytest.raises(InputError, match="points names a model for each column, and point a pred"):
+    with pytest.raises(InputError, match="points has one model per column, and point is the pred"):
         load(SIDE, y="Price", points="DNN*", point="LEAR")
-    with pytest.raises(InputError, match="points must name a column of the table, got 'CNN'"):
+    with pytest.raises(InputError, match="points: no column of the table is called 'CNN'"):
         load(SIDE, y="Price", points="CNN")
 
 

@@ -106,7 +106,7 @@ def test_what_is_said_of_columns_that_new_rows_lack_is_not_held_against_them() -
     said: Any = {"y": "out", "weights": "w", "time": "t", "groups": "region,site", "features": "a"}
     found = load_new(PLAIN, **said)
     assert not found.labelled
-    with pytest.raises(InputError, match="sd must name a column"):
+    with pytest.raises(InputError, match="sd: no column of"):
         load_new(PLAIN, sd="sigma")
 
 
@@ -173,18 +173,18 @@ def test_rows_without_a_prediction() -> None:
         load_new(broken)
     found = load_new(broken, missing="drop")
     assert (found.places.tolist(), found.n, found.evalset.n) == ([0, 2], 3, 2)
-    assert "1 of 3 rows stay without" in found.notes[-1]
-    with pytest.raises(InputError, match="a row without missing cells is needed"):
+    assert "1 of 3 rows get no" in found.notes[-1]
+    with pytest.raises(InputError, match="every row has missing cells"):
         load_new({**PLAIN, "sd": [None, None, None]}, missing="drop")
 
 
 def test_columns_that_the_recalibration_needs() -> None:
     table = {**PLAIN, "region": ["n", "s", None], "age": [1.0, 2.0, 3.0]}
-    with pytest.raises(InputError, match="must hold the column 'size', which the recalibration"):
+    with pytest.raises(InputError, match="must have the column 'size', which the recalibration"):
         load_new(table, by=["size"])
     with pytest.raises(InputError, match=r"1 in 'region' \(first at row 2\)"):
         load_new(table, by=["region"])
-    with pytest.raises(InputError, match="'age' must hold labels as in the calibration table"):
+    with pytest.raises(InputError, match="'age' must contain labels, as in the calibration table"):
         load_new(table, like={"age": "label"})
     found = load_new(table, by=["region"], like={"age": "number"}, missing="drop").evalset
     assert list(found.groups) == ["region"]
@@ -193,14 +193,14 @@ def test_columns_that_the_recalibration_needs() -> None:
 
 
 def test_recalibrated_columns_are_not_recalibrated_again() -> None:
-    with pytest.raises(InputError, match="holds recalibrated columns already"):
+    with pytest.raises(InputError, match="already has recalibrated columns"):
         load_new({**PLAIN, "recalibrated_mean": [1.0, 2.0, 3.0]})
 
 
 def test_one_table_of_one_model() -> None:
-    with pytest.raises(InputError, match="one table of new rows is needed, got 2"):
+    with pytest.raises(InputError, match="give one table of new rows, got 2"):
         load_new([PLAIN, PLAIN])
-    with pytest.raises(InputError, match="must hold one model"):
+    with pytest.raises(InputError, match="must have exactly one model"):
         load_new({**PLAIN, "model": ["a", "b", "b"]})
 
 

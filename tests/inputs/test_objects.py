@@ -182,10 +182,10 @@ def test_torch_of_other_rows_or_outputs_is_refused() -> None:
     torch = needs("torch")
     T = torch.distributions
     for shape in ((N + 1,), (N, 2), (1, N)):
-        with pytest.raises(InputError, match=r"prediction must hold one .* row") as caught:
+        with pytest.raises(InputError, match=r"prediction must have one .* row") as caught:
             read(T.Normal(torch.zeros(shape), torch.ones(shape)))
         assert f"the {N} rows of y" in str(caught.value)
-    with pytest.raises(InputError, match="one mixture of one number"):
+    with pytest.raises(InputError, match="one univariate mixture"):
         read(
             T.MixtureSameFamily(
                 T.Categorical(torch.ones(N + 1, 2)), T.Normal(torch.zeros(N + 1, 2), 1.0)
@@ -242,7 +242,7 @@ def test_scipys_newer_distributions() -> None:
     assert isinstance(table, Quantiles)
     np.testing.assert_allclose(table.values, stats.gamma(mu[:, None]).ppf(LEVELS), rtol=1e-6)
     assert given.notes == (
-        "SciPy's Gamma has no counterpart here: it is read by its quantiles at levels 0.01 to 0.99",
+        "SciPy's Gamma is not supported directly: its quantiles at levels 0.01 to 0.99 are used",
     )
 
 
@@ -432,7 +432,9 @@ def test_gluonts_samples_one_series_after_the_other() -> None:
     np.testing.assert_array_equal(both.sorted_samples[:6], one.sorted_samples)
     np.testing.assert_array_equal(both.sorted_samples[6:], np.sort(tables[1].T, axis=1))
     odd = stand_in("SampleForecast", "gluonts.model.forecast", samples=tables[0][:9])
-    with pytest.raises(InputError, match=r"equally many samples .* got \(30, 6\), \(9, 6\)"):
+    with pytest.raises(
+        InputError, match=r"the same number of univariate samples.* got \(30, 6\), \(9, 6\)"
+    ):
         read([series[0], odd], 12)
 
 
@@ -455,7 +457,7 @@ def test_gluonts_quantiles() -> None:
     other = stand_in(
         "QuantileForecast", "gluonts.model.forecast", **held, forecast_keys=list("abcd")
     )
-    with pytest.raises(InputError, match="the same quantiles"):
+    with pytest.raises(InputError, match="the same univariate quantiles"):
         read([made, other], 12)
 
 
@@ -477,7 +479,7 @@ def test_gluonts_distributions() -> None:
         made[0],
         stand_in("SampleForecast", "gluonts.model.forecast", samples=np.zeros((3, 6))),
     ]
-    with pytest.raises(InputError, match="forecasts of one kind, got DistributionForecast, Sample"):
+    with pytest.raises(InputError, match="forecasts of one type, got DistributionForecast, Sample"):
         read(mixed, 12)
 
 
@@ -507,7 +509,7 @@ def test_darts_series() -> None:
     np.testing.assert_array_equal(held.levels, [0.05, 0.5, 0.95])
     np.testing.assert_array_equal(held.values, levels)
     with pytest.raises(
-        InputError, match=r"one component, got a, b: give one alone, prediction\['a'"
+        InputError, match=r"one component, got a, b: give one of them, prediction\['a'"
     ):
         read(TimeSeries(levels[:, :2, None], ["a", "b"]))
 
@@ -536,7 +538,7 @@ def test_tabpfn_full_output_holds_nine_quantiles() -> None:
     np.testing.assert_allclose(found.levels, np.arange(1, 10) / 10)
     assert given.point is not None
     np.testing.assert_array_equal(given.point, columns[4] + 0.1)
-    with pytest.raises(InputError, match="levels must say what the 8 quantiles"):
+    with pytest.raises(InputError, match="pass levels= for the 8 quantiles"):
         read({**full, "quantiles": columns[:8]})
 
 
@@ -556,7 +558,7 @@ def test_a_model_instead_of_its_prediction_is_told_its_door() -> None:
     from sklearn.linear_model import LinearRegression
 
     with pytest.raises(
-        InputError, match=r"got a model, LinearRegression: use howsure\.assess_model"
+        InputError, match=r"got the model itself, LinearRegression: use howsure\.assess_model"
     ):
         read(LinearRegression())
 

@@ -59,7 +59,7 @@ def test_a_link_to_a_folder_is_followed(folder: Path, source: str) -> None:
     assert [each.linked for each in loaded.manifest.files] == [False, False, True]
     real = os.path.realpath(folder.parent / "beside" / "c.parquet")
     assert loaded.manifest.files[2].path == real
-    assert "1 of them by links" in loaded.facts["Files"]
+    assert "1 of them through links" in loaded.facts["Files"]
     assert "c.parquet (the same file as" in loaded.facts["Files"]
 
 
@@ -82,7 +82,7 @@ def test_two_ways_to_one_file_are_one(folder: Path, source: str) -> None:
 @pytest.mark.parametrize("target", ["nowhere.parquet", "loop.parquet"])
 def test_a_link_to_nothing_is_refused_by_name(folder: Path, source: str, target: str) -> None:
     (folder / "loop.parquet").symlink_to(target)
-    what = "leads nowhere; nowhere.parquet" if "no" in target else "leads in a circle"
+    what = "is broken; nowhere.parquet" if "no" in target else "leads to itself"
     with pytest.raises(InputError, match=rf"preds/loop\.parquet: the link {what}"):
         load_parts(f"{folder}{source}")
 
@@ -93,7 +93,7 @@ def test_a_link_of_folders_to_those_above_is_refused(
     folder: Path, source: str, target: str
 ) -> None:
     (folder / "up").symlink_to(target)
-    with pytest.raises(InputError, match=r"preds/up: the link leads (back|nowhere)"):
+    with pytest.raises(InputError, match=r"preds/up: the link (leads back|is broken)"):
         load_parts(f"{folder}{source}")
 
 
@@ -101,7 +101,7 @@ def test_a_pattern_asks_for_no_other_links(folder: Path) -> None:
     (folder / "gone.csv").symlink_to("nowhere")
     assert names(places(f"{folder}/**/*.parquet")) == ["a.parquet", "b.parquet"]
     (folder / "2024").symlink_to("nowhere")
-    with pytest.raises(InputError, match=r"preds/2024: the link leads nowhere"):
+    with pytest.raises(InputError, match=r"preds/2024: the link is broken"):
         places(f"{folder}/*/*.parquet")
     assert names(places(f"{folder}/*.parquet")) == ["a.parquet"]
 
@@ -123,8 +123,8 @@ def test_what_is_no_table_is_skipped_by_name(folder: Path, source: str) -> None:
     found = places(f"{folder}{source}")
     assert names(found) == ["a.parquet", "b.parquet"]
     assert skipped(found) == {
-        "README.txt": "its ending is not that of a table",
-        "LICENSE": "its ending is not that of a table",
+        "README.txt": "its ending is not one of a table",
+        "LICENSE": "its ending is not one of a table",
         "_SUCCESS": "its name begins with '_'",
         ".a.parquet.crc": "its name begins with '.'",
         "_tmp.parquet": "its name begins with '_'",
@@ -132,7 +132,7 @@ def test_what_is_no_table_is_skipped_by_name(folder: Path, source: str) -> None:
     }
     told = load_parts(f"{folder}{source}").facts["Files"]
     assert told.startswith("2 files, 200 rows; not read: ")
-    assert "LICENSE, README.txt (its ending is not that of a table)" in told
+    assert "LICENSE, README.txt (its ending is not one of a table)" in told
 
 
 def test_what_may_hold_rows_is_refused(folder: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_fifo_is_never_opened(folder: Path, source: str) -> None:
         load_parts(f"{folder}{source}")
     (folder / "x.parquet").rename(folder / "control")
     assert names(places(str(folder))) == ["a.parquet", "b.parquet"]
-    assert skipped(places(str(folder))) == {"control": "a FIFO is no table"}
+    assert skipped(places(str(folder))) == {"control": "a FIFO is not a table"}
     with pytest.raises(InputError, match="control: a regular file is needed"):
         load_parts(folder / "control")
 

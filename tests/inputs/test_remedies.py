@@ -215,7 +215,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     ),
     "levels beside a prediction": (
         lambda: read(Y, Samples(DRAWS), levels=[0.5]),
-        {"leave levels out": lambda: read(Y, Samples(DRAWS))},
+        {"omit levels": lambda: read(Y, Samples(DRAWS))},
     ),
     # ---- mappings and frames beside y
     "two columns and a coverage": (
@@ -224,14 +224,16 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
             "name them 'lower' and 'upper'": lambda: read(
                 Y, {"lower": LOW, "upper": UP}, coverage=0.9
             ),
-            "leave coverage out": lambda: read(Y, {"a": LOW, "b": UP}),
+            "omit coverage": lambda: read(Y, {"a": LOW, "b": UP}),
         },
     ),
     "a spread by another name": (
         lambda: read(Y, {"mean": MEAN, "variance": SD**2}),
         {
-            "square root as 'sd'": lambda: read(Y, {"mean": MEAN, "sd": SD}),
-            "leave it out": lambda: read(Y, {"mean": MEAN}),
+            "name it 'sd' (for a variance, its square root)": lambda: read(
+                Y, {"mean": MEAN, "sd": SD}
+            ),
+            "omit it": lambda: read(Y, {"mean": MEAN}),
             "uncertainty=": lambda: read(Y, {"mean": MEAN}, uncertainty=SD),
         },
     ),
@@ -239,7 +241,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
         lambda: read(Y, MANY, coverage=0.9),
         {
             "howsure.assess(table)": lambda: read(MANY, coverage=0.9),
-            "leave that column out": lambda: read(Y, MANY.drop(columns="y"), coverage=0.9),
+            "omit that column": lambda: read(Y, MANY.drop(columns="y"), coverage=0.9),
         },
     ),
     "unknown coverage": (
@@ -249,7 +251,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "levels beside names": (
         lambda: read(Y, {"q0.1": LOW, "q0.9": UP}, levels=[0.1, 0.9]),
         {
-            "leave levels out": lambda: read(Y, {"q0.1": LOW, "q0.9": UP}),
+            "omit levels": lambda: read(Y, {"q0.1": LOW, "q0.9": UP}),
             "howsure.Quantiles(levels, …)": lambda: read(Y, howsure.Quantiles([0.1, 0.9], ENDS)),
         },
     ),
@@ -411,7 +413,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "another coverage than the names'": (
         lambda: read(frame(lower_90=LOW, upper_90=UP), coverage=0.8),
         {
-            "lower and upper as well": lambda: read(
+            "also pass lower and upper": lambda: read(
                 frame(lower_90=LOW, upper_90=UP), lower="lower_90", upper="upper_90", coverage=0.8
             )
         },
@@ -430,7 +432,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "a set's other coverage": (
         lambda: read({"y": LABELS, "set_90": ["cat|dog"] * N}, coverage=0.8),
         {
-            "label_set as well": lambda: read(
+            "also pass label_set": lambda: read(
                 {"y": LABELS, "set_90": ["cat|dog"] * N}, coverage=0.8, label_set="set_90"
             )
         },
@@ -459,19 +461,19 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     ),
     "classes and numbers": (
         lambda: read(frame(a=LOW, b=UP), softmax="a,b", mean="a"),
-        {"give one of them": lambda: read(frame(a=LOW, b=UP), mean="a")},
+        {"give only one of them": lambda: read(frame(a=LOW, b=UP), mean="a")},
     ),
     "two distributions": (
         lambda: read(frame(c=MEAN, d=SD), law="norm:loc=c,scale=d", sd="d"),
-        {"give one of them": lambda: read(frame(c=MEAN, d=SD), law="norm:loc=c,scale=d")},
+        {"give only one of them": lambda: read(frame(c=MEAN, d=SD), law="norm:loc=c,scale=d")},
     ),
     "two spreads": (
         lambda: read(frame(mean=MEAN, d=SD, e=SD), sd="d", variance="e"),
-        {"give one of them": lambda: read(frame(mean=MEAN, d=SD, e=SD), variance="e")},
+        {"give only one of them": lambda: read(frame(mean=MEAN, d=SD, e=SD), variance="e")},
     ),
     "points and one model": (
         lambda: read(frame(a=MEAN, b=LOW), points="a,b", mean="a"),
-        {"give one of them": lambda: read(frame(a=MEAN, b=LOW), points="a,b")},
+        {"give only one of them": lambda: read(frame(a=MEAN, b=LOW), points="a,b")},
     ),
     "several laws by name": (
         lambda: read(frame(t_df=SD + 3, t_loc=MEAN, t_scale=SD, norm_loc=MEAN, norm_scale=SD)),
@@ -491,10 +493,10 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "an incomplete family": (
         lambda: read(frame(**FAMILY, b_lower_80=LOW, b_upper_80=UP)),
         {
-            "complete it": lambda: read(
+            "add the columns": lambda: read(
                 frame(**FAMILY, b_lower_80=LOW, b_upper_80=UP, a_lower_80=LOW, a_upper_80=UP)
             ),
-            "drop it": lambda: read(
+            "drop the model": lambda: read(
                 frame(b_lower_80=LOW, b_upper_80=UP, c_lower_80=LOW, c_upper_80=UP)
             ),
             "lower=, upper= and coverage= of one": lambda: read(
@@ -525,7 +527,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
             "(prediction['mean_ci_lower'], prediction['mean_ci_upper']) with coverage=0.95": (
                 lambda: read(Y, (LOW, UP), coverage=0.95)
             ),
-            "the mean alone": lambda: read(Y, MEAN),
+            "give only the mean": lambda: read(Y, MEAN),
         },
     ),
     "columns of two levels of names": (
@@ -717,20 +719,22 @@ _FILES = (
     *("inputs/matching", "inputs/dialects", "inputs/classes", "inputs/names"),
 )
 _PROPOSES = re.compile(
-    r"\b(pass|give|leave \w+ out|call it|goes? in as|would (use|say)|drop|name them|compares)\b"
+    r"\b(pass|give|omit|leave \w+ out|use (it|howsure)|state the|drop|name (it|one) with|name them|"
+    r"compares)\b"
 )
 _ELSEWHERE = {
     "and no intervals or other uncertainty": "tests/report/test_coercion.py",
-    "one model is needed": "new rows of `recalibrate`: tests/inputs/test_new.py",
+    "only one model can be used here": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "each row must be a case": "new rows of `recalibrate`: tests/inputs/test_new.py",
-    "leaves rows out of": "objects of other libraries: tests/inputs/test_objects.py",
-    "leaves no rows out": "xarray: tests/inputs/test_posterior.py",
-    "['ds'] must hold": "Prophet: tests/inputs/test_objects.py",
-    "must be what models predict": "`assess_model`: tests/report/test_assess_model.py",
+    "drops rows of": "objects of other libraries: tests/inputs/test_objects.py",
+    "does not drop rows": "xarray: tests/inputs/test_posterior.py",
+    "['ds'] must contain": "Prophet: tests/inputs/test_objects.py",
+    "must be the output of models": "`assess_model`: tests/report/test_assess_model.py",
+    "omit levels, because the keys": "tests/inputs/test_given.py",
     "encode and embedding both": "encoders: tests/inputs/test_encoding.py",
     "has columns of models": "nixtla: tests/inputs/test_given.py",
     "has shape": "what shapes there are, no remedy",
-    "must name as many columns": "no remedy",
+    "must have the same number of columns": "no remedy",
 }
 
 

@@ -99,11 +99,11 @@ def test_parts_of_types_that_do_not_go_together_are_refused(tmp_path: Path) -> N
     rows = table(9)
     for other in (pa.array(np.arange(9), pa.timestamp("s")), pa.array(["0.5"] * 9)):
         write_table(rows.set_column(1, "mean", other), folder / "9.parquet")
-        with pytest.raises(InputError, match="parts must hold columns of types that go together"):
+        with pytest.raises(InputError, match="columns must have compatible types in all parts"):
             load(folder)
         (folder / "9.parquet").unlink()
     write_table(rows.drop_columns(["sd"]), folder / "9.parquet")
-    with pytest.raises(InputError, match=r"9\.parquet: every part must hold the columns"):
+    with pytest.raises(InputError, match=r"9\.parquet: every part must have the columns"):
         load(folder)
     (folder / "notes.txt").write_text("none of these")
     (folder / "9.parquet").unlink()

@@ -54,7 +54,7 @@ def test_any_other_column_of_models_is_noticed(tmp_path: Path, name: str, order:
     table = stacked(name) if order is None else shuffled(stacked(name), order)
     write_table(table, tmp_path / "t.csv")
     said = (
-        rf"the labels of '{name}' \(.*\) each hold the same rows, as models under one another do: "
+        rf"the labels of '{name}' \(.*\) each have the same rows, like models one below the other: "
         rf"pass model='{name}' \(--model {name}\), or model='' \(--model \"\"\)"
     )
     for source in (table, tmp_path / "t.csv"):
@@ -172,10 +172,12 @@ def test_levels_under_a_name_that_is_not_known() -> None:
     table = stacked("alpha", (0.05, 0.5, 0.95))
     table["pred"] = table.pop("mean")
     del table["sd"]
-    with pytest.raises(InputError, match=r"as shares, are quantile_level='alpha' \(--quantile-lev"):
+    with pytest.raises(
+        InputError, match=r"as shares, pass quantile_level='alpha' \(--quantile-lev"
+    ):
         load(table)
     assert load(table, quantile_level="alpha").evalsets[0].n == 40
-    with pytest.raises(InputError, match=r"where they are no models$"):
+    with pytest.raises(InputError, match=r"if they are not models$"):
         load(stacked("alpha", (0.05, 0.5, 0.95)))
 
 

@@ -126,15 +126,15 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         (
             {"pred": [np.inf, 1]},
             {},
-            r"'pred' must hold finite numbers, got 1 infinite \(first at r",
+            r"'pred' must contain finite numbers, got 1 infinite \(first at r",
         ),
-        ({"y": [1, -np.inf], "pred": [1, 1]}, {}, "'y' must hold finite numbers"),
-        ({"mean": [1, np.inf], "sd": [1, 1]}, {}, "'mean' must hold finite numbers"),
-        ({"mean": [1, 1], "sd": [1, np.inf]}, {}, "'sd' must hold finite numbers"),
-        ({"q0.1": [1, -np.inf], "q0.9": [1, 1]}, {}, r"'q0\.1' must hold finite numbers"),
-        ({"s_0": [1, np.inf], "s_1": [1, 1]}, {}, "'s_0' must hold finite numbers"),
-        ({"pred": [1, 1], "x_1": [1, np.inf]}, {}, "'x_1' must hold finite numbers"),
-        ({"pred": [1, 1], "time": [1, np.inf]}, {}, "'time' must hold finite numbers"),
+        ({"y": [1, -np.inf], "pred": [1, 1]}, {}, "'y' must contain finite numbers"),
+        ({"mean": [1, np.inf], "sd": [1, 1]}, {}, "'mean' must contain finite numbers"),
+        ({"mean": [1, 1], "sd": [1, np.inf]}, {}, "'sd' must contain finite numbers"),
+        ({"q0.1": [1, -np.inf], "q0.9": [1, 1]}, {}, r"'q0\.1' must contain finite numbers"),
+        ({"s_0": [1, np.inf], "s_1": [1, 1]}, {}, "'s_0' must contain finite numbers"),
+        ({"pred": [1, 1], "x_1": [1, np.inf]}, {}, "'x_1' must contain finite numbers"),
+        ({"pred": [1, 1], "time": [1, np.inf]}, {}, "'time' must contain finite numbers"),
         ({"lower": [0, 3], "upper": [1, 2]}, {}, r"crossed intervals \(first at row 1: lower 3, u"),
         ({"lower": [np.inf, 0], "upper": [np.inf, 1]}, {}, r"lower must not be \+inf"),
         ({"mean": [1, 1], "sd": [1, 0]}, {}, r"sd must be above 0, got 1 .*\(first at row 1: 0\)"),
@@ -142,20 +142,32 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ({"q0.1": [1, 2], "q0.9": [2, 1]}, {}, "crossing='sort'"),
         ({"pred": [1, 1], "weight": [1, -1]}, {}, "weights must not be negative"),
         ({"pred": [1, 1], "weight": [0, 0]}, {}, "weights must not all be zero"),
-        ({"pred": [1, 1], "weight": [1, 0.5]}, {}, "for other weights use the kind importance"),
+        (
+            {"pred": [1, 1], "weight": [1, 0.5]},
+            {},
+            "for other weights use weights_kind='importance'",
+        ),
         ({"pred": [1, 1], "weight": [1, 1]}, {"weights_kind": "x"}, "weights kind must be"),
-        ({"a": [1, -1]}, {"law": "gamma:a=a"}, "parameters of gamma must lie in its domain"),
+        ({"a": [1, -1]}, {"law": "gamma:a=a"}, "parameters of gamma must be in its domain"),
         ({"a": [1, 1]}, {"law": "nonsense:a=a"}, "law must be a distribution of scipy.stats"),
         ({"a": [1, 1]}, {"law": "norm:mean=a"}, "parameters of norm must be among loc, scale"),
         ({"pred": [1, 1]}, {"missing": "keep"}, "missing must be 'error' or 'drop', got 'keep'"),
         ({"pred": [1, 1]}, {"crossing": "keep"}, "crossing must be 'error' or 'sort', got 'keep'"),
-        ({"pred": [1, 1], "model": ["", ""]}, {"missing": "drop"}, "every row misses its model"),
+        (
+            {"pred": [1, 1], "model": ["", ""]},
+            {"missing": "drop"},
+            "model's name is missing in every row",
+        ),
         (
             {"pred": [1, 1], "date": ["x", "y"]},
             {"time": "date"},
-            "'date' must hold numbers or dates",
+            "'date' must contain numbers or dates",
         ),
-        ({"pred": [None, None]}, {"missing": "drop"}, "got none: 2 cells miss in 'pred'"),
+        (
+            {"pred": [None, None]},
+            {"missing": "drop"},
+            "every row has missing cells: 2 cells missing in 'pred'",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(columns: Any, options: Any, said: str) -> None:
@@ -191,9 +203,9 @@ def test_missing_cells_are_counted_and_located() -> None:
     with pytest.raises(InputError) as caught:
         load(table, groups="region")
     assert str(caught.value) == (
-        "the table: no cell may be missing, got 1 in 'y' (first at row 1), 2 in 'pred' (first at "
-        "row 2), 2 in 'region' (first at row 3), rows counted from 0. howsure.load(…, "
-        "missing='drop') (--missing drop) leaves such rows out"
+        "the table: cells are missing: 1 in 'y' (first at row 1), 2 in 'pred' (first at row 2), "
+        "2 in 'region' (first at row 3), rows counted from 0. howsure.load(…, missing='drop') "
+        "(--missing drop) omits such rows"
     )
     loaded = load(table, groups="region", missing="drop")
     (made,) = loaded.evalsets
@@ -202,7 +214,7 @@ def test_missing_cells_are_counted_and_located() -> None:
     assert loaded.dropped == 4
     assert dict(loaded.dropped_by) == {"y": 1, "pred": 2, "region": 2}
     assert loaded.notes == (
-        "4 rows are left out because a value is missing ('y' 1, 'pred' 2, 'region' 2)",
+        "4 rows are omitted because a value is missing ('y' 1, 'pred' 2, 'region' 2)",
     )
 
 
@@ -223,7 +235,9 @@ def test_rows_of_text_are_told_as_lines_of_their_own_file(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"b\.csv: sd must be above 0.* \(first at line 4: -1\)"):
         load(second, missing="drop")
     second.write_text("y,mean,sd\n1,0,1\n9,0,1\n3,0,1\n")
-    with pytest.raises(InputError, match=r"is not y of 'a' \(first at line 3: 9, not 2\)"):
+    with pytest.raises(
+        InputError, match=r"differs from y of 'a' in 1 rows \(first at line 3: 9, not 2\)"
+    ):
         load([first, second])
 
 
@@ -231,7 +245,7 @@ def test_a_date_that_was_only_guessed_may_be_unreadable() -> None:
     loaded = load({"y": [1.0], "pred": [1.0], "date": ["03/14/2026"]})
     assert loaded.evalsets[0].time is None
     (use,) = [use for use in loaded.explanation if use.column == "date"]
-    assert (use.role, use.note) == ("ignored", "cells that are neither numbers nor dates")
+    assert (use.role, use.note) == ("ignored", "cells that are not numbers or dates")
 
 
 def test_the_explanation_needs_no_rows(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_numbers_of_every_type(given: pa.ChunkedArray, expected: list[float]) ->
     "given", [column([b"1"]), column([[1]]), column([DAY]), column([MOMENT]), column([{"a": 1}])]
 )
 def test_what_holds_no_numbers_is_named(given: pa.ChunkedArray) -> None:
-    with pytest.raises(InputError, match="column 'y' must hold numbers, got type"):
+    with pytest.raises(InputError, match="column 'y' must contain numbers, got type"):
         numbers(given, "y")
 
 
@@ -111,14 +111,14 @@ def test_dictionaries_as_strangers_write_them() -> None:
 
 def test_labels_that_are_none_are_named() -> None:
     many = column([i + 0.5 for i in range(101)])
-    with pytest.raises(InputError, match="'g' must hold labels, got 101 different fractional"):
+    with pytest.raises(InputError, match="'g' must contain labels, got 101 different fractional"):
         labels(many, "g")
     assert len(labels(many.slice(1), "g").labels) == 100
     assert len(labels(column([float(i) for i in range(500)]), "g").labels) == 500
     with pytest.raises(InputError, match="finite labels, got inf"):
         labels(column([math.inf]), "g")
     for wrong in (column([[1]]), column([b"a"])):
-        with pytest.raises(InputError, match="must hold labels, got type"):
+        with pytest.raises(InputError, match="must contain labels, got type"):
             labels(wrong, "g")
 
 
@@ -161,15 +161,18 @@ def test_times_may_be_numbers() -> None:
     [
         (["2026-01-02", "03/04/2026"], "got '03/04/2026' at row 1"),
         (["03/04/2026", "2026-01-02"], "got '2026-01-02' at row 1"),
-        (["2026-01-02", "2026-01-02T03:04:05Z"], "name a time zone, or none that does; got both"),
-        (["1", "2026-01-02"], "must hold numbers"),
-        (["noon"], "must hold numbers or dates as 2024-02-29"),
+        (
+            ["2026-01-02", "2026-01-02T03:04:05Z"],
+            "have a time zone in all of its times or in none; got both",
+        ),
+        (["1", "2026-01-02"], "must contain numbers"),
+        (["noon"], "must contain numbers or dates as 2024-02-29"),
     ],
 )
 def test_what_is_no_moment_is_named(cells: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         times(column(cells), "t")
-    with pytest.raises(InputError, match="must hold numbers, got type duration"):
+    with pytest.raises(InputError, match="must contain numbers, got type duration"):
         times(column([datetime.timedelta(1)]), "t")
 
 
@@ -180,7 +183,7 @@ def test_names_of_rows() -> None:
     assert names(column([1.5, math.nan]), "id").tolist() == ["1.5", None]
     assert absent(names(column(["a", ""]), "id")).tolist() == [False, True]
     assert absent(names(column([1, 2]), "id")).tolist() == [False, False]
-    with pytest.raises(InputError, match="must hold names, got type list"):
+    with pytest.raises(InputError, match="must contain names, got type list"):
         names(column([[1]]), "id")
 
 

@@ -258,9 +258,9 @@ def test_binned_r2_that_cannot_be_computed_has_a_reason():
 
 @pytest.mark.parametrize("function", [kendall_tau, spearman, binned_r2])
 def test_bad_input_is_named(function):
-    with pytest.raises(InputError, match="error must hold finite numbers"):
+    with pytest.raises(InputError, match="error must contain finite numbers"):
         function([1.0, np.inf], [1.0, 2.0])
-    with pytest.raises(InputError, match="width must hold no missing values"):
+    with pytest.raises(InputError, match="width must contain no missing values"):
         function([1.0, 2.0], [1.0, np.nan])
     with pytest.raises(InputError, match="width must have 2 rows"):
         function([1.0, 2.0], [1.0, 2.0, 3.0])

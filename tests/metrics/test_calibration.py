@@ -324,12 +324,12 @@ def test_one_row_is_enough_for_a_value() -> None:
         (lambda: calibration_error([0.5], exponent=0.5), "exponent must be at least 1"),
         (lambda: calibration_error([0.5], exponent=float("nan")), "exponent must be at least 1"),
         (lambda: calibration_error([0.5], levels=1), "levels must be at least 2"),
-        (lambda: calibration_error([0.5], levels=[0.5, 0.4]), "levels must rise"),
+        (lambda: calibration_error([0.5], levels=[0.5, 0.4]), "levels must increase"),
         (lambda: calibration_error([0.5], weighting="both"), "weighting must be"),
         (lambda: calibration_error([0.5], weights=[0.0]), "weights must not all be zero"),
         (lambda: calibration_error_quantiles([1], [[1, 2]], [0.5]), "quantiles must have 1 col"),
         (lambda: miscalibration_area([0.5], version="both"), "version must be"),
-        (lambda: calibration_curve([0.5], confidence=95), "confidence must lie"),
+        (lambda: calibration_curve([0.5], confidence=95), "confidence must be strictly"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:

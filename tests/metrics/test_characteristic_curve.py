@@ -264,7 +264,7 @@ def test_a_point_outside_its_interval_is_refused_or_recentred():
 def test_numbers_must_be_finite(position, value):
     given_arrays = [[1.0, 1.0], [0.0, 0.0], [-1.0, -1.0], [1.0, 1.0]]
     given_arrays[position] = [value, 0.5]
-    with pytest.raises(InputError, match="must hold finite numbers"):
+    with pytest.raises(InputError, match="must contain finite numbers"):
         characteristic_curve(*given_arrays)
 
 

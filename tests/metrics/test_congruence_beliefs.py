@@ -227,7 +227,7 @@ def test_polynomial_output_kernels_work_where_atoms_are_points():
     [
         (lambda: Normals([0.0], [-1.0]), "sd must not be negative, got -1"),
         (lambda: Normals([0.0, 1.0], [1.0]), "sd must have 2 rows, got 1"),
-        (lambda: Normals([np.nan], [1.0]), "mean must hold finite numbers"),
+        (lambda: Normals([np.nan], [1.0]), "mean must contain finite numbers"),
         (
             lambda: Mixtures([[0.5, 0.4]], [[0.0, 1.0]], [[1.0, 1.0]]),
             "weights must sum to 1 .* 0.9",
@@ -240,7 +240,7 @@ def test_polynomial_output_kernels_work_where_atoms_are_points():
         (lambda: Support([0, 1, 2], [[0.5, 0.5]]), "values must have 2 columns, got 3"),
         (lambda: Support([0, 1], [[0.7, 0.5]]), "probabilities must sum to 1 .* row 0"),
         (lambda: Support([[0, 1], [0, 1], [0, 1]], [[0.5, 0.5]] * 2), "values must have 2 rows"),
-        (lambda: Draws([np.inf]), "samples must hold finite numbers"),
+        (lambda: Draws([np.inf]), "samples must contain finite numbers"),
         (lambda: Empirical(np.zeros((2, 2, 2, 2))), "samples must have two dimensions"),
         (lambda: Draws([0.0]).draw(np.random.default_rng(0)), "draws must be given"),
     ],

@@ -222,9 +222,9 @@ def test_the_cost_of_further_replicates_is_bounded_and_said(monkeypatch):
         ({"outcomes": np.zeros(40)}, r"outcomes must have shape \(n, R\) or \(n, R, p\)"),
         ({"outcomes": np.zeros((39, 5))}, "outcomes must have 40 rows, got 39"),
         ({"outcomes": np.zeros((40, 5, 2))}, "outcomes must have 1 columns, got 2"),
-        ({"outcomes": lambda rng: np.full(40, np.nan)}, "outcomes must hold finite numbers"),
+        ({"outcomes": lambda rng: np.full(40, np.nan)}, "outcomes must contain finite numbers"),
         ({"replicates": 0}, "replicates must be a whole number of at least 1"),
-        ({"level": 95}, "level must lie strictly between 0 and 1"),
+        ({"level": 95}, "level must be strictly between 0 and 1"),
     ],
 )
 def test_bad_null_requests_are_refused(options, message):

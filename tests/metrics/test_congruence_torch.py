@@ -174,13 +174,16 @@ def test_other_number_types_are_converted_and_gradients_are_not_followed():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": torch.ones(5, 1, device="meta")}, "x must hold numbers, got a tensor without data"),
+        (
+            {"x": torch.ones(5, 1, device="meta")},
+            "x must contain numbers, got a tensor without data",
+        ),
         ({"x": torch.ones(5, 1, dtype=torch.complex128)}, "x must be a dense tensor of real"),
-        ({"x": torch.tensor([0.0, 1.0, 2.0, float("nan"), 4.0])}, "x must hold finite .*row 3"),
+        ({"x": torch.tensor([0.0, 1.0, 2.0, float("nan"), 4.0])}, "x must contain finite .*row 3"),
         ({"x": torch.arange(4.0)}, "y must have 4 rows, got 5"),
         ({"x": torch.ones(5)}, "x must vary for its variance"),
-        ({"y": torch.ones(5, device="meta")}, "y must hold numbers, got a tensor without data"),
-        ({"y": torch.tensor([0.0, 1.0, 2.0, 3.0, float("inf")])}, "y must hold finite numbers"),
+        ({"y": torch.ones(5, device="meta")}, "y must contain numbers, got a tensor without data"),
+        ({"y": torch.tensor([0.0, 1.0, 2.0, 3.0, float("inf")])}, "y must contain finite numbers"),
         (
             {"grid": torch.ones(1, 1, device="meta")},
             "grid must be on device cpu .* got one on meta",

@@ -78,7 +78,7 @@ def test_samples_far_from_the_origin_keep_their_digits() -> None:
     [
         (lambda: crps_quantiles([1], [[1]], [0.5]), "at least 2 levels"),
         (lambda: crps_samples([1], [[1]], fair=True), "at least 2 columns"),
-        (lambda: crps_samples([1], [[np.inf, 1]]), "samples must hold finite"),
+        (lambda: crps_samples([1], [[np.inf, 1]]), "samples must contain finite"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:

@@ -196,7 +196,7 @@ def test_bad_input_is_refused() -> None:
         mean_decomposition(y, mean, cluster=np.arange(20) % 2)
     with pytest.raises(InputError, match="cluster must have 20 rows, got 3"):
         mean_decomposition(y, mean, cluster=[1, 2, 3])
-    with pytest.raises(InputError, match="levels must rise strictly"):
+    with pytest.raises(InputError, match="levels must increase strictly"):
         quantile_decomposition(y, quantiles, [0.5, 0.1, 0.8])
 
 

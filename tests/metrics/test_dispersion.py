@@ -166,7 +166,7 @@ def test_extreme_errors_give_numbers_or_reasons() -> None:
         (lambda: relative_calibration_error([1e308], [-1e308], [1.0]), "y - mean must be finite"),
         (lambda: squared_z([1], [0], [-1]), "sd must be above 0"),
         (lambda: sharpness([1.0], kind="median"), "kind must be"),
-        (lambda: sharpness([np.nan]), "sd must hold finite"),
+        (lambda: sharpness([np.nan]), "sd must contain finite"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:

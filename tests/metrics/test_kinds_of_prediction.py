@@ -205,7 +205,7 @@ def test_the_ratio_from_its_definition() -> None:
 def test_one_sample_has_no_spread() -> None:
     held = EvalSet.checked([1.0, 2.0], Samples([[1.0], [3.0]]))
     found = records(held, "mean_squared_z")["mean_squared_z"]
-    assert found.reason == "one sample a row gives no standard deviation"
+    assert found.reason == "one sample per row gives no standard deviation"
 
 
 def gamma_kinds(n: int) -> dict[str, EvalSet]:

@@ -186,18 +186,18 @@ def test_the_right_belief_scores_best(
     ("call", "message"),
     [
         (lambda: interval_score([1], [2], [1], coverage=0.9), "lower must not exceed upper"),
-        (lambda: interval_score([1], [0], [1], coverage=90), "coverage must lie strictly"),
+        (lambda: interval_score([1], [0], [1], coverage=90), "coverage must be strictly"),
         (lambda: interval_score([1, 2], [0], [1], coverage=0.9), "lower must have 2 rows"),
-        (lambda: interval_score([np.nan], [0], [1], coverage=0.9), "y must hold finite"),
+        (lambda: interval_score([np.nan], [0], [1], coverage=0.9), "y must contain finite"),
         (
             lambda: weighted_interval_score([1], None, [[0]], [[1]], [0.5, 0.9]),
             "lower must have 2 columns",
         ),
         (
             lambda: weighted_interval_score([1], None, [[0, 0]], [[1, 1]], [0.5, 0.5]),
-            "coverages must rise strictly",
+            "coverages must increase strictly",
         ),
-        (lambda: pinball_loss([1], [1], level=1.0), "level must lie strictly"),
+        (lambda: pinball_loss([1], [1], level=1.0), "level must be strictly"),
         (lambda: mean_pinball([1], [[1, 2]], [0.5]), "quantiles must have 1 columns"),
     ],
 )

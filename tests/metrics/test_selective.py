@@ -259,9 +259,9 @@ def test_infinite_uncertainty_comes_last():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(InputError, match="loss must hold finite numbers"):
+    with pytest.raises(InputError, match="loss must contain finite numbers"):
         aurc([1.0, np.inf], [1.0, 2.0])
-    with pytest.raises(InputError, match="uncertainty must hold no missing values"):
+    with pytest.raises(InputError, match="uncertainty must contain no missing values"):
         aurc([1.0, 2.0], [1.0, np.nan])
     with pytest.raises(InputError, match="uncertainty must have 2 rows"):
         aurc([1.0, 2.0], [1.0])

@@ -388,7 +388,7 @@ def test_what_it_needs_is_said() -> None:
         ),
         ({"replicates": -1}, "replicates must be"),
         ({"weights": [0.5, 1.0, 1.0]}, "frequency weights must be whole numbers"),
-        ({"confidence": 95}, "confidence must lie strictly between 0 and 1"),
+        ({"confidence": 95}, "confidence must be strictly between 0 and 1"),
         ({"y": [1.0, 2.0]}, "y must have 3 rows"),
     ],
 )

@@ -348,7 +348,7 @@ def test_the_bayesian_with_numpyro() -> None:
     result = said("howsure.assess(y, drawn)", y=y, drawn=drawn)
     assert states(result)["coverage"] == "bad"
     assert {record.model for record in result.records} == {"obs"}
-    assert "of shape (300, 400) read as 300 samples a row" in result.facts["Reading"]
+    assert "of shape (300, 400) read as 300 samples per row" in result.facts["Reading"]
 
 
 def test_the_econometrician_with_statsmodels() -> None:
@@ -414,7 +414,7 @@ def test_the_hydrologist_with_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found["GR4J", "coverage"] == "bad"
     assert found["HBV", "coverage"] != "bad"
     alone = howsure.assess("runoff.xlsx#HBV")
-    assert "dates are read day first, as 31.12.2025" in alone.facts["Reading"]
+    assert "dates are read day first, like 31.12.2025" in alone.facts["Reading"]
 
 
 def test_the_trader_with_models_side_by_side(
@@ -460,8 +460,10 @@ def test_the_bayesian_with_pymc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     seen = commanded("howsure assess fit.nc -o fit.json")
     assert seen.returncode == 0, seen.stdout + seen.stderr
     told = json.loads(Path("fit.json").read_text(encoding="utf-8"))
-    assert "on rows that it has seen, a model looks better" in told["facts"]["Reading"]
-    with pytest.raises(howsure.HowsureError, match=r"y of new rows.*howsure\.assess\(y, idata\)"):
+    assert "a model looks better on these rows" in told["facts"]["Reading"]
+    with pytest.raises(
+        howsure.HowsureError, match=r"no group has their y.*howsure\.assess\(y, idata\)"
+    ):
         howsure.assess(foretold)
     result = said("howsure.assess(y_new, idata)", y_new=truth, idata=foretold)
     assert "bad" not in states(result).values()
@@ -586,7 +588,7 @@ def test_the_reader_of_intervals_that_a_language_model_states() -> None:
         )
     stated = pd.read_json(io.StringIO("\n".join(map(json.dumps, lines))), lines=True)
     with pytest.raises(
-        howsure.HowsureError, match=r"pass y=COLUMN.*'answer', 'best', 'low', 'high'"
+        howsure.HowsureError, match=r"name it with y=COLUMN.*'answer', 'best', 'low', 'high'"
     ):
         howsure.assess(stated)
     columns = {"y": "answer", "point": "best", "lower": "low", "upper": "high", "groups": "topic"}

@@ -48,7 +48,7 @@ def test_samples_claim_what_exchangeable_values_do(values: list[int], coverage: 
     y, *members = map(float, values)
     m, belief = len(members), Samples([members])
     if coverage > (m - 1) / (m + 1):
-        with pytest.raises(UnanswerableError, match=f"{m} samples a row"):
+        with pytest.raises(UnanswerableError, match=f"{m} samples per row"):
             belief.interval(coverage)
         return
     i = place(m, coverage)
@@ -96,7 +96,7 @@ def test_ensembles_of_whole_numbers_cover_what_they_claim(m: int) -> None:
 def test_a_coverage_next_to_none_still_has_an_interval_of_some_probability() -> None:
     low, high = Samples([[1.0, 2.0, 3.0]]).interval(0.01)
     assert (low.tolist(), high.tolist()) == ([1.0], [3.0])
-    with pytest.raises(UnanswerableError, match="one sample a row gives no interval"):
+    with pytest.raises(UnanswerableError, match="one sample per row gives no interval"):
         Samples([[1.0]]).interval(0.01)
 
 

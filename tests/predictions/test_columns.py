@@ -109,7 +109,7 @@ def test_a_group_that_is_a_feature_is_one_column() -> None:
 
 def test_clashing_names_are_refused() -> None:
     clash = EvalSet.checked([1.0, 2.0], point=[1.0, 2.0], groups={"y": ["a", "b"]})
-    with pytest.raises(InputError, match="two that would be called 'y'"):
+    with pytest.raises(InputError, match="two columns would be called 'y'"):
         to_columns(clash)
 
 

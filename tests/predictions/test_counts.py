@@ -198,19 +198,19 @@ def test_efrons_constant_has_limits():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Poisson([-1.0]), r"mu must lie between 0 and 1e\+15, got 1 .*row 0: -1"),
-        (lambda: Poisson([1e16]), "mu must lie between 0 and"),
-        (lambda: Poisson([float("nan")]), "mu must hold finite numbers"),
+        (lambda: Poisson([-1.0]), r"mu must be between 0 and 1e\+15, got 1 .*row 0: -1"),
+        (lambda: Poisson([1e16]), "mu must be between 0 and"),
+        (lambda: Poisson([float("nan")]), "mu must contain finite numbers"),
         (lambda: NegativeBinomial([1.0], [0.0]), "dispersion must be above 0, got 1"),
         (lambda: NegativeBinomial([1.0, 2.0], [0.5]), "dispersion must have 2 rows"),
-        (lambda: DoublePoisson([0.0], [1.0]), "mu must lie between 1e-100 and"),
-        (lambda: DoublePoisson([1.0], [1e16]), "phi must lie between 1e-15 and"),
-        (lambda: DoublePoisson([1.0], [0.0]), "phi must lie between 1e-15 and"),
-        (lambda: Poisson([1.0]).quantile(1.0), "levels must lie strictly between 0 and 1"),
+        (lambda: DoublePoisson([0.0], [1.0]), "mu must be between 1e-100 and"),
+        (lambda: DoublePoisson([1.0], [1e16]), "phi must be between 1e-15 and"),
+        (lambda: DoublePoisson([1.0], [0.0]), "phi must be between 1e-15 and"),
+        (lambda: Poisson([1.0]).quantile(1.0), "levels must be strictly between 0 and 1"),
         (lambda: Poisson([1.0]).pmf([1.0, 2.0]), r"counts must have shape \(1,\) or \(1, m\)"),
-        (lambda: Poisson([1.0]).pmf([np.nan]), "no missing values"),
+        (lambda: Poisson([1.0]).pmf([np.nan]), "contain no missing values"),
         (lambda: DoublePoisson([1.0], [1.0]).log_pmf([1.0], "half"), "normalization must be"),
-        (lambda: Poisson(np.full(3, 1e15)).support(), "at most 134217728 entries, got 3 rows"),
+        (lambda: Poisson(np.full(3, 1e15)).support(), "at most 134217728 entries; got 3 rows"),
     ],
 )
 def test_bad_input_is_refused(make, message):

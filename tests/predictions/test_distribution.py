@@ -151,27 +151,27 @@ def test_one_number_stands_for_every_row() -> None:
     ("law", "parameters", "n", "said"),
     [
         ("norm", {"mean": [0.0]}, None, "parameters of norm must be among loc, scale, got mean"),
-        ("t", {"loc": [0.0]}, None, "parameters of t must hold df, got none"),
+        ("t", {"loc": [0.0]}, None, "parameters of t must include df"),
         ("norm", {"loc": [0.0, 1.0], "scale": [1.0, 1.0, 1.0]}, None, "must have 3 rows, got 2"),
         ("norm", {"loc": [0.0, 1.0]}, 3, "must have 3 rows, got 2"),
         ("norm", {"scale": [1.0, 0.0]}, None, r"sd must be above 0, got 1 .*first at row 1: 0"),
-        ("norm", {"scale": [np.nan]}, None, "norm parameter scale must hold finite numbers"),
-        ("norm", {"scale": [[1.0], [1.0, 2.0]]}, None, "must be an array of one shape"),
-        ("norm", {"scale": "wide"}, None, "must hold real numbers"),
+        ("norm", {"scale": [np.nan]}, None, "norm parameter scale must contain finite numbers"),
+        ("norm", {"scale": [[1.0], [1.0, 2.0]]}, None, "must be one rectangular array"),
+        ("norm", {"scale": "wide"}, None, "must contain real numbers"),
         ("norm", {}, 0, "n must be at least 1, got 0"),
         ("norm", {}, -2, "n must be at least 1, got -2"),
-        ("gamma", {"a": [1.0, -1.0]}, None, r"gamma must lie in its domain, got 1 rows .*a=-1"),
-        ("gamma", {"a": [1.0, np.inf]}, None, r"gamma must lie in its domain, got 1 rows .*a=inf"),
-        ("gennorm", {"beta": np.inf}, None, "gennorm must lie in its domain"),
-        ("vonmises", {"kappa": np.inf}, None, "vonmises must lie in its domain"),
-        ("truncnorm", {"a": 0.0, "b": np.inf, "loc": np.inf}, None, "loc must hold finite"),
-        ("laplace", {"scale": [-1.0]}, None, "laplace must lie in its domain"),
-        ("poisson", {"mu": [1.0], "loc": [0.5]}, None, "poisson must lie in its domain"),
+        ("gamma", {"a": [1.0, -1.0]}, None, r"gamma must be in its domain; 1 rows .*a=-1"),
+        ("gamma", {"a": [1.0, np.inf]}, None, r"gamma must be in its domain; 1 rows .*a=inf"),
+        ("gennorm", {"beta": np.inf}, None, "gennorm must be in its domain"),
+        ("vonmises", {"kappa": np.inf}, None, "vonmises must be in its domain"),
+        ("truncnorm", {"a": 0.0, "b": np.inf, "loc": np.inf}, None, "loc must contain finite"),
+        ("laplace", {"scale": [-1.0]}, None, "laplace must be in its domain"),
+        ("poisson", {"mu": [1.0], "loc": [0.5]}, None, "poisson must be in its domain"),
         ("poisson", {"mu": [1.0], "scale": [2.0]}, None, "among mu, loc, got scale"),
         ("nonsense", {}, 1, "law must be a distribution of scipy.stats, got 'nonsense'"),
         ("describe", {}, 1, "law must be a distribution of scipy.stats"),
         ("__class__", {}, 1, "law must be a distribution of scipy.stats"),
-        (5, {}, 1, "law must be a family of distributions or its name, got 5"),
+        (5, {}, 1, "law must be a family of distributions or the name of one, got 5"),
     ],
 )
 def test_laws_that_are_none_are_named(law: Any, parameters: Any, n: int | None, said: str) -> None:
@@ -189,7 +189,7 @@ def test_only_frozen_laws_are_wrapped(frozen: Any) -> None:
 
 def test_a_discrete_law_lives_on_whole_numbers() -> None:
     half = stats.rv_discrete(values=([0.5, 1.5], [0.5, 0.5]))
-    with pytest.raises(InputError, match="must live on whole numbers"):
+    with pytest.raises(InputError, match="must be on whole numbers"):
         Distribution.from_scipy(half())
     dice = Distribution.from_scipy(stats.rv_discrete(values=([1, 2], [0.25, 0.75]))(), n=2)
     assert dice.cdf_left(np.array([2.0, 1.0])).tolist() == pytest.approx([0.25, 0.0])
@@ -207,5 +207,5 @@ def test_levels_asked_for_are_checked(wanted: Any) -> None:
     with pytest.raises(InputError, match="levels"):
         Distribution.normal([0.0], [1.0]).quantile(wanted)
     for coverage in (0, 1, 90, np.nan):
-        with pytest.raises(InputError, match="coverage must lie strictly"):
+        with pytest.raises(InputError, match="coverage must be strictly"):
             Distribution.normal([0.0], [1.0]).interval(coverage)

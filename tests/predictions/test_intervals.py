@@ -42,10 +42,10 @@ def test_a_coverage_that_was_not_given_is_unanswerable() -> None:
     with pytest.raises(UnanswerableError, match="coverage of the intervals is unknown"):
         Intervals([0.0], [1.0]).interval(0.9)
     for coverage in (np.nan, 90, 0.0, 1.0):
-        with pytest.raises(InputError, match="coverage must lie strictly between 0 and 1"):
+        with pytest.raises(InputError, match="coverage must be strictly between 0 and 1"):
             belief.interval(coverage)
     for ask in (belief.sd, lambda: belief.quantile([0.5]), lambda: belief.cdf(np.zeros(1))):
-        with pytest.raises(UnanswerableError, match="intervals give no"):
+        with pytest.raises(UnanswerableError, match="intervals have no"):
             ask()
 
 
@@ -63,15 +63,15 @@ def test_the_point_is_the_middle_of_the_narrowest() -> None:
     [
         ([2.0], [1.0], 0.9, "lower must not exceed upper"),
         ([0.0], [1.0, 2.0], 0.9, "upper must have 1 rows, got 2"),
-        ([np.nan], [1.0], 0.9, "lower must hold no missing values"),
+        ([np.nan], [1.0], 0.9, "lower must contain no missing values"),
         ([np.inf], [np.inf], 0.9, r"lower must not be \+inf"),
         ([-np.inf], [-np.inf], 0.9, "upper must not be -inf"),
         ([[0.0, 0.0]], [[1.0, 1.0]], None, "coverage must be given for 2 columns"),
-        ([[0.0, 0.0]], [[1.0, 1.0]], 0.9, r"one number a column \(2\), got 1"),
+        ([[0.0, 0.0]], [[1.0, 1.0]], 0.9, r"one number per column \(2\); got 1"),
         ([[0.0, 0.0]], [[1.0, 1.0]], [0.9, 0.9], "distinct numbers"),
         ([0.0], [1.0], 90, "between 0 and 1"),
-        ([0.0], [1.0], "x", "coverage must hold real numbers"),
-        ([0.0], [1.0], [[0.9], [0.8, 0.7]], "coverage must be an array of one shape"),
+        ([0.0], [1.0], "x", "coverage must contain real numbers"),
+        ([0.0], [1.0], [[0.9], [0.8, 0.7]], "coverage must be one rectangular array"),
         ([[0.0, 0.0]], [1.0], [0.8, 0.9], "upper must have 2 columns, got 1"),
         ([], [], 0.9, "at least one row"),
     ],

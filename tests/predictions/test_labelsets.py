@@ -28,7 +28,7 @@ def test_membership_from_the_definition() -> None:
 @pytest.mark.parametrize("y", [0.5, -1.0, 2.0, 1e300, -1e300])
 def test_a_class_that_is_none_is_named(y: float) -> None:
     belief = LabelSets([[True, False], [True, True]], 0.9)
-    with pytest.raises(InputError, match=r"class numbers from 0 to 1 .* at row 1"):
+    with pytest.raises(InputError, match=r"class numbers from 0 to 1, .* at row 1"):
         belief.contains(np.array([0.0, y]))
 
 
@@ -40,8 +40,8 @@ def test_a_class_that_is_none_is_named(y: float) -> None:
         ([[0.5, 1.0]], 0.9, "booleans"),
         ([[np.nan, 1.0]], 0.9, "booleans"),
         ([["a", "b"]], 0.9, "booleans"),
-        ([[True], [True, False]], 0.9, "one number of classes in every row"),
-        ([[True]], 90, "coverage must lie strictly between 0 and 1"),
+        ([[True], [True, False]], 0.9, "the same number of classes in every row"),
+        ([[True]], 90, "coverage must be strictly between 0 and 1"),
     ],
 )
 def test_sets_that_are_none_are_named(members: Any, coverage: Any, said: str) -> None:
@@ -70,7 +70,7 @@ def test_what_sets_cannot_answer() -> None:
     [
         (["cat"], "labels must name 2 classes, got 1"),
         ("ab", "labels must name 2 classes, got a text"),
-        (["cat", "cat"], "labels must differ, got 'cat' 2 times"),
+        (["cat", "cat"], "labels must be distinct, got 'cat' 2 times"),
     ],
 )
 def test_labels_that_are_none_are_named(labels: Any, said: str) -> None:
@@ -104,5 +104,5 @@ def test_classes_are_drawn_from_the_probabilities() -> None:
     shares = np.bincount(drawn.astype(int), minlength=3) / 30_000
     assert shares == pytest.approx([0.2, 0.5, 0.3], abs=0.012)
     assert same.n == 30_000
-    with pytest.raises(UnanswerableError, match="how often"):
+    with pytest.raises(UnanswerableError, match="only the coverage of y"):
         LabelSets([[True, False]], 0.9).redrawn(np.zeros(1), np.zeros(1))

@@ -168,7 +168,7 @@ def test_measures_take_mixtures() -> None:
         for name in ("crps", "log_score", "calibration_error"):
             assert np.isfinite(found[name]), name
         assert np.isfinite(assess_congruence(held, congruence_mode([held])).record.value)
-    with pytest.raises(InputError, match="y must hold counts"):
+    with pytest.raises(InputError, match="y must contain counts"):
         EvalSet.checked(y - 0.5, beliefs["counts"])
 
 
@@ -179,7 +179,7 @@ def test_measures_take_mixtures() -> None:
         (lambda: MixtureLaw([law_named("norm")]), "at least 2 distributions"),
         (lambda: law_named("norm+poisson"), "all discrete or all continuous"),
         (lambda: law_named("norm+nothing"), "law must be"),
-        (lambda: mixture([normals(), normals().take(np.array([0]))]), "one number of rows"),
+        (lambda: mixture([normals(), normals().take(np.array([0]))]), "equal numbers of rows"),
         (lambda: mixture([normals(), normals()], [0.5, 0.6]), "sum to 1"),
         (lambda: mixture([normals(), normals()], [-0.5, 1.5]), "at least 0"),
         (lambda: mixture([normals(), normals()], [1.0]), "2 columns"),

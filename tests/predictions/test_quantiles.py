@@ -84,7 +84,7 @@ def test_no_median_no_point() -> None:
 
 def test_reversed_levels_and_turned_tables_are_told() -> None:
     table = np.sort(np.random.default_rng(0).normal(size=(5, 3)), axis=1)
-    with pytest.raises(InputError, match=r"got 5 rows .* give levels\[::-1\]"):
+    with pytest.raises(InputError, match=r"cross in 5 rows .* give levels\[::-1\]"):
         Quantiles([0.9, 0.5, 0.1], table)
     square = np.array([[7.0, 8.0, 9.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     with pytest.raises(InputError, match=r"look transposed: give values\.T$"):
@@ -93,7 +93,7 @@ def test_reversed_levels_and_turned_tables_are_told() -> None:
 
 def test_crossing_rows_are_refused_or_sorted() -> None:
     table = [[1.0, 2.0, 3.0], [3.0, 2.0, 2.0], [1.0, 1.0, 1.0]]
-    with pytest.raises(InputError, match=r"got 1 row where they cross \(first at row 1\); .*"):
+    with pytest.raises(InputError, match=r"they cross in 1 row \(first at row 1\); .*"):
         Quantiles([0.1, 0.5, 0.9], table)
     belief = Quantiles([0.1, 0.5, 0.9], table, crossing="sort")
     assert belief.crossed_rows == 1
@@ -105,11 +105,11 @@ def test_crossing_rows_are_refused_or_sorted() -> None:
 @pytest.mark.parametrize(
     ("levels", "values", "said"),
     [
-        ([0.1, 0.1], [[1.0, 2.0]], "levels must rise strictly"),
-        ([-0.1, 0.5], [[1.0, 2.0]], "levels must lie strictly between 0 and 1"),
-        ([5, 95], [[1.0, 2.0]], "levels must lie strictly between 0 and 1"),
-        ([np.nan], [[1.0]], "levels must hold finite numbers"),
-        (["a"], [[1.0]], "levels must hold real numbers"),
+        ([0.1, 0.1], [[1.0, 2.0]], "levels must increase strictly"),
+        ([-0.1, 0.5], [[1.0, 2.0]], "levels must be strictly between 0 and 1"),
+        ([5, 95], [[1.0, 2.0]], "levels must be strictly between 0 and 1"),
+        ([np.nan], [[1.0]], "levels must contain finite numbers"),
+        (["a"], [[1.0]], "levels must contain real numbers"),
         ([[0.1, 0.5], [0.2, 0.6]], [[1.0, 2.0]], "levels must have one dimension"),
         ([0.1, 0.5], [[1.0]], "quantiles must have 2 columns, got 1"),
         (
@@ -117,10 +117,14 @@ def test_crossing_rows_are_refused_or_sorted() -> None:
             [[1.0] * 3, [2.0] * 3],
             r"shape \(2, 3\)\); they look transposed: .* values.T",
         ),
-        ([[1.0, 2.0]] * 3, [0.1, 0.5], r"levels come first: Quantiles\(levels, values\).*\(3, 2\)"),
-        ([1.0, 2.0, 3.0], [0.5], r"levels come first: Quantiles\(levels, values\)"),
+        (
+            [[1.0, 2.0]] * 3,
+            [0.1, 0.5],
+            r"the levels are the first argument: Quantiles\(levels, values\).*\(3, 2\)",
+        ),
+        ([1.0, 2.0, 3.0], [0.5], r"the levels are the first argument: Quantiles\(levels, values\)"),
         ([5, 95], [[1.0, 2.0]], r"got \[5.0, 95.0\]; did you mean 0\.05, 0\.95\?"),
-        ([0.5], [[np.inf]], "quantiles must hold finite numbers"),
+        ([0.5], [[np.inf]], "quantiles must contain finite numbers"),
     ],
 )
 def test_quantiles_that_are_none_are_named(levels: Any, values: Any, said: str) -> None:

@@ -134,9 +134,9 @@ def test_y_beyond_its_bounds_is_told() -> None:
 
 
 def test_bounds_alone_and_crossed_ones_are_refused() -> None:
-    with pytest.raises(InputError, match="must hold one strictly between 0 and 1"):
+    with pytest.raises(InputError, match="must include one strictly between 0 and 1"):
         howsure.Quantiles([0, 1], BOUNDED[:, [0, -1]])
-    with pytest.raises(InputError, match="quantiles must rise"):
+    with pytest.raises(InputError, match="quantiles must increase"):
         howsure.Quantiles([0, 0.5], BOUNDED[:, [-1, 2]])
     one: howsure.Quantiles = howsure.Quantiles([0, 0.5], BOUNDED[:, [0, 2]])
     assert one.bounds is not None

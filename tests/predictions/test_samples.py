@@ -36,7 +36,7 @@ def test_quantiles_from_the_definition(table: list[list[float]], percent: int) -
     belief = Samples(table)
     level = Fraction(percent, 100)
     if not Fraction(1, 6) <= level <= Fraction(5, 6):
-        with pytest.raises(UnanswerableError, match="5 samples a row reach levels from"):
+        with pytest.raises(UnanswerableError, match="5 samples per row reach levels from"):
             belief.quantile([float(level)])
         return
     expected = [by_rank(row, level) for row in table]
@@ -69,7 +69,7 @@ def test_a_perfect_ensemble_covers_as_it_says() -> None:
     assert abs(seen - 0.8) < 4 * np.sqrt(0.8 * 0.2 / n)
     naive = np.quantile(ten, [0.05, 0.95], axis=1)
     assert abs(((naive[0] <= y) & (y <= naive[1])).mean() - 0.758) < 0.006
-    with pytest.raises(UnanswerableError, match=r"10 samples a row reach coverages up to 0.8182"):
+    with pytest.raises(UnanswerableError, match=r"10 samples per row reach coverages up to 0.8182"):
         Samples(ten).interval(0.9)
     place = Samples(nine)
     middle = (place.cdf(y) + place.cdf_left(y)) / 2
@@ -93,7 +93,7 @@ def test_moments_and_draws() -> None:
     )
     again = pickle.loads(pickle.dumps(belief))
     np.testing.assert_array_equal(again.sorted_samples, belief.sorted_samples)
-    with pytest.raises(UnanswerableError, match="one sample a row gives no standard deviation"):
+    with pytest.raises(UnanswerableError, match="one sample per row gives no standard deviation"):
         Samples([1.0, 2.0]).sd()
 
 

@@ -300,7 +300,7 @@ def test_another_unit_comes_right(kind: str) -> None:
 
 def test_what_cannot_be_multiplied_is_refused() -> None:
     y = np.array([1.0, 2.0, 3.0])
-    for center, told in ((0.0, "got 0 in all"), (-1.0, "must not go against y")):
+    for center, told in ((0.0, "because all are 0"), (-1.0, "must increase with y")):
         law = Distribution.normal(np.full(3, center), np.ones(3))
         for held in (EvalSet.checked(y, law), EvalSet.checked(y, point=np.full(3, center))):
             with pytest.raises(InputError, match=told):
@@ -478,7 +478,7 @@ BAD = {
     "no errors": (
         lambda: EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 1.0], [1.0, 2.0])),
         ("scale", "shift_scale", "widths"),
-        "errors must not all be zero",
+        "all errors in the calibration rows are zero",
     ),
     "no mean": (
         lambda: EvalSet.checked([0.0, 1.0], Distribution("cauchy", {"loc": [0.0, 1.0]})),
@@ -488,22 +488,22 @@ BAD = {
     "infinite ends": (
         lambda: EvalSet.checked([0.0] * 2, Intervals([-np.inf] * 2, [1.0] * 2, 0.9)),
         ("shift", "shift_scale", "widths"),
-        "must be bounded",
+        "with infinite ends cannot be scaled",
     ),
     "unknown coverage": (
         lambda: EvalSet.checked([0.0] * 2, Intervals([-1.0] * 2, [1.0] * 2)),
         ("shift", "shift_scale", "widths"),
-        "coverage of intervals must be known",
+        "coverage of the intervals must be known",
     ),
     "no width": (
         lambda: EvalSet.checked([0.0, 3.0], Quantiles([0.1, 0.9], [[1.0, 1.0], [2.0, 2.0]])),
         ("scale", "shift_scale", "widths"),
-        "must have a spread",
+        "no row has a spread",
     ),
     "two samples": (
         lambda: EvalSet.checked([0.0, 3.0], Samples([[0.0, 1.0], [0.0, 2.0]])),
         ("widths",),
-        "at least 3 a row",
+        "at least 3 per row",
     ),
 }
 
@@ -517,11 +517,11 @@ def test_what_cannot_be_done_says_why(name: str, way: str) -> None:
 
 def test_rows_of_another_kind_or_level_are_refused() -> None:
     found = Shift("quantiles").fit(drawn("quantiles", 50, 0))
-    with pytest.raises(InputError, match=r"quantiles at levels .* as the calibration rows do"):
+    with pytest.raises(InputError, match=r"quantiles at levels .*, like the calibration rows"):
         found.apply(EvalSet.checked([0.0], Quantiles([0.1, 0.9], [[0.0, 1.0]])))
-    with pytest.raises(InputError, match="must hold quantiles"):
+    with pytest.raises(InputError, match="must have quantiles"):
         found.apply(drawn("samples", 5, 0))
-    with pytest.raises(InputError, match="must hold 20 samples a row"):
+    with pytest.raises(InputError, match="must have 20 samples per row"):
         Shift("samples").fit(drawn("samples", 50, 0)).apply(
             EvalSet.checked([0.0], Samples([[0.0, 1.0]]))
         )

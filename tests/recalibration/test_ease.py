@@ -208,12 +208,12 @@ def test_label_sets_cover_in_every_bin_by_ease(method: str) -> None:
 def test_half_of_the_rows_choose_and_the_others_calibrate() -> None:
     held, new = classes(6, 400), classes(7, 20)
     tuned = recalibrate(new, held, method="saps")
-    assert "200 calibration rows chose λ = " in tuned.notes[0]
+    assert "200 calibration rows were used to choose λ = " in tuned.notes[0]
     assert "by T-SS" in tuned.notes[0]
     (fitted,) = tuned.recalibrators
     assert [each.n for each in fitted.parameters if each.name == "threshold"] == [200.0]
     blind = recalibrate(new, classes(6, 400, ease=False), method="raps")
-    assert "by SSCV, as the rows have no ease that differs" in blind.notes[0]
+    assert "by SSCV, because the rows have no varying ease scores" in blind.notes[0]
     (told,) = recalibrate(new, held, method="saps", penalty=0.3).recalibrators
     assert [each.n for each in told.parameters if each.name == "threshold"] == [400.0]
     assert isinstance(told, SetRecalibrator)
@@ -226,7 +226,7 @@ def test_bins_are_fewer_where_eases_tie_and_as_many_as_rows_allow() -> None:
     steps = np.repeat([1.0, 2.0, 3.0], [100, 60, 40])
     tied = EvalSet.checked(held.y, held.beliefs, features={"ease": steps})
     found = recalibrate(tied, tied, method="o_cpa", coverage=0.8, bins=5)
-    assert any("Eases tie: 2 bins in place of 5" in note for note in found.notes)
+    assert any("Tied ease scores: 2 bins instead of 5" in note for note in found.notes)
     assert [bins_for(rows, 0.9) for rows in (50, 300, 1000, 10**6)] == [2, 3, 10, 10]
     cuts, kept = EaseCuts.between(tied, 3)
     assert cuts.edges == (2.0,)
@@ -237,12 +237,14 @@ def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
     held = laws(9, 100)
     none = EvalSet.checked(held.y, held.beliefs)
     for name in ("o_cpa", "o_pac"):
-        with pytest.raises(InputError, match=r"ease of each row is needed: .*--ease COLUMN"):
+        with pytest.raises(InputError, match=r"No ease scores found; .*--ease COLUMN"):
             recalibrate(held, none, method=name, coverage=0.9)
-    with pytest.raises(InputError, match="must hold the ease 'ease' as the calibration rows do"):
+    with pytest.raises(
+        InputError, match="must have the ease score 'ease', like the calibration rows"
+    ):
         recalibrate(none, held, method="o_cpa", coverage=0.9)
     flat = EvalSet.checked(held.y, held.beliefs, features={"ease": np.ones(100)})
-    with pytest.raises(InputError, match=r"must differ between calibration rows .* and 1 is"):
+    with pytest.raises(InputError, match=r"must differ between calibration rows .* all have 1"):
         recalibrate(held, flat, method="o_cpa", coverage=0.9)
     words = EvalSet.checked(held.y, held.beliefs, features={"ease": np.repeat(["a", "b"], 50)})
     with pytest.raises(InputError, match="must be numbers"):
@@ -250,17 +252,17 @@ def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
     gone = np.where(np.arange(100) == 7, np.nan, held.features["ease"])
     with pytest.raises(InputError, match="first at row 7"):
         EaseCuts("ease", (0.0,)).find(EvalSet(y=held.y, features={"ease": gone}))
-    with pytest.raises(InputError, match="at least 101 rows for 51 bins by ease, got 100"):
+    with pytest.raises(InputError, match="at least 101 rows for 51 ease bins, got 100"):
         recalibrate(held, held, method="o_cpa", coverage=0.9, bins=51)
-    with pytest.raises(InputError, match=r"ease bin 1 of 20 .*coverage 0.9 needs 9, got 4"):
+    with pytest.raises(InputError, match=r"ease bin 1 of 20 .*coverage 0.9 needs 9; got 4"):
         recalibrate(held, held, method="o_cpa", coverage=0.9, bins=20, too_few="error")
     many = recalibrate(held, held, method="o_cpa", coverage=0.9, bins=20)
     assert any("are infinite: 9 calibration rows are needed" in note for note in many.notes)
     sets, few = classes(10, 60), classes(11, 20)
-    with pytest.raises(InputError, match=r"ease bin 1 of 5: .*needs 9, got 3"):
+    with pytest.raises(InputError, match=r"ease bin 1 of 5: .*needs 9; got 3"):
         recalibrate(sets, few, method="o_lac", bins=5, too_few="error")
     whole = recalibrate(sets, few, method="o_lac", bins=5)
-    assert any("hold all classes: 9 calibration rows are needed" in n for n in whole.notes)
+    assert any("contain all classes: 9 calibration rows are needed" in n for n in whole.notes)
     same = EvalSet.checked(sets.y, sets.beliefs, features={"ease": np.ones(60)})
     for options in ({"bins": 5}, {}):
         with pytest.raises(InputError, match="must differ between calibration rows"):

@@ -93,9 +93,9 @@ def test_another_coverage_is_reached_from_the_nearest() -> None:
     result = recalibrate(held_out, held_out, coverage=0.95)
     assert result.evalset.beliefs[0].coverages == (0.95,)
     assert covered(result.evalset, 0.95) >= 190
-    assert any("0.9 were moved to reach 0.95" in note for note in result.notes)
+    assert any("0.9 were adjusted to coverage 0.95" in note for note in result.notes)
     assert any(
-        "at other coverages than the one given were left out" in note for note in result.notes
+        "at coverages other than the given one were omitted" in note for note in result.notes
     )
 
 
@@ -106,7 +106,7 @@ def test_intervals_of_unknown_coverage_need_one() -> None:
     result = recalibrate(held_out, held_out, coverage=0.8)
     assert result.evalset.beliefs[0].coverages == (0.8,)
     assert covered(result.evalset, 0.8) == 80
-    with pytest.raises(InputError, match="known in both or in neither"):
+    with pytest.raises(InputError, match="known in both test and calibration rows, or in neither"):
         recalibrate(rows("known", 9), held_out, coverage=0.8)
 
 
@@ -151,7 +151,7 @@ def test_intervals_without_width_are_moved_but_not_scaled() -> None:
     point = np.zeros(99)
     held_out = EvalSet.checked(np.linspace(-1, 1, 99), Intervals(point, point, 0.9))
     assert covered(recalibrate(held_out, held_out).evalset, 0.9) >= 90
-    with pytest.raises(InputError, match="some width"):
+    with pytest.raises(InputError, match="all have width 0"):
         recalibrate(held_out, held_out, method="scale")
 
 
@@ -160,8 +160,8 @@ def test_a_scale_that_cannot_reach_says_so() -> None:
     held_out = EvalSet.checked(np.full(100, 0.5), Intervals(-width, width, 0.9))
     result = recalibrate(held_out, held_out, method="scale")
     assert np.isinf(result.evalset.beliefs[0].lower).all()
-    assert any("no width to scale" in note for note in result.notes)
-    with pytest.raises(InputError, match="no width"):
+    assert any("have width 0 and cannot be scaled" in note for note in result.notes)
+    with pytest.raises(InputError, match="have width 0"):
         recalibrate(held_out, held_out, method="scale", too_few="error")
 
 
@@ -175,7 +175,7 @@ def test_a_point_outside_its_interval_is_not_scaled_about() -> None:
 def test_a_scale_about_points_needs_them_in_both() -> None:
     with_point = rows("both", 99)
     without = EvalSet.checked(with_point.y, with_point.beliefs)
-    with pytest.raises(InputError, match="must hold a point forecast"):
+    with pytest.raises(InputError, match="need a point forecast"):
         recalibrate(without, with_point, method="scale")
     middle = recalibrate(with_point, without, method="scale").evalset.beliefs[0]
     lower, upper = with_point.beliefs[0].interval(0.9)
@@ -188,7 +188,7 @@ def test_unbounded_intervals() -> None:
     mended = recalibrate(held_out, held_out).evalset.beliefs[0]
     assert (mended.lower[:3] == -np.inf).all()
     assert np.isfinite(mended.lower[3:]).all()
-    with pytest.raises(InputError, match="bounded to be scaled"):
+    with pytest.raises(InputError, match="with infinite ends cannot be scaled"):
         recalibrate(held_out, held_out, method="scale")
     endless = EvalSet.checked(
         np.zeros(99), Intervals(np.full(99, -np.inf), np.full(99, np.inf), 0.9)
@@ -204,7 +204,7 @@ def test_unknown_methods_and_kinds_are_refused() -> None:
     with pytest.raises(InputError, match="'samples'"):
         ConformalIntervals("cqr", "samples").fit(held_out)
     fitted = ConformalIntervals().fit(held_out)
-    with pytest.raises(HowsureError, match="must hold intervals"):
+    with pytest.raises(HowsureError, match="must have intervals"):
         fitted.apply(EvalSet.checked([0.0], point=[0.0]))
 
 
@@ -226,7 +226,7 @@ def test_pac_intervals_cover_enough_for_nearly_every_calibration_set(method: str
     assert np.isinf(few.apply(held_out).beliefs[0].interval(0.9)).all()
     needed = {"asymmetric": 72}.get(method, 29)
     assert f"{needed} calibration rows are needed, got 20" in few.notes[0]
-    with pytest.raises(InputError, match="delta must lie strictly between"):
+    with pytest.raises(InputError, match="delta must be strictly between"):
         ConformalIntervals(method, rank="pac", delta=0.0).fit(held_out)
 
 

@@ -167,21 +167,24 @@ def test_floors_and_powers_by_hand() -> None:
 
 
 def test_what_has_no_frame_says_why() -> None:
-    with pytest.raises(InputError, match=r"must be continuous, got poisson; use 'shape'"):
+    with pytest.raises(
+        InputError,
+        match=r"only continuous distributions can be shifted or scaled, got poisson; use 'shape'",
+    ):
         LocationScale.of(Distribution("poisson", {"mu": [1.0]}))
-    with pytest.raises(InputError, match="must be bounded to be stretched"):
+    with pytest.raises(InputError, match="with infinite ends cannot be scaled"):
         LocationScale.of(Intervals([0.0], [np.inf], 0.9))
-    with pytest.raises(InputError, match="coverage of intervals must be known"):
+    with pytest.raises(InputError, match="coverage of the intervals must be known"):
         LocationScale.of(Intervals([0.0], [1.0]))
-    with pytest.raises(InputError, match="label sets can be neither moved nor stretched"):
+    with pytest.raises(InputError, match="label sets cannot be shifted or scaled"):
         LocationScale.of(LabelSets([[True, False]], 0.9))
     with pytest.raises(UnanswerableError, match="no mean"):
         LocationScale.of(Distribution("cauchy", {"loc": [0.0]}))
     flat = LocationScale.of(Quantiles([0.5], [[1.0], [2.0]]))
-    with pytest.raises(InputError, match="some rows must have a spread"):
+    with pytest.raises(InputError, match="no row has a spread"):
         flat.factor(np.zeros(2), np.ones(2))
     some = EvalSet.checked([0.0, 1.0], Quantiles([0.1, 0.9], [[1.0, 1.0], [0.0, 1.0]]))
-    with pytest.raises(InputError, match="every row must have a spread above 0"):
+    with pytest.raises(InputError, match="every calibration row must have a spread above 0"):
         CalibrationRows.spread_out(some, "quantiles")
 
 

@@ -352,7 +352,7 @@ def test_several_beliefs_are_mended_together() -> None:
     result = recalibrate(test, held_out, method="crude")
     assert result.methods == {"intervals": "cqr", "distributions": "crude"}
     assert [belief.kind for belief in result.evalset.beliefs] == ["intervals", "quantiles"]
-    assert any("'crude' does not suit intervals" in note for note in result.notes)
+    assert any("'crude' does not apply to intervals" in note for note in result.notes)
     assert result.evalset.groups == test.groups
     alone = CASES["cqr"].method.fit(held_out).apply(test).beliefs
     np.testing.assert_array_equal(numbers(result.evalset.beliefs[0]), numbers(alone[-1]))
@@ -368,7 +368,7 @@ def test_given_quantiles_go_before_those_made_of_a_law() -> None:
     test, held_out = rows(20), rows(99)
     result = recalibrate(test, held_out, method="isotonic")
     assert [belief.kind for belief in result.evalset.beliefs] == ["quantiles"]
-    assert any("were left out" in note for note in result.notes)
+    assert any("were omitted" in note for note in result.notes)
     shifted = ConformalQuantiles().fit(held_out).transform(test)[0]
     np.testing.assert_array_equal(numbers(result.evalset.beliefs[0]), numbers(shifted))
 
@@ -398,8 +398,8 @@ def test_an_unused_coverage_is_noted() -> None:
 @pytest.mark.parametrize(
     ("test", "held_out", "options", "words"),
     [
-        ("interval", "normal", {}, "got no intervals"),
-        ("point", "normal", {"coverage": 0.9}, "got no point"),
+        ("interval", "normal", {}, "missing: intervals"),
+        ("point", "normal", {"coverage": 0.9}, "missing: point"),
         ("interval", "interval", {"method": "crude"}, "intervals: cqr, asymmetric, scale"),
         ("normal", "normal", {"method": "magic"}, "'magic'"),
         ("point", "point", {}, "coverage must be given"),
@@ -410,7 +410,7 @@ def test_an_unused_coverage_is_noted() -> None:
             {},
             "distributions of the family 'laplace'.*got distributions of the family 'norm'",
         ),
-        ("normal", "normal", {"method": "isotonic", "levels": [0.5, 0.1]}, "rise strictly"),
+        ("normal", "normal", {"method": "isotonic", "levels": [0.5, 0.1]}, "increase strictly"),
         ("interval", "interval", {"too_few": "cut"}, "too_few"),
         ("interval", "interval", {"rank": "numpy"}, "rank"),
         ("quantile", "quantile", {"too_few": "cut"}, "too_few"),
@@ -441,7 +441,7 @@ def test_one_calibration_row_never_gives_a_plausible_answer() -> None:
     lower, upper = recalibrate(one, one).evalset.beliefs[0].interval(0.9)
     assert (lower[0], upper[0]) == (-np.inf, np.inf)
     assert "infinite, so they cover" in recalibrate(one, one).guarantees["intervals"]
-    with pytest.raises(InputError, match="needs 9, got 1"):
+    with pytest.raises(InputError, match="needs 9; got 1"):
         ConformalIntervals(coverage=0.9, too_few="error").fit(one)
     with pytest.raises(InputError, match="at least 2 rows"):
         recalibrate(normal_rows(rng, 1, 0.0, 1.0), normal_rows(rng, 1, 0.0, 1.0))

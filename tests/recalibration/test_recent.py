@@ -93,9 +93,9 @@ def test_times_that_cannot_be_compared(times: object, since: object, words: str)
 
 def test_rows_without_times() -> None:
     rows = EvalSet.checked([1.0, 2.0], point=[0.0, 0.0])
-    with pytest.raises(InputError, match="since needs rows with times"):
+    with pytest.raises(InputError, match="since needs a time column"):
         since_rows(rows, 3)
-    with pytest.raises(InputError, match="must have times to tell which are recent"):
+    with pytest.raises(InputError, match="needs a time column"):
         recalibrate(rows, rows, method="recent", coverage=0.5)
 
 
@@ -111,7 +111,7 @@ def test_since_serves_every_method(kind: str) -> None:
         assert np.array_equal(numbers(made.evalset.beliefs[0]), numbers(want.evalset.beliefs[0])), (
             method
         )
-        assert "180 of 900 calibration rows are from 720 on." in made.notes
+        assert "180 of 900 calibration rows are from 720 or later and were used." in made.notes
     recent = recalibrate(new, held_out, method="recent", since=720).recalibrators[0]
     direct = Recent(kind, since=720).fit(held_out)
     found, wanted = ([asdict(each) for each in one.parameters] for one in (recent, direct))
@@ -162,7 +162,7 @@ def test_shift_and_factor_are_the_weighted_ones_by_definition() -> None:
     assert [each.value for each in fitted.parameters] == pytest.approx([shift, factor], rel=1e-12)
     kish = w.sum() ** 2 / (w**2).sum()
     assert fitted.parameters[0].n == pytest.approx(kish)
-    assert f"as much as {kish:.0f} rows alike, of 1,500" in fitted.notes[0]
+    assert f"effective sample size {kish:.0f} of 1,500" in fitted.notes[0]
     assert "No finite-sample guarantee" in fitted.guarantee
 
 

@@ -132,7 +132,7 @@ def test_the_file_is_plain_json_with_its_form(tmp_path: Path) -> None:
 def test_no_other_file_is_replaced(tmp_path: Path, content: str) -> None:
     path = tmp_path / "mend.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match="is there and is no kept recalibration"):
+    with pytest.raises(InputError, match="exists and is not a saved recalibration"):
         scaler().save(path)
     assert path.read_text(encoding="utf-8") == content
     path.unlink()
@@ -140,7 +140,7 @@ def test_no_other_file_is_replaced(tmp_path: Path, content: str) -> None:
     scaler(3.0).save(path)
     assert load_recalibration(path).recalibrators[0].parameters[0].value == 3.0
     assert [each.name for each in tmp_path.iterdir()] == ["mend.json"]
-    with pytest.raises(InputError, match=r"kept in a \.json file"):
+    with pytest.raises(InputError, match=r"saved in a \.json file"):
         scaler().save(tmp_path / "mend.pkl")
 
 
@@ -160,18 +160,18 @@ def fitted_of(held: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda held: held.update(format="other"), "its format is another"),
-        (lambda held: held.update(version=2), "of version 2, and this howsure reads 1"),
-        (lambda held: held.update(version=True), "of version True"),
-        (lambda held: held.pop("mend"), "is no kept recalibration"),
-        (lambda held: held.update(mend=[]), "is no kept recalibration"),
-        (lambda held: held.update(mend={"kept.Mend": 3}), "is no kept recalibration"),
-        (lambda held: held.update(mend={"Path": {}}), "'Path' is no method of this howsure"),
+        (lambda held: held.update(format="other"), "its format is different"),
+        (lambda held: held.update(version=2), "has version 2, and this howsure reads 1"),
+        (lambda held: held.update(version=True), "has version True"),
+        (lambda held: held.pop("mend"), "is not a saved recalibration"),
+        (lambda held: held.update(mend=[]), "is not a saved recalibration"),
+        (lambda held: held.update(mend={"kept.Mend": 3}), "is not a saved recalibration"),
+        (lambda held: held.update(mend={"Path": {}}), "'Path' is not a method of this howsure"),
         (
             lambda held: held.update(mend={"base.Learnt": {"name": "a", "value": 1.0}}),
-            "it holds none",
+            "it has none",
         ),
-        (lambda held: held["mend"].update(more=1), "is no kept recalibration"),
+        (lambda held: held["mend"].update(more=1), "is not a saved recalibration"),
         (
             lambda held: fitted_of(held).update(method=3),
             "method of isotonic.IsotonicRecalibrator must be text, got 3",
@@ -184,7 +184,7 @@ def fitted_of(held: Any) -> Any:
             lambda held: fitted_of(held).update(other="x"),
             "isotonic.IsotonicRecalibrator has no 'other'",
         ),
-        (lambda held: fitted_of(held).pop("method"), "is no kept recalibration"),
+        (lambda held: fitted_of(held).pop("method"), "is not a saved recalibration"),
         (
             lambda held: fitted_of(held)["parameters"][0]["base.Learnt"].update(value=True),
             "value of base.Learnt must be a number, got True",
@@ -201,15 +201,15 @@ def fitted_of(held: Any) -> Any:
         ),
         (
             lambda held: fitted_of(held).update(fitted_to={"array": ["|V8", [1], [1]]}),
-            "is no kept recalibration",
+            "is not a saved recalibration",
         ),
         (
             lambda held: fitted_of(held).update(fitted_to={"array": ["<U500000000", [1], ["a"]]}),
-            "cannot be kept",
+            "cannot be saved",
         ),
         (
             lambda held: fitted_of(held).update(fitted_to={"array": ["<f8", [7], [1.0]]}),
-            "is no kept recalibration",
+            "is not a saved recalibration",
         ),
     ],
 )
@@ -238,13 +238,13 @@ def test_what_is_foreign_is_refused(tmp_path: Path, change: Any, words: str) -> 
 def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mend.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is no kept recalibration"):
+    with pytest.raises(InputError, match="is not a saved recalibration"):
         load_recalibration(path)
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone.json"):
-        with pytest.raises(InputError, match="there is no such file"):
+        with pytest.raises(InputError, match="no such file"):
             load_recalibration(path)
 
 
@@ -273,7 +273,7 @@ def test_every_cell_of_a_file_may_be_anything(tmp_path: Path) -> None:
 
 def test_rows_of_another_kind_are_refused() -> None:
     fitted = METHODS["scale"].make("distributions", options()).fit(rows("distributions", 0))
-    with pytest.raises(InputError, match="the rows must hold distributions"):
+    with pytest.raises(InputError, match="the rows must have distributions"):
         FittedRecalibration(recalibrators=(fitted,)).apply(rows("intervals", 0))
 
 
@@ -285,7 +285,7 @@ def test_a_kind_of_which_nothing_was_learnt_is_left_out_and_said() -> None:
     )
     made = FittedRecalibration(recalibrators=(fitted,)).apply(both)
     assert [each.kind for each in made.evalset.beliefs] == ["intervals"]
-    assert "Nothing was learnt for distributions" in " ".join(made.notes)
+    assert "There is no fit for distributions" in " ".join(made.notes)
 
 
 def test_no_method_changes_nothing() -> None:

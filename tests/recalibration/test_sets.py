@@ -106,15 +106,15 @@ def test_bad_sets_are_refused() -> None:
     held = drawn(7, 50)
     bare = EvalSet.checked(held.y, LabelSets(np.ones((50, 5), dtype=bool), 0.9))
     for new, known in ((bare, held), (held, bare)):
-        with pytest.raises(InputError, match="without class probabilities"):
+        with pytest.raises(InputError, match="need class probabilities"):
             recalibrate(new, known)
-    with pytest.raises(InputError, match=r"the 5 classes that the calibration rows have .*, got 4"):
+    with pytest.raises(InputError, match=r"the 5 classes of the calibration rows .*, got 4"):
         recalibrate(drawn(8, 20, classes=4), held)
-    with pytest.raises(InputError, match="must suit the predictions"):
+    with pytest.raises(InputError, match="must apply to the predictions"):
         recalibrate(held, held, method="scale")
     with pytest.raises(InputError, match="method must be one of lac"):
         ProbabilitySets("scale").fit(held)
-    with pytest.raises(InputError, match="sum to 1, got 1 rows"):
+    with pytest.raises(InputError, match="sum to 1 in each row; 1 rows"):
         LabelSets([[True, False]], 0.9, [[0.5, 0.6]])
     with pytest.raises(InputError, match="probabilities must have"):
         LabelSets([[True, False]], 0.9, [[0.5, 0.3, 0.2]])

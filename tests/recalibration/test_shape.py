@@ -78,7 +78,7 @@ def test_levels_are_those_of_the_pit_with_few_rows_drawn_to_the_tail() -> None:
     )
     assert [one.nominal for one in fitted.parameters] == [0.01, 0.1, 0.2, 0.5, 0.85, 0.999]
     assert fitted.notes == (
-        "The given tail is kept at 2 levels that 9 calibration rows cannot reach.",
+        "The given tail is unchanged at 2 levels that 9 calibration rows cannot reach.",
     )
     made = fitted.apply(held).beliefs[0]
     np.testing.assert_allclose(made.values[0], stats.norm.ppf(found))
@@ -262,13 +262,13 @@ def test_rows_without_a_spread_move_by_the_least_unit() -> None:
 def test_what_cannot_be_done_says_why() -> None:
     for rows, kind, words in (
         (drawn("distributions", 1, 0), "distributions", "at least 2 rows"),
-        (EvalSet.checked([0.0, 1.0], Samples([[0.0], [1.0]])), "samples", "one sample a row"),
-        (drawn("samples", 9, 0), "quantiles", "must hold quantiles"),
+        (EvalSet.checked([0.0, 1.0], Samples([[0.0], [1.0]])), "samples", "one sample per row"),
+        (drawn("samples", 9, 0), "quantiles", "must have quantiles"),
         (drawn("samples", 9, 0), "intervals", "belief must be"),
     ):
         with pytest.raises(HowsureError, match=words):
             Shape(kind).fit(rows)
-    with pytest.raises(HowsureError, match=r"quantiles at levels .* as the calibration rows do"):
+    with pytest.raises(HowsureError, match=r"quantiles at levels .*, like the calibration rows"):
         Shape("quantiles").fit(drawn("quantiles", 9, 0)).apply(
             EvalSet.checked([0.0], Quantiles([0.5], [[0.0]]))
         )

@@ -146,7 +146,7 @@ def test_samples_of_one_variance_are_scaled_as_by_the_fair_ratio() -> None:
     table[0] = 0.0
     mended, notes = fitted.transform(EvalSet.checked(held.y, Samples(table)))
     np.testing.assert_array_equal(mended.sorted_samples[0], 0.0)
-    assert notes == ("1 row without a spread: left as before.",)
+    assert notes == ("1 row without a spread: unchanged.",)
 
 
 def test_blocks_of_samples_are_those_of_members_left_out_one_by_one() -> None:
@@ -259,7 +259,10 @@ def test_equal_variances_are_scaled_and_bad_rows_refused() -> None:
     )
     for rows, words in (
         (EvalSet.checked([1.0], Distribution.normal([0.0], [1.0])), "at least 2 rows"),
-        (EvalSet.checked([0.0] * 9, Distribution.normal([0.0] * 9, 1.0)), "must not all be zero"),
+        (
+            EvalSet.checked([0.0] * 9, Distribution.normal([0.0] * 9, 1.0)),
+            "all errors in the calibration rows are zero",
+        ),
         (EvalSet.checked([0.0] * 2, Distribution("poisson", {"mu": [1.0, 2.0]})), "use 'shape'"),
         (EvalSet.checked([0.0] * 2, Distribution("cauchy", {"loc": [1.0, 2.0]})), "no mean"),
     ):

@@ -160,14 +160,14 @@ def test_plot_draws_on_given_axes() -> None:
 @pytest.mark.parametrize(
     ("y", "belief", "match"),
     [
-        ([1.0, math.nan], Intervals([0, 0], [1, 1], 0.9), "y must hold finite numbers"),
-        ([1.0, math.inf], Intervals([0, 0], [1, 1], 0.9), "y must hold finite numbers"),
+        ([1.0, math.nan], Intervals([0, 0], [1, 1], 0.9), "y must contain finite numbers"),
+        ([1.0, math.inf], Intervals([0, 0], [1, 1], 0.9), "y must contain finite numbers"),
         ([], None, "y must have at least one row"),
         ([1.0], Intervals([0, 0], [1, 1], 0.9), "intervals must have 1 rows"),
-        ([1.0], None, "a prediction is needed"),
+        ([1.0], None, "No prediction given"),
         ([1.0], "nonsense", "prediction must be"),
         ([[1.0, 2.0]], Intervals([0], [1], 0.9), "one dimension"),
-        (["a"], Intervals([0], [1], 0.9), "y must hold real numbers"),
+        (["a"], Intervals([0], [1], 0.9), "y must contain real numbers"),
     ],
 )
 def test_bad_input_is_named(y: object, belief: object, match: str) -> None:

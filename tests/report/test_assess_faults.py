@@ -202,7 +202,7 @@ def test_a_constant_feature_is_the_reason_of_congruence_alone() -> None:
     rng = RNG(0)
     belief = Distribution.normal(np.zeros(80), np.ones(80))
     result = assess(rng.normal(size=80), belief, x={"a": np.ones(80)})
-    assert "must hold a column that varies" in result.record("mean_cce").reason
+    assert "must have a column that varies" in result.record("mean_cce").reason
     assert result.record("ert_squared").reason == "no input varies"
     assert math.isfinite(result.value("crps"))
 

@@ -209,9 +209,12 @@ def test_a_mapping_of_bare_arrays_compares_models() -> None:
     found = howsure.assess(y, models, trials=False)
     assert {record.model for record in found.records} == {"normal", "draws"}
     assert (
-        "prediction['draws'] of shape (150, 19) read as 19 samples a row" in found.facts["Reading"]
+        "prediction['draws'] of shape (150, 19) read as 19 samples per row"
+        in found.facts["Reading"]
     )
-    with pytest.raises(InputError, match=r"prediction\['b'\] of shape \(3,\) fits none"):
+    with pytest.raises(
+        InputError, match=r"prediction\['b'\] of shape \(3,\) cannot be interpreted"
+    ):
         howsure.assess(y, {"a": mean, "b": mean[:3]})
 
 
@@ -250,10 +253,10 @@ def test_rows_in_another_order_than_those_of_y_are_refused() -> None:
     ):
         with pytest.raises(InputError) as error:
             howsure.assess(truth, value, coverage=0.9)
-        assert str(error.value).endswith(f"in another: give {name}.loc[y.index]")
+        assert str(error.value).endswith(f"in a different order: give {name}.loc[y.index]")
     with pytest.raises(InputError, match=r"x must have its rows .* give x.loc\[y.index\]"):
         howsure.assess(truth, frame, x=frame.iloc[::-1])
-    with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows belong together"):
+    with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows match by"):
         howsure.assess(
             pd.Series(y, [0, 1] * (N // 2)),
             point=pd.Series(mean, [0] * (N // 2) + [1] * (N // 2)),
@@ -272,7 +275,7 @@ def test_a_frame_and_the_name_of_its_y() -> None:
     same = howsure.assess({**table, "y": truth}, y="y", trials=False)
     np.testing.assert_equal(records(found), records(same))
     howsure.testing.assert_holds(table, y="target", limits=[{"measure": "crps", "max": 2.0}])
-    with pytest.raises(InputError, match="y must name a column of the table, got 'nope'"):
+    with pytest.raises(InputError, match="y: no column of the table is called 'nope'"):
         howsure.assess(table, y="nope")
     with pytest.raises(InputError, match=r"y names the column of a table.*got 'target' besid"):
         howsure.assess(truth, table, y="target")
@@ -299,7 +302,7 @@ def test_rows_where_something_is_missing_are_left_out_of_arrays_and_tables_alike
         np.testing.assert_equal(records(found), records(expected))
         assert found.facts["Dropped rows"] == "22"
         assert found.facts["Reading"].startswith(
-            "22 rows are left out because a value is missing ('y' 1, 'prediction' 1, 'groups' 20)"
+            "22 rows are omitted because a value is missing ('y' 1, 'prediction' 1, 'groups' 20)"
         )
     table = {"y": holed, "mean": short, "sd": sd, "g": group}
     found = howsure.assess(table, groups="g", missing="drop", trials=False)
@@ -316,11 +319,11 @@ def test_samples_and_predictions_lose_the_rows_that_y_misses(turned: bool) -> No
     for form in (draws.T if turned else draws, howsure.Samples(draws)):
         found = howsure.assess(truth, form, missing="drop", trials=False)
         np.testing.assert_equal(records(found), expected)
-    with pytest.raises(InputError, match=r"missing='drop' leaves rows out of arrays.*frozen"):
+    with pytest.raises(InputError, match=r"missing='drop' drops rows of arrays.*frozen"):
         howsure.assess(truth, stats.norm(draws[:, 0], 1.0), missing="drop")
     with pytest.raises(InputError, match="missing must be one of error, drop, got 'keep'"):
         howsure.assess(truth, draws, missing="keep")
-    with pytest.raises(InputError, match="y must hold finite numbers"):
+    with pytest.raises(InputError, match="y must contain finite numbers"):
         howsure.assess(truth, draws, missing="error")
 
 

@@ -195,7 +195,7 @@ def test_any_column_may_be_the_ease(tmp_path: Path) -> None:
     ("said", "wanted"),
     [
         ({"ease": "b", "x": {"a": np.ones(300)}}, "ease must name a column of x, got 'b'"),
-        ({"ease": np.r_[np.nan, np.ones(299)]}, "ease must hold finite numbers"),
+        ({"ease": np.r_[np.nan, np.ones(299)]}, "ease must contain finite numbers"),
         ({"ease": np.ones(7)}, "ease must have 300 rows"),
     ],
 )
@@ -207,9 +207,9 @@ def test_an_ease_that_is_none_is_named(said: dict[str, Any], wanted: str) -> Non
 
 def test_a_table_whose_ease_is_text_is_refused_where_it_is_named() -> None:
     table: dict[str, Any] = {**rows(30), "word": ["easy", "hard"] * 15}
-    with pytest.raises(HowsureError, match="ease must be a column of numbers, and 'word'"):
+    with pytest.raises(HowsureError, match="ease must be a column of numbers, but 'word'"):
         assess(table, ease="word")
-    with pytest.raises(HowsureError, match="no cell may be missing, got 1 in 'ease'"):
+    with pytest.raises(HowsureError, match="cells are missing: 1 in 'ease'"):
         assess({**table, "ease": [None, *[1.0] * 29]})
 
 
@@ -225,5 +225,5 @@ def test_labels_serve_as_y() -> None:
     assert assess({"y": y, **columns}, trials=False).value("set_size") == known.value("set_size")
     with pytest.raises(HowsureError, match=r"labels of the classes .* got 'bird' \(first at row 1"):
         assess(np.where(y == "emu", "bird", y), sets)
-    with pytest.raises(HowsureError, match="y must hold real numbers"):
+    with pytest.raises(HowsureError, match="y must contain real numbers"):
         assess(y, LabelSets.likeliest(p, 0.9))

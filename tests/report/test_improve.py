@@ -151,8 +151,8 @@ def test_what_is_still_wrong_is_said_and_is_the_exit_status(tmp_path: Path) -> N
         ("-o {out}/new.csv", "-o needs a table of new rows, got nothing"),
         ("--proof {out}/proof.csv", "a proof is written to a .json file"),
         ("--proof {out}/other.json", "is there and is no proof: choose another name"),
-        ("--keep {out}/other.json", "is there and is no kept recalibration"),
-        ("--hold-back 2", "--hold-back must lie strictly between 0 and 1, got 2.0"),
+        ("--keep {out}/other.json", "exists and is not a saved recalibration"),
+        ("--hold-back 2", "--hold-back must be strictly between 0 and 1, got 2.0"),
     ],
 )
 def test_nothing_is_begun_that_cannot_end(

@@ -85,7 +85,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
             "[tool.howsure.check]\nby = 3\n",
             r"pyproject.toml \[tool.howsure.check\]: by must be a list",
         ),
-        ("[tool\n", "limits pyproject.toml must be TOML"),
+        ("[tool\n", "limits pyproject.toml must be valid TOML"),
     ):
         written(tmp_path, text, "pyproject.toml")
         with pytest.raises(InputError, match=said):
@@ -97,10 +97,10 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
     [
         ("", 'nothing is to be judged: give limits, or fail_on = "bad"'),
         ("limits = []", "nothing is to be judged"),
-        ("limits = [", "must be TOML"),
+        ("limits = [", "must be valid TOML"),
         ("confidense = 0.9", "key must be one of .*, got 'confidense'; near: confidence"),
-        ("confidence = 95", r"confidence must lie in \(0.5, 1\), got 95"),
-        ('confidence = "high"', r"confidence must lie in .* got 'high'"),
+        ("confidence = 95", r"confidence must be in \(0.5, 1\), got 95"),
+        ('confidence = "high"', r"confidence must be in .* got 'high'"),
         ('undecided = "maybe"', "undecided must be one of pass, fail, got 'maybe'"),
         ('fail_on = "worse"', "fail_on must be one of never, caution, bad, got 'worse'"),
         ('by = "region"', "by must be a list of names, got 'region'"),
@@ -126,7 +126,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
             'limits = [{measure = "coverage", min = 0.9, max = 0.8}]',
             "min of empirical_coverage must not exceed its max, got min 0.9 and max 0.8",
         ),
-        ('limits = [{measure = "mae", max = 1, at = 90}]', "limit 1: at must lie strictly between"),
+        ('limits = [{measure = "mae", max = 1, at = 90}]', "limit 1: at must be strictly between"),
         ('limits = [{measure = "mae", max = 1, by = "a"}]', "limit 1: by must be a list of names"),
         ('fail_on = "bad"\nfindings = ["drif"]', "findings must be one of .*; near: drift"),
         ('fail_on = "bad"\nignore = ["drif"]', "ignore must be among .*, got 'drif'"),

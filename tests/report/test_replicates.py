@@ -248,7 +248,7 @@ def test_what_is_not_rows_is_refused(given: Any, message: str) -> None:
     [
         (
             {"coverage": 90},
-            r"coverage must lie strictly between 0 and 1, got 90; did you mean 0\.9",
+            r"coverage must be strictly between 0 and 1, got 90; did you mean 0\.9",
         ),
         ({"coverage": 0.9, "tolerance": -0.1}, r"tolerance must be at least 0, got -0\.1"),
         ({"coverage": 0.1, "tolerance": 0.1}, r"tolerance must be below coverage, 0\.1, got 0\.1"),

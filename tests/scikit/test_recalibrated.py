@@ -112,7 +112,7 @@ def test_a_point_forecast_gets_the_order_statistic_of_its_out_of_fold_errors() -
         ends = np.column_stack([point - wide, point + wide])
         np.testing.assert_allclose(model.predict_interval(FAR, coverage), ends)
         assert covers(model, coverage) == about(coverage)
-    with pytest.raises(UnanswerableError, match="intervals give no standard deviation"):
+    with pytest.raises(UnanswerableError, match="intervals have no standard deviation"):
         model.predict(FAR, return_std=True)
 
 
@@ -217,7 +217,7 @@ def test_it_is_kept_and_cloned() -> None:
         ({"method": "group"}, "method must be one of"),
         ({"method": "scale"}, r"method must suit .*, point \(split, asymmetric\), got 'scale'"),
         ({"method": "shift"}, r"method must suit .*, point \(split, asymmetric\), got 'shift'"),
-        ({"coverage": 90}, "coverage must lie strictly between 0 and 1, got 90"),
+        ({"coverage": 90}, "coverage must be strictly between 0 and 1, got 90"),
         ({"cv": "prefitted"}, "cv must be folds or 'prefit', got 'prefitted'"),
         ({"cv": RepeatedKFold(n_splits=2, n_repeats=2)}, "cv must put each row into one test fold"),
     ],

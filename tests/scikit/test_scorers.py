@@ -143,8 +143,8 @@ def test_scorers_are_copied_kept_and_compared_by_value() -> None:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: interval_score(coverage=90), "coverage must lie strictly between 0 and 1, got 90"),
-        (lambda: pinball(levels=[0.9, 0.1]), "levels must rise strictly"),
+        (lambda: interval_score(coverage=90), "coverage must be strictly between 0 and 1, got 90"),
+        (lambda: pinball(levels=[0.9, 0.1]), "levels must increase strictly"),
         (lambda: MetricScorer("interval_skor"), "metric"),
         (lambda: MetricScorer("sharpness"), "metric must have a better and a worse"),
         (lambda: MetricScorer("hsic"), "metric must need y and a prediction alone"),

@@ -173,7 +173,7 @@ def test_bad_input_is_named():
         binomial_test([1, 5], 4, 0.5)
     with pytest.raises(InputError, match="shares"):
         shift_shares([np.nan], 0.5)
-    with pytest.raises(InputError, match="confidence must lie strictly between"):
+    with pytest.raises(InputError, match="confidence must be strictly between"):
         wilson(1, 2, 95)
     with pytest.raises(InputError, match="share must lie in"):
         binomial_test(1, 2, 1.5)

@@ -208,7 +208,7 @@ def test_subsamples_take_every_row_alike():
 
 def test_bad_input_is_named():
     rng = child(17, "bad")
-    with pytest.raises(InputError, match="scores must hold finite numbers"):
+    with pytest.raises(InputError, match="scores must contain finite numbers"):
         bootstrap_means([1.0, np.inf], rng)
     with pytest.raises(InputError, match="replicates must be a whole number of at least 2"):
         bootstrap_means([1.0], rng, 1)

@@ -88,7 +88,7 @@ def test_widths_that_rounding_parts_are_merged():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(InputError, match="values must hold no missing values"):
+    with pytest.raises(InputError, match="values must contain no missing values"):
         rank_values([1.0, np.nan])
     with pytest.raises(InputError, match="weights must not be negative"):
         check_multiplicities([1.0, -1.0], 2)

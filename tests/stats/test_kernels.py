@@ -159,5 +159,5 @@ def test_rows_keep_their_number_type_and_are_checked():
         as_rows(small, "x", columns=3, dtype="float32")
     with pytest.raises(InputError, match="first at row 1"):
         as_rows(np.array([[1.0], [np.inf]]), "x")
-    with pytest.raises(InputError, match="x must hold finite numbers"):
+    with pytest.raises(InputError, match="x must contain finite numbers"):
         as_rows(np.array([[1e300]]), "x", dtype="float32")  # infinite in 32 bits

@@ -72,7 +72,7 @@ def test_what_is_no_matrix_of_numbers_is_refused(rows):
 
 
 def test_masked_rows_are_missing():
-    with pytest.raises(InputError, match="x must hold finite numbers"):
+    with pytest.raises(InputError, match="x must contain finite numbers"):
         as_rows(np.ma.array([[1.0], [2.0]], mask=[[False], [True]]), "x")
 
 
@@ -143,7 +143,7 @@ def test_to_and_from_the_host(torch):
     assert moved.dtype == torch.float32
     assert moved.tolist() == [0.0, 1.0, 2.0]
     assert isinstance(like(moved, frozen), np.ndarray)
-    with pytest.raises(InputError, match="y must hold numbers, got a tensor without data"):
+    with pytest.raises(InputError, match="y must contain numbers, got a tensor without data"):
         to_host(torch.ones(2, device="meta"), "y")
 
 

@@ -230,7 +230,7 @@ def test_groups_without_an_answer_say_why():
 
 def test_bad_input_is_named():
     rng = child(17, "bad")
-    with pytest.raises(InputError, match="differences must hold finite numbers"):
+    with pytest.raises(InputError, match="differences must contain finite numbers"):
         sign_flip_test([np.nan], rng)
     with pytest.raises(InputError, match="resamples must be a whole number"):
         sign_flip_test([1.0], rng, 0)

@@ -144,7 +144,7 @@ def test_errors_come_as_they_are(cluster: Cluster, marks: Path) -> None:
 def test_another_version_is_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.worker()
     monkeypatch.setattr("howsure.core.workers.__version__", "99.0")
-    with pytest.raises(InputError, match=r"^workers must have howsure 99\.0, got "):
+    with pytest.raises(InputError, match=r"^workers must run howsure 99\.0, got "):
         done(pieces.square, [1], scheduler=cluster.address)
 
 
@@ -191,7 +191,9 @@ def test_a_scheduler_that_dies_is_told(cluster: Cluster, marks: Path) -> None:
 
 def test_no_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("howsure.core.workers.TIMEOUT", 2)
-    with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"):
+    with pytest.raises(
+        InputError, match="scheduler must be the address of a running Dask scheduler"
+    ):
         done(pieces.square, [1, 2], scheduler="tcp://127.0.0.1:9")
 
 

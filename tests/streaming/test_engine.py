@@ -128,7 +128,7 @@ class TestProcesses:
 
     def test_a_piece_that_kills_is_named(self, tmp_path: Path) -> None:
         items = [(number, tmp_path, 9 if number == 1 else 0) for number in range(4)]
-        with pytest.raises(HowsureError, match=r"piece 2 of 4 .* 3 processes .* want of memory$"):
+        with pytest.raises(HowsureError, match=r"piece 2 of 4 .* 3 processes .* memory ran out$"):
             done(pieces.dies, items, jobs=2)
         assert len(list(tmp_path.glob("1-*"))) == 3
         assert not children()
@@ -139,11 +139,11 @@ class TestProcesses:
         assert heard == [("rows read", n, 15) for n in (0, 10, 10, 15)]
 
     def test_bad_arguments_are_refused(self) -> None:
-        with pytest.raises(InputError, match="identities and sizes must be as many as items"):
+        with pytest.raises(InputError, match="identities and sizes must have one entry per item"):
             done(pieces.square, [1], identities=[])
         with pytest.raises(InputError, match="jobs must be a whole number of at least 1, got 0"):
             done(pieces.square, [1], jobs=0)
-        with pytest.raises(InputError, match="jobs must be left out with a scheduler, got 2"):
+        with pytest.raises(InputError, match="jobs cannot be combined with a scheduler, got 2"):
             done(pieces.square, [1], jobs=2, scheduler="tcp://127.0.0.1:9")
 
 

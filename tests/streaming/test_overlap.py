@@ -91,7 +91,7 @@ def test_a_window_that_shares_some_rows_is_noted() -> None:
     one, other = state_of(table.slice(0, 1_500)), state_of(table.slice(1_200, 1_800))
     merged = merged_states([one, other], ["week 1", "week 2"])
     assert merged.manifest.notes == (
-        "about 20 % of the rows of week 1 are equal to rows of week 2, and count twice",
+        "about 20 % of the rows of week 1 are equal to rows of week 2, and are counted twice",
     )
     assert merged.manifest.fact().endswith(merged.manifest.notes[0])
 
@@ -171,11 +171,13 @@ def test_a_state_says_so_when_it_was_changed(states: Path, tmp_path: Path) -> No
         told["howsure"] = "0.2.0"
         del told["hash"]
 
-    with pytest.raises(InputError, match=r"x\.arrow was changed since it was written"):
+    with pytest.raises(InputError, match=r"x\.arrow has changed since it was written"):
         State.open(changed(path, out, heavier))
     with pytest.raises(InputError, match=r"state of howsure .* or earlier, got one of 99"):
         State.open(changed(path, out, another))
-    with pytest.raises(InputError, match=r"x\.arrow is damaged: it holds counts or weights below"):
+    with pytest.raises(
+        InputError, match=r"x\.arrow is damaged: it contains counts or weights below"
+    ):
         State.open(changed(path, out, older))
 
 
@@ -192,7 +194,7 @@ def test_numbers_that_were_changed_are_noticed(states: Path, tmp_path: Path) -> 
         other = pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
         place = table.column_names.index(name)
         held = table.set_column(place, table.schema.field(place), other)
-        with pytest.raises(InputError, match="the table was changed since it was written"):
+        with pytest.raises(InputError, match="the table has changed since it was written"):
             State.from_arrow(held)
 
 
@@ -213,7 +215,7 @@ def test_a_state_of_an_earlier_version_is_read_with_a_note(states: Path, tmp_pat
         writer.write_table(table)
     old = State.open(path)
     (note,) = old.manifest.notes
-    assert note.startswith("old.arrow was written by howsure 0.2.0, which kept no hash")
+    assert note.startswith("old.arrow was written by howsure 0.2.0, which wrote no hash")
     with pytest.raises(InputError, match="the same rows in a and in b"):
         merged_states([old, State.open(path)], ["a", "b"])
     merged = old.merged(State.open(states / "1.arrow"))

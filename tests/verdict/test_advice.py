@@ -321,7 +321,9 @@ def test_where_nothing_can_be_tried_the_reason_is_told() -> None:
     assert {each.method for each in found.trials} >= {"shift", "cqr"}
     assert "group" not in {each.method for each in found.trials}  # one label divides nothing
     assert found.advice is not None
-    assert found.advice.sentence.startswith("No next step was found: intervals must be bounded")
+    assert found.advice.sentence.startswith(
+        "No next step was found: intervals with infinite ends cannot be scaled"
+    )
 
 
 def test_commands_are_quoted() -> None:
@@ -343,11 +345,10 @@ def test_sentences_say_what_is_known() -> None:
         leaves=("region",),
     )
     assert words.step(step, (), None) == (
-        "move the lower and the upper ends of intervals by a constant each. In "
-        "five-fold cross-validation the interval score does not change beyond its error (gain "
-        "0.40 %, −0.10 to 0.90). "
-        "After it, no fault of the balance of misses or overall coverage remains. "
-        "It does not correct coverage given inputs."
+        "shift all lower ends by one constant and all upper ends by another. In five-fold "
+        "cross-validation the interval score does not change beyond its error (gain 0.40 %, "
+        "−0.10 to 0.90). After it, no fault of the balance of misses or overall coverage "
+        "remains. It does not correct coverage given inputs."
     )
 
 

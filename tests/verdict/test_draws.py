@@ -79,7 +79,7 @@ def test_nested_intervals_share_one_coin() -> None:
     assert narrow.mean() == 0.5
     assert wide.mean() == 0.9
     assert not (narrow & ~wide).any()
-    with pytest.raises(UnanswerableError, match="intervals give only how often"):
+    with pytest.raises(UnanswerableError, match="intervals give only the coverage"):
         held.redrawn(np.zeros(10_000), UNIFORM)
 
 

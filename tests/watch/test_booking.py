@@ -283,7 +283,7 @@ def test_predictions_of_files_of_several_forms_wait_together(tmp_path: Path) -> 
 def test_what_init_is_told_of_missing_cells_holds_for_all_that_comes(tmp_path: Path) -> None:
     reference = rows(0, 60)
     reference["y"][3], reference["sd"][4] = -9.0, np.nan
-    with pytest.raises(InputError, match=r"no cell may be missing, got 1 in 'sd'"):
+    with pytest.raises(InputError, match=r"cells are missing: 1 in 'sd'"):
         Watch.init(tmp_path / "b.watch", reference)
     given: Any = {"time": "day", "row_id": "id", "mature": 5, "missing": "drop"}
     watch = Watch.init(tmp_path / "a.watch", reference, missing_value=-9, **given)

@@ -163,7 +163,7 @@ def test_nothing_is_half_written_where_nothing_may_be(tmp_path: Path) -> None:
     finally:
         folder.chmod(0o755)
     for words, line in zip(commands, done.stdout.splitlines(), strict=True):
-        assert re.match(r"1 .*(cannot be written|cannot be used|is there and is no)", line), words
+        assert re.match(r"1 .*(cannot be written|cannot be used|exists and is not a)", line), words
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "in.csv"]
 

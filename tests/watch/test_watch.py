@@ -351,7 +351,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
         base.execute("CREATE TABLE own (a)")
     before = other.read_bytes()
     for use in (Watch, lambda place: Watch.init(place, rows(0, 30), time="day")):
-        with pytest.raises(InputError, match="it is another file"):
+        with pytest.raises(InputError, match="it is not a howsure file"):
             use(other)
         assert other.read_bytes() == before
     (tmp_path / "f").mkdir()
@@ -405,7 +405,7 @@ def test_a_reference_that_breaks_the_promise_says_so(tmp_path: Path) -> None:
 def test_y_that_is_no_number_and_a_date_far_off_are_refused(tmp_path: Path) -> None:
     watch = begun(tmp_path, mature=5)
     watch.add(rows(60, 61))
-    with pytest.raises(InputError, match="'y' must hold numbers, got 40 cells"):
+    with pytest.raises(InputError, match="'y' must contain numbers, got 40 cells"):
         watch.add({**rows(61, 62), "y": ["x"] * ROWS})
     with pytest.raises(InputError, match=r"more than 366 days after the last .*got 2099-12-31"):
         watch.add({**rows(61, 62), "day": [np.datetime64("2099-12-31")] * ROWS})

@@ -182,8 +182,8 @@ class Mondrian(Adaptation):
     def __post_init__(self) -> None:
         if not callable(self.groups) and not isinstance(self.groups, LearntGroups):
             raise InputError(
-                "groups must be a function from inputs to labels, or learn one, "
-                f"got {self.groups!r}"
+                "groups must be a function from inputs to labels, or have a method that fits "
+                f"one, got {self.groups!r}"
             )
 
     label: ClassVar[str] = "by group"
@@ -194,7 +194,7 @@ class Mondrian(Adaptation):
         Raises
         ------
         InputError
-            If labels are not one a row, or a group is too small and that is refused.
+            If labels are not one per row, or a group is too small and that is refused.
         """
         rule = _rule(self.groups, calibration)
         labels, places = np.unique(_labelled(rule, calibration.x), return_inverse=True)
@@ -226,7 +226,7 @@ class OneAGroup(Thresholds):
         familiar = self.labels[places] == wanted
         if not familiar.all():
             first = wanted[int(np.argmin(familiar))]
-            check_few(self.too_few, f"no calibration row has the group {str(first)!r}")
+            check_few(self.too_few, f"no calibration row is in the group {str(first)!r}")
         return np.where(familiar[:, None], values[places], np.inf)
 
 
@@ -238,7 +238,7 @@ class UniformBins:
     Parameters
     ----------
     by : int or callable
-        A column, or a function from inputs, shape (m, d), to one number a row; ``"forecast"`` is
+        A column, or a function from inputs, shape (m, d), to one number per row; ``"forecast"`` is
         the model's own point forecast.
     bins : int
         Number of groups, at least 2; fewer where values tie.
@@ -323,10 +323,10 @@ def _rule(
 def _labelled(groups: Callable[[FloatArray], Labels], x: FloatArray) -> Labels:
     labels = np.asarray(groups(x))
     if labels.ndim != 1:
-        raise InputError(f"groups must be one label a row, got shape {labels.shape}")
+        raise InputError(f"groups needs one label per row; got shape {labels.shape}")
     check_length(labels, "groups", len(x))
     if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise InputError(f"groups must have no missing label, got {int(np.isnan(labels).sum())}")
+        raise InputError(f"groups must have no missing labels, got {int(np.isnan(labels).sum())}")
     return labels
 
 
@@ -334,8 +334,8 @@ def _numbered(by: Any, x: FloatArray) -> FloatArray:
     if callable(by):
         values = np.asarray(by(x), dtype=np.float64)
         if values.shape != (len(x),) or np.isnan(values).any():
-            raise InputError(f"by must give one number a row, got shape {values.shape}")
+            raise InputError(f"by must return one number per row; got shape {values.shape}")
         return values
     if x.ndim != 2 or by >= x.shape[1]:
-        raise InputError(f"x must have a column {by}, got shape {x.shape}")
+        raise InputError(f"x has no column {by}; its shape is {x.shape}")
     return np.asarray(x[:, by], dtype=np.float64)

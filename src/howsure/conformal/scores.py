@@ -44,7 +44,7 @@ class Score(ABC):
     def region(self, band: Band, threshold: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Ends of {y : score(y) ≤ threshold}, empty where they cross.
 
-        The threshold is finite: one number, or one a row.
+        The threshold is finite: one number, or one per row.
         """
 
 
@@ -129,7 +129,7 @@ class Scaled(Score):
             If a band has no centre, as one with infinite ends may have none.
         """
         if np.isnan(band.center).any():
-            raise InputError("intervals must be bounded to be scaled, got infinite ends")
+            raise InputError("intervals with infinite ends cannot be scaled")
         error = y - band.center
         reach = np.where(error >= 0, band.upper - band.center, band.center - band.lower)
         size = np.abs(error)

@@ -110,11 +110,13 @@ def conformal_threshold(
     rank = conformal_rank(n, coverage, rule, delta)
     if rank > n:
         needed = rows_needed(coverage, rule, delta)
-        check_few(too_few, f"coverage {coverage:g} needs {needed}, got {n:g}")
+        check_few(too_few, f"coverage {coverage:g} needs {needed}; got {n:g}")
         return Threshold(math.inf, rank, n, exact)
     value = float(order_statistics(finite_scores, np.array([rank]), repetitions(weights))[0])
     if value == math.inf:
-        check_few(too_few, f"coverage {coverage:g} is out of reach where so many have no width")
+        check_few(
+            too_few, f"coverage {coverage:g} cannot be reached because too many rows have width 0"
+        )
     return Threshold(value, rank, n, exact)
 
 
@@ -177,8 +179,8 @@ def check_bounded(value: float, coverage: float) -> None:
     """Refuse a threshold of −inf: regions so large already that they teach nothing."""
     if value == -math.inf:
         raise InputError(
-            f"intervals at coverage {coverage:g} must be bounded on most calibration rows, "
-            "got too many with infinite ends to learn how far to move them"
+            f"intervals at coverage {coverage:g} must be bounded on most calibration rows; too "
+            "many have infinite ends"
         )
 
 
@@ -230,14 +232,12 @@ def held_scores(score: Score, y: FloatArray, band: Band) -> FloatArray:
 def check_few(too_few: TooFew, reason: str) -> None:
     """Refuse where finite answers need more calibration rows and the caller wants no others."""
     if too_few == "error":
-        raise InputError(f"calibration rows must suffice for a finite answer: {reason}")
+        raise InputError(f"too few calibration rows for a finite result: {reason}")
 
 
 def raise_too_large() -> NoReturn:
     """Raise `InputError`: a difference or a ratio has left the range of floating point."""
-    raise InputError(
-        "y and predictions must differ by amounts that floating point holds, got some too large"
-    )
+    raise InputError("the differences between y and predictions are too large for floating point")
 
 
 def raise_until_kept(value: float, lost: Callable[[float], bool]) -> float:

@@ -94,7 +94,7 @@ def check_fraction(value: float, name: str) -> float:
         number = float("nan")
     if not 0.0 < number < 1.0:
         raise InputError(
-            f"{name} must lie strictly between 0 and 1, got {value!r}{in_percent([number])}"
+            f"{name} must be strictly between 0 and 1, got {value!r}{in_percent([number])}"
         )
     return number
 
@@ -117,8 +117,8 @@ def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
     levels = as_vector(value, name)
     if (levels <= 0).any() or (levels >= 1).any() or (np.diff(levels) <= 0).any():
         raise InputError(
-            f"{name} must rise strictly and lie strictly between 0 and 1, got {levels.tolist()}"
-            f"{in_percent(levels)}"
+            f"{name} must increase strictly and be strictly between 0 and 1, got "
+            f"{levels.tolist()}{in_percent(levels)}"
         )
     return levels
 
@@ -126,7 +126,7 @@ def check_levels(value: npt.ArrayLike, name: str = "levels") -> FloatArray:
 def check_quantiles(
     y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check what happened beside a table of quantiles, one column a level."""
+    """Check y against a table of quantiles, one column per level."""
     truth = as_vector(y, "y")
     grid = check_levels(levels)
     return truth, as_matrix(quantiles, "quantiles", length=len(truth), columns=len(grid)), grid
@@ -171,7 +171,7 @@ def plain_array(value: npt.ArrayLike, name: str, *, text: bool = False) -> npt.N
         if text and array.dtype.kind in "SU" and not hasattr(value, "__array__"):
             return np.asarray(value, dtype=object)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array of one shape, got {shortened(value)}") from error
+        raise InputError(f"{name} must be one rectangular array, got {shortened(value)}") from error
     return array
 
 
@@ -180,13 +180,13 @@ def dimensions(value: Any, name: str) -> int:
     try:
         return np.ndim(value)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array of one shape, got {shortened(value)}") from error
+        raise InputError(f"{name} must be one rectangular array, got {shortened(value)}") from error
 
 
 def check_length(array: npt.NDArray[Any], name: str, length: int | None) -> None:
     """Check that an array has rows, and as many as it must."""
     if len(array) == 0:
-        raise InputError(f"{name} must have at least one row, got none")
+        raise InputError(f"{name} must have at least one row, but is empty")
     if length is not None and len(array) != length:
         raise InputError(f"{name} must have {length} rows, got {len(array)}")
 
@@ -213,13 +213,13 @@ def as_numbers(value: npt.ArrayLike, name: str) -> FloatArray:
     """Check a numeric array of any shape; numbers may be missing or infinite."""
     array = plain_array(value, name)
     if array.dtype.kind not in "biufO":
-        raise InputError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        raise InputError(f"{name} must contain real numbers, got dtype {array.dtype}")
     if array.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in array.flat):
-        raise InputError(f"{name} must hold real numbers, got text: {shortened(value)}")
+        raise InputError(f"{name} must contain real numbers, got text: {shortened(value)}")
     try:
         return np.ascontiguousarray(array, dtype=np.float64).reshape(array.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must hold real numbers, got {shortened(value)}") from error
+        raise InputError(f"{name} must contain real numbers, got {shortened(value)}") from error
 
 
 def _check_finite(array: npt.NDArray[Any], name: str, *, finite: bool) -> None:
@@ -230,8 +230,8 @@ def _check_finite(array: npt.NDArray[Any], name: str, *, finite: bool) -> None:
         rule = "finite numbers" if finite else "no missing values"
         what = "missing or infinite" if finite else "missing"
         raise InputError(
-            f"{name} must hold {rule}, got {count} {what} value{'s' * (count > 1)} "
-            f"(first at row {row})"
+            f"{name} must contain {rule}, got {count} {what} value{'s' * (count > 1)} (first at "
+            f"row {row})"
         )
 
 
@@ -259,7 +259,7 @@ def to_host(value: npt.ArrayLike, name: str = "array") -> npt.ArrayLike:
 def plain_tensor(value: Any, name: str) -> Any:
     """A tensor without its gradient, if it holds real numbers."""
     if value.is_meta:
-        raise InputError(f"{name} must hold numbers, got a tensor without data (device meta)")
+        raise InputError(f"{name} must contain numbers, got a tensor without data (device meta)")
     if value.is_complex() or value.is_quantized or "strided" not in str(value.layout):
         kind = f"{value.dtype}, layout {value.layout}"
         raise InputError(f"{name} must be a dense tensor of real numbers, got {kind}")

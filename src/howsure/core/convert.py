@@ -55,7 +55,7 @@ class Bound:
             most = f" and at most {self.high}" if self.high < math.inf else ""
             return f"be a whole number of at least {self.low}{most}"
         if self.high < math.inf:
-            return f"lie in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
+            return f"be in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
         if self.low == -math.inf:
             return "be a finite number"
         return f"be {'at least' if self.ends[0] == '[' else 'above'} {self.low:g}"
@@ -73,7 +73,7 @@ def checked_coverages(coverages: tuple[float, ...], name: str = "coverages") -> 
     """Distinct nominal coverages in rising order."""
     rising = sorted(check_fraction(item, name) for item in coverages)
     if not rising or len(set(rising)) < len(rising):
-        raise InputError(f"{name} must hold distinct numbers, got {tuple(coverages)}")
+        raise InputError(f"{name} must contain distinct numbers, got {tuple(coverages)}")
     return tuple(rising)
 
 
@@ -110,7 +110,7 @@ def checked(value: Any, hint: Any, name: str, *, text: bool = False) -> Any:
 def filled(value: Any, name: str) -> Any:
     """A list that holds something, as a rule of an annotation."""
     if not len(value):
-        raise InputError(f"{name} must hold at least one, got none")
+        raise InputError(f"{name} must not be empty")
     return value
 
 
@@ -201,7 +201,9 @@ def plain(
     if is_dataclass(value) and not isinstance(value, type):
         content = {item.name: getattr(value, item.name) for item in fields(value)}
         return plain(content, number, other)
-    raise InputError(f"what is written must be numbers, text, lists and tables, got {value!r}")
+    raise InputError(
+        f"the value to write must consist of numbers, text, lists and tables, got {value!r}"
+    )
 
 
 def read_json(text: str | bytes) -> Any:
@@ -209,7 +211,7 @@ def read_json(text: str | bytes) -> Any:
     try:
         return json.loads(text, parse_float=_finite, parse_int=_short, parse_constant=_short)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"it is no JSON of numbers and text: {error}") from error
+        raise InputError(f"it is not JSON of numbers and text: {error}") from error
 
 
 def _finite(text: str) -> float:
@@ -276,9 +278,11 @@ def _array(nested: list[Any], item: Any, name: str) -> AnyArray:
             return np.array(nested, dtype=dtype)
         array = np.array(nested)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must hold numbers in lists of one length: {error}") from error
+        raise InputError(
+            f"{name} must contain numbers in lists of equal length: {error}"
+        ) from error
     if array.size and array.dtype.kind != dtype.kind:
-        raise InputError(f"{name} must hold {dtype} alone, got {array.dtype}")
+        raise InputError(f"{name} must contain only {dtype}, got {array.dtype}")
     return array.astype(dtype)
 
 
@@ -309,7 +313,7 @@ def packed(value: Any) -> tuple[Arrays, dict[str, Any]]:
     Run(seed=3, y=array([0., 0.]))
     """
     if not is_dataclass(value) or isinstance(value, type):
-        raise InputError(f"what is packed must be a dataclass, got {shortened(value)}")
+        raise InputError(f"the object to pack must be a dataclass, got {shortened(value)}")
     arrays: Arrays = {}
     facts: dict[str, Any] = _pack(value, type(value), "", arrays)
     return arrays, facts
@@ -427,7 +431,7 @@ def _words(kind: Any) -> str:
         return f"be a list of {'' if kinds[-1] is Ellipsis else f'{len(kinds)} '}{items}"
     if _is_mapping(origin):
         return "be a table"
-    return f"be of the kind {getattr(kind, '__name__', str(kind))}"
+    return f"be of type {getattr(kind, '__name__', str(kind))}"
 
 
 def _is_array(kind: Any) -> bool:
@@ -469,7 +473,7 @@ def _items(items: Any, kinds: tuple[Any, ...], place: str) -> Iterator[tuple[Any
 
 def _put(value: AnyArray, place: str, arrays: Arrays) -> None:
     if place in arrays:
-        raise InputError(f"two arrays must not have one place, got {place!r} twice")
+        raise InputError(f"two arrays must not have the same place, got {place!r} twice")
     arrays[place] = value
 
 
@@ -511,9 +515,8 @@ def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
     if isinstance(value, str | int | float | np.generic) and not isinstance(value, Enum):
         return plain(value)
     raise InputError(
-        f"{place.replace('/', '.')} must be of numbers, text, enums, arrays "
-        f"of numbers, or dataclasses, tuples and mappings of these, as its hint says, got "
-        f"{shortened(value)}"
+        f"{place.replace('/', '.')} must be of numbers, text, enums, arrays of numbers, or "
+        f"dataclasses, tuples and mappings of these (its type hint), got {shortened(value)}"
     )
 
 

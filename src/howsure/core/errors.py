@@ -15,10 +15,10 @@ class HowsureError(Exception):
 
     Examples
     --------
-    >>> raise HowsureError("coverage must lie strictly between 0 and 1, got 90")
+    >>> raise HowsureError("coverage must be strictly between 0 and 1, got 90")
     Traceback (most recent call last):
     ...
-    howsure.core.errors.HowsureError: coverage must lie strictly between 0 and 1, got 90
+    howsure.core.errors.HowsureError: coverage must be strictly between 0 and 1, got 90
     """
 
 
@@ -65,7 +65,7 @@ def message_of(error: BaseException) -> str:
     try:
         return cut_text(" ".join(str(error).split()), _LONGEST_MESSAGE) or type(error).__name__
     except Exception as fault:  # noqa: BLE001 (whatever a class of others does)
-        return f"no words, but {type(fault).__name__} from its __str__"
+        return f"no message ({type(fault).__name__} in its __str__)"
 
 
 def error_line(error: BaseException) -> str:

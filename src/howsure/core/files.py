@@ -57,8 +57,8 @@ def check_outputs(outputs: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
         for read in inputs:
             if _same(path, read):
                 raise InputError(
-                    f"the output must be another file than the inputs, got {str(path)!r}, which "
-                    f"is the input {str(read)!r}"
+                    f"the output must not overwrite an input, but {str(path)!r} is the input "
+                    f"{str(read)!r}"
                 )
         for other in outputs[:number]:
             if _same(path, other):
@@ -177,7 +177,7 @@ class NamedBytes(Protocol):
         """The place, as a user says it."""
 
     def read(self, name: str) -> bytes | None:
-        """All that a file holds; None where there is none."""
+        """The content of a file; None where there is none."""
 
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file."""
@@ -259,7 +259,7 @@ class LocalFolder:
 
 
 def refused(path: str | os.PathLike[str], error: Exception) -> InputError:
-    """What is told where the system refuses to write."""
+    """The message if the system refuses to write."""
     number = getattr(error, "errno", None)
     reason = error if number is None else os.strerror(number)
     return InputError(f"{str(path)!r} cannot be written: {reason}")
@@ -286,7 +286,7 @@ class RemoteFolder:
                 self._files, self._root = core.url_to_fs(url)
         except ImportError as error:
             raise MissingDependencyError(
-                f"a place at {kind}:// needs a library that is not installed: {error}"
+                f"an address {kind}:// needs a library that is not installed: {error}"
             ) from error
 
     def read(self, name: str) -> bytes | None:
@@ -431,7 +431,7 @@ class SingleFile:
         except sqlite3.IntegrityError:
             raise
         except sqlite3.Error as error:
-            reason = "it is another file" if "no such table" in str(error) else str(error)
+            reason = "it is not a howsure file" if "no such table" in str(error) else str(error)
             raise InputError(f"{self.location!r} cannot be used: {reason}") from error
 
 
@@ -471,9 +471,11 @@ def parse_toml(text: str, title: str) -> dict[str, Any]:
         _check_whole(tables)
         return tables
     except RecursionError as error:
-        raise InputError(f"{title} must be TOML of few levels, got tables in tables") from error
+        raise InputError(
+            f"{title} must be TOML without deep nesting, got tables in tables"
+        ) from error
     except ValueError as error:  # a decode error, or a number of too many digits
-        raise InputError(f"{title} must be TOML: {error}") from error
+        raise InputError(f"{title} must be valid TOML: {error}") from error
 
 
 def _check_whole(value: Any) -> None:

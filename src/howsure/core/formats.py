@@ -134,7 +134,7 @@ def details(record: Record) -> dict[str, str]:
         if name == "no_null":  # told where the perfect model's value would stand
             continue
         if name == "null_rows":
-            parts[name] = f"of the perfect model, {choice}"
+            parts[name] = f"of a perfect model, {choice}"
             continue
         shown = number(float(choice)) if isinstance(choice, int | float) else choice
         parts[name] = f"{name.replace('_', ' ')} {shown}"

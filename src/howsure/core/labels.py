@@ -34,11 +34,12 @@ def as_labels(value: npt.ArrayLike, name: str, *, length: int | None = None) -> 
     elif array.dtype.kind in "OSU":
         array, missing = _text_labels(array.tolist(), name)
     else:
-        raise InputError(f"{name} must hold labels, got dtype {array.dtype}")
+        raise InputError(f"{name} must contain labels, got dtype {array.dtype}")
     if missing.any():
         count = int(missing.sum())
         raise InputError(
-            f"{name} must hold no missing labels, got {count} (first at row {np.argmax(missing)})"
+            f"{name} must contain no missing labels, got {count} (first at row "
+            f"{np.argmax(missing)})"
         )
     return array
 
@@ -155,7 +156,7 @@ class InputColumn:
         return [cls(f"{name}={label}", label) for label in chosen]
 
     def read(self, values: AnyArray) -> FloatArray:
-        """The column of rows that hold these values of the input, shape (n,)."""
+        """The column of rows that have these values of the input, shape (n,)."""
         numbers = values if self.label is None else values.astype(str) == self.label
         return numbers.astype(np.float64)
 
@@ -205,5 +206,5 @@ def _text_labels(items: list[Any], name: str) -> tuple[AnyArray, BoolArray]:
             items = [item.decode() if isinstance(item, bytes) else str(item) for item in items]
         "".join(items).encode()
     except UnicodeError as error:
-        raise InputError(f"{name} must hold Unicode text, got {shortened(items)}") from error
+        raise InputError(f"{name} must contain Unicode text, got {shortened(items)}") from error
     return _object_array(items), missing

@@ -272,7 +272,7 @@ class Axis:
     shown : bool
         Whether it is drawn.
     labelled : bool
-        Whether its numbers are shown; ranks of rows tell a reader nothing.
+        Whether its numbers are shown; ranks of rows do not inform a reader.
     """
 
     title: str = ""
@@ -378,7 +378,7 @@ class Layout:
     square : bool
         Whether both axes have one length, as diagrams with a diagonal do.
     read_at : float, optional
-        The x whose y is told to a reader who does not see the figure; that of the farthest
+        The x whose y is stated for a reader who does not see the figure; that of the farthest
         departure from the reference, if omitted.
     folded : bool
         Whether a page shows it only to who asks for more of its section.

@@ -100,12 +100,14 @@ class Registry:
         first = points[0]
         if len({point.value for point in points}) > 1:
             owners = " and ".join(sorted(map(_owner, points)))
-            raise PluginError(f"{self.kind} {first.name!r} is claimed by {owners}: keep one")
+            raise PluginError(
+                f"{self.kind} {first.name!r} is defined by {owners}: uninstall all but one"
+            )
         try:
             return first.load()
         except (Exception, SystemExit) as error:
             raise PluginError(
-                f"{self.kind} {first.name!r} cannot be loaded from {_owner(first)} "
+                f"{self.kind} {first.name!r} from {_owner(first)} cannot be loaded "
                 f"({first.value}): {error_line(error)}"
             ) from error
 
@@ -160,9 +162,9 @@ def imported(target: str, argument: str) -> Any:
     """
     module, _, path = target.partition(":")
     if not module or not path:
-        raise InputError(f"{argument} must be written module:attribute, got {target!r}")
+        raise InputError(f"{argument} must have the form module:attribute, got {target!r}")
     if _LOOKING.get() and module not in sys.modules and module.partition(".")[0] not in _OURS:
-        raise NotImportedError(f"{argument} {target!r} is not loaded to look at what was run")
+        raise NotImportedError(f"{argument} {target!r} is not imported when only showing results")
     _search_here()
     try:
         target_object: Any = importlib.import_module(module)
@@ -183,7 +185,7 @@ def imported(target: str, argument: str) -> Any:
         ) from error
     except (Exception, SystemExit) as error:
         raise InputError(
-            f"{argument} {target!r} cannot be imported, as module {module!r} fails: "
+            f"{argument} {target!r} cannot be imported: importing module {module!r} fails: "
             f"{error_line(error)}"
         ) from error
     return target_object
@@ -205,7 +207,7 @@ def _taken(module: str) -> str:
     file = os.path.abspath(f"{module.replace('.', os.sep)}.py")
     if not os.path.exists(file) or (os.path.exists(used) and os.path.samefile(file, used)):
         return ""
-    return f"; {module!r} is {used}: give {file} another name"
+    return f"; {module!r} is {used}: rename {file}"
 
 
 def attribute_of(target: str) -> Any:

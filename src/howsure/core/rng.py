@@ -54,7 +54,7 @@ def row_hashes(*columns: npt.ArrayLike) -> KeyArray:
         for bits in narrow:
             state = _mix(bits if state is None else state ^ (_mix(bits) + _GOLDEN))
     if state is None:
-        raise InputError("rows need at least one column to be told apart")
+        raise InputError("rows need at least one column to be distinguished")
     return state
 
 
@@ -107,7 +107,7 @@ def _salted(seed: int, name: str, keys: KeyArray) -> KeyArray:
 
 
 def _spread(state: KeyArray, columns: int) -> KeyArray:
-    """Independent hashes from one a row, shape (n, columns)."""
+    """Independent hashes from one per row, shape (n, columns)."""
     return _mix(state[:, None] + _mix(np.arange(1, columns + 1, dtype=np.uint64) * _GOLDEN))
 
 

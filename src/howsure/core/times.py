@@ -19,7 +19,7 @@ _MOST_CELLS = 2_000_000
 FEWEST_TIMES = 30
 """Times below which shocks that series share are too few to tell their own memory."""
 _FEWEST_BESIDE = 0.5
-"""Rows beyond the first, for each time, from which on series are told apart."""
+"""Rows beyond the first, for each time, from which on series are distinguished."""
 _MONTH = np.timedelta64(28, "D")
 _OFF_GRID = 1e-3  # of a step
 _KEPT = 6  # things made of one chronology
@@ -186,14 +186,14 @@ def steps_between(before: AnyArray, after: AnyArray) -> FloatArray:
     numbers = [times.dtype.kind in "iuf" for times in (before, after)]
     if numbers[0] != numbers[1] or (not all(numbers) and before.dtype.kind != after.dtype.kind):
         raise InputError(
-            f"cutoff must be of the kind of time ({after.dtype}, such as {after[0]}), got "
-            f"{before.dtype}, such as {before[0]}"
+            f"cutoff and time must be of the same type; time is {after.dtype} (such as "
+            f"{after[0]}), cutoff is {before.dtype} (such as {before[0]})"
         )
     if early := np.flatnonzero(before > after).tolist():
         got, of = (str(times[early[0]]).removesuffix(".0") for times in (before, after))
         raise InputError(
-            f"cutoff must not be after time, got {got} for a row of {of} (first at row "
-            f"{early[0]}, {len(early)} in all)"
+            f"cutoff must not be after time; got {got} for a row of {of} (first at row "
+            f"{early[0]}, {len(early)} in total)"
         )
     places = slots(np.concatenate([before, after]))
     return np.asarray(places[len(before) :] - places[: len(before)], dtype=np.float64)

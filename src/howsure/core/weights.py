@@ -37,21 +37,21 @@ class Weights:
         if not array.any():
             raise InputError("weights must not all be zero")
         if not np.isfinite(float(array.max()) * len(array)):
-            raise InputError(f"weights must have a finite sum, got one of {array.max():g}")
+            raise InputError(f"weights must have a finite sum, got {array.max():g}")
         if kind == "frequency":
             broken = array != np.floor(array)
             if broken.any():
                 first = int(np.argmax(broken))
                 raise InputError(
-                    "frequency weights must be whole numbers (a weight of 2 is a row seen twice), "
-                    f"got {array[first]:g} at row {first}; for other weights use the kind "
-                    f"importance"
+                    "frequency weights must be whole numbers (a weight of 2 means two equal "
+                    f"rows), got {array[first]:g} at row {first}; for other weights use "
+                    "weights_kind='importance'"
                 )
             if array.sum() >= MOST_COPIES:  # a sum below is exact
                 raise InputError(
-                    f"frequency weights must sum to less than {MOST_COPIES:,} (2^53), from where "
-                    f"not every whole number is held, got {array.sum():g}; for relative weights "
-                    "say importance"
+                    f"frequency weights must sum to less than {MOST_COPIES:,} (2^53), the limit "
+                    f"for exact whole numbers, got {array.sum():g}; for relative weights use "
+                    "weights_kind='importance'"
                 )
             return cls(array, "frequency")
         if kind == "importance":

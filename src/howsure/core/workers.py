@@ -96,9 +96,9 @@ class Child:
             code = -signal.SIGKILL if sys.platform != "win32" else 1
         self.kill()
         if code >= 0:
-            return f"ended by itself, with status {code}"
-        how = f"was ended by {signal.Signals(-code).name}"
-        return f"{how}, perhaps for want of memory" if how.endswith("KILL") else how
+            return f"exited with status {code}"
+        how = f"was terminated by {signal.Signals(-code).name}"
+        return f"{how}, perhaps because memory ran out" if how.endswith("KILL") else how
 
 
 def serve() -> NoReturn:
@@ -418,11 +418,11 @@ def connected(scheduler: str) -> Any:
     distributed = require("distributed", extra="cluster")
     try:
         if not re.search(r":\d+/?$|^inproc://", scheduler):
-            raise ValueError("it names no port")  # a client of such a one is never let go of
+            raise ValueError("it has no port")  # a client of such a one is never let go of
         return distributed.Client(scheduler, timeout=TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise InputError(
-            f"scheduler must be the address of a Dask scheduler that answers, as "
+            "scheduler must be the address of a running Dask scheduler, such as "
             f"tcp://host:8786, got {scheduler!r}: {error}"
         ) from error
 
@@ -451,4 +451,4 @@ def _caller() -> Callable[[bytes], Any]:
 def check_version(wanted: str) -> None:
     """Refuse to work for another version of howsure."""
     if wanted != __version__:
-        raise InputError(f"workers must have howsure {wanted}, got {__version__}")
+        raise InputError(f"workers must run howsure {wanted}, got {__version__}")

@@ -84,8 +84,8 @@ class Arrays:
                 and dimensions(value[1], self.name) == 0
             ):
                 raise InputError(
-                    f"{self.name}[1] must have {self.n} rows as y has, got one number; for one sd "
-                    f"of all rows give howsure.Distribution.normal(mean, {value[1]})"
+                    f"{self.name}[1] must have {self.n} rows like y, got one number; for the "
+                    f"same sd in all rows give howsure.Distribution.normal(mean, {value[1]})"
                 )
             if isinstance(value, tuple) and self.levels is None and _holds_arrays(value):
                 raise InputError(
@@ -106,11 +106,11 @@ class Arrays:
             return None
         first, second = (array[:, 0] if array.shape[1:] == (1,) else array for array in parts)
         if first.shape == (self.n,) and second.shape[1:] == (self.n,) and len(second) != self.n:
-            second = second.T  # (point, (lower, upper)), or a row a level
+            second = second.T  # (point, (lower, upper)), or one row per level
         for position, array in enumerate((first, second)):
             if len(array) != self.n:
                 raise InputError(
-                    f"{self.name}[{position}] must have {self.n} rows as y has, got shape "
+                    f"{self.name}[{position}] must have {self.n} rows like y, got shape "
                     f"{array.shape}"
                 )
         return first, second
@@ -150,14 +150,14 @@ class Arrays:
             self._check_no_ends(first, second)
             mean, sd = as_vector(first, f"{self.name}[0]"), as_vector(second, f"{self.name}[1]")
             note = (
-                f"{self.name} of two arrays read as (mean, sd) of normal distributions, as the "
-                f"first exceeds the second in {int((first > second).sum())} rows"
+                f"{self.name} of two arrays read as (mean, sd) of normal distributions, because "
+                f"the first exceeds the second in {int((first > second).sum())} rows"
             )
             return PredictionInput.of(Distribution.normal(mean, sd), note)
         if not crossed and not positive:
             raise InputError(
-                f"{self.name} of two arrays can only be (lower, upper), as the second is not above "
-                "0: pass their coverage, such as coverage=0.9"
+                f"{self.name} of two arrays can only be (lower, upper), because the second is "
+                "not always above 0: pass their coverage, such as coverage=0.9"
             )
         if not crossed:
             raise InputError(
@@ -165,8 +165,9 @@ class Arrays:
             )
         row = int(np.argmax(first > second))
         raise InputError(
-            f"{self.name} of two arrays must be (lower, upper) or (mean, sd), got a first that "
-            f"exceeds the second in {int((first > second).sum())} rows (first at row {row}): {both}"
+            f"{self.name} of two arrays must be (lower, upper) or (mean, sd), but the first "
+            f"exceeds the second in {int((first > second).sum())} rows (first at row {row}): "
+            f"{both}"
         )
 
     def _check_no_ends(self, first: FloatArray, second: FloatArray) -> None:
@@ -177,9 +178,9 @@ class Arrays:
         between = int(((low <= self.y) & (self.y <= high)).sum())
         if between > _BETWEEN * self.n:
             raise InputError(
-                f"{self.name} of two arrays may be (mean, sd) or (upper, lower), as y lies between "
-                f"them in {between} of {self.n} rows: give {_NORMAL}, or the lower ends first and "
-                "pass coverage=0.9"
+                f"{self.name} of two arrays may be (mean, sd) or (upper, lower), because y is "
+                f"between them in {between} of {self.n} rows: give {_NORMAL}, or put the lower "
+                "ends first and pass coverage=0.9"
             )
 
     def one(self, array: FloatArray) -> PredictionInput:
@@ -206,14 +207,14 @@ class Arrays:
         if upright.shape[1] == 2:
             if n == 2 and self.coverages and _rises(array) and _rises(array.T):
                 raise InputError(
-                    f"{self.name} of shape (2, 2) may hold ends by row or by column: give the "
-                    "tuple (lower, upper)"
+                    f"{self.name} of shape (2, 2) may have the ends in rows or in columns: give "
+                    "the tuple (lower, upper)"
                 )
             if not self.coverages:
                 raise InputError(
-                    f"{self.name} of shape {shape} may be intervals, two quantiles or two samples: "
-                    f"pass coverage=0.9, levels=[0.05, 0.95], or give "
-                    f"howsure.Samples({self.name}{turned}). Means and sds go in as {_NORMAL}"
+                    f"{self.name} of shape {shape} may be intervals, two quantiles or two "
+                    "samples: pass coverage=0.9, levels=[0.05, 0.95], or give "
+                    f"howsure.Samples({self.name}{turned}). For means and sds use {_NORMAL}"
                 )
             if n == 2 and not _rises(upright) and _rises(upright.T):
                 upright = upright.T
@@ -222,21 +223,22 @@ class Arrays:
             raise self._misfit(shape)
         if array.shape == (n, n):
             raise InputError(
-                f"{self.name} of shape {shape} may hold samples by row or by column: give howsure."
-                f"Samples({self.name}) with a row for each y, or howsure.Samples({self.name}.T)"
+                f"{self.name} of shape {shape} may have samples in rows or in columns: give "
+                f"howsure.Samples({self.name}) with one row per y, or "
+                f"howsure.Samples({self.name}.T)"
             )
         table = as_matrix(upright, self.name)
         ordered, few = _are_in_order(table), table.shape[1] < _FEWEST_SAMPLES
         if ordered or few:
             why = "may be samples, quantiles, or a mean and its variances"
             if ordered:
-                why = "has its columns in one order in nearly every row, as quantiles have"
+                why = "has columns in the same order in nearly every row, like quantiles"
             raise InputError(
                 f"{self.name} of shape {shape} {why}: pass levels=[…] with {table.shape[1]} "
                 f"levels, or give howsure.Samples({self.name}{turned}){f', or {_NORMAL}' * few}"
                 f"{self._point_beside(table.shape[1])}"
             )
-        note = f"{self.name} of shape {shape} read as {table.shape[1]} samples a row"
+        note = f"{self.name} of shape {shape} read as {table.shape[1]} samples per row"
         return PredictionInput.of(Samples(table), note)
 
     def _draws(self, array: FloatArray) -> PredictionInput:
@@ -245,7 +247,7 @@ class Arrays:
         table = as_matrix(array.reshape(chains * draws, n).T, self.name)
         note = (
             f"{self.name} of shape {array.shape} read as {chains} chains of {draws:,} draws: "
-            f"{self.name}.reshape(-1, {n}).T, {chains * draws:,} samples a row"
+            f"{self.name}.reshape(-1, {n}).T, {chains * draws:,} samples per row"
         )
         return PredictionInput.of(Samples(table), note)
 
@@ -260,12 +262,12 @@ class Arrays:
     def _table_of_quantiles(
         self, table: FloatArray, levels: FloatArray, shape: tuple[int, ...]
     ) -> PredictionInput:
-        """A column a level, or a row a level."""
+        """One column per level, or one row per level."""
         k = len(levels)
         if table.shape not in ((self.n, k), (k, self.n)):
             raise InputError(
-                f"{self.name} must have shape ({self.n}, {k}) or ({k}, {self.n}), a column or a "
-                f"row a level, got {shape}"
+                f"{self.name} must have shape ({self.n}, {k}) or ({k}, {self.n}), one column or "
+                f"row per level, got {shape}"
             )
         return self.quantiles(levels, table if table.shape == (self.n, k) else table.T)
 
@@ -310,14 +312,14 @@ class Arrays:
             return ()
         likely = _SPREADS[0] <= spread <= _SPREADS[1]
         likely = likely and abs(below - 0.5) <= _HALF + 1.0 / math.sqrt(self.n)
-        covered = f"y lies between them in {between} of {self.n} rows"
+        covered = f"y is between them in {between} of {self.n} rows"
         if likely and between < min(self.n, self.n / 2 + math.sqrt(self.n)):
             raise InputError(
-                f"{self.name} may be (lower, upper) or (mean, sd), as {covered} and the first is "
-                f"nowhere above the second: give howsure.Intervals(lower, upper, "
+                f"{self.name} may be (lower, upper) or (mean, sd), because {covered} and the "
+                "first is never above the second: give howsure.Intervals(lower, upper, "
                 f"{self.coverages[0]:g}), or {_NORMAL}"
             )
-        return (f"{self.name} read as (lower, upper), not (mean, sd), as {covered}",)
+        return (f"{self.name} read as (lower, upper), not (mean, sd), because {covered}",)
 
     def _intervals(self, lower: FloatArray, upper: FloatArray) -> PredictionInput:
         """Intervals at the coverages that are said, in their order."""
@@ -329,12 +331,12 @@ class Arrays:
     def _coverages_needed(self, told: str, count: int) -> InputError:
         """The error for ends at several coverages."""
         if self.levels is not None:
-            return InputError(f"{told} is ends of intervals: pass coverage=, not levels=")
+            return InputError(f"{told} contains interval ends: pass coverage=, not levels=")
         such = "0.9" if count == 1 else "[0.8, 0.9]" if count == 2 else "[0.8, 0.9, …]"
         came = len(self.coverages) or "none"
         return InputError(
-            f"{told} holds ends of intervals at {count} coverages: pass each in its order, such "
-            f"as coverage={such}, got {came}"
+            f"{told} contains interval ends at {count} coverages: pass them in the same order, "
+            f"such as coverage={such}, got {came}"
         )
 
     def _point_beside(self, count: int) -> str:
@@ -347,14 +349,14 @@ class Arrays:
         n = self.n
         if not shape:
             return InputError(
-                f"{self.name} must have {n} rows as y has: an array, a mapping, a table or a "
+                f"{self.name} must have {n} rows like y: an array, a mapping, a table or a "
                 "prediction such as howsure.Quantiles, got one number"
             )
         return InputError(
-            f"{self.name} of shape {shape} fits none of the readings for {n} rows of y. "
-            f"A point forecast has shape ({n},); intervals ({n}, 2), with coverage=0.9. "
-            f"Quantiles have shape ({n}, k), with levels=[…] of k numbers; samples ({n}, m). "
-            f"Intervals at k coverages have shape ({n}, 2, k), draws of chains (chains, draws, {n})"
+            f"{self.name} of shape {shape} cannot be interpreted with {n} rows of y. A point "
+            f"forecast has shape ({n},); intervals ({n}, 2), with coverage=0.9. Quantiles have "
+            f"shape ({n}, k), with levels=[…] of k numbers; samples ({n}, m). Intervals at k "
+            f"coverages have shape ({n}, 2, k), draws of chains (chains, draws, {n})"
         )
 
 
@@ -365,8 +367,8 @@ def numbers(value: Any, name: str) -> FloatArray:
     array = plain_array(value, name)
     if array.dtype.kind == "b":
         raise InputError(
-            f"{name} must hold numbers, got booleans; whether each class is in a row's set goes "
-            f"in as howsure.LabelSets({name}, coverage=0.9)"
+            f"{name} must contain numbers, got booleans; for membership of classes in label sets "
+            f"use howsure.LabelSets({name}, coverage=0.9)"
         )
     if array.ndim == 0 and array.dtype.kind not in "iuf":
         raise InputError(

@@ -180,11 +180,10 @@ class ReadPlan:
         if time is None or zoned is None:
             return table
         if self.zoned is not None and zoned != self.zoned:
-            wording = {True: "name one", False: "name none"}
+            wording = {True: "have one", False: "have none"}
             raise InputError(
-                f"{title}: column {quoted(time)} must name a time zone in all parts or in none, "
-                f"got moments that {wording[zoned]}, where the rows that were read first "
-                f"{wording[self.zoned]}"
+                f"{title}: column {quoted(time)} must have time zones in all parts or in none; "
+                f"some times {wording[zoned]}, the first rows {wording[self.zoned]}"
             )
         kind = table.schema.field(time).type
         if not pa.types.is_timestamp(kind) or kind.tz in (None, "UTC"):
@@ -205,9 +204,10 @@ class ReadPlan:
             strange = [label for label in cells.labels if label not in self.classes]
             if strange:
                 raise InputError(
-                    f"{source.title}: the classes of a table that is read in parts must all come "
-                    f"in its first {self.batch_rows:,} rows ({listed(self.classes, 6)}), got "
-                    f"{listed(strange, 3)} later; columns of class probabilities name them all"
+                    f"{source.title}: in a table read in parts, all classes must be in its first "
+                    f"{self.batch_rows:,} rows ({listed(self.classes, 6)}), got "
+                    f"{listed(strange, 3)} later; columns of class probabilities would name them "
+                    "all"
                 )
             columns[key] = moved(cells.columns[key], cells.labels, self.classes)
         models = cells.one("model")
@@ -291,10 +291,10 @@ class ReadRows(Source):
 def several_models(title: str, roles: Roles, names: Sequence[str]) -> str:
     """Why models under one another are not read in parts, and what to do."""
     return (
-        f"{title}: a table that is read in parts must hold the models beside one another, and the "
-        f"column {quoted(roles['model'][0])} names several ({listed(names, 3)}), whose rows may "
-        "lie in different parts: write a file for each, or the columns of all in one row, such as "
-        "a_lower and b_lower"
+        f"{title}: a table read in parts must have its models side by side, but the column "
+        f"{quoted(roles['model'][0])} names several ({listed(names, 3)}), whose rows may be in "
+        "different parts: write a file for each, or all columns in one row, such as a_lower and "
+        "b_lower"
     )
 
 
@@ -328,14 +328,14 @@ def as_first(column: Column, form: ColumnForm, name: str, source: ReadRows) -> C
             return column.astype(form.kind)
         if form.kind == "f" == current_form.kind and current_form.width != form.width:
             raise InputError(
-                f"{source.title}: column {quoted(name)} must hold lists of {form.width} numbers as "
-                f"the first rows read do, got {current_form.width}"
+                f"{source.title}: column {quoted(name)} must contain lists of {form.width} "
+                f"numbers, like the first rows, got {current_form.width}"
             )
     where = _first_unlike(column, form)
-    text = "; a table in Parquet says what its columns hold" * source.from_text
+    text = "; in Parquet, columns have a stated type" * source.from_text
     raise InputError(
-        f"{source.title}: column {quoted(name)} must hold {form} as the rows that were read first "
-        f"do, got {current_form}{where}{text}"
+        f"{source.title}: column {quoted(name)} must contain {form}, like the first rows, got "
+        f"{current_form}{where}{text}"
     )
 
 
@@ -429,8 +429,10 @@ def check_names(held: Sequence[str], wanted: Iterable[str], title: str) -> None:
         count = list(held).count(name)
         if count == 0:
             raise InputError(
-                f"{title}: every part must hold the columns that are used, got none called "
+                f"{title}: every part must have the columns that are used; one has no "
                 f"{quoted(name)}{perhaps(name, held)}"
             )
         if count > 1:
-            raise InputError(f"{title}: column names must differ, got more than one {quoted(name)}")
+            raise InputError(
+                f"{title}: column names must differ, but {quoted(name)} occurs more than once"
+            )

@@ -48,7 +48,7 @@ class ParsedColumns:
     """Rows of one table, of one model once models are split."""
 
     title: str  # what to call the table in messages
-    folder: Path | None  # where its file lies
+    folder: Path | None  # folder of its file
     model: str  # the model's name; empty where nothing tells it
     roles: Roles  # the columns' roles
     # by what it was read as, and its name; what is missing is NaN, NaT, None or no label
@@ -105,7 +105,7 @@ class ParsedColumns:
             infinite = np.isinf(column).reshape(len(column), -1).any(axis=1)
             if infinite.any():
                 raise InputError(
-                    f"{self.title}: column {quoted(key[1])} must hold finite numbers, got "
+                    f"{self.title}: column {quoted(key[1])} must contain finite numbers, got "
                     f"{int(infinite.sum())} infinite (first at row {int(np.argmax(infinite))}, "
                     "counting from 0); only lower and upper may be infinite"
                 )
@@ -133,7 +133,9 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
             if kind == "time" and is_index(roles, name):
                 if not _is_index_of_times(column, name):
                     raise InputError("")
-                timed = (f"column {quoted(name)} is read as time, as the index of a frame",)
+                timed = (
+                    f"column {quoted(name)} is read as time, because it is the index of a frame",
+                )
             columns[kind, name] = column
         except InputError as error:
             lost = {role for role in _TIMED if name in roles[role]}
@@ -141,7 +143,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 unread = name in roles["softmax"] and "softmax" in roles.guessed
                 refused = MisfitError if unread else InputError
                 raise refused(f"{source.title}: {error}") from error
-            why = "that are neither numbers nor dates" if kind == "time" else "that are no numbers"
+            why = "that are not numbers or dates" if kind == "time" else "that are not numbers"
             notes = {**roles.notes, **({} if is_index(roles, name) else {name: f"cells {why}"})}
             emptied = dict.fromkeys(lost, ())
             roles = replace(roles, columns={**roles.columns, **emptied}, notes=notes)
@@ -192,7 +194,7 @@ def is_index(roles: Roles, name: str) -> bool:
 
 
 def _is_index_of_times(moments: Any, name: str) -> bool:
-    """Whether a column holds dates and, if it has a name, such as rise."""
+    """Whether a column has dates and, if it has a name, increasing ones."""
     rising = len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
     return moments.dtype.kind == "M" and (rising or NAMELESS.fullmatch(name) is not None)
 
@@ -236,7 +238,9 @@ def told_of_marks(tables: Iterable[ParsedColumns]) -> tuple[str, ...]:
     total = counts.total()
     where = ", ".join(f"{quoted(name)} {count:,}" for name, count in counts.items())
     cells_told = (
-        f"{total:,} cell{'s' * (total > 1)} ({where})" if total else "in no cell that is read"
+        f"{total:,} cell{'s' * (total > 1)} ({where})"
+        if total
+        else "in no cell of a column that is used"
     )
     return (f"{stand} a missing value: {cells_told}",)
 
@@ -274,10 +278,10 @@ def _few_series(roles: Roles, column: str, count: int) -> Roles:
     if count >= FEWEST_SERIES:
         return roles
     columns = {**roles.columns, "cluster": ()}
-    note = "one series alone, which divides nothing"
+    note = "only one series, so no groups"
     if count > 1:
         columns["groups"] = (*roles["groups"], column)
-        note = f"{count} series, which are groups; {FEWEST_SERIES} or more are clusters"
+        note = f"{count} series, used as groups; {FEWEST_SERIES} or more would be clusters"
     return replace(roles, columns=columns, notes={**roles.notes, column: note})
 
 
@@ -294,8 +298,8 @@ def build(
     ease = first.one("ease")
     if isinstance(ease, Labels) and "ease" not in first.roles.guessed:
         raise InputError(
-            f"{first.title}: ease must be a column of numbers, and "
-            f"{quoted(str(first.roles.one('ease')))} holds text"
+            f"{first.title}: ease must be a column of numbers, but "
+            f"{quoted(str(first.roles.one('ease')))} contains text"
         )
     moved = first.places[-1] + 1 != first.n
     names = first.one("rows")
@@ -359,7 +363,7 @@ def without_y(
 
 
 def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:
-    """The predictions with uncertainty that the columns of one model hold."""
+    """The predictions with uncertainty in the columns of one model."""
     roles = cells.roles
     beliefs: list[Prediction] = []
 
@@ -403,8 +407,8 @@ def _spread(cells: ParsedColumns) -> FloatArray:
         row = int(np.argmax(variance < 0))
         name = quoted(cells.roles["variance"][0])
         raise InputError(
-            f"column {name} must hold variances of at least 0, got {variance[row]:g} (first at "
-            f"row {row})"
+            f"column {name} must contain variances of at least 0, got {variance[row]:g} (first "
+            f"at row {row})"
         )
     return np.asarray(np.sqrt(variance))
 
@@ -463,9 +467,9 @@ def embedded(
         files = are_image_files(items)
         if 0 < files < len(items):
             raise InputError(
-                f"{title}: column {quoted(column)} must hold texts or paths of images, got {files} "
-                f"of {len(items)} cells that end as image files do: if all are paths, pass "
-                "image=COLUMN (--image COLUMN) as well"
+                f"{title}: column {quoted(column)} must contain texts or paths of images, got "
+                f"{files} of {len(items)} cells that end like image files: if all are paths, "
+                "also pass image=COLUMN (--image COLUMN)"
             )
         image = column if files else None
     images = None if image is None else located(texts[image], folder)

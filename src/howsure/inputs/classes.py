@@ -118,7 +118,7 @@ def _without_point(text: str) -> str:
 
 
 def parse_sets(cells: Sequence[Any], name: str) -> list[tuple[str, ...] | None]:
-    """The sets of labels that cells hold, None where one is missing.
+    """The sets of labels in cells, None where one is missing.
 
     In brackets as JSON, Python, or NumPy write lists and sets, or with ``|``, ``;`` or commas
     between; a cell without text is the empty set.
@@ -132,8 +132,8 @@ def parse_sets(cells: Sequence[Any], name: str) -> list[tuple[str, ...] | None]:
         if labels is not None and len(set(labels)) < len(labels):
             twice = next(label for label in labels if labels.count(label) > 1)
             raise InputError(
-                f"column {quoted(name)} must hold each label of a set once, got {quoted(twice)} "
-                f"twice in {quoted(str(cell))}"
+                f"column {quoted(name)} must contain each label of a set once, got "
+                f"{quoted(twice)} twice in {quoted(str(cell))}"
             )
         parsed_sets.append(labels)
     all_labels = {label for labels in parsed_sets for label in labels or ()}
@@ -142,8 +142,8 @@ def parse_sets(cells: Sequence[Any], name: str) -> list[tuple[str, ...] | None]:
             parts = {label_text(piece) for piece in text.split(other)}
             if len(parts) > 1 and parts <= all_labels:
                 raise InputError(
-                    f"column {quoted(name)} must have one mark between labels, got {quoted(mark)} "
-                    f"in some cells and {quoted(other)} in {quoted(text)}"
+                    f"column {quoted(name)} must have one separator between labels, got "
+                    f"{quoted(mark)} in some cells and {quoted(other)} in {quoted(text)}"
                 )
     return parsed_sets
 
@@ -153,7 +153,7 @@ def _parsed(cell: Any, mark: str, name: str) -> tuple[str, ...] | None:
         return None
     if isinstance(cell, list | tuple | set | frozenset):
         if any(member is None for member in cell):
-            raise InputError(f"column {quoted(name)} must hold sets of labels, got {cell!r}")
+            raise InputError(f"column {quoted(name)} must contain sets of labels, got {cell!r}")
         return tuple(map(label_text, cell))
     text = str(cell).strip()
     if text in MISSING_WORDS and text:
@@ -166,8 +166,8 @@ def _parsed(cell: Any, mark: str, name: str) -> tuple[str, ...] | None:
         return tuple(label_text(piece) for piece in text.split(mark) if piece.strip())
     if not text.endswith(_BRACKETS[text[0]]):
         raise InputError(
-            f"column {quoted(name)} must hold sets of labels such as cat|dog or {{cat, dog}}, got "
-            f"{quoted(str(cell))}"
+            f"column {quoted(name)} must contain sets of labels such as cat|dog or {{cat, dog}}, "
+            f"got {quoted(str(cell))}"
         )
     try:
         members = json.loads(text)
@@ -175,7 +175,9 @@ def _parsed(cell: Any, mark: str, name: str) -> tuple[str, ...] | None:
         members = _items(text[1:-1].strip(), str(cell), name)
     members = [] if members == {} else members
     if not isinstance(members, list) or any(isinstance(member, list | dict) for member in members):
-        raise InputError(f"column {quoted(name)} must hold sets of labels, got {quoted(str(cell))}")
+        raise InputError(
+            f"column {quoted(name)} must contain sets of labels, got {quoted(str(cell))}"
+        )
     return tuple(map(label_text, members))
 
 
@@ -188,8 +190,8 @@ def _items(inner: str, cell: str, name: str) -> list[str]:
         match = _ITEM.match(inner, position)
         if match is None or match.end() == position:
             raise InputError(
-                f"column {quoted(name)} must hold sets of labels such as cat|dog or "
-                f"{{cat, dog}}, got {quoted(cell)}"
+                f"column {quoted(name)} must contain sets of labels such as cat|dog or {{cat, "
+                f"dog}}, got {quoted(cell)}"
             )
         quoted_item = match[1] if match[1] is not None else match[2]
         item = match[3] if quoted_item is None else re.sub(r"\\(.)", r"\1", quoted_item)
@@ -207,7 +209,7 @@ def ordered(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
-    """The classes that columns tell of, in one order; y becomes the number of the one that came.
+    """The classes of columns, in one order; y becomes the number of the observed class.
 
     What names alone took for classes raises `MisfitError` where rows of probabilities do not sum
     to 1, or no y is among the labels.
@@ -235,7 +237,7 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
         strange = [label for label in dict.fromkeys(within) if label not in stated]
         if strange:
             raise InputError(
-                f"column {quoted(set_name)} must hold labels of the columns of class "
+                f"column {quoted(set_name)} must contain labels of the columns of class "
                 f"probabilities ({listed(labels, 6)}), got {listed(strange, 3)}"
             )
     else:
@@ -251,17 +253,18 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
     outside = [label for label in outcome_labels if label not in classes]
     if outcome_labels and len(outside) == len(outcome_labels):
         raise refused(
-            f"y ({quoted(y_name)}) must hold labels of the classes ({listed(ordered(classes), 6)}),"
-            f" and none of its {len(outcome_labels)} labels is one (first {listed(outside, 3)})"
+            f"y ({quoted(y_name)}) must contain labels of the classes "
+            f"({listed(ordered(classes), 6)}), but none of its {len(outcome_labels)} labels is a "
+            f"class (first {listed(outside, 3)})"
         )
     if stated and outside:
         strange_codes = [code for code, label in enumerate(outcome_labels) if label not in classes]
         wrong = np.isin(outcomes.codes, strange_codes)
         raise InputError(
-            f"y ({quoted(y_name)}) must hold labels of the classes ({listed(labels, 6)}), got "
+            f"y ({quoted(y_name)}) must contain labels of the classes ({listed(labels, 6)}), got "
             f"{listed(outside, 3)} in {int(wrong.sum())} rows (first at row "
-            f"{int(np.argmax(wrong))}, counting from 0); softmax='' (--softmax \"\") leaves the "
-            "columns of class probabilities out"
+            f"{int(np.argmax(wrong))}, counting from 0); softmax='' (--softmax \"\") ignores the "
+            "columns of class probabilities"
         )
     number = {label: float(code) for code, label in enumerate(labels)}
     numbers = np.array([*(number[label] for label in outcome_labels), math.nan])
@@ -282,14 +285,14 @@ def label_sets(
     sets: tuple[IntArray, Sequence[tuple[str, ...]]] | None,
     coverage: float | None,
 ) -> LabelSets:
-    """The prediction: the sets that a column holds, else those that the classifier claims."""
+    """The prediction: the sets in a column, else those from the class probabilities."""
     table = np.column_stack([stated[label] for label in labels]) if stated else None
     if sets is None and table is not None:
         return LabelSets.likeliest(table, COVERAGE if coverage is None else coverage, labels)
     if sets is None or coverage is None:
         raise InputError(
-            "label sets need the coverage they were made for: pass coverage=0.9 (--coverage 0.9), "
-            "or name the column set_90"
+            "label sets need their nominal coverage: pass coverage=0.9 (--coverage 0.9), or "
+            "name the column set_90"
         )
     codes, different = sets
     column_of = {label: column for column, label in enumerate(labels)}

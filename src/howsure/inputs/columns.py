@@ -103,7 +103,7 @@ def assign_roles(
     models = assign_models(names, said, outcome=outcome)
     if len(models) > 1:
         raise InputError(
-            f"one model is needed, and names of columns suggest {len(models)}: "
+            f"only one model can be used here, but column names suggest {len(models)}: "
             f"{listed(roles.model for roles in models)}; drop the columns of the others"
         )
     return models[0]
@@ -112,7 +112,7 @@ def assign_roles(
 def assign_models(
     names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
 ) -> tuple[Roles, ...]:
-    """The role of each column for each model that names of columns tell; see `assign_roles`."""
+    """The role of each column for each model, from column names; see `assign_roles`."""
     return _Assignment(names, said or {}).models(outcome=outcome)
 
 
@@ -167,8 +167,8 @@ class _Assignment:
                 self._guess(entry.name)
         if outcome and not self._columns.get("y"):
             raise InputError(
-                "y must be a column of the table, and no column is named so: pass "
-                f"y=COLUMN (--y COLUMN); the columns are {listed(self._names)}"
+                "No outcome column found; name it with y=COLUMN (--y COLUMN). Columns: "
+                f"{listed(self._names)}"
             )
         self._guess("groups")
         self._guess_index()
@@ -188,7 +188,7 @@ class _Assignment:
             if name not in self._claimed:
                 self._notes.setdefault(name, why)
         for name in stated_spreads(self._free()):
-            self._notes.setdefault(name, "may state uncertainty: --sd or --variance would read it")
+            self._notes.setdefault(name, "may be an uncertainty; use it with --sd or --variance")
         if points:
             return tuple(self._roles(name.strip(), point=(name,)) for name in points)
         if families:
@@ -234,8 +234,7 @@ class _Assignment:
         numeric = [role for role in _PREDICTION if role not in _CLASSES and self._said.get(role)]
         if flagged and numeric:
             raise InputError(
-                f"{flagged[0]} makes y a class, and {numeric[0]} is a prediction of a number: give "
-                "one of them"
+                f"{flagged[0]} is for classes, and {numeric[0]} for numbers: give only one of them"
             )
         if numeric:
             return False
@@ -270,7 +269,9 @@ class _Assignment:
         self._coverages = (self._set_coverage(),)
         for name in self._free():
             if BY_NAME["point"].matches(normal_form(name)):
-                self._notes[name] = "a predicted class is not read beside its probability or a set"
+                self._notes[name] = (
+                    "not used: class probabilities or label sets replace a predicted class"
+                )
         return True
 
     def _set_coverage(self) -> float | None:
@@ -285,8 +286,8 @@ class _Assignment:
         guessed = "label_set" not in self._said
         if guessed and implied is not None and not math.isclose(implied, flagged[0]):
             raise InputError(
-                f"the name {quoted(name)} implies a coverage of {implied:g}, and coverage is "
-                f"{flagged[0]:g}: pass label_set as well where the name is wrong"
+                f"the name {quoted(name)} implies a coverage of {implied:g}, but coverage is "
+                f"{flagged[0]:g}: if the name is wrong, also pass label_set"
             )
         return flagged[0]
 
@@ -296,8 +297,8 @@ class _Assignment:
         wide = [role for role in _PREDICTION if role != "point" and self._said.get(role)]
         if flagged and wide:
             raise InputError(
-                f"{flagged[0]} makes the table a long one, whose prediction is one column: pass it "
-                f"as point=COLUMN (--point COLUMN), and leave out {wide[0]}"
+                f"with {flagged[0]}, the table is a long one with a single prediction column: "
+                f"pass that as point=COLUMN (--point COLUMN), and omit {wide[0]}"
             )
         if wide:
             return False
@@ -309,8 +310,8 @@ class _Assignment:
         elif self._columns.get("boundary"):
             if not (self._columns.get("quantile_level") or matching.get("quantile_level")):
                 raise InputError(
-                    "boundary says which end of an interval a row holds: pass the column of "
-                    "coverages as quantile_level=COLUMN (--quantile-level COLUMN) too"
+                    "boundary needs a column of coverages: also pass quantile_level=COLUMN "
+                    "(--quantile-level COLUMN)"
                 )
         elif "quantile_level" not in self._said:
             matching["boundary"] = []
@@ -326,9 +327,8 @@ class _Assignment:
             refuse_draws_of_mean(values or free)
         if flagged and not values:
             raise InputError(
-                f"a long table needs a column of predictions, and no column's name says that "
-                f"it is one: pass point=COLUMN (--point COLUMN); the columns are "
-                f"{listed(self._names)}"
+                "No prediction column found in the long table; name it with point=COLUMN "
+                f"(--point COLUMN). Columns: {listed(self._names)}"
             )
         if not values:
             return False
@@ -340,7 +340,7 @@ class _Assignment:
             if len(names) > 1:
                 raise two_readings(role, names)
             self._claim(role, names, guessed=True)
-            self._notes |= dict.fromkeys(names, "if its cells are those of a long table")
+            self._notes |= dict.fromkeys(names, "if its cells are levels or draws of a long table")
         if "point" not in self._columns:
             self._claim("point", values, guessed=True)
         return True
@@ -378,7 +378,9 @@ class _Assignment:
                 names = [name for name in self._free() if normal_form(name) == plain][:1]
                 self._claim(role, names, guessed=True)
                 if role == "cluster":
-                    self._notes[names[0]] = f"groups, where series are fewer than {FEWEST_SERIES}"
+                    self._notes[names[0]] = (
+                        f"groups, if there are fewer than {FEWEST_SERIES} series"
+                    )
                     if "series" not in self._columns:
                         self._claim("series", names, guessed=True)
 
@@ -418,8 +420,8 @@ class _Assignment:
         rival_roles = [name for name in _PREDICTION if name != "points" and self._said.get(name)]
         if rival_roles and self._split("points"):
             raise InputError(
-                f"points names a model for each column, and {rival_roles[0]} a prediction of one: "
-                "give one of them"
+                f"points has one model per column, and {rival_roles[0]} is the prediction of a "
+                "single model: give only one of them"
             )
         return self._expanded("points", self._free())
 
@@ -470,7 +472,7 @@ class _Assignment:
         replaced = plain._claimed - self._claimed
         self._claimed |= replaced
         self._notes |= corrected._notes
-        self._notes |= dict.fromkeys(replaced, "the recalibrated columns are read in its place")
+        self._notes |= dict.fromkeys(replaced, "the recalibrated columns are read instead")
         return True
 
     def _free(self) -> list[str]:
@@ -518,7 +520,7 @@ class _Assignment:
         if isinstance(names, str):
             names = [names] if names in self._table else names.split(",")
         if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise InputError(f"{role} must hold names of columns, got {names!r}")
+            raise InputError(f"{role} must be a list of column names, got {names!r}")
         return [name for name in names if name]
 
     def _is_pattern(self, name: str) -> bool:
@@ -534,8 +536,8 @@ class _Assignment:
                 matches = [self._column(name, role)]
             if not matches:
                 raise InputError(
-                    f"{role} must match a column, got the pattern {quoted(name)}; the columns "
-                    f"are {listed(self._names)}"
+                    f"no column matches the pattern {quoted(name)} of {role}. Columns: "
+                    f"{listed(self._names)}"
                 )
             columns.update(dict.fromkeys(matches))
         self._claimed.update(columns)
@@ -547,7 +549,7 @@ class _Assignment:
         if pair is None:
             return None
         if self._columns.get("embedding"):
-            raise InputError("encode and embedding both give an embedding: give one of them")
+            raise InputError("encode and embedding both define an embedding: give only one of them")
         self._columns |= {"embedding": (), "encode": (self._column(pair[0], "encode"),)}
         return pair[1]
 
@@ -595,7 +597,7 @@ class _Assignment:
             return
         names = self._matching(role)
         if role == "time" and len(names) == 2:  # content decides whether they are one
-            note = "read as one time, if one holds dates and the other times of day"
+            note = "read as one time if one has dates and the other times of day"
             self._notes |= dict.fromkeys(names, note)
         elif len(names) > 1 and not BY_NAME[role].many:
             raise two_readings(role, names)
@@ -620,24 +622,26 @@ class _Assignment:
         if variance:
             if self._law is not None or (sd and "sd" not in self._guessed):
                 other = "sd=" if self._law is None else "law="
-                raise InputError(f"{other} and variance= state two spreads: give one of them")
+                raise InputError(
+                    f"{other} and variance= both define a spread: give only one of them"
+                )
             if not mean and not point:
-                raise InputError("variance must stand beside a mean or a point forecast")
+                raise InputError("variance needs a mean or a point forecast")
             self._columns |= {"mean": mean or point, "sd": ()}
             return
         if sd and self._law is not None:
             if "sd" not in self._guessed:
-                raise InputError("law= and sd= state two distributions: give one of them")
-            named = "by its parameters" if "law" in self._guessed else "by name"
-            self._notes[sd[0]] = f"the distribution is given {named}"
+                raise InputError("law= and sd= both define a distribution: give only one of them")
+            named = "through its parameters" if "law" in self._guessed else "by name"
+            self._notes[sd[0]] = f"not used: the distribution is given {named}"
             sd = ()
         if sd and not mean and not point:
             if "sd" not in self._guessed:
-                raise InputError("sd must stand beside a mean or a point forecast, got neither")
-            self._notes[sd[0]] = "an sd without a mean or a point forecast"
+                raise InputError("sd needs a mean or a point forecast")
+            self._notes[sd[0]] = "not used: an sd needs a mean or a point forecast"
             sd = ()
         if not sd and mean and point and mean != point:
-            self._notes[mean[0]] = "a mean without an sd, beside a point forecast"
+            self._notes[mean[0]] = "not used: a mean without an sd, and there is a point forecast"
         settled = (mean or point, sd, point) if sd else ((), (), point or mean)
         self._columns |= dict(zip(("mean", "sd", "point"), settled, strict=True))
 
@@ -650,10 +654,9 @@ class _Assignment:
             if likely := likely_ends(self._names):
                 ends = f"lower={quoted(likely[0])} and upper={quoted(likely[1])}"
             raise InputError(
-                "a prediction is needed, and no column is named like one: pass "
-                f"point=COLUMN, {ends}, mean= and sd=, quantiles=, samples=, law=, "
-                "softmax= or label_set= "
-                f"(--point, …); the columns are {listed(self._names)}"
+                f"No prediction column found; name one with point=COLUMN, {ends}, mean= and sd=, "
+                "quantiles=, samples=, law=, softmax= or label_set= (--point, …). Columns: "
+                f"{listed(self._names)}"
                 + (f" ({notes})" if notes else "")
                 + (_MELTED if {"variable", "value"} <= set(self._names) else "")
             )
@@ -662,12 +665,16 @@ class _Assignment:
             refuse_mean_intervals(self._names)
         y = roles.one("y")
         if y in predicted:
-            raise InputError(f"y must not be part of a prediction, got {quoted(str(y))} for both")
+            raise InputError(
+                f"y cannot also be part of a prediction: {quoted(str(y))} is named for both"
+            )
         if roles["mean"] and roles["mean"] == roles["sd"]:
             mean = quoted(roles["mean"][0])
-            raise InputError(f"mean and sd must be two columns, got {mean} for both")
+            raise InputError(f"mean and sd must be different columns: {mean} is named for both")
         if any(pair[0] == pair[1] for pair in zip(roles["lower"], roles["upper"], strict=True)):
-            raise InputError("lower and upper must be two columns, got one for both")
+            raise InputError(
+                "lower and upper must be different columns: the same one is named for both"
+            )
 
 
 def _renamed(pairs: Sequence[tuple[str, str]], said: Columns) -> _Assignment:
@@ -687,9 +694,9 @@ def _renamed(pairs: Sequence[tuple[str, str]], said: Columns) -> _Assignment:
 
 
 _MELTED: Final = (
-    ". A melted table goes in as it was before, or as model='variable', point='value' "
-    "(--model variable --point value); with levels as variable, quantile_level='variable' "
-    "(--quantile-level variable)"
+    ". Give a melted table as it was before melting, or with model='variable', point='value' "
+    "(--model variable --point value); if the variable has levels, pass "
+    "quantile_level='variable' (--quantile-level variable)"
 )
 _MARKS: Final = ("_loc", "_weight_1")  # some parameter of every law that is not one of counts
 _STEMS: Final = {
@@ -703,13 +710,13 @@ _PART: Final = re.compile(
 
 
 def guessed_law(names: Sequence[str]) -> LawColumns | None:
-    """The law whose parameters columns hold, if their names say so."""
+    """The law whose parameters are in columns, if their names say so."""
     laws = [*_families(names), *_mixtures(names)]
     if len(laws) > 1:
         firsts = [str(next(iter(law.parameters.values()))) for law in laws]
         raise InputError(
-            f"law must be one, and names of columns suggest {len(laws)} (from "
-            f"{listed(firsts)} on): pass law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
+            f"column names suggest {len(laws)} distributions (from {listed(firsts)} on), but law "
+            "must be one: pass law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
         )
     return laws[0] if laws else None
 
@@ -765,7 +772,8 @@ def flagged_pairs(
     """Pairs of the columns that flags name, with the coverages that flags or names tell."""
     if len(lowers) != len(uppers):
         raise InputError(
-            f"lower and upper must name as many columns, got {len(lowers)} and {len(uppers)}"
+            f"lower and upper must have the same number of columns, got {len(lowers)} and "
+            f"{len(uppers)}"
         )
     if not lowers:
         return ()
@@ -774,8 +782,8 @@ def flagged_pairs(
         shares = [_shared_coverage(*pair) for pair in zip(lowers, uppers, strict=True)]
     if len(shares) != len(lowers):
         raise InputError(
-            f"coverage must hold one number for each of {len(lowers)} pairs of lower and "
-            f"upper, got {len(shares)}"
+            f"coverage needs one number for each of {len(lowers)} pairs of lower and upper, got "
+            f"{len(shares)}"
         )
     return _checked([IntervalColumns(*three) for three in zip(lowers, uppers, shares, strict=True)])
 
@@ -790,14 +798,14 @@ def stated_missing(given: Any) -> tuple[float, ...]:
         if number is None:
             raise InputError(
                 "missing_value must be a finite number, such as -9999, or several, got "
-                f"{item!r}; an empty cell, NA and NaN are missing by themselves"
+                f"{item!r}; empty cells, NA and NaN always count as missing"
             )
         marks[number] = None
     return tuple(marks)
 
 
 def flagged_coverages(given: Coverages) -> list[float]:
-    """The coverages that a flag tells, each in (0, 1)."""
+    """The coverages of a flag, each in (0, 1)."""
     if given is None:
         return []
     return [
@@ -814,9 +822,7 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
         if end is None:
             continue
         if end.unclear:
-            raise InputError(
-                f"the coverage in the name {quoted(name)} can be read in two ways: {_SAY_PAIR}"
-            )
+            raise InputError(f"the coverage in the name {quoted(name)} is ambiguous: {_SAY_PAIR}")
         key = (end.stem, end.coverage, end.side)
         if key in ends:
             chosen = quoted(ends[key])
@@ -832,8 +838,8 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
         other = ends.get((stem, share, "upper" if side == "lower" else "lower"))
         if other is None:
             raise InputError(
-                f"column {quoted(name)} reads as the {side} end of intervals, and no column as "
-                f"the other end: {_SAY_PAIR}"
+                f"column {quoted(name)} looks like the {side} end of intervals, but the other "
+                f"end is missing: {_SAY_PAIR}"
             )
         if side == "lower":
             pairs.append(IntervalColumns(name, other, share))
@@ -844,16 +850,16 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     level_of = quantile_levels(names)
     notes = {
-        name: "its number may mean several levels: quantiles={LEVEL: "
-        f"{quoted(name)}}} (--quantile LEVEL={shlex.quote(name)}) would say which"
+        name: f"its number is ambiguous; state the level with quantiles={{LEVEL: {quoted(name)}}} "
+        f"(--quantile LEVEL={shlex.quote(name)})"
         for name, level in level_of.items()
         if level is None
     }
     if len(notes) > 1:
         raise InputError(
-            f"the levels in the names {listed(notes)} can be read in several ways: pass "
-            f"quantiles={{0.05: COLUMN, …}} (--quantile 0.05=COLUMN), or quantiles='' "
-            "(--quantile '') where they are no quantiles"
+            f"the levels in the names {listed(notes)} are ambiguous: pass quantiles={{0.05: "
+            "COLUMN, …} (--quantile 0.05=COLUMN), or quantiles='' (--quantile '') if they are "
+            "not quantiles"
         )
     levels: dict[float, str] = {}
     for name, level in level_of.items():
@@ -871,7 +877,7 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
         ((level, name),) = levels.items()
         if name.strip().isalnum():
             way = f"quantiles={{{level:g}: {quoted(name)}}} (--quantile {level:g}={name})"
-            return {}, {**notes, name: f"one quantile alone: {way} would use it"}
+            return {}, {**notes, name: f"only one quantile; use it with {way}"}
     return levels, notes
 
 
@@ -892,19 +898,19 @@ def two_readings(what: str, found: Sequence[str], spelling: str = "") -> InputEr
             f"{what}={quoted(name)} ({option} {shlex.quote(name)})" for name in found[:2]
         )
     return InputError(
-        f"{what} must be one column, and {len(found)} are named so: "
-        f"{listed(found)}; pass {spelling}"
+        f"{what} must be one column, but the names of {len(found)} match: {listed(found)}; pass "
+        f"{spelling}"
     )
 
 
 _SAY_PAIR = (
     "pass lower=COLUMN, upper=COLUMN, coverage=0.9 (--lower, --upper, --coverage), or lower='' "
-    "where it is no interval"
+    "if it is not an interval"
 )
 
 
 def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[IntervalColumns]:
-    """Give the coverage that a flag tells to the one pair whose name tells none."""
+    """Give the coverage of a flag to the one pair whose name has none."""
     if not told or len(pairs) != 1:
         return pairs
     pair = pairs[0]
@@ -918,8 +924,8 @@ def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[Inte
     if pair.coverage is not None and not math.isclose(pair.coverage, told[0]):
         raise InputError(
             f"the names {quoted(pair.lower)} and {quoted(pair.upper)} imply a coverage of "
-            f"{pair.coverage:g}, and coverage is {told[0]:g}: pass lower and upper as well "
-            "where the names are wrong"
+            f"{pair.coverage:g}, but coverage is {told[0]:g}: if the names are wrong, also pass "
+            "lower and upper"
         )
     return [IntervalColumns(pair.lower, pair.upper, told[0])]
 

@@ -24,7 +24,7 @@ _STATSMODELS: Final = ("mean_ci_lower", "mean_ci_upper")
 _TIDY: Final = (".lower", ".upper", ".width")
 OF_MEAN: Final = (".epred", ".linpred", ".value")
 """What tidybayes calls the mean of y: ``.value`` is from versions that had ``add_fitted_draws``."""
-_OF_Y: Final = "in R, begin with add_predicted_draws in place of add_epred_draws"
+_OF_Y: Final = "in R, use add_predicted_draws instead of add_epred_draws"
 
 
 def is_prophet(plain: Iterable[str]) -> bool:
@@ -45,7 +45,7 @@ def idle_columns(names: Iterable[str]) -> dict[str, str]:
     if {*_STATSMODELS, "obs_ci_lower", "obs_ci_upper"} <= name_of.keys():
         for plain in (*_STATSMODELS, "mean_se"):
             if plain in name_of:
-                reasons[name_of[plain]] = "of the mean of y, not of y itself, as obs_ci is"
+                reasons[name_of[plain]] = "of the mean of y; for y itself use obs_ci"
     return reasons
 
 
@@ -69,14 +69,14 @@ def refuse_mean_intervals(names: Iterable[str], name: str = "") -> None:
         return
     lower, upper = (name_of[plain] for plain in _STATSMODELS)
     way = f"lower={lower!r}, upper={upper!r} and coverage=0.95 (--lower, --upper, --coverage)"
-    silent = "say so by lower='' (--lower '')"
+    silent = "then pass lower='' (--lower '')"
     if name:
         way = f"({name}[{lower!r}], {name}[{upper!r}]) with coverage=0.95"
-        silent = "give the mean alone"
+        silent = "give only the mean"
     raise InputError(
         f"{quoted(lower)} and {quoted(upper)} may be intervals of the mean of y (a regression's "
         "summary_frame) or of y (the forecast of a state space model, such as SARIMAX): for y "
-        f"give {way}; of the mean, they are no prediction intervals: {silent}"
+        f"give {way}; intervals of the mean are not prediction intervals; {silent}"
     )
 
 
@@ -175,8 +175,8 @@ def _of_tidybayes(source: Source) -> Source:
     of_mean = [name_of[name] for name in OF_MEAN if name in name_of]
     if of_mean:
         raise InputError(
-            f"{source.title}: intervals beside {quoted(of_mean[0])} are of the mean of y, not of "
-            f"y: {_OF_Y}"
+            f"{source.title}: the intervals with {quoted(of_mean[0])} are of the mean of y, not "
+            f"of y: {_OF_Y}"
         )
     table = source.read(dict.fromkeys((lower, upper, width), "number"))
     with within(source.title):
@@ -187,7 +187,7 @@ def _of_tidybayes(source: Source) -> Source:
     widths = np.unique(ends[width])
     if not ((widths > 0) & (widths < 1)).all():
         raise InputError(
-            f"{source.title}: column {quoted(width)} must hold coverages between 0 and 1, got "
+            f"{source.title}: column {quoted(width)} must contain coverages between 0 and 1, got "
             f"{', '.join(f'{value:g}' for value in widths[:5])}"
         )
     coverages_told = " and ".join(f"{100 * value:g} %" for value in widths)
@@ -203,9 +203,9 @@ def _of_tidybayes(source: Source) -> Source:
         if irregular or len(pairs) < len(cases):
             raise InputError(
                 f"{source.title}: each case must have one row for each of the widths "
-                f"{', '.join(f'{value:g}' for value in widths)}; rows that agree in all columns "
-                f"but {lower}, {upper} and {width} are one case, and {irregular} of {len(rows)} "
-                "have others"
+                f"{', '.join(f'{value:g}' for value in widths)}; {irregular} of {len(rows)} "
+                "cases have others. A case consists of rows that agree in all columns except "
+                f"{lower}, {upper} and {width}"
             )
         note += f", {len(cases):,} rows as {len(rows):,} cases"
     for value in widths:
@@ -244,19 +244,17 @@ def _unpacked(source: Source) -> Source:
             shares = {groups[3] for groups in matched} - {"nan"}
             if len(shares) > 1:
                 raise InputError(
-                    f"{source.title}: column {quoted(name)} must hold intervals of one coverage, "
-                    f"got {listed(sorted(shares), 3)} %"
+                    f"{source.title}: column {quoted(name)} must contain intervals of one "
+                    f"coverage, got {listed(sorted(shares), 3)} %"
                 )
             share = f"{round(float(shares.pop()) / 100, 12):g}"
             columns |= {f"lower_{share}": ends[0], f"upper_{share}": ends[1]}
-            notes.append(
-                f"{name} unpacked as the two ends of intervals at {100 * float(share):g} %"
-            )
+            notes.append(f"{name} split into the two ends of intervals at {100 * float(share):g} %")
         elif _OTHER.fullmatch(first):
             raise InputError(
-                f"{source.title}: column {quoted(name)} holds distributions as text, and "
-                f"{quoted(first)} is not a normal one: in R, write quantiles or intervals of it "
-                "(hilo, then unpack_hilo), or its parameters, as columns"
+                f"{source.title}: column {quoted(name)} contains distributions as text, and "
+                f"{quoted(first)} is not a normal one: in R, write its quantiles, intervals "
+                "(hilo, then unpack_hilo) or parameters as columns"
             )
         elif _NORMAL.fullmatch(first):
             matched = _matched(_NORMAL, cells, name, source.title, "N(3.1, 2.4)")
@@ -267,7 +265,8 @@ def _unpacked(source: Source) -> Source:
                 columns |= {"mean": mean, "sd": np.sqrt(variance)}
             notes.append(
                 f"{name} read as normal distributions, the second number of {first} as the "
-                "variance; text has few digits: in R, mean(.) and sqrt(variance(.)) keep them all"
+                "variance; text has few digits: in R, use mean(.) and sqrt(variance(.)) for all "
+                "digits"
             )
         else:
             continue
@@ -278,7 +277,7 @@ def _unpacked(source: Source) -> Source:
             if before.get(column, columns[column]) is not columns[column]
         ]:
             raise InputError(
-                f"{source.title}: columns {listed(gone)} state {' and '.join(twice)} more than "
+                f"{source.title}: columns {listed(gone)} define {' and '.join(twice)} more than "
                 "once: keep one of them"
             )
     if not gone:
@@ -314,7 +313,7 @@ def _matched(
         match = pattern.fullmatch(cell)
         if match is None and cell not in MISSING_WORDS:
             raise InputError(
-                f"{title}: column {quoted(name)} must hold cells such as {such}, got "
+                f"{title}: column {quoted(name)} must contain cells such as {such}, got "
                 f"{quoted(cell)} at row {row}, counting from 0"
             )
         matches.append(_GONE if match is None else match)

@@ -114,8 +114,8 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
         frozen = vars(value).get("dist")
         if frozen is None or not hasattr(frozen, "kwds"):
             raise InputError(
-                f"prediction of NGBoost's {type(value).__name__} has no counterpart here: give "
-                "draws, howsure.Samples(prediction.sample(1000).T)"
+                f"prediction of NGBoost's {type(value).__name__} is not supported: give draws, "
+                "howsure.Samples(prediction.sample(1000).T)"
             )
         return PredictionInput.of(Distribution.from_scipy(frozen, n=n))
     if "BaseDistribution" in (names := library_classes(value, "skpro")):
@@ -130,13 +130,13 @@ def read_distribution(value: Any, n: int) -> PredictionInput | None:
 
 
 def _rows(values: Any, n: int) -> FloatArray:
-    """Numbers of shape (n,), (n, 1) or of one number, as one a row."""
+    """Numbers of shape (n,), (n, 1) or one number, as one per row."""
     array = np.asarray(to_host(values, "prediction"), dtype=np.float64)
     if array.size == 1:
         return np.full(n, array.ravel()[0])
     if array.shape not in ((n,), (n, 1)):
         raise InputError(
-            f"prediction must hold one distribution of one number for each of the {n} rows of y, "
+            f"prediction must have one univariate distribution for each of the {n} rows of y, "
             f"got shape {array.shape}"
         )
     return array.reshape(n)
@@ -156,9 +156,9 @@ def _table(name: str, n: int, quantile: Callable[[float], Any], advice: str) -> 
         raise
     except Exception as error:  # of another library: any may come
         raise InputError(
-            f"prediction of {name} has no counterpart here and gives no quantiles: {advice}"
+            f"prediction of {name} is not supported and has no quantiles: {advice}"
         ) from error
-    note = f"{name} has no counterpart here: it is read by its quantiles at levels 0.01 to 0.99"
+    note = f"{name} is not supported directly: its quantiles at levels 0.01 to 0.99 are used"
     table = np.maximum.accumulate(np.column_stack(columns), axis=1)  # of searched quantiles
     return PredictionInput.of(Quantiles(LEVELS, table), note)
 
@@ -197,8 +197,8 @@ def _by_part(values: Any, count: int, n: int) -> FloatArray:
     array = np.asarray(to_host(values), dtype=np.float64)
     if array.size not in (count, n * count):
         raise InputError(
-            f"prediction must hold one mixture of one number for each of the {n} rows of y, "
-            f"got components of shape {array.shape}"
+            f"prediction must have one univariate mixture for each of the {n} rows of y, got "
+            f"components of shape {array.shape}"
         )
     return np.broadcast_to(array.reshape(-1, count), (n, count))
 
@@ -255,9 +255,7 @@ def _of_skpro(value: Any, names: list[str], n: int) -> PredictionInput:
 
 def _known_of_skpro(value: Any, name: str, n: int) -> Distribution | Samples | None:
     if value.shape and value.shape != (n, 1):
-        raise InputError(
-            f"prediction of skpro must have shape ({n}, 1) as y has {n} rows, got {value.shape}"
-        )
+        raise InputError(f"prediction of skpro must have shape ({n}, 1) like y, got {value.shape}")
     parameters = value.get_params(deep=False)
     if name in _SKPRO:
         shape = value.shape or ()
@@ -329,8 +327,8 @@ def read_foreign(
         return PredictionInput.of(outcome)
     if callable(getattr(value, "predict", None)) and hasattr(value, "fit"):
         raise InputError(
-            f"prediction must be what a model predicts, got a model, {type(value).__name__}: use "
-            "howsure.assess_model(model, X, y)"
+            "prediction must be the output of a model, got the model itself, "
+            f"{type(value).__name__}: use howsure.assess_model(model, X, y)"
         )
     return None
 
@@ -339,7 +337,7 @@ def _one_variable(names: Sequence[Any]) -> None:
     variables = list(dict.fromkeys(map(str, names)))
     if len(variables) > 1:
         raise InputError(
-            f"prediction must be of one variable, got {', '.join(variables)}: give one alone, "
+            f"prediction must be of one variable, got {', '.join(variables)}: give one of them, "
             f"prediction[[{variables[0]!r}]]"
         )
 
@@ -361,7 +359,7 @@ def _of_frame(value: Any, columns: list[tuple[Any, ...]]) -> PredictionInput | N
     coverages = list(dict.fromkeys(numbers))
     if len(at) != 2 * len(coverages):
         raise InputError(
-            "prediction must hold one lower and one upper column a coverage, got "
+            "prediction must have one lower and one upper column per coverage, got "
             f"{', '.join(map(str, columns))}"
         )
     low, high = (table[:, [at[c, side] for c in coverages]] for side in ("lower", "upper"))
@@ -386,7 +384,7 @@ def _of_darts(value: Any) -> PredictionInput:
         return PredictionInput.of(Quantiles(list(map(float, levels)), table[:, :, 0]))
     if len(names) > 1:
         raise InputError(
-            f"prediction must be of one component, got {', '.join(names)}: give one alone, "
+            f"prediction must be of one component, got {', '.join(names)}: give one of them, "
             f"prediction[{names[0]!r}]"
         )
     if table.shape[2] == 1:
@@ -399,15 +397,15 @@ def _of_gluonts(series: list[Any], n: int) -> PredictionInput:
     kinds = {library_classes(forecast, "gluonts")[0] for forecast in series}
     if len(kinds) > 1:
         raise InputError(
-            f"prediction must hold forecasts of one kind, got {', '.join(sorted(kinds))}"
+            f"prediction must contain forecasts of one type, got {', '.join(sorted(kinds))}"
         )
     if hasattr(series[0], "samples"):
         tables = [np.asarray(forecast.samples, dtype=np.float64) for forecast in series]
         if len({(table.ndim, table.shape[0]) for table in tables}) > 1 or tables[0].ndim != 2:
             shapes = ", ".join(sorted({str(table.shape) for table in tables}))
             raise InputError(
-                "prediction must hold equally many samples of one number a step, shape "
-                f"(samples, steps), in each forecast, got {shapes}"
+                "each forecast in prediction must have the same number of univariate samples, "
+                f"shape (samples, steps), got {shapes}"
             )
         return PredictionInput.of(Samples(np.hstack(tables).T))
     if hasattr(series[0], "forecast_array"):
@@ -422,8 +420,8 @@ def _of_quantiles(series: list[Any]) -> PredictionInput:
             forecast.forecast_array
         ) != 2:
             raise InputError(
-                "prediction must hold the same quantiles of one number a step in each forecast, "
-                f"got {', '.join(keys)} and {', '.join(map(str, forecast.forecast_keys))}, shape "
+                "each forecast in prediction must have the same univariate quantiles, got "
+                f"{', '.join(keys)} and {', '.join(map(str, forecast.forecast_keys))}, shape "
                 f"{np.shape(forecast.forecast_array)}"
             )
     table = np.hstack(
@@ -443,7 +441,7 @@ def _of_distributions(series: list[Any], n: int) -> PredictionInput:
         given = read_distribution(getattr(forecast, "distribution", None), steps)
         if given is None:
             raise InputError(
-                f"prediction of GluonTS must hold samples, quantiles or a distribution, got "
+                "prediction of GluonTS must contain samples, quantiles or a distribution, got "
                 f"{type(forecast).__name__}: give forecast.to_sample_forecast()"
             )
         inputs.append(given)
@@ -464,7 +462,7 @@ def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:
     )
     if len(families) > 1:
         raise InputError(
-            f"prediction must hold distributions of one family, got {', '.join(families)}"
+            f"prediction must contain distributions of one family, got {', '.join(families)}"
         )
     parameters: dict[str, npt.ArrayLike] = {
         name: np.concatenate([prediction.parameters[name] for prediction in held])
@@ -478,7 +476,7 @@ def _refuse_variance(value: tuple[Any, ...]) -> None:
     frame = len(value) == 2 and "DataFrame" in library_classes(value[1], "pandas")
     if frame and value[1].shape[1] == 1:
         raise InputError(
-            "prediction holds a frame of one column, which may be a variance (of predict_var) or a "
+            "prediction is a frame of one column, which may be a variance (of predict_var) or a "
             "standard deviation: give howsure.Distribution.normal(mean, variance**0.5), or the sd"
         )
 
@@ -491,9 +489,7 @@ def _of_tabpfn(
         return None
     columns = list(value["quantiles"])
     if levels is None and len(columns) != len(_TABPFN_LEVELS):
-        raise InputError(
-            f"levels must say what the {len(columns)} quantiles of prediction are, got none"
-        )
+        raise InputError(f"pass levels= for the {len(columns)} quantiles of prediction")
     stated = _TABPFN_LEVELS if levels is None else np.atleast_1d(np.asarray(levels, dtype=float))
     return PredictionInput(
         predictions=(

@@ -27,11 +27,11 @@ ARROW_ENDINGS: Final = (".arrow", ".feather", ".ipc")
 NETCDF: Final = ".nc"
 READ_ENDINGS: Final = (NETCDF, *WORKBOOK_ENDINGS)
 """Of files that are read whole by their own names: never written, nor parts of a larger table."""
-_ZIP: Final = "zip, as a spreadsheet is: name it .xlsx if it is one"
+_ZIP: Final = "zip; if it is a spreadsheet, name it .xlsx"
 _SIGNS: Final = (
     (b"PAR1", "Parquet"),
     (b"ARROW1", "Arrow"),
-    (b"FEA1", "Feather version 1, which is no longer written: save it anew"),
+    (b"FEA1", "Feather version 1, which is outdated: save it again"),
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\x89HDF\r\n\x1a\n", "netCDF"),
@@ -48,12 +48,12 @@ _OTHER_WORKBOOKS: Final = (".xls", ".xlsb", ".ods", ".numbers")
 def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> tuple[str, str]:
     """The ending of a file that may hold a table, and that of its compression if any.
 
-    What else may be given is told in the error.
+    The error states what else may be given.
     """
     _, ending, packed = name_parts(Path(path))
     endings = TEXT_ENDINGS if packed else (*TEXT_ENDINGS, *PARQUET_ENDINGS, *ARROW_ENDINGS)
     if ending not in endings:
-        anew = "; save the workbook anew as .xlsx" if ending in _OTHER_WORKBOOKS else ""
+        anew = "; save the workbook as .xlsx" if ending in _OTHER_WORKBOOKS else ""
         raise InputError(
             f"{path}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
             f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *beside))}, got {Path(path).suffix!r}"
@@ -178,13 +178,14 @@ def arrow_reader(handle: pa.NativeFile, places: Sequence[int] | None = None) -> 
 
 
 def check_flat(schema: pa.Schema, wanted: Kinds, title: str) -> None:
-    """Raise `InputError` where a column holds lists or records, lists of a vector aside."""
+    """Raise `InputError` if a column has lists or records, except lists of a vector."""
     for name, wish in wanted.items():
         kind = schema.field(name).type
         listed = wish in ("vector", "sets") and is_list(kind)
         if wish != "key" and pa.types.is_nested(kind) and not listed:
             raise InputError(
-                f"{title}: column {quoted(name)} must hold one value a row, got nested type {kind}"
+                f"{title}: column {quoted(name)} must have one value per row, got nested type "
+                f"{kind}"
             )
 
 
@@ -197,7 +198,7 @@ def is_list(kind: pa.DataType) -> bool:
 def some_rows(table: pa.Table, title: str) -> pa.Table:
     """The table, if it has rows."""
     if table.num_rows == 0:
-        raise InputError(f"{title}: the table holds columns but no rows")
+        raise InputError(f"{title}: the table has columns but no rows")
     return table
 
 

@@ -100,7 +100,7 @@ class MappingTable(Source):
         self.names = tuple(map(str, arrays))
         self.check_names()
         if not self.names:
-            raise InputError(f"{title}: columns are needed, got none")
+            raise InputError(f"{title}: no columns")
 
     def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
@@ -121,7 +121,7 @@ class MappingTable(Source):
             length = len(next(iter(columns.values())))
             if len(columns[name]) != length:
                 raise InputError(
-                    f"{self.title}: columns must have one length, got {length} rows and "
+                    f"{self.title}: columns must have the same length, got {length} rows and "
                     f"{len(columns[name])} in {quoted(name)}"
                 )
         return some_rows(pa.table(columns), self.title)
@@ -176,8 +176,8 @@ _DRAWN: Final = ("chain", "draw", "sample")
 """Dimensions that count draws; ArviZ's extract makes ``sample`` of the other two."""
 _PREDICTED: Final = ("posterior_predictive", "predictions")
 _IN_SAMPLE: Final = (
-    "observed_data is what ArviZ keeps of the data that the model was fitted to: on rows that it "
-    "has seen, a model looks better than on new ones"
+    "observed_data are the data that the model was fitted to: a model looks better on these "
+    "rows than on new ones"
 )
 
 
@@ -197,8 +197,8 @@ def read_posterior(value: Any, n: int) -> PredictionInput | None:
         drawn = [name for name in value.data_vars if _is_drawn(value[name])]
         if len(drawn) > 1:
             raise InputError(
-                f"prediction must be of one variable, got {listed(map(str, drawn))}: give one "
-                f"alone, prediction[{str(drawn[0])!r}]"
+                f"prediction must be of one variable, got {listed(map(str, drawn))}: give one of "
+                f"them, prediction[{str(drawn[0])!r}]"
             )
         return _samples(value[drawn[0]], n) if drawn else None
     if "DataArray" in classes and _is_drawn(value):
@@ -207,7 +207,7 @@ def read_posterior(value: Any, n: int) -> PredictionInput | None:
 
 
 def posterior_table(value: Any, title: str) -> MappingTable:
-    """Groups of draws as a table: y, one column a draw, and what is known of the rows besides.
+    """Groups of draws as a table: y, one column per draw, and what is known of the rows besides.
 
     Where several variables were observed, each is a column of its own name, and its draws are
     called ``NAME.1``, ``NAME.2``, ….
@@ -241,9 +241,8 @@ def posterior_table(value: Any, title: str) -> MappingTable:
     if len(set(lengths.values())) > 1:
         counts_told = ", ".join(f"{name!r} {count:,}" for name, count in lengths.items())
         raise InputError(
-            f"{title}: one outcome is assessed at a time, and several were observed: {counts_told} "
-            "rows. Give y and draws: "
-            f"howsure.assess(y, idata.posterior_predictive[{str(shared[0])!r}])"
+            f"{title}: several outcomes were observed: {counts_told} rows. Choose one and give y "
+            f"and draws: howsure.assess(y, idata.posterior_predictive[{str(shared[0])!r}])"
         )
     table = MappingTable(columns, title)
     table.notes = (*notes, _IN_SAMPLE)
@@ -273,25 +272,25 @@ def _lacking(groups: Mapping[str, Any], observed: Iterable[Any], drawn: Iterable
     """Why groups hold nothing to assess."""
     group_names = listed(groups) or "none"
     if not groups:
-        return "groups as ArviZ makes them are needed, such as posterior_predictive, got none"
+        return "no groups of ArviZ, such as posterior_predictive"
     if "predictions" in groups and not list(drawn):
         return (
-            f"predictions are of new rows, and y of new rows is in no group (groups: "
-            f"{group_names}): give it, as howsure.assess(y, idata)"
+            f"predictions are for new rows, but no group has their y (groups: {group_names}): "
+            "give it, as howsure.assess(y, idata)"
         )
     if not list(drawn):
         return (
-            f"draws of y are needed, and there is no group posterior_predictive (groups: "
-            f"{group_names}); PyMC adds it by "
-            "pm.sample_posterior_predictive(idata, extend_inferencedata=True)"
+            "draws of y are needed, but there is no group posterior_predictive (groups: "
+            f"{group_names}); PyMC adds it with pm.sample_posterior_predictive(idata, "
+            "extend_inferencedata=True)"
         )
     if not list(observed):
         return (
-            f"y is needed, and there is no group observed_data (groups: {group_names}): give it, "
+            f"y is needed, but there is no group observed_data (groups: {group_names}): give it, "
             "as howsure.assess(y, idata)"
         )
     return (
-        "a variable must stand in observed_data and in posterior_predictive, got "
+        "a variable must be in both observed_data and posterior_predictive, got "
         f"{listed(map(str, observed))} and {listed(map(str, drawn))}: give y and draws, as "
         "howsure.assess(y, idata.posterior_predictive[NAME])"
     )
@@ -310,9 +309,9 @@ def _of_groups(value: Any, n: int) -> PredictionInput:
     wanted = {name: draws for name, draws in fits.items() if _size(draws) == n}
     if len(wanted) != 1:
         shapes = ", ".join(f"{name} has {_size(draws):,}" for name, draws in fits.items())
-        what = "several have" if wanted else "none has"
+        what = "several have them" if wanted else "none has them"
         raise InputError(
-            f"prediction must hold draws of the {n:,} rows of y once, and {what} as many: "
+            f"one variable of prediction must have draws of the {n:,} rows of y, but {what}: "
             f"{shapes or 'no draws'}; give one, such as idata.{next(iter(wanted or fits), '…')}"
         )
     return _samples(next(iter(wanted.values())), n)
@@ -334,7 +333,7 @@ def _rows(array: Any, dims: Iterable[Any], name: str) -> FloatArray:
     if set(array.dims) - set(draw_dims) != set(dims) or not draw_dims:
         raise InputError(
             f"{name} must have the dimensions of y and those of draws ({', '.join(_DRAWN)}), got "
-            f"{', '.join(map(str, array.dims))} beside {', '.join(map(str, dims)) or 'none'} of y"
+            f"{', '.join(map(str, array.dims))}; y has {', '.join(map(str, dims)) or 'none'}"
         )
     turned = array.transpose(*dims, *draw_dims)
     rows = math.prod(turned.shape[: len(dims)])
@@ -342,9 +341,9 @@ def _rows(array: Any, dims: Iterable[Any], name: str) -> FloatArray:
     gone = int(np.isnan(draws).all(axis=0).sum())
     if 0 < gone < draws.shape[1]:
         raise InputError(
-            f"{name} must hold no missing draws, got {gone:,} of {draws.shape[1]:,} that are "
-            "missing in every row: chains of unequal length were filled up; cut all to the "
-            "shortest, as idata.isel(draw=slice(K))"
+            f"{name} must not contain missing draws; {gone:,} of {draws.shape[1]:,} are missing "
+            "in every row: chains of unequal length were padded; cut all to the shortest, as "
+            "idata.isel(draw=slice(K))"
         )
     return as_matrix(draws, name, finite=False)
 
@@ -354,14 +353,14 @@ def _samples(array: Any, n: int) -> PredictionInput:
     name = "prediction" if array.name is None else f"prediction {quoted(str(array.name))}"
     if BY_NAME["mean"].matches(normal_form(str(array.name))):
         raise InputError(
-            f"{name} may hold draws of the mean of y, whose spread lacks its noise: give draws of "
-            "y, as idata.posterior_predictive[NAME], or prediction.rename('y') if these are"
+            f"{name} may contain draws of the mean of y, whose spread excludes the noise of y: "
+            "give draws of y, as idata.posterior_predictive[NAME], or prediction.rename('y') if "
+            "these are"
         )
     draws = _rows(array, dims, name)
     if len(draws) != n:
         raise InputError(
-            f"{name} must hold draws of {n:,} rows as y has, got {_shape(array)}: "
-            f"{len(draws):,} rows"
+            f"{name} must have draws of {n:,} rows like y, got {_shape(array)}: {len(draws):,} rows"
         )
     note = _describe_reshaping(array, draws)
     return PredictionInput.of(Samples(as_matrix(draws, name)), note)

@@ -91,16 +91,16 @@ def _check_order(y: Any, value: Any, name: str) -> None:
         _check_order(y, value.kwds, f"{name}.kwds")
     elif (row := _other_time(index, value)) is not None:
         raise InputError(
-            f"{name}['ds'] must hold the times of y's index in their order, got "
-            f"{value['ds'].iloc[row]} beside {index[row]} in row {row}: give y.loc[{name}['ds']]"
+            f"{name}['ds'] must contain the times of y's index in the same order; row {row} has "
+            f"{value['ds'].iloc[row]} and y has {index[row]}: give y.loc[{name}['ds']]"
         )
     elif _same_labels_moved(index, other):
         way = f"give {name}.loc[y.index]"
         if not index.is_unique:
-            way = f"give np.asarray({name}) if rows belong together by their place"
+            way = f"give np.asarray({name}) if rows match by position"
         raise InputError(
-            f"{name} must have its rows in the order of y, and its index holds y's labels in "
-            f"another: {way}"
+            f"{name} must have its rows in the order of y, but its index has y's labels in a "
+            f"different order: {way}"
         )
 
 
@@ -188,8 +188,8 @@ def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
     n = len(kept)
     if is_inference(value) or library_classes(value, "xarray"):
         raise InputError(
-            f"missing='drop' leaves no rows out of what xarray holds: leave them out of {name} "
-            f"before, or give {name}.values"
+            f"missing='drop' does not drop rows of xarray objects: drop them from {name} before, "
+            f"or give {name}.values"
         )
     if isinstance(value, Mapping):
         return {key: _rows_of(element, kept, f"{name}[{key!r}]") for key, element in value.items()}
@@ -210,8 +210,8 @@ def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     raise InputError(
-        f"missing='drop' leaves rows out of arrays, frames and predictions of howsure, got {name} "
-        f"of type {type(value).__name__}: leave them out before"
+        f"missing='drop' drops rows of arrays, frames and predictions of howsure, but {name} has "
+        f"type {type(value).__name__}: drop them before"
     )
 
 
@@ -255,7 +255,7 @@ class _Reader(Arrays):
         if (kinds := self._explicit(value)) is not None:
             if self.levels is not None and self.name == "prediction":
                 raise InputError(
-                    "levels are for bare arrays, and prediction needs none: leave levels out"
+                    "levels are for plain arrays, and prediction needs none: omit levels"
                 )
             return {"": PredictionInput(predictions=kinds)}
         if isinstance(value, Mapping):
@@ -282,8 +282,8 @@ class _Reader(Arrays):
         for element in value:
             if not isinstance(element, Prediction):
                 raise InputError(
-                    f"{self.name} must hold predictions alone where it holds one, got "
-                    f"{type(element).__name__} as well; a point forecast goes in as point="
+                    f"{self.name} must contain only predictions if it contains one, but also has "
+                    f"{type(element).__name__}; give a point forecast as point="
                 )
         return tuple(value)
 
@@ -292,15 +292,15 @@ class _Reader(Arrays):
     ) -> dict[str, PredictionInput]:
         """Quantiles by level, columns of one model, or models by name."""
         if not value:
-            raise InputError(f"{self.name} must hold a prediction, got nothing: it is empty")
+            raise InputError(f"{self.name} must contain a prediction, but is empty")
         levels = [key for key in value if _is_level(key)]
         if len(levels) == len(value):
             return {"": self._by_level(value)}
         if levels:
             other = next(key for key in value if not _is_level(key))
             raise InputError(
-                f"{self.name} must have numbers alone as keys (levels of quantiles) or text alone "
-                f"(models, or columns), got {levels[0]!r} and {other!r}"
+                f"{self.name} must have only numbers (levels of quantiles) or only text (models "
+                f"or columns) as keys, got {levels[0]!r} and {other!r}"
             )
         columns = {str(key): column for key, column in value.items()}
         if all(_is_column(column) for column in columns.values()):
@@ -316,11 +316,11 @@ class _Reader(Arrays):
         for key, column in columns.items():
             title = f"{self.name}[{key!r}]"
             if column is None:
-                raise InputError(f"{title} must hold a prediction, got None")
+                raise InputError(f"{title} must be a prediction, got None")
             if bound(key) is not None and _is_column(column):
                 raise InputError(
-                    f"{title} is called as an end of intervals, and stands beside models: "
-                    "give both ends as one model, {'name': {'lower_90': …, 'upper_90': …}, …}"
+                    f"{title} is named like an interval end, but there are also models: give "
+                    "both ends as one model, {'name': {'lower_90': …, 'upper_90': …}, …}"
                 )
             for inner, prediction in replace(self, name=title).read(column).items():
                 inputs[f"{key}/{inner}" if inner else key] = prediction
@@ -332,9 +332,9 @@ class _Reader(Arrays):
         roles = BY_NAME["mean"], BY_NAME["point"]
         if spreads and any(role.matches(normal_form(name)) for name in names for role in roles):
             raise InputError(
-                f"{self.name}[{spreads[0]!r}] may state uncertainty: call it 'sd', or give its "
-                "square root as 'sd' where it is a variance, or leave it out; any other score of "
-                "doubt goes in as uncertainty="
+                f"{self.name}[{spreads[0]!r}] may be an uncertainty: name it 'sd' (for a "
+                "variance, its square root), or omit it; give any other uncertainty score as "
+                "uncertainty="
             )
 
     def _check_ends(self, names: Sequence[str]) -> None:
@@ -342,15 +342,15 @@ class _Reader(Arrays):
         likely = likely_ends(names)
         if likely is None and (len(names) < 2 or not self.coverages):
             return
-        ends, points = "name them 'lower' and 'upper'", "leave coverage out"
+        ends, points = "name them 'lower' and 'upper'", "omit coverage"
         if likely is not None:
             ends = (
                 f"give ({self.name}[{likely[0]!r}], {self.name}[{likely[1]!r}]) with coverage=0.9"
             )
-            points = "give them other names, and no coverage"
+            points = "give them other names, without coverage"
         raise InputError(
-            f"{self.name} of {listed(names)} may be ends of intervals or point forecasts of "
-            f"models: for ends {ends}, for points {points}"
+            f"{self.name} of {listed(names)} may be interval ends or point forecasts of models: "
+            f"for ends {ends}, for point forecasts {points}"
         )
 
     def _by_level(self, value: Mapping[Any, Any]) -> PredictionInput:
@@ -365,14 +365,14 @@ class _Reader(Arrays):
             ) from error
         if self.levels is not None and sorted(keys) != sorted(self.levels.tolist()):
             raise InputError(
-                f"levels must be left out where the keys of {self.name} are levels, got "
-                f"{self.levels.tolist()} beside {keys}"
+                f"omit levels, because the keys of {self.name} are levels: got "
+                f"{self.levels.tolist()} and {keys}"
             )
         for key, column in value.items():
             if isinstance(column, tuple) and len(column) == 2 and self.n != 2:
                 raise InputError(
-                    f"{self.name}[{key!r}] must be one array, as numbers for keys are levels of "
-                    "quantiles, got two. Ends of intervals go in as (lower, upper) with "
+                    f"{self.name}[{key!r}] must be one array, because numeric keys are levels of "
+                    "quantiles, got two. Give interval ends as (lower, upper) with "
                     f"coverage={key!r}"
                 )
         table = [
@@ -390,8 +390,8 @@ class _Reader(Arrays):
         outcomes = [column for column in names if BY_NAME["y"].matches(normal_form(column))]
         if outcomes:
             raise InputError(
-                f"{self.name} holds a column of y, {outcomes[0]!r}: a table with y goes in alone, "
-                "as howsure.assess(table); otherwise leave that column out"
+                f"{self.name} has a column of y, {outcomes[0]!r}: give a table with y alone, as "
+                "howsure.assess(table), or omit that column"
             )
         try:
             assigned = assign_models(names, said, outcome=False)
@@ -413,7 +413,7 @@ class _Reader(Arrays):
             titles = listed(roles.model for roles in models)
             raise InputError(
                 f"{self.name} has columns of models ({titles}) and others ({listed(unused)}): "
-                "leave those out, or give y as a column too, as howsure.assess(table)"
+                "omit those, or include y as a column, as howsure.assess(table)"
             )
         if unused:
             raise InputError(
@@ -428,13 +428,13 @@ class _Reader(Arrays):
         if roles["lower"] and None in roles.coverages:
             usual, why = usual_coverage(columns)
             raise InputError(
-                f"{self.name} has ends of intervals of unknown coverage: pass coverage={usual}"
+                f"{self.name} has interval ends of unknown coverage: pass coverage={usual}"
                 + f", {why}" * bool(why)
             )
         if self.levels is not None and self.name == "prediction":
             raise InputError(
-                f"levels are for bare arrays, and the names in {self.name} give them: "
-                f"leave levels out, or give howsure.Quantiles(levels, …)"
+                f"levels are for plain arrays, and the names in {self.name} state them: omit "
+                "levels, or give howsure.Quantiles(levels, …)"
             )
         table = {
             column: to_host(array, f"{self.name}[{column!r}]") for column, array in columns.items()
@@ -442,12 +442,12 @@ class _Reader(Arrays):
         cells = read_cells(MappingTable(table, self.name), roles)
         for column, gone in cells.missing().items():
             raise InputError(
-                f"{self.name}[{column!r}] must hold no missing values, got {int(gone.sum())} "
+                f"{self.name}[{column!r}] must contain no missing values, got {int(gone.sum())} "
                 f"(first at row {int(np.argmax(gone))})"
             )
         cells.check_finite()
         if cells.n != self.n:
-            raise InputError(f"{self.name} must have {self.n} rows as y has, got {cells.n}")
+            raise InputError(f"{self.name} must have {self.n} rows like y, got {cells.n}")
         with within(self.name):
             predictions = beliefs_of(cells, self.crossing)
         every = [f"{column} {' and '.join(words)}" for column, words in roles.by_column().items()]
@@ -456,8 +456,8 @@ class _Reader(Arrays):
         notes = [f"{'columns' if frame else 'keys'} of {self.name} read as: {uses}"]
         if keys := _keys(list(columns)):
             notes.append(
-                f"{', '.join(keys)} play{'s' * (len(keys) == 1)} no role beside a y of its own; as "
-                "a column of the frame, y is assessed by series and time"
+                f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} not used if y is given "
+                "separately; with y as a column of the frame, results are by series and time"
             )
         whys: dict[str, list[str]] = {}
         for column, why in idle_columns(columns).items():
@@ -493,9 +493,9 @@ class _Reader(Arrays):
             return self.one(numbers(list(columns.values()), self.name).T)
         raise InputError(
             f"{self.name} has the columns {listed(columns, 6)}, whose names are not recognised. "
-            f"Names that do are {_COLUMNS}. Or give one column, or an array with coverage= or "
-            "levels=. If each column is a model's forecast, give "
-            f"{{c: {self.name}[c] for c in {self.name}.columns}}"
+            f"Recognised names are {_COLUMNS}. Or give one column, or an array with coverage= or "
+            f"levels=. If each column is a model's forecast, give {{c: {self.name}[c] for c in "
+            f"{self.name}.columns}}"
         )
 
 
@@ -503,12 +503,12 @@ def _refuse_objects(value: Sequence[Any], name: str) -> None:
     """Refuse a list of models, or of laws for a row each."""
     if callable(getattr(value[0], "predict", None)):
         raise InputError(
-            f"{name} must be what models predict, got {len(value)} models: use "
+            f"{name} must be the output of models, got {len(value)} models: use "
             f"howsure.assess_model({name}, X, y)"
         )
     if hasattr(value[0], "dist") and hasattr(value[0], "args"):
         raise InputError(
-            f"{name} must be one distribution whose parameters are arrays, such as "
+            f"{name} must be a single distribution with arrays as parameters, such as "
             f"stats.norm(mean, sd), got {len(value)} distributions"
         )
 
@@ -519,7 +519,7 @@ def _is_level(key: object) -> bool:
 
 
 def _is_column(value: Any) -> bool:
-    """Whether a value is one number a row."""
+    """Whether a value is one number per row."""
     if isinstance(value, Prediction | Mapping | str) or is_frame(value):
         return False
     try:

@@ -24,17 +24,17 @@ from howsure.inputs.values import Labels, in_order_of_rows
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
-_BESIDE: Final = ", or coverages beside a boundary of lower and upper"
+_BESIDE: Final = ", or coverages with a boundary of lower and upper"
 _MOST: Final = 0.9
-"""Share of numbers between 0 and 1 above which a column holds levels, and others are errors."""
+"""Share of numbers between 0 and 1 above which a column has levels, and others are errors."""
 _ROOM: Final = 20  # cells of the wide table for one of the long one
 
 
 class _CaseColumns(NamedTuple):
-    """The columns that tell which rows are of one case."""
+    """The columns that identify the rows of one case."""
 
     names: tuple[str, ...]
-    phrase: str  # how a message says that cases are told apart
+    phrase: str  # how a message says how cases are distinguished
 
 
 def is_long(cells: ParsedColumns) -> bool:
@@ -98,9 +98,9 @@ def refuse_long(source: Source, roles: Roles | None = None) -> None:
     if roles.long and is_long(read_cells(source, roles)):
         role = next(role for role in LONG if roles[role])
         raise InputError(
-            f"{source.title}: each row must be a case, and {quoted(roles[role][0])} makes this a "
-            "long table, with a row for each level or draw; make it wide first, or pass "
-            f"{role}='' ({BY_NAME[role].option} \"\") where it is none"
+            f"{source.title}: each row must be a case, but {quoted(roles[role][0])} makes this a "
+            "long table, with one row per level or draw; convert it to wide form first, or pass "
+            f"{role}='' ({BY_NAME[role].option} \"\") if it is not one"
         )
 
 
@@ -166,7 +166,7 @@ def codes_of(columns: Sequence[AnyArray]) -> IntArray:
 
 
 def _case_columns(cells: ParsedColumns, part: IntArray) -> _CaseColumns:
-    """Which columns tell cases apart.
+    """Which columns distinguish cases.
 
     All that have no other office, but for those that number the rows, or follow the level alone.
     """
@@ -187,8 +187,8 @@ def _case_columns(cells: ParsedColumns, part: IntArray) -> _CaseColumns:
         names.append(name)
     row_names = [name for name in roles["rows"] if name in names]
     if row_names:
-        return _CaseColumns(tuple(row_names), f"told apart by {quoted(row_names[0])}")
-    phrase = f"told apart by {listed(names) if names else 'their order'}"
+        return _CaseColumns(tuple(row_names), f"distinguished by {quoted(row_names[0])}")
+    phrase = f"distinguished by {listed(names) if names else 'their order'}"
     return _CaseColumns(tuple(names), phrase)
 
 
@@ -227,7 +227,7 @@ def telling(y: FloatArray) -> bool:
 
 
 def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns:
-    """One model's long table as one with a row for each case."""
+    """One model's long table as one with one row per case."""
     roles, notes, title = cells.roles, list(cells.notes), cells.title
     kinds = _checked_kinds(cells)
     if roles["boundary"]:  # both ends of the interval of coverage 0 are the median
@@ -238,7 +238,7 @@ def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns
         notes.append(f"{title}: {int((kinds < 0).sum()):,} rows of {listed(_UNREAD)} are not read")
         cells, kinds = cells.take(kinds >= 0), kinds[kinds >= 0]
     if cells.n == 0:
-        raise InputError(f"{title}: a row of a quantile, a draw or a point is needed, got none")
+        raise InputError(f"{title}: no row is a quantile, a draw or a point")
     codes = _case_codes(cells, by.names)
     if not by.names and (positions := _cases_by_position(cells, _part_codes(cells))) is not None:
         codes = positions
@@ -282,7 +282,9 @@ def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns
     if by.names and not roles["rows"]:
         assigned["rows"] = ("case",)
         columns["name", "case"] = cases.names()
-    notes.append(f"{title}: {cells.n:,} rows of a long table are {len(first):,} cases, {by.phrase}")
+    notes.append(
+        f"{title}: {cells.n:,} rows of a long table form {len(first):,} cases, {by.phrase}"
+    )
     return replace(
         cells,
         roles=replace(roles, columns=assigned, levels=levels),
@@ -294,7 +296,7 @@ def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns
 
 @frozen
 class _Cases:
-    """Which rows are of one case, with the first of each, and the columns that tell them apart."""
+    """Which rows are of one case, with the first of each, and the columns that distinguish them."""
 
     cells: ParsedColumns
     by: _CaseColumns
@@ -334,21 +336,22 @@ def _checked_kinds(cells: ParsedColumns) -> IntArray:
             columns = roles[role] or (roles["quantile_level"] if kind else ())
             if (kinds == kind).any() and not columns:
                 raise InputError(
-                    f"{cells.title}: rows of the type {_TYPES[kind]!r} need a column that tells "
-                    f"which: pass {role}=COLUMN ({BY_NAME[role].option} COLUMN)"
+                    f"{cells.title}: rows of the type {_TYPES[kind]!r} need a column that "
+                    f"identifies them: pass {role}=COLUMN ({BY_NAME[role].option} COLUMN)"
                 )
         return kinds
     if roles["output_type"]:
         types: Labels = cells.one("output_type")
         texts = [str(types.labels[code]) for code in np.unique(types.codes)]
         raise InputError(
-            f"{cells.title}: output_type must hold {listed((*_TYPES, *_UNREAD))}, got "
+            f"{cells.title}: output_type must contain {listed((*_TYPES, *_UNREAD))}, got "
             f"{listed(texts)}"
         )
     raise InputError(
         f"{cells.title}: quantile_level ({quoted(roles['quantile_level'][0])}) and sample_id "
-        f"({quoted(roles['sample_id'][0])}) both tell what a row holds: pass '' for one of them "
-        '(--quantile-level "" or --sample-id ""), or output_type=COLUMN (--output-type COLUMN)'
+        f"({quoted(roles['sample_id'][0])}) both state what a row contains: pass '' for one of "
+        'them (--quantile-level "" or --sample-id ""), or output_type=COLUMN (--output-type '
+        "COLUMN)"
     )
 
 
@@ -362,13 +365,15 @@ def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
         got = "" if label is None else str(label)
         percent = in_percent(float(got)) if got.isdigit() else ""
         percent += " Divide the column by 100; " if percent else "; "
-        points = "; where such rows hold points, pass output_type=COLUMN (--output-type COLUMN)"
+        points = (
+            "; if such rows contain point forecasts, pass output_type=COLUMN (--output-type COLUMN)"
+        )
         raise InputError(
-            f"{cells.title}: quantile_level must hold levels between 0 and 1"
-            f"{_BESIDE * bool(cells.roles['boundary'])}, got {quoted(got)} in "
-            f"column {quoted(name)} at row {int(cells.places[row])}, counting from 0{percent}"
-            f"quantile_level='' (--quantile-level \"\") reads no long table"
-            f"{points * (got in MISSING_WORDS)}"
+            f"{cells.title}: quantile_level must contain levels between 0 and "
+            f"1{_BESIDE * bool(cells.roles['boundary'])}, got {quoted(got)} in column "
+            f"{quoted(name)} at row {int(cells.places[row])}, counting from "
+            f"0{percent}quantile_level='' (--quantile-level \"\") reads the table as "
+            f"wide{points * (got in MISSING_WORDS)}"
         )
     return levels
 
@@ -381,9 +386,10 @@ def _check_one_y(cases: _Cases) -> None:
         row = int(np.argmax(wrong))
         count = len(np.unique(cases.codes[wrong]))
         raise InputError(
-            f"{cases.cells.title}: y must be one number for each case of a long table, got several "
-            f"in {count:,} of {len(cases):,} cases {cases.by.phrase} (first: {first_y[row]:g} and "
-            f"{y[row]:g}); perhaps a column that tells cases apart is missing"
+            f"{cases.cells.title}: y must be one number for each case of a long table, got "
+            f"several in {count:,} of {len(cases):,} cases {cases.by.phrase} (first: "
+            f"{first_y[row]:g} and {y[row]:g}); perhaps a column that distinguishes cases is "
+            "missing"
         )
 
 
@@ -398,9 +404,9 @@ def _check_constant(cases: _Cases) -> None:
         codes = cells.columns["key", name].codes
         if (codes != codes[cases.first][cases.codes]).any():
             raise InputError(
-                f"{cells.title}: {role.name} must be the same in all rows of a case, and "
+                f"{cells.title}: {role.name} must be the same in all rows of a case, but "
                 f"{quoted(name)} differs within cases {cases.by.phrase}; pass {role.name}='' "
-                f'({role.option} "") to leave it out'
+                f'({role.option} "") to ignore it'
             )
 
 
@@ -415,9 +421,9 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
     if len(twice):
         case, column = divmod(int(twice[0]), width)
         raise InputError(
-            f"{title}: a case must have each level once, got {words[column]} twice of "
-            f"{cases.describe(case)}; cases are {phrase}: perhaps a column that tells them apart "
-            "is missing; rows=COLUMN (--row-id COLUMN) names one"
+            f"{title}: a case must have each level once, got {words[column]} twice for "
+            f"{cases.describe(case)}; cases are {phrase}: perhaps a column that distinguishes "
+            "them is missing; name one with rows=COLUMN (--row-id COLUMN)"
         )
     short = np.flatnonzero(np.bincount(codes, minlength=len(cases)) < width)
     if len(short) and (
@@ -427,9 +433,9 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
         lacking = words[int(np.argmin(present > 0))]
         every = f"its {words[0]}" if width == 1 else f"all {width} {words[0].split()[0]}s"
         raise InputError(
-            f"{title}: every case must have {every}, got {len(short):,} of {len(cases):,} "
-            f"cases without some (first: {lacking} of {cases.describe(int(short[0]))}); cases are "
-            f"{phrase}. howsure.load(…, missing='drop') (--missing drop) leaves such cases out"
+            f"{title}: every case must have {every}, but {len(short):,} of {len(cases):,} cases "
+            f"are incomplete (first: {lacking} of {cases.describe(int(short[0]))}); cases are "
+            f"{phrase}. howsure.load(…, missing='drop') (--missing drop) omits such cases"
         )
     table = np.full((len(cases), width), math.nan)
     table.reshape(-1)[pair] = cases.cells.one("point")[chosen]
@@ -526,24 +532,24 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     name, shown = stacked[0]
     if models is not None:
         raise InputError(
-            f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
-            f"rows of one model, as levels of quantiles do: pass {_as_levels(name)}, or "
-            f"quantile_level='' ({BY_NAME['quantile_level'].option} \"\") where they are none"
+            f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each have the "
+            f"same rows of one model, like levels of quantiles: pass {_as_levels(name)}, or "
+            f"quantile_level='' ({BY_NAME['quantile_level'].option} \"\") if they are not"
         )
     more = f" (as do those of {listed(n for n, _ in stacked[1:])})" * (len(stacked) > 1)
     levels = ""
     if not _is_wide(cells) and _lie_within(shown, 100):
-        levels = f"; levels of quantiles, as shares, are {_as_levels(name)}"
+        levels = f"; for levels of quantiles, as shares, pass {_as_levels(name)}"
     raise InputError(
-        f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each hold the same "
-        f"rows{more}, as models under one another do: pass model={quoted(name)} "
+        f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each have the same "
+        f"rows{more}, like models one below the other: pass model={quoted(name)} "
         f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
-        f'({BY_NAME["model"].option} "") where they are no models{levels}'
+        f'({BY_NAME["model"].option} "") if they are not models{levels}'
     )
 
 
 def _as_levels(name: str) -> str:
-    """How to say that a column holds levels."""
+    """How to say that a column has levels."""
     option = BY_NAME["quantile_level"].option
     return f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
 

@@ -32,7 +32,7 @@ class NoneKeptError(InputError):
 def left_out(dropped: int, gaps: Mapping[str, int]) -> str:
     """A note on rows that were left out, by how many each column or argument misses."""
     rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
-    return f"{rows} left out because a value is missing ({counts_by_name(gaps)})"
+    return f"{rows} omitted because a value is missing ({counts_by_name(gaps)})"
 
 
 def counts_by_name(gaps: Mapping[str, int]) -> str:
@@ -51,8 +51,8 @@ def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]
                 for name, gone in cells.missing().items()
             )
             raise InputError(
-                f"{cells.title}: no cell may be missing, got {where}, rows counted from 0. "
-                "howsure.load(…, missing='drop') (--missing drop) leaves such rows out"
+                f"{cells.title}: cells are missing: {where}, rows counted from 0. "
+                "howsure.load(…, missing='drop') (--missing drop) omits such rows"
             )
         counts.update(rows)
     return dict(counts)
@@ -87,14 +87,14 @@ def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict
         row_names = _keys(cells)
         if row_names is None:
             raise InputError(
-                f"common_rows (--common-rows) needs a column of row names (rows=, --row-id) in "
-                f"every table, got none in {quoted(cells.title)}"
+                "common_rows (--common-rows) needs a column of row names (rows=, --row-id) in "
+                f"every table; none found in {quoted(cells.title)}"
             )
         keys.append(row_names)
     shared = set(keys[0]).intersection(*keys[1:])
     if not shared:
         raise InputError(
-            f"common_rows needs rows that all models hold, got none of one name in "
+            "common_rows needs rows that all models have; no row name is common to "
             f"{listed(cells.model for cells in parts)}"
         )
     order = [name for name in keys[0] if name in shared]
@@ -110,9 +110,9 @@ def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> BoolAr
     kept = np.logical_and.reduce([cells.complete() for cells in parts])
     if not kept.any():
         gaps_told = ", ".join(
-            f"{count} cells miss in {quoted(name)}" for name, count in gaps.items()
+            f"{count} cells missing in {quoted(name)}" for name, count in gaps.items()
         )
-        raise NoneKeptError(f"a row without missing cells is needed, got none: {gaps_told}", gaps)
+        raise NoneKeptError(f"every row has missing cells: {gaps_told}", gaps)
     return np.asarray(kept)
 
 
@@ -138,8 +138,8 @@ def split_models(cells: ParsedColumns) -> list[ParsedColumns]:
     order = [int(code) for code in used[np.argsort(first)] if code >= 0]
     if len(order) > MOST_MODELS:
         raise InputError(
-            f"{cells.title}: the model column {quoted(cells.roles['model'][0])} must hold at most "
-            f"{MOST_MODELS} names, got {len(order)}"
+            f"{cells.title}: the model column {quoted(cells.roles['model'][0])} must contain at "
+            f"most {MOST_MODELS} names, got {len(order)}"
         )
     return [
         replace(cells.take(np.flatnonzero(column.codes == code)), model=str(column.labels[code]))
@@ -174,10 +174,10 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"models must be given on the same rows, got {int(wrong.sum())} rows where y of "
-                f"{quoted(other.model)} is not y of {quoted(first.model)} (first at row "
-                f"{first.places[row]}: {same[row]:g}, not {truth[row]:g}); a column of row "
-                "names (rows=, --row-id) puts them in order"
+                f"models must have the same rows, but y of {quoted(other.model)} differs from y "
+                f"of {quoted(first.model)} in {int(wrong.sum())} rows (first at row "
+                f"{first.places[row]}: {same[row]:g}, not {truth[row]:g}); a column of row names "
+                "(rows=, --row-id) would align them"
             )
         ours, theirs = first.of("groups"), other.of("groups")
         for name in ours.keys() & theirs.keys():
@@ -185,9 +185,9 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
             if differ.any():
                 row = int(first.places[np.argmax(differ)])
                 raise InputError(
-                    f"models must be given on the same rows, got {int(differ.sum())} rows where "
-                    f"the group {quoted(name)} of {quoted(other.model)} is not that of "
-                    f"{quoted(first.model)} (first at row {row})"
+                    f"models must have the same rows, but the group {quoted(name)} of "
+                    f"{quoted(other.model)} differs from that of {quoted(first.model)} in "
+                    f"{int(differ.sum())} rows (first at row {row})"
                 )
 
 
@@ -211,16 +211,15 @@ def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
                 if names
             ]
             raise InputError(
-                f"models must be given on the same rows, got {' and '.join(differences)}; "
-                f"common_rows=True (--common-rows) compares those that all hold{_no_models(first)}"
+                f"models must have the same rows, got {' and '.join(differences)}; "
+                f"common_rows=True (--common-rows) compares those that all have{_no_models(first)}"
             )
         return other.take(np.asarray([row_of[name] for name in ours], dtype=np.int64))
     if first.n != other.n:
         raise InputError(
-            f"models must be given on the same rows, got {first.n} rows of "
-            f"{quoted(first.model)} and {other.n} of {quoted(other.model)}; with a column of row "
-            "names (rows=, --row-id), common_rows=True (--common-rows) compares those that all hold"
-            f"{_no_models(first)}"
+            f"models must have the same rows, got {first.n} rows of {quoted(first.model)} and "
+            f"{other.n} of {quoted(other.model)}; with a column of row names (rows=, --row-id), "
+            f"common_rows=True (--common-rows) compares those that all have{_no_models(first)}"
         )
     return other
 
@@ -230,7 +229,7 @@ def _no_models(cells: ParsedColumns) -> str:
     model_columns = cells.roles["model"]
     if not model_columns or "model" not in cells.roles.guessed:
         return ""
-    return f"; model='' (--model \"\") states that {quoted(model_columns[0])} names no models"
+    return f"; model='' (--model \"\") states that {quoted(model_columns[0])} does not name models"
 
 
 def _keys(cells: ParsedColumns) -> list[str] | None:
@@ -242,7 +241,7 @@ def _keys(cells: ParsedColumns) -> list[str] | None:
     if len(set(keys)) < len(keys):
         ((twice, _),) = Counter(keys).most_common(1)
         raise InputError(
-            f"names of rows must differ within a model, got {quoted(twice)} twice in "
+            f"row names must differ within a model; {quoted(twice)} occurs twice in "
             f"{quoted(cells.model)}"
         )
     return keys

@@ -173,7 +173,7 @@ class LawColumns:
     parameters: Mapping[str, str | float]
 
     def columns(self) -> dict[str, str]:
-        """The parameters that columns hold."""
+        """The parameters in columns."""
         return {name: value for name, value in self.parameters.items() if isinstance(value, str)}
 
 
@@ -287,7 +287,7 @@ class Roles:
     def _words(self, role: Role, place: int) -> str:
         told = role.told or role.name
         if role.name == "point" and self.long:
-            return "prediction, a part in each row"
+            return "prediction, one part per row"
         if role.name in ("lower", "upper", "label_set"):
             share = self.coverages[place]
             return told if share is None else f"{told} at {100 * share:g} %"
@@ -322,11 +322,11 @@ def explain_models(
         if name in uses_of:
             return ColumnUse(name, ", ".join(uses_of[name]), note, source)
         if unit and name.strip() and not note:
-            note = "unless it numbers the rows or follows the level"
-            return ColumnUse(name, "tells cases apart", note, source)
+            note = "unless it numbers the rows or depends only on the level"
+            return ColumnUse(name, "distinguishes cases", note, source)
         word = shlex.quote(name)
-        why = f"name not recognised; --groups {word} or --features {word} would use it"
-        why = why if name.strip() else "it has no name"
+        why = f"name not recognised; use it with --groups {word} or --features {word}"
+        why = why if name.strip() else "no name"
         return ColumnUse(name, "ignored", note or why, source)
 
     return tuple(map(use, names))
@@ -442,8 +442,8 @@ def alike(names: Sequence[str]) -> Families:
             if (pair := likely_ends(families)) is not None:
                 low, high = (next(iter(families[model])) for model in pair)
                 raise InputError(
-                    f"columns {quoted(low)} and {quoted(high)} may be ends of intervals or point "
-                    f"forecasts of two models: pass lower=, upper= and coverage= (--lower, "
+                    f"columns {quoted(low)} and {quoted(high)} may be interval ends or point "
+                    "forecasts of two models: pass lower=, upper= and coverage= (--lower, "
                     f"--upper, --coverage), or points= (--points {shlex.quote(f'{low},{high}')})"
                 )
             return families
@@ -453,10 +453,10 @@ def alike(names: Sequence[str]) -> Families:
             for model in sorted(ends):
                 if sets[model] != every:
                     raise InputError(
-                        f"names of columns suggest the models {listed(sorted(ends))}, and "
-                        f"{quoted(model)} has no {listed(sorted(every - sets[model]))}: complete "
-                        "it or drop it, or pass lower=, upper= and coverage= of one (--lower, "
-                        "--upper, --coverage)"
+                        f"column names suggest the models {listed(sorted(ends))}, but "
+                        f"{quoted(model)} has no {listed(sorted(every - sets[model]))}: add the "
+                        "columns or drop the model, or pass lower=, upper= and coverage= of one "
+                        "(--lower, --upper, --coverage)"
                     )
     return {}
 

@@ -46,7 +46,7 @@ from howsure.inputs.tables import Loaded
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
-_Y = "\0y"  # the name of a column that no file holds
+_Y = "\0y"  # the name of a column that no file has
 
 
 @frozen(kw_only=True)
@@ -103,22 +103,22 @@ def load_new(
 ) -> NewRows:
     """Read one table of predictions that need no y.
 
-    Of a part of one, whose first row has the number `first_row`, neither y nor gaps are told.
+    Of a part of one, whose first row has the number `first_row`, neither y nor gaps are reported.
     """
     if isinstance(source, list | tuple):
-        raise InputError(f"one table of new rows is needed, got {len(source)}")
+        raise InputError(f"give one table of new rows, got {len(source)}")
     table = next(sources(source, encoding, decimal))
     features = dict(like or {})
     corrected = [name for name in table.names if name.startswith(RECALIBRATED)]
     if corrected:
         raise InputError(
-            f"{table.title} holds recalibrated columns already: {listed(corrected)}; drop or "
+            f"{table.title} already has recalibrated columns: {listed(corrected)}; drop or "
             "rename them"
         )
     for name in (*by, *features, *vectors):
         if name not in table.names:
             raise InputError(
-                f"{table.title} must hold the column {quoted(name)}, which the recalibration "
+                f"{table.title} must have the column {quoted(name)}, which the recalibration "
                 f"needs{perhaps(name, table.names)}"
             )
 
@@ -154,7 +154,7 @@ def load_new(
     models = split_models(cells)
     if len(models) != 1:
         raise InputError(
-            f"{table.title} must hold one model to be recalibrated, got "
+            f"{table.title} must have exactly one model to recalibrate, got "
             f"{listed(model.model for model in models) or 'none'}"
         )
     with counted(first_row or 0, lines=table.from_text):
@@ -190,8 +190,8 @@ def gap_notes(served: int, n: int, gaps: Mapping[str, int]) -> tuple[str, ...]:
     if served == n:
         return ()
     return (
-        f"{n - served:,} of {n:,} rows stay without a recalibrated prediction, as a cell is "
-        f"missing ({counts_by_name(gaps)}).",
+        f"{n - served:,} of {n:,} rows get no recalibrated prediction because a cell is missing "
+        f"({counts_by_name(gaps)}).",
     )
 
 
@@ -234,8 +234,8 @@ def _check_content(
             columns["any", name] = values.labels(table.read({name: "text"})[name], name)
         elif kind != wanted:
             raise InputError(
-                f"{cells.title}: column {quoted(name)} must hold {wanted}s as in the calibration "
-                f"table, got {kind}s"
+                f"{cells.title}: column {quoted(name)} must contain {wanted}s, as in the "
+                f"calibration table, got {kind}s"
             )
     return replace(cells, columns=columns)
 
@@ -254,7 +254,7 @@ def _outcomes(
         return None, None, (f"y was not read: {error}",)
     cells = cells.take(complete)
     for name, gone in cells.missing().items():
-        why = f"{quoted(name)} is missing in {int(gone.sum())} rows: nothing is judged."
+        why = f"{quoted(name)} is missing in {int(gone.sum())} rows, so the result is not assessed."
         return None, None, (why,)
     weights = cells.one("weights")
     if weights is not None:
@@ -341,7 +341,7 @@ def new_files(
             file for path_or_files in source for file in new_files(path_or_files, **given)
         )
         if not files:
-            raise InputError("a file of new rows is needed, got none")
+            raise InputError("no file of new rows given")
         return files
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"new rows must be in files, got {type(source).__name__}")
@@ -354,7 +354,7 @@ def new_files(
         pieces[piece.place].append(piece)
     for place, own_pieces in pieces.items():
         if not own_pieces:
-            raise InputError(f"{place.path}: the table holds columns but no rows")
+            raise InputError(f"{place.path}: the table has columns but no rows")
     return tuple(
         NewFile(
             place=place, name=PurePath(os.path.relpath(place.path, base)), pieces=tuple(own_pieces)
@@ -380,7 +380,9 @@ def targets(files: Sequence[NewFile], output: Path) -> dict[Path, list[NewFile]]
         plan.setdefault(output / file.name, []).append(file)
     twice = [str(path) for path, joined in plan.items() if len(joined) > 1]
     if twice:
-        raise InputError(f"parts must have different names in a folder, got two of {listed(twice)}")
+        raise InputError(
+            f"parts must have different names in a folder; {listed(twice)} occur twice"
+        )
     return plan
 
 
@@ -420,7 +422,7 @@ class NewReading:
                 yield NewBatch(piece, notes, table, start)
                 start += table.num_rows
         if not start:
-            raise InputError(f"{piece.file}: the table holds columns but no rows")
+            raise InputError(f"{piece.file}: the table has columns but no rows")
 
     def rows_of(self, batch: NewBatch) -> NewRows:
         """The predictions of a batch. A message on a row counts from the start of the file."""
@@ -563,7 +565,7 @@ def _complete_cells(table: Source, roles: Roles) -> ParsedColumns:
 def _check_present_cells(table: Source, name: str, gone: BoolArray) -> None:
     if gone.any():
         raise InputError(
-            f"{table.title}: column {quoted(name)} must hold no missing cells, got "
+            f"{table.title}: column {quoted(name)} must not contain missing cells, got "
             f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
         )
 
@@ -590,7 +592,7 @@ def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:
     """The reference's roles of inputs alone."""
     features = tuple(reference.features)
     if not features and not roles["embedding"] and not roles["encode"]:
-        raise InputError("the reference must hold features or an embedding, got neither")
+        raise InputError("the reference has neither features nor an embedding, and one is needed")
     _check_present(table, features, "features")
     _check_present(table, (*roles["embedding"], *roles["encode"]), "embedding")
     _check_present(table, roles["image"], "images")
@@ -605,7 +607,7 @@ def _check_present(
     absent = [name for name in names if name not in table.names]
     if absent:
         names_told = ", ".join(quoted(name) for name in absent)
-        raise InputError(f"{table.title} must hold {whose}{what}, got none of {names_told}")
+        raise InputError(f"{table.title} must have {whose}{what}, but has none of {names_told}")
 
 
 def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:

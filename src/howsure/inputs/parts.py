@@ -224,7 +224,7 @@ def identity_of(place: Place, groups: tuple[int, ...] | None) -> str:
 
 
 def _constant(value: str | float | None, n: int) -> pa.Array:
-    """A column that holds one value."""
+    """A column with one value."""
     if value is None:
         return pa.nulls(n, pa.string())
     if isinstance(value, str):
@@ -283,7 +283,7 @@ def stream_of(source: Any) -> StreamPiece:
             return _one_shot(_converted(source))
     raise InputError(
         f"{_TITLE} must be a file, a folder, a pattern such as 'preds/*.parquet', an address, or "
-        "what yields Arrow batches (an object with __arrow_c_stream__, an iterable of record "
+        "a source of Arrow batches (an object with __arrow_c_stream__, an iterable of record "
         f"batches or data frames), got {type(source).__name__}"
     )
 
@@ -339,7 +339,7 @@ def _one_shot(tables: Iterable[pa.Table]) -> StreamPiece:
     coming = filter(lambda table: table.num_rows, tables)
     ahead = deque(islice(coming, 1))
     if not ahead:
-        raise InputError(f"{_TITLE}: the table holds no rows")
+        raise InputError(f"{_TITLE}: the table has no rows")
 
     def first(rows: int) -> pa.Table:
         while sum(table.num_rows for table in ahead) < rows:
@@ -355,8 +355,8 @@ def _one_shot(tables: Iterable[pa.Table]) -> StreamPiece:
         ahead.clear()
         if not waiting:
             raise InputError(
-                f"{_TITLE}: what yields its rows once was read before; write it as Parquet, or "
-                "give it anew"
+                f"{_TITLE}: its rows can be read only once and were already read; write it as "
+                "Parquet, or create it again"
             )
         while waiting:  # each is let go of as soon as it was given
             yield waiting.popleft()

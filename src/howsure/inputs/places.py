@@ -93,7 +93,7 @@ class Place:
             current = _near(self.path)
             changed = (current.size, current.stamp) != (self.size, self.stamp)
         if changed:
-            raise InputError(f"{self.path}: the file has changed since it was first looked at")
+            raise InputError(f"{self.path}: the file has changed since it was first read")
 
 
 def is_address(path: str) -> bool:
@@ -132,7 +132,7 @@ def places(source: str) -> Listing:
         return Listing(source, (replace(files[0], partition=()),))
     wild = _WILD.search(source)
     if not files:
-        what = "no file matches" if wild else "the folder holds no files of a table"
+        what = "no file matches" if wild else "the folder has no table files"
         ignored = f"; skipped: {listed_skipped(skipped)}" if skipped else ""
         raise InputError(f"{source}: {what}{ignored}")
     files = sorted(files, key=lambda place: place.path)
@@ -141,9 +141,9 @@ def places(source: str) -> Listing:
         forms.setdefault(place.form, place.path)
     if len(forms) > 1:
         raise InputError(
-            f"{source}: the files of one table must be of one kind, got "
-            f"{' and '.join(forms)} (such as {listed(forms.values(), 3)}); a quoted pattern such "
-            f"as '{source.rstrip('/')}/*{Path(files[0].path).suffix}' takes those of one"
+            f"{source}: the files of one table must have one format, got {' and '.join(forms)} "
+            f"(such as {listed(forms.values(), 3)}); a quoted pattern such as "
+            f"'{source.rstrip('/')}/*{Path(files[0].path).suffix}' selects those of one format"
         )
     count = f"{len(files):,} file{'s' * (len(files) > 1)}"
     slash = "/" * (not wild and not source.endswith("/"))
@@ -188,7 +188,7 @@ def _listed_near(source: str) -> _Files:
     try:
         os.lstat(split_sheet(source)[0])
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise InputError(f"{_brief(source)}: there is no such file") from error
+        raise InputError(f"{_brief(source)}: no such file") from error
     except OSError as error:
         raise InputError(f"{_brief(source)} cannot be read: {error.strerror}") from error
     status = _status(split_sheet(source)[0])
@@ -248,7 +248,7 @@ class _Walk:
         status = _status(folder or ".")
         key = (status.st_dev, status.st_ino)
         if key in above:
-            raise InputError(f"{folder}: the link leads back to a folder that it lies in")
+            raise InputError(f"{folder}: the link leads back to a folder that contains it")
         if (key, patterns) in self._folders:
             self._skipped.append(
                 (f"{folder}/", f"the same folder as {self._folders[key, patterns]}")
@@ -301,7 +301,7 @@ class _Walk:
         elif _has_form(path):
             raise InputError(f"{path}: a regular file is needed, got {_kind(status.st_mode)}")
         else:
-            self._skipped.append((path, f"{_kind(status.st_mode)} is no table"))
+            self._skipped.append((path, f"{_kind(status.st_mode)} is not a table"))
 
 
 def _matched(name: str, patterns: Iterable[tuple[str, ...]]) -> tuple[bool, set[tuple[str, ...]]]:
@@ -338,7 +338,7 @@ def _no_table(path: str, start: bytes) -> tuple[str, str]:
         start = b"\0"
     if b"\0" in start:  # it may hold rows
         table_form(path)
-    return path, "its ending is not that of a table"
+    return path, "its ending is not one of a table"
 
 
 def _status(path: str) -> os.stat_result:
@@ -347,11 +347,11 @@ def _status(path: str) -> os.stat_result:
         return os.stat(path)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise InputError(f"{path}: the link leads in a circle") from error
+            raise InputError(f"{path}: the link leads to itself") from error
         if os.path.islink(path):
             target = os.readlink(path)
             raise InputError(
-                f"{path}: the link leads nowhere; {_brief(target)} is not there"
+                f"{path}: the link is broken; {_brief(target)} does not exist"
             ) from error
         raise InputError(f"{_brief(path)} cannot be read: {error.strerror}") from error
 
@@ -403,7 +403,7 @@ def _listed_far(url: str) -> _Files:
             infos = files.find(root, detail=True)
             base = files.unstrip_protocol(root)
         else:
-            raise InputError(f"{url}: there is no such file")
+            raise InputError(f"{url}: no such file")
         pattern = _inner(files.unstrip_protocol(root), base) if _WILD.search(url) else ()
         asked = {name[:1] for name in pattern}
         kept: list[Place] = []
@@ -580,11 +580,13 @@ class Manifest:
         count = len(self.files)
         facts = [f"{count:,} file{'s' * (count != 1)}, {rows:,} rows"] if count else []
         if links := sum(file.linked for file in self.files):
-            facts.append(f"{links:,} of them by links")
+            facts.append(f"{links:,} of them through links")
         if self.skipped:
             facts.append(f"not read: {listed_skipped(self.skipped)}")
         for first, second in list(self.equals())[:3]:
-            facts.append(f"{first.found} and {second.found} hold the same rows, which count twice")
+            facts.append(
+                f"{first.found} and {second.found} have the same rows, which are counted twice"
+            )
         facts += self.notes[:_NOTES]
         if len(self.notes) > _NOTES:
             facts.append(f"and {len(self.notes) - _NOTES:,} more such notes")

@@ -42,7 +42,7 @@ class Source(ABC):
     decimal : str
         The decimal mark of numbers in text.
     folder : Path, optional
-        Where its file lies; None where it is none.
+        The folder of its file; None where there is no file.
     """
 
     title: str
@@ -77,7 +77,7 @@ class Source(ABC):
     def line(self, row: int) -> int | str:
         """The line of a row in its file of text, as a spreadsheet counts: the header's is 1.
 
-        With the name of the file, where the table lies in several.
+        With the name of the file, if the table has several.
         """
         return row + 2
 
@@ -86,7 +86,8 @@ class Source(ABC):
         repeated = [name for name, count in Counter(self.names).items() if count > 1 and name]
         if repeated:
             raise InputError(
-                f"{self.title}: column names must differ, got more than one {listed(repeated)}"
+                f"{self.title}: column names must differ; these occur more than once: "
+                f"{listed(repeated)}"
             )
 
 
@@ -195,7 +196,7 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 def no_column(name: str, names: Sequence[str], what: str, table: str = "the table") -> str:
     """The message for a name that no column has: the nearest one, whatever its case, and all."""
-    return f"{what} must name a column of {table}, got {quoted(name)}{perhaps(name, names)}"
+    return f"{what}: no column of {table} is called {quoted(name)}{perhaps(name, names)}"
 
 
 def perhaps(name: str, names: Sequence[str]) -> str:
@@ -211,7 +212,7 @@ def _reason(error: BaseException) -> str:
     if "Truncated compressed stream" in text or "unexpected end" in text:
         return f"the compressed file is cut short ({text})"
     if "Empty CSV" in text:
-        return "no row of column names is found; perhaps a quote is opened and never closed"
+        return "no header row found; perhaps a quote is opened and never closed"
     if "straddl" in text:
         return "a row is longer than 16 MB; perhaps a quote is opened and never closed"
     return text[:300] or type(error).__name__

@@ -1,6 +1,6 @@
 """Whatever a caller gives as a table: one file, many, or what yields its rows, as one source.
 
-A table that lies in pieces is their concatenation, where it is read whole.
+A table in pieces is their concatenation, where it is read whole.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ tables that people make far fewer; a file of 1 MB may hold 100 million equal row
 
 
 class Extent(NamedTuple):
-    """How large a table is, as far as that is told without reading it."""
+    """The size of a table, as far as it is known without reading it."""
 
     # its rows: as metadata says or, for text, as its size and its first rows suggest
     rows: int | None
@@ -124,9 +124,9 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
         return _planned_files(fspath(source), encoding, decimal, piece_rows)
     if isinstance(source, list | tuple) and any(isinstance(s, str | PathLike) for s in source):
         raise InputError(
-            f"several tables ({len(source)}) are several models, which are not read in parts: give "
-            "a folder or a quoted pattern such as 'preds/*.parquet' where they are parts of one "
-            "table, or put the models beside one another in one"
+            f"several tables ({len(source)}) are several models and cannot be read in parts: "
+            "give a folder or a quoted pattern such as 'preds/*.parquet' if they are parts of "
+            "one table, or put the models side by side in one table"
         )
     if _is_dataset(source):
         pieces = _fragments(source)
@@ -155,7 +155,7 @@ def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: in
     footers = tuple(_footers(files)) if files[0].form == "parquet" else ()
     pieces = tuple(file_pieces(files, encoding, decimal, piece_rows, footers))
     if not pieces:
-        what = "the table holds" if len(files) == 1 else "the files hold"
+        what = "the table has" if len(files) == 1 else "the files have"
         raise InputError(f"{listing.title}: {what} columns but no rows")
     shared = not files[0].path.startswith("memory://")  # which no other process sees
     return TablePieces(listing.title, _model_of(path), pieces, shared, footers, listing)
@@ -255,7 +255,7 @@ def _arrow_counts(place: Place) -> list[int] | None:
 
 
 def _is_dataset(source: object) -> bool:
-    """Whether it is a dataset of pyarrow, which whoever made one has loaded."""
+    """Whether it is a dataset of pyarrow, which is loaded if one exists."""
     module = sys.modules.get("pyarrow.dataset")
     return module is not None and isinstance(source, module.Dataset)
 
@@ -315,7 +315,7 @@ def sources(source: Any, encoding: str | None = None, decimal: str = ".") -> Ite
     idle = " and ".join(name for name in stated if stated[name])
     for table in _opened(source, encoding, decimal):
         if idle and not table.from_text:
-            table.notes = (*table.notes, f"{idle}: of files of text alone, so not used here")
+            table.notes = (*table.notes, f"{idle}: only for text files, so not used here")
         yield adapted(table)
 
 
@@ -323,7 +323,7 @@ def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
     """The tables, as they are written."""
     many = source if isinstance(source, list | tuple) else [source]
     if not many:
-        raise InputError("a table is needed, got none")
+        raise InputError("no table given")
     for number, item in enumerate(many, 1):
         title = "the table" if len(many) == 1 else f"table {number}"
         if isinstance(item, Source):
@@ -359,7 +359,7 @@ def open_table(
 
 
 class PiecedTable(Source):
-    """A table that lies in pieces, read whole: their rows one after the other."""
+    """A table in pieces, read whole: their rows one after the other."""
 
     def __init__(self, pieces: TablePieces) -> None:
         first = pieces.pieces[0]

@@ -93,7 +93,7 @@ class Loaded:
         What all rows of each model add up to (`howsure.streaming`), where those of the sets are a
         sample of them.
     manifest : Manifest
-        The files that were read, where the table lies in several, or is read in parts.
+        The files that were read, if the table has several files or is read in parts.
     """
 
     evalsets: tuple[EvalSet, ...]
@@ -128,7 +128,9 @@ class Loaded:
         if self.totals:
             rows, few = self.totals[0].n, self.evalsets[0].n
             facts["Rows"] = f"{rows:,}"
-            facts[SAMPLE] = f"{few:,} of {rows:,} rows, for what sums over all do not tell"
+            facts[SAMPLE] = (
+                f"{few:,} of {rows:,} rows, for results that need more than sums over all rows"
+            )
         if files_told := self.manifest.fact():
             facts[FILES] = files_told
         if self.dropped:
@@ -273,7 +275,7 @@ def _loaded(
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     notes += told_of_marks(read)
     if columns.get("weights_kind") and not roles["weights"]:
-        notes.append("weights_kind is not used, as there are no weights")
+        notes.append("weights_kind is not used because there are no weights")
     not_shared = sum(unshared.values())
     dropped = (
         sum(cells.n for cells in tables)
@@ -286,7 +288,7 @@ def _loaded(
         counts_told = ", ".join(
             f"{count:,} of {quoted(name)}" for name, count in unshared.items() if count
         )
-        notes.append(f"rows that not all models hold are left out: {counts_told}")
+        notes.append(f"rows that some models do not have are omitted: {counts_told}")
     return Loaded(
         evalsets=evalsets,
         explanation=_explained((cells.names, cells.title, cells.roles) for cells in read),
@@ -368,7 +370,7 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Pa
 
 
 def check_one_model(table: Source, cells: ParsedColumns, said: Columns) -> None:
-    """Raise `InputError` where models lie under one another, unless that is denied."""
+    """Raise `InputError` where models are one below the other, unless that is denied."""
     denied = said.get("quantile_level" if cells.roles["model"] else "model")
     if denied is None:
         check_unstacked(table, cells)
@@ -389,19 +391,21 @@ def read_decided(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
         except InputError:
             raise InputError(str(error)) from None
         taken = (*roles["softmax"], *roles["label_set"])
-        notes = dict.fromkeys(taken, f"not read as of classes: {error}") | dict(other.notes)
+        notes = dict.fromkeys(taken, f"not read as class probabilities: {error}") | dict(
+            other.notes
+        )
         cells = replace(cells, roles=replace(cells.roles, notes=notes))
     if roles.long and not is_long(cells):
         plain = without_long(said)
         other = assign_roles(table.names, plain)
         taken = tuple(name for role in LONG for name in roles[role])
-        notes = dict.fromkeys(taken, "its cells are not those of a long table")
+        notes = dict.fromkeys(taken, "its cells are not levels or draws of a long table")
         cells = read_cells(table, replace(other, notes=notes | dict(other.notes)))
     return cells
 
 
 def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[ParsedColumns]:
-    """A long table as one with a row for each case, for each model."""
+    """A long table as one with one row per case, for each model."""
     parts = split_models(cells)
     if cells.roles["model"] and several:
         parts = [
@@ -435,11 +439,11 @@ def _named_parts(
     names = [cells_of_model.model for cells_of_model in parts]
     if len(set(names)) < len(names):
         raise InputError(
-            f"models must have different names, got {listed(names)}; a model is called after its "
-            "file or by the model column"
+            f"models must have different names, got {listed(names)}; a model has the name of its "
+            "file or the name in the model column"
         )
     if not parts:
-        raise InputError("a model is needed, and every row misses its model's name")
+        raise InputError("the model's name is missing in every row")
     if len(parts) == 1:
         return parts, {}
     return in_common(parts) if common else (align(parts), {})
@@ -462,7 +466,7 @@ class Scan:
     explanation: tuple[ColumnUse, ...]  # how each column is read
     notes: tuple[str, ...] = ()  # what the reader of a result should know
     # the least and the greatest time, in the unit that evaluation sets hold it in, where the
-    # statistics of Parquet files tell
+    # statistics of Parquet files show
     time_range: tuple[float, float] | None = None
     listing: Listing | None = None  # the files that the pieces are of, where they were listed
 
@@ -594,7 +598,7 @@ def _head(plan: TablePieces, rows: int) -> _Head:
                 return _Head(piece, names, table)
         elif names and begin(piece, {names[0]: "key"}, rows) is not None:
             return _Head(piece, names, rows)
-    what = "the table holds" if len(plan.pieces) == 1 else "the parts hold"
+    what = "the table has" if len(plan.pieces) == 1 else "the parts have"
     raise InputError(f"{plan.title}: {what} columns but no rows")
 
 
@@ -606,17 +610,17 @@ def _read_head(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[s
     for roles in models:
         if roles.encoder is not None:
             raise InputError(
-                f"{head.title}: a column cannot be encoded in a table that is read in parts: "
-                "encode it first, and give the columns of the embedding (embedding=, --embedding)"
+                f"{head.title}: columns cannot be encoded in a table read in parts: encode it "
+                "first, and pass the columns of the embedding (embedding=, --embedding)"
             )
         cells = read_decided(head, roles, said)
         if cells.roles.long:
             role = next(role for role in LONG if roles[role])
             raise InputError(
-                f"{head.title}: a table that is read in parts must hold a row for each case, and "
-                f"{quoted(roles[role][0])} makes this a long table, with a row for each level or "
-                f"draw: make it wide first, or pass {role}='' ({BY_NAME[role].option} \"\") where "
-                "it is none"
+                f"{head.title}: a table read in parts must have one row per case, but "
+                f"{quoted(roles[role][0])} makes this a long table, with one row per level or "
+                f"draw: convert it to wide form first, or pass {role}='' ({BY_NAME[role].option} "
+                '"") if it is not one'
             )
         names = cells.one("model")
         if names is not None and len(names.labels) != 1:
@@ -628,7 +632,7 @@ def _read_head(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[s
         stand = ", ".join(f"{value:.10g}" for value in marks)
         notes[f"{head.title}: read as a missing value: {stand}"] = None
     if parts[0].roles["image"]:
-        notes[f"{head.title}: images are not shown of a table that is read in parts"] = None
+        notes[f"{head.title}: images are not shown for a table read in parts"] = None
     return parts, tuple(notes)
 
 

@@ -69,8 +69,8 @@ class TextFile(Source):
             self._delimiter = _delimiter(door.head(), usual)
             if self._delimiter == decimal:
                 raise InputError(
-                    f"{self.title}: the decimal mark must differ from the mark between cells, "
-                    f"got {decimal!r} for both"
+                    f"{self.title}: the decimal mark must differ from the separator of cells, "
+                    f"but both are {decimal!r}"
                 )
             separator_note = (
                 [] if self._delimiter == usual else [f"cells are separated by {self._delimiter!r}"]
@@ -145,7 +145,7 @@ class TextFile(Source):
                 "never closed"
             )
         if table.num_rows == 1:
-            raise InputError(f"{self.title}: the file holds column names but no rows")
+            raise InputError(f"{self.title}: the file has column names but no rows")
         return table.slice(0, table.num_rows - 1)
 
     def _explain_ragged(self) -> None:
@@ -163,9 +163,9 @@ class TextFile(Source):
         )
         first, count = ragged_rows[0], len(ragged_rows)
         raise InputError(
-            f"{self.title}: every row must have {first.expected_columns} cells as the header has, "
-            f"got {count} row{'s' * (count > 1)} that do{'es' * (count == 1)} not (first: "
-            f"line {self.line(first.number - 2)} has {first.actual_columns})"
+            f"{self.title}: every row must have {first.expected_columns} cells like the header; "
+            f"{count} row{'s' * (count > 1)} do{'es' * (count == 1)} not (first: line "
+            f"{self.line(first.number - 2)} has {first.actual_columns})"
         )
 
     def _read_names(self, block: int) -> tuple[str, ...]:
@@ -248,8 +248,8 @@ class TextFile(Source):
         if broken:
             first = broken[0]
             raise InputError(
-                f"{self.title}: every row must have {first.expected_columns} cells as the header "
-                f"has, got {first.actual_columns} in line {self.line(first.number - 2)}"
+                f"{self.title}: every row must have {first.expected_columns} cells like the "
+                f"header, got {first.actual_columns} in line {self.line(first.number - 2)}"
             )
         if end is None or not _is_last(end.column(0)):
             rows = before + (0 if end is None else end.num_rows)
@@ -450,8 +450,8 @@ class Utf8Reader:
         if "\0" in text:
             line = self._lines + text[: text.index("\0")].count("\n") + 1
             raise InputError(
-                f"{self._title}: text must hold no NUL bytes, got one in line {line}; "
-                "if the file is UTF-16, pass encoding='utf-16-le'"
+                f"{self._title}: text must not contain NUL bytes, got one in line {line}; if the "
+                "file is UTF-16, pass encoding='utf-16-le'"
             )
         self._measure(clean)
         self._bytes += len(block)
@@ -469,8 +469,8 @@ class Utf8Reader:
         if self._line + (start if start >= 0 else len(clean)) > LONGEST_LINE:
             raise InputError(
                 f"{self._title}: a line must be at most {LONGEST_LINE // 1_000_000} MB long, got "
-                f"a longer one, line {self._lines + 1}; perhaps this is no table, or a quote is "
-                "opened and never closed"
+                f"a longer one, line {self._lines + 1}; perhaps this is not a table, or a quote "
+                "is opened and never closed"
             )
         last = clean.rfind(b"\n")
         end = max(last, clean.rfind(b"\r", last + 1))
@@ -484,8 +484,8 @@ class Utf8Reader:
             what = f" 0x{error.object[error.start]:02x}" if error.start < len(error.object) else ""
             where = f" in line {line}, byte {offset + error.start} of the file"
         return InputError(
-            f"{self._title}: the text must be {self.encoding}, got a byte{what} that is not"
-            f"{where}; name the true encoding with encoding= (--encoding), such as latin-1"
+            f"{self._title}: the text is not valid {self.encoding}: invalid byte{what}{where}; "
+            "name the correct encoding with encoding= (--encoding), such as latin-1"
         )
 
 
@@ -500,11 +500,11 @@ def _encoding(start: bytes, wanted: str | None, title: str) -> tuple[str, int]:
         codecs.getincrementaldecoder(name)
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise InputError(
-            f"encoding must be one that Python knows, such as 'latin-1', got {wanted!r}"
+            f"encoding must be one that Python supports, such as 'latin-1', got {wanted!r}"
         ) from error
     if marked is not None and not name.startswith(marked[0]):
         raise InputError(
-            f"{title}: the mark at its start is of {marked[0]}, but encoding is {name}"
+            f"{title}: its byte order mark is that of {marked[0]}, but encoding is {name}"
         )
     return (marked[0], marked[1]) if marked is not None else (name, 0)
 

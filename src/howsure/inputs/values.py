@@ -75,7 +75,7 @@ def numbers(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     if pa.types.is_boolean(kind):
         plain = plain.cast(pa.uint8())
     elif not (is_number(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-        raise InputError(f"column {quoted(name)} must hold numbers, got type {kind}")
+        raise InputError(f"column {quoted(name)} must contain numbers, got type {kind}")
     return np.asarray(numpy_of(pc.cast(plain, pa.float64(), safe=False)), dtype=np.float64)
 
 
@@ -88,7 +88,9 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
         return numbers(plain, name, decimal=decimal)[:, None]
     inner = plain.type.value_type
     if not is_number(inner):
-        raise InputError(f"column {quoted(name)} must hold lists of numbers, got type {plain.type}")
+        raise InputError(
+            f"column {quoted(name)} must contain lists of numbers, got type {plain.type}"
+        )
     if not pa.types.is_large_list(plain.type):
         plain = plain.cast(pa.large_list(inner))
     present = np.asarray(pc.is_valid(plain).to_numpy(), dtype=np.bool_)
@@ -97,7 +99,8 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
     if len(widths) != 1 or widths[0] == 0:
         lengths_told = f"{widths[0]} to {widths[-1]}" if len(widths) else "none"
         raise InputError(
-            f"column {quoted(name)} must hold lists of one length, at least 1, got {lengths_told}"
+            f"column {quoted(name)} must contain lists of equal length, at least 1, got "
+            f"{lengths_told}"
         )
     out = np.full((len(plain), int(widths[0])), math.nan)
     flat = numpy_of(pc.cast(pc.list_flatten(plain), pa.float64(), safe=False))
@@ -108,7 +111,7 @@ def vectors(column: pa.ChunkedArray, name: str, *, decimal: str = ".") -> FloatA
 def labels(column: pa.ChunkedArray, name: str, *, from_text: bool = False) -> Labels:
     """A column as labels."""
     if _is_opaque(column.type):
-        raise InputError(f"column {quoted(name)} must hold labels, got type {column.type}")
+        raise InputError(f"column {quoted(name)} must contain labels, got type {column.type}")
     if pa.types.is_null(column.type):
         column = column.cast(pa.string())
     coded = _coded(column)
@@ -160,7 +163,9 @@ def sets(column: pa.ChunkedArray, name: str) -> Labels:
         distinct: list[Any] = [None if cell is None else list(cell) for cell in numbers_of]
     else:
         if _is_opaque(column.type):
-            raise InputError(f"column {quoted(name)} must hold label sets, got type {column.type}")
+            raise InputError(
+                f"column {quoted(name)} must contain label sets, got type {column.type}"
+            )
         coded = _coded(_plain(column))
         distinct = [*coded.dictionary.to_pylist(), None]
         codes = _codes(coded, len(distinct) - 1)
@@ -253,7 +258,7 @@ def clock_times(column: pa.ChunkedArray, name: str) -> AnyArray | None:
     try:
         return np.asarray(pc.local_timestamp(plain).to_numpy())
     except pa.ArrowInvalid as error:
-        raise InputError(f"column {quoted(name)} must name a known time zone: {error}") from error
+        raise InputError(f"column {quoted(name)} must have a known time zone: {error}") from error
 
 
 def names(column: pa.ChunkedArray, name: str) -> AnyArray:
@@ -262,7 +267,7 @@ def names(column: pa.ChunkedArray, name: str) -> AnyArray:
     if pa.types.is_integer(plain.type) and plain.null_count == 0:
         return numpy_of(plain)
     if _is_opaque(plain.type):
-        raise InputError(f"column {quoted(name)} must hold names, got type {plain.type}")
+        raise InputError(f"column {quoted(name)} must contain names, got type {plain.type}")
     if pa.types.is_floating(plain.type):
         plain = pc.if_else(pc.is_nan(plain), missing_of(plain.type), plain)
     text = plain.cast(pa.large_string())
@@ -276,7 +281,7 @@ def texts(column: pa.ChunkedArray, name: str) -> AnyArray:
     """A column as texts, None where there is none."""
     plain = _plain(column)
     if not (is_text(plain.type) or pa.types.is_null(plain.type)):
-        raise InputError(f"column {quoted(name)} must hold texts, got type {plain.type}")
+        raise InputError(f"column {quoted(name)} must contain texts, got type {plain.type}")
     return names(plain.cast(pa.large_string()), name)
 
 
@@ -390,7 +395,7 @@ def _parsed(text: pa.ChunkedArray, name: str, decimal: str) -> FloatArray:
             first += _remedy(cell, decimal) * (wrong == 1)
     if wrong:
         what = "a cell that is not one" if wrong == 1 else f"{wrong:,} cells that are not"
-        raise InputError(f"column {quoted(name)} must hold numbers, got {what} {first}")
+        raise InputError(f"column {quoted(name)} must contain numbers, got {what} {first}")
     return values
 
 
@@ -398,8 +403,8 @@ def _remedy(cell: str, decimal: str) -> str:
     """How to write otherwise what stands in a cell, where that is plain."""
     if _PAIR.fullmatch(cell):
         return (
-            "; each cell holds both ends of an interval: write them as two columns (in R, "
-            "fabletools::unpack_hilo), and name these by lower= and upper= (--lower, --upper)"
+            "; each cell contains both ends of an interval: write them as two columns (in R, "
+            "fabletools::unpack_hilo), and name these with lower= and upper= (--lower, --upper)"
         )
     if decimal == "." and _COMMA.fullmatch(cell):
         return "; decimal=',' (--decimal ,) reads a decimal comma"
@@ -423,8 +428,8 @@ def told_of_days(column: pa.ChunkedArray) -> str:
     mark = "." if "." in str(filled[0].as_py())[:3] else "/"
     turned = pc.replace_substring_regex(filled, r"^(\d{1,2}[./])(\d{1,2}[./])", r"\2\1")
     twofold = mark == "/" and _casts(_with_year_first(turned), _MOMENT)
-    also = ", though month first would fit all of them" if twofold else ""
-    return f"dates are read day first, as 31{mark}12{mark}2025{also}"
+    also = ", although month first would also be possible for all" if twofold else ""
+    return f"dates are read day first, like 31{mark}12{mark}2025{also}"
 
 
 _MOMENT: Final = pa.timestamp("us")
@@ -467,12 +472,11 @@ def _as_moments(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         cell = text.slice(row, 1)
         if not any(_casts(cell, kind) for kind in kinds):
             raise InputError(
-                f"column {quoted(name)} must hold numbers or dates as {ways}, got "
+                f"column {quoted(name)} must contain numbers or dates as {ways}, got "
                 f"{quoted(written[row].as_py())} at row {row}, counting from 0"
             )
     raise InputError(
-        f"column {quoted(name)} must hold moments that all name a time zone, or none that does; "
-        "got both"
+        f"column {quoted(name)} must have a time zone in all of its times or in none; got both"
     )
 
 
@@ -489,7 +493,7 @@ def _label(value: Any, name: str) -> Any:
         return None
     if isinstance(value, bool | int | float | str):
         if isinstance(value, float) and not math.isfinite(value):
-            raise InputError(f"column {quoted(name)} must hold finite labels, got {value}")
+            raise InputError(f"column {quoted(name)} must contain finite labels, got {value}")
         return value
     return str(value)
 
@@ -501,8 +505,8 @@ def _label_array(found: list[Any], name: str, *, from_text: bool) -> AnyArray:
         are_whole = all(item.is_integer() and abs(item) < 2**53 for item in found)
         if not are_whole and len(found) > MOST_FLOAT_LABELS:
             raise InputError(
-                f"column {quoted(name)} must hold labels, got {len(found)} different fractional "
-                f"numbers (at most {MOST_FLOAT_LABELS}): cut them into classes first"
+                f"column {quoted(name)} must contain labels, got {len(found)} different "
+                f"fractional numbers (at most {MOST_FLOAT_LABELS}): bin them first"
             )
         return np.asarray(found, dtype=np.int64 if are_whole else np.float64)
     if not any(isinstance(item, str) for item in found) and found:
@@ -525,7 +529,7 @@ def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         plain = isinstance(values, list) and all(type(item) in (int, float) for item in values)
         if values is not None and not plain:
             raise InputError(
-                f"column {quoted(name)} must hold lists of numbers such as [0.5, -1], got "
+                f"column {quoted(name)} must contain lists of numbers such as [0.5, -1], got "
                 f"{quoted(str(cell))} at row {row}, counting from 0"
             )
         lists.append(values)
@@ -601,9 +605,7 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        raise InputError(
-            f"all parts must hold columns of types that go together, got {error}"
-        ) from error
+        raise InputError(f"columns must have compatible types in all parts, got {error}") from error
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -40,7 +40,7 @@ _LINK: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationsh
 
 
 class SheetTable(MappingTable):
-    """The table on a sheet, whose rows are told as the workbook numbers them."""
+    """The table on a sheet, with the row numbers of the workbook."""
 
     lined = True
 
@@ -76,18 +76,18 @@ def sheet_table(title: str, file: pa.NativeFile, *, decimal: str) -> SheetTable:
     place = f"{path}, sheet {quoted(name)}"
     if any(row + 1 == top for row, _ in merged):
         raise InputError(
-            f"{place}: line {top} must name each column in a cell of its own, got merged cells: "
-            "delete titles above the table, and write a name over each column"
+            f"{place}: line {top} must have one cell per column name, but has merged cells: "
+            "delete titles above the table, and write a name above each column"
         )
     if len(rows) < 2 and not wanted and (hidden := _hidden(calamine, book)):
         raise InputError(
-            f"{place}: the sheet holds no rows, and hidden sheets are read by name alone: give "
+            f"{place}: the sheet has no rows, and hidden sheets are read only by name: give "
             f"{path + '#' + hidden[0]!r}"
         )
     columns = _columns(rows, place, decimal)
     if cells:
         raise InputError(
-            f"{place}: cells must hold values, got {len(cells):,} formulas without their results "
+            f"{place}: cells must contain values, but {len(cells):,} are formulas without results "
             f"(first: {cells[0].decode()}): open the workbook in a spreadsheet program and save it"
         )
     lines = [top + place for place, row in enumerate(rows) if place and _is_filled(row)]
@@ -121,10 +121,10 @@ def _only_sheet(calamine: Any, book: Any, path: str) -> str:
     if len(filled) == 1:
         return str(filled[0])
     if not filled:
-        raise InputError(f"{path}: the workbook holds no cells (sheets: {listed(shown) or 'none'})")
+        raise InputError(f"{path}: the workbook has no cells (sheets: {listed(shown) or 'none'})")
     raise InputError(
-        f"{path}: one sheet is one table, and {len(filled)} hold cells ({listed(filled)}): give "
-        f"the one to read as {path + '#' + filled[0]!r}"
+        f"{path}: one sheet is one table, but {len(filled)} have cells ({listed(filled)}): "
+        f"choose one with {path + '#' + filled[0]!r}"
     )
 
 
@@ -134,15 +134,16 @@ def _parts(content: bytes, path: str) -> zipfile.ZipFile:
     for info in parts.infolist():
         if info.file_size > most_inflated(info.compress_size):
             raise InputError(
-                f"{path}: {info.filename!r} within would take {info.file_size:,} bytes, of which "
-                f"{info.compress_size:,} are stored: no spreadsheet program writes such a workbook"
+                f"{path}: {info.filename!r} within would take {info.file_size:,} bytes "
+                f"uncompressed ({info.compress_size:,} stored): spreadsheet programs do not "
+                "write such workbooks"
             )
         with parts.open(info) as file:
             area = _area(file.read(info.file_size + 1))  # without a number it takes what may come
         if area > _MOST_CELLS:
             raise InputError(
-                f"{path}: the cells of a sheet must lie within {_MOST_CELLS:,}, got {area:,} "
-                f"({info.filename!r}): delete what stands far from the table"
+                f"{path}: a sheet must have at most {_MOST_CELLS:,} cells, got {area:,} "
+                f"({info.filename!r}): delete cells far from the table"
             )
     return parts
 
@@ -176,7 +177,7 @@ def _sheet_file(parts: zipfile.ZipFile, name: str) -> str:
 def _columns(rows: Sequence[Sequence[Any]], title: str, decimal: str) -> dict[str, pa.Array]:
     """The columns by name, those that are empty left out."""
     if len(rows) < 2:
-        raise InputError(f"{title}: the sheet holds column names but no rows")
+        raise InputError(f"{title}: the sheet has column names but no rows")
     body = [row for row in rows[1:] if _is_filled(row)]
     names = [_text(cell, ".") for cell in rows[0]]
     cells = {place: [row[place] for row in body] for place in range(len(names))}
@@ -185,16 +186,17 @@ def _columns(rows: Sequence[Sequence[Any]], title: str, decimal: str) -> dict[st
     named = [names[place] for place in kept if names[place]]
     if len(named) < 2 <= len(filled):
         raise InputError(
-            f"{title}: the first row must hold the names of {len(filled)} columns, got "
-            f"{listed(named) or 'none'}: delete what stands above the table"
+            f"{title}: the first row must contain the names of {len(filled)} columns, got "
+            f"{listed(named) or 'none'}: delete everything above the table"
         )
     repeated = {name for name in named if named.count(name) > 1}
     if repeated:
         raise InputError(
-            f"{title}: column names must differ, got more than one {listed(sorted(repeated))}"
+            f"{title}: column names must differ; these occur more than once: "
+            f"{listed(sorted(repeated))}"
         )
     if not body:
-        raise InputError(f"{title}: the sheet holds column names but no rows")
+        raise InputError(f"{title}: the sheet has column names but no rows")
     nameless = [place for place in kept if not names[place]]
     if len(nameless) > 1:  # one is the index of a frame, perhaps
         kept = [place for place in kept if names[place]]

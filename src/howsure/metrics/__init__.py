@@ -1,8 +1,8 @@
 """Scores and measures of the field, on plain arrays.
 
-Each takes arrays, lists, Series or CPU tensors. What ends in one number a row is averaged by you;
+Each takes arrays, lists, Series or CPU tensors. You average measures with one number per row;
 a reduction returns an `Estimate`, whose ``value`` is the number (``float`` gives it too). Names are
-loaded when first asked for.
+loaded when first used.
 
 Examples
 --------

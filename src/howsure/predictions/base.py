@@ -91,7 +91,7 @@ class Prediction(ABC):
 
     def interval(self, coverage: float) -> tuple[FloatArray, FloatArray]:
         """Central interval at a nominal coverage: lower and upper, shape (n,)."""
-        raise UnanswerableError(f"{self.kind} give no interval at coverage {coverage:g}")
+        raise UnanswerableError(f"{self.kind} have no interval at coverage {coverage:g}")
 
     def intervals(self, coverages: Sequence[float]) -> tuple[FloatArray, FloatArray]:
         """Central intervals at several coverages: lower and upper ends, shape (n, c) each."""
@@ -135,11 +135,11 @@ class Prediction(ABC):
 
     def quantile(self, levels: npt.ArrayLike) -> FloatArray:
         """Quantiles at the levels, shape (n, k)."""
-        raise UnanswerableError(f"{self.kind} give no quantiles")
+        raise UnanswerableError(f"{self.kind} have no quantiles")
 
     def cdf(self, y: FloatArray) -> FloatArray:
         """P(Y ≤ y), shape (n,)."""
-        raise UnanswerableError(f"{self.kind} give no cumulative probabilities")
+        raise UnanswerableError(f"{self.kind} have no cumulative probabilities")
 
     def cdf_left(self, y: FloatArray) -> FloatArray:
         """P(Y < y), shape (n,); equals `cdf` for continuous beliefs."""
@@ -147,15 +147,15 @@ class Prediction(ABC):
 
     def log_density(self, y: FloatArray) -> FloatArray:
         """Log density or log probability at y, shape (n,)."""
-        raise UnanswerableError(f"{self.kind} give no density")
+        raise UnanswerableError(f"{self.kind} have no density")
 
     def point(self) -> FloatArray:
         """The point forecast that the prediction implies, shape (n,)."""
-        raise UnanswerableError(f"{self.kind} give no point forecast")
+        raise UnanswerableError(f"{self.kind} have no point forecast")
 
     def sd(self) -> FloatArray:
         """Predicted standard deviation, shape (n,)."""
-        raise UnanswerableError(f"{self.kind} give no standard deviation")
+        raise UnanswerableError(f"{self.kind} have no standard deviation")
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws from the prediction, shape (n, size)."""
@@ -166,11 +166,11 @@ class Prediction(ABC):
 
         ``uniforms``, shape (n,), decide. A y outside by an unknown amount is infinite.
         """
-        raise UnanswerableError(f"{self.kind} give only how often y lies inside")
+        raise UnanswerableError(f"{self.kind} give only the coverage of y, not its distribution")
 
     def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:
         """Whether a drawn y lies inside, shape (n,), of a kind that says only how often."""
-        raise UnanswerableError(f"{self.kind} give more than how often y lies inside")
+        raise UnanswerableError(f"{self.kind} give more than the coverage of y")
 
 
 def wanted_levels(levels: npt.ArrayLike) -> FloatArray:
@@ -184,7 +184,7 @@ def wanted_levels(levels: npt.ArrayLike) -> FloatArray:
     wanted = as_vector(levels, "levels", scalar=True)
     if ((wanted <= 0) | (wanted >= 1)).any():
         raise InputError(
-            f"levels must lie strictly between 0 and 1, got {wanted.tolist()}{in_percent(wanted)}"
+            f"levels must be strictly between 0 and 1, got {wanted.tolist()}{in_percent(wanted)}"
         )
     return wanted
 
@@ -203,8 +203,8 @@ def stated_levels(levels: npt.ArrayLike) -> FloatArray:
         wanted_levels(inner)
     elif len(stated):
         raise InputError(
-            "levels must hold one strictly between 0 and 1, as those at 0 and 1 are bounds, got "
-            f"{stated.tolist()}"
+            "levels must include one strictly between 0 and 1, because levels 0 and 1 are only "
+            f"bounds; got {stated.tolist()}"
         )
     return stated
 

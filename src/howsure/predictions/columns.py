@@ -57,8 +57,8 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     for name, values in _named(evalset):
         if name in columns and not _same(columns[name], values):
             raise InputError(
-                f"columns must have different names, got two that would be called {name!r}: "
-                "rename the group or feature"
+                f"column names must differ, but two columns would be called {name!r}: rename the "
+                "group or feature"
             )
         columns[name] = values
     return columns

@@ -59,7 +59,9 @@ class Distribution(Prediction):
     ) -> None:
         family = law_named(law) if isinstance(law, str) else law
         if not isinstance(family, Law):
-            raise InputError(f"law must be a family of distributions or its name, got {law!r}")
+            raise InputError(
+                f"law must be a family of distributions or the name of one, got {law!r}"
+            )
         numbers = {
             name: as_vector(
                 value,
@@ -82,7 +84,7 @@ class Distribution(Prediction):
         checked: dict[str, FloatArray] = {}
         for name in family.parameters:
             if name not in numbers and name not in defaults:
-                raise InputError(f"parameters of {family.name} must hold {name}, got none")
+                raise InputError(f"parameters of {family.name} must include {name}")
             value = numbers.get(name, np.atleast_1d(defaults.get(name, np.nan)))
             value = np.full(length, value) if value.shape == (1,) else value
             check_length(value, f"{family.name} parameter {name}", length)
@@ -114,7 +116,7 @@ class Distribution(Prediction):
         Raises
         ------
         InputError
-            If it is not a frozen law, or its parameters are not one a row.
+            If it is not a frozen law, or its parameters are not one per row.
         """
         family = getattr(frozen, "dist", None)
         if family is None or not hasattr(frozen, "args") or not hasattr(family, "_parse_args"):
@@ -250,10 +252,10 @@ def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = Non
     ('norm+norm', array([2.]), array([[2.]]))
     """
     if not beliefs:
-        raise InputError("beliefs must hold at least one distribution, got none")
+        raise InputError("beliefs must contain at least one distribution")
     count, n = len(beliefs), beliefs[0].n
     if any(belief.n != n for belief in beliefs):
-        raise InputError(f"beliefs must have one number of rows, got {[b.n for b in beliefs]}")
+        raise InputError(f"beliefs must have equal numbers of rows, got {[b.n for b in beliefs]}")
     shares = np.full((n, count), 1.0 / count)
     if weights is not None:
         stated = np.asarray(weights)

@@ -77,7 +77,7 @@ class EvalSet:
         The fewest rows of which anything may be told, such as the coverage of a group; 1 where
         each row may be shown.
     baselines : tuple of BaselineForecast
-        Other forecasts of these rows, beside which skill is told.
+        Other forecasts of these rows, against which skill is measured.
     without_y : EvalSet, optional
         Further rows that were predicted and have no y, which is NaN there.
     """
@@ -153,7 +153,7 @@ class EvalSet:
                 shape = next((array.shape for array in belief.numbers().values()), (belief.n,))
                 turned = shape[1:] == (n,)
                 raise InputError(
-                    f"{belief.kind} must have {n} rows as y has, got {belief.n}"
+                    f"{belief.kind} must have {n} rows like y, got {belief.n}"
                     + (f" (shape {shape})" if len(shape) > 1 else "")
                     + ("; they look transposed" if turned else "")
                     + (": give Samples(samples.T)" if turned and belief.kind == "samples" else "")
@@ -161,7 +161,7 @@ class EvalSet:
             belief.check_outcomes(truth)
         if not predictions and point is None:
             raise InputError(
-                "a prediction is needed, such as intervals or a point forecast, got none"
+                "No prediction given: give at least one, such as intervals or a point forecast"
             )
         if weights is not None and not isinstance(weights, Weights):
             weights = Weights.checked(weights, weights_kind, length=n)
@@ -314,8 +314,8 @@ def check_same_rows(evalsets: Sequence[EvalSet]) -> None:
     for other in evalsets[1:]:
         if not np.array_equal(other.y, first.y):
             raise InputError(
-                f"models must hold the same rows to be compared, but {first.model} and "
-                f"{other.model} differ in y"
+                "models must have the same rows to be compared, but y differs between "
+                f"{first.model} and {other.model}"
             )
 
 
@@ -339,7 +339,7 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     Raises
     ------
     InputError
-        If models hold different rows.
+        If models have different rows.
 
     Examples
     --------
@@ -409,8 +409,8 @@ def _check_sizes(outcomes: Mapping[str, FloatArray | None], beliefs: Sequence[Pr
         if big.any():
             row = int(np.argmax(big.reshape(len(values), -1).any(axis=1)))
             raise InputError(
-                f"{name} must hold numbers of size at most {LARGEST:g}, as their squares are "
-                f"summed, got {int(big.sum())} beyond it (first at row {row})"
+                f"{name} must contain numbers of size at most {LARGEST:g}, because their squares "
+                f"are summed; {int(big.sum())} are larger (first at row {row})"
             )
 
 

@@ -45,7 +45,7 @@ class Intervals(Prediction):
     ------
     InputError
         If the shapes differ, an end is NaN, ends cross under ``crossing="error"``, or the coverages
-        are not distinct numbers in (0, 1), one a column.
+        are not distinct numbers in (0, 1), one per column.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Intervals(Prediction):
             for column in range(low.shape[1]):
                 check_interval(low[:, column], high[:, column])
         except InputError as error:
-            way = "; crossing='sort' (--crossing sort) exchanges them" * bool(crossed.any())
+            way = "; crossing='sort' (--crossing sort) swaps them" * bool(crossed.any())
             raise InputError(f"{error}{way}") from error
         if (low == np.inf).any() or (high == -np.inf).any():
             raise InputError("lower must not be +inf and upper must not be -inf")
@@ -86,19 +86,17 @@ class Intervals(Prediction):
         values: tuple[float, ...] = ()
         if coverage is None:
             if low.shape[1] > 1:
-                raise InputError(
-                    f"coverage must be given for {low.shape[1]} columns of intervals, got none"
-                )
+                raise InputError(f"coverage must be given for {low.shape[1]} columns of intervals")
         else:
             stated = as_vector(coverage, "coverage", scalar=True)
             if len(stated) != low.shape[1]:
                 raise InputError(
-                    f"coverage must hold one number a column ({low.shape[1]}), got {len(stated)}"
+                    f"coverage needs one number per column ({low.shape[1]}); got {len(stated)}"
                 )
             if ((stated <= 0) | (stated >= 1)).any() or len(set(stated.tolist())) < len(stated):
                 raise InputError(
-                    "coverage must hold distinct numbers strictly between 0 and 1, "
-                    f"got {stated.tolist()}{in_percent(stated)}"
+                    "coverage must contain distinct numbers strictly between 0 and 1, got "
+                    f"{stated.tolist()}{in_percent(stated)}"
                 )
             order = np.argsort(stated)
             values = tuple(float(c) for c in stated[order])
@@ -167,7 +165,7 @@ class Intervals(Prediction):
         """Midpoint of the interval of the lowest coverage; an infinite end has none."""
         lower, upper = self.lower[:, 0], self.upper[:, 0]
         if not (np.isfinite(lower) & np.isfinite(upper)).all():
-            raise UnanswerableError("some intervals are unbounded, so they have no midpoint")
+            raise UnanswerableError("some intervals are unbounded and have no midpoint")
         return lower / 2.0 + upper / 2.0
 
     def inside(self, coverage: float, uniforms: FloatArray) -> BoolArray:

@@ -67,12 +67,12 @@ class LabelSets(Prediction):
         try:
             table: AnyArray = np.asarray(members)
         except ValueError as error:
-            raise InputError("members must have one number of classes in every row") from error
+            raise InputError("members must have the same number of classes in every row") from error
         if table.ndim != 2 or 0 in table.shape:
             raise InputError(f"members must have shape (rows, classes), got {table.shape}")
         if table.dtype != np.bool_:
             if table.dtype.kind not in "iuf" or not np.isin(table, (0, 1)).all():
-                raise InputError(f"members must hold booleans, got dtype {table.dtype}")
+                raise InputError(f"members must contain booleans, got dtype {table.dtype}")
             table = table.astype(np.bool_)
         object.__setattr__(self, "members", table)
         object.__setattr__(self, "coverage", check_fraction(coverage, "coverage"))
@@ -171,8 +171,8 @@ class LabelSets(Prediction):
         wrong = ~((y >= 0) & (y < classes) & (y == np.floor(y)))
         if wrong.any():
             raise InputError(
-                f"y must hold class numbers from 0 to {classes - 1} beside label sets, "
-                f"got {y[np.argmax(wrong)]:g} at row {int(np.argmax(wrong))}"
+                f"with label sets, y must contain class numbers from 0 to {classes - 1}, got "
+                f"{y[np.argmax(wrong)]:g} at row {int(np.argmax(wrong))}"
             )
         return self.members[np.arange(self.n), y.astype(np.int64)]
 
@@ -185,7 +185,7 @@ class LabelSets(Prediction):
         return np.asarray(np.minimum(covered / self.probabilities.sum(axis=1), 1.0))
 
     def claimed_misses(self, y: FloatArray, coverage: float) -> tuple[FloatArray, FloatArray]:
-        """Sets have no sides: half of what they may miss is told of each."""
+        """Sets have no sides: each gets half of the nominal miss rate."""
         half = np.repeat((1.0 - self.claims)[:, None] / 2.0, 2, axis=1)
         return half, half
 
@@ -212,7 +212,7 @@ def check_probabilities(stated: FloatArray, name: str) -> None:
         row = int(np.argmax(wrong))
         what = f"least {stated[row].min():.6g}" if negative[row] else f"sum {sums[row]:.6g}"
         raise InputError(
-            f"{name} must be at least 0 and sum to 1, got {int(wrong.sum())} rows that do not "
+            f"{name} must be at least 0 and sum to 1 in each row; {int(wrong.sum())} rows do not "
             f"(first at row {row}: {what})"
         )
 
@@ -225,5 +225,5 @@ def checked_labels(labels: Sequence[str], classes: int) -> tuple[str, ...]:
         raise InputError(f"labels must name {classes} classes, got {got}")
     ((name, count),) = Counter(names).most_common(1)
     if count > 1:
-        raise InputError(f"labels must differ, got {name!r} {count} times")
+        raise InputError(f"labels must be distinct, got {name!r} {count} times")
     return names

@@ -1,6 +1,6 @@
 """Families of laws that a `Distribution` may hold: any of SciPy's, and fast ones of our own.
 
-A law is a family; its parameters are arrays with one entry a row. SciPy's generic machinery
+A law is a family; its parameters are arrays with one entry per row. SciPy's generic machinery
 spends more time on checks than on arithmetic, so the normal family and Student's t call the
 special functions.
 """
@@ -23,7 +23,7 @@ _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 class Law(ABC):
-    """A family of one-dimensional distributions. Every array has one entry a row."""
+    """A family of one-dimensional distributions. Every array has one entry per row."""
 
     __slots__ = ()
     name: str
@@ -192,7 +192,7 @@ class ScipyLaw(Law):
         points = np.asarray(getattr(family, "xk", 0.0), dtype=np.float64)
         if (points != np.floor(points)).any():
             raise InputError(
-                f"a discrete distribution must live on whole numbers, got {points.tolist()}"
+                f"a discrete distribution must be on whole numbers, got {points.tolist()}"
             )
         self.family = family
         self.name = str(family.name)
@@ -262,7 +262,7 @@ class ScipyLaw(Law):
 
 
 def _shared(column: FloatArray) -> FloatArray:
-    """The first row in place of a column that holds one number."""
+    """The first row instead of a column with one number."""
     return column[:1] if (column == column[:1]).all() else column
 
 
@@ -274,6 +274,6 @@ def _check_legal(legal: BoolArray, name: str, parameters: Parameters) -> None:
             f"{parameter}={parameters[parameter][row]:g}" for parameter in parameters
         )
         raise InputError(
-            f"parameters of {name} must lie in its domain, got {int((~legal).sum())} rows "
-            f"that do not (first at row {row}: {values})"
+            f"parameters of {name} must be in its domain; {int((~legal).sum())} rows are not "
+            f"(first at row {row}: {values})"
         )

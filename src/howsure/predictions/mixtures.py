@@ -78,8 +78,8 @@ class MixtureLaw(Law):
             row = int(np.argmax(wrong))
             shown = ", ".join(f"{weight[row]:g}" for weight in weights)
             raise InputError(
-                f"weights of {self.name} must be at least 0 and sum to 1, got {int(wrong.sum())} "
-                f"rows that do not (first at row {row}: {shown})"
+                f"weights of {self.name} must be at least 0 and sum to 1 in each row; "
+                f"{int(wrong.sum())} rows do not (first at row {row}: {shown})"
             )
         for law, _, numbers in self.split(parameters):
             law.check(numbers)

@@ -45,7 +45,7 @@ class Quantiles(Prediction):
     levels : array-like of shape (k,)
         Distinct levels in [0, 1], some of them inside.
     values : array-like of shape (n, k)
-        Quantiles in the units of y, one column a level.
+        Quantiles in the units of y, one column per level.
     crossing : {"error", "sort"}
         What to do with rows whose quantiles fall: refuse them, or sort each row (the isotonic
         rearrangement) and count them in `crossed_rows`.
@@ -78,8 +78,8 @@ class Quantiles(Prediction):
     ) -> None:
         if _swapped(levels, values):
             raise InputError(
-                "levels come first: Quantiles(levels, values), got levels of shape "
-                f"{np.shape(plain_array(levels, 'levels'))}"
+                "the levels are the first argument: Quantiles(levels, values); got levels of "
+                f"shape {np.shape(plain_array(levels, 'levels'))}"
             )
         stated = stated_levels(levels)
         order = np.argsort(stated)
@@ -87,8 +87,8 @@ class Quantiles(Prediction):
         if table.shape[1] != len(stated):
             turned = "; they look transposed: give values.T" if len(table) == len(stated) else ""
             raise InputError(
-                f"quantiles must have {len(stated)} columns, got {table.shape[1]} (levels come "
-                f"first, and values have shape {table.shape}){turned}"
+                f"quantiles must have {len(stated)} columns, got {table.shape[1]} (the levels "
+                f"are the first argument; values have shape {table.shape}){turned}"
             )
         table, stated = table[:, order], stated[order]
         inner = (stated > 0) & (stated < 1)
@@ -162,8 +162,8 @@ class Quantiles(Prediction):
         outside = (wanted < low - 1e-9) | (wanted > high + 1e-9)
         if outside.any():
             raise UnanswerableError(
-                f"level {wanted[np.argmax(outside)]:g} lies outside the given quantiles "
-                f"({low:g} to {high:g}), and quantiles are not extrapolated"
+                f"level {wanted[np.argmax(outside)]:g} is outside the given quantiles ({low:g} "
+                f"to {high:g}); quantiles are not extrapolated"
             )
         if len(self.levels) == 1:
             return np.repeat(self.values, len(wanted), axis=1)
@@ -223,7 +223,7 @@ class Quantiles(Prediction):
     def redrawn(self, y: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, Self]:
         """Quantiles at the uniforms; infinite beyond the outermost levels."""
         if (self.values == np.floor(self.values)).all() and (y == np.floor(y)).all():
-            raise UnanswerableError("quantiles of whole numbers only bound how often y lies inside")
+            raise UnanswerableError("quantiles of whole numbers give only bounds on the coverage")
         low, high = self.levels[0], self.levels[-1]
         drawn = np.where(uniforms < low, -np.inf, np.inf)
         rows = np.flatnonzero((uniforms >= low) & (uniforms <= high))
@@ -252,15 +252,15 @@ def _told_crossing(table: FloatArray, crossed: BoolArray) -> str:
     """The message for rows that do not rise, of columns in the order of their levels."""
     count = int(crossed.sum())
     message = (
-        f"quantiles must rise with their level, got {count} {'row' if count == 1 else 'rows'} "
-        f"where they cross (first at row {int(np.argmax(crossed))})"
+        f"quantiles must increase with their level; they cross in {count} "
+        f"{'row' if count == 1 else 'rows'} (first at row {int(np.argmax(crossed))})"
     )
     if len(table) == table.shape[1] and (np.diff(table, axis=0) >= 0).all():
         return f"{message}; they look transposed: give values.T"
     if count == len(table) > 1 and (np.diff(table, axis=1) <= 0).all():
         return (
-            f"{message}; as each row falls, levels look reversed: give levels[::-1]; "
-            "crossing='sort' (--crossing sort) turns each row"
+            f"{message}; the quantiles decrease in each row, so levels look reversed: give "
+            "levels[::-1]; crossing='sort' (--crossing sort) reverses each row"
         )
     return f"{message}; crossing='sort' (--crossing sort) sorts each row"
 

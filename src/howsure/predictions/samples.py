@@ -105,7 +105,7 @@ class Samples(Prediction):
         outside = (rank < 1) | (rank > self.size)
         if outside.any():
             raise UnanswerableError(
-                f"{self.size} samples a row reach levels from {1 / (self.size + 1):.3g} to "
+                f"{self.size} samples per row reach levels from {1 / (self.size + 1):.3g} to "
                 f"{self.size / (self.size + 1):.3g}, not {wanted[np.argmax(outside)]:g}"
             )
         below = np.minimum(np.floor(rank).astype(np.int64), self.size) - 1
@@ -141,11 +141,11 @@ class Samples(Prediction):
         """The i of the interval between the i-th smallest and the i-th largest draw."""
         wanted = (self.size + 1) * (1.0 - check_fraction(coverage, "coverage")) / 2.0
         if self.size < 2:
-            raise UnanswerableError("one sample a row gives no interval")
+            raise UnanswerableError("one sample per row gives no interval")
         if wanted < 1.0 - 1e-9:
             raise UnanswerableError(
-                f"{self.size} samples a row reach coverages up to {self.widest:.4g}, "
-                f"not {coverage:g}"
+                f"{self.size} samples per row reach coverages up to {self.widest:.4g}, not "
+                f"{coverage:g}"
             )
         return min(max(math.ceil(wanted - 0.5 - 1e-9), 1), self.size // 2)
 
@@ -164,7 +164,7 @@ class Samples(Prediction):
     def sd(self) -> FloatArray:
         """Standard deviation of the draws (divisor m − 1); exactly 0 where all are equal."""
         if self.size < 2:
-            raise UnanswerableError("one sample a row gives no standard deviation")
+            raise UnanswerableError("one sample per row gives no standard deviation")
         table, spread = self.sorted_samples, np.empty(self.n)
         for rows in row_blocks(self.n, self.size):
             spread[rows] = table[rows].std(axis=1, ddof=1)

@@ -48,11 +48,11 @@ _NOISE = 0.2
 
 _CENTRED = {
     Distribution.kind: (
-        "on the calibration rows errors weighted by their stated precision have mean zero"
+        "on the calibration rows errors weighted by their predicted precision have mean zero"
     ),
     Samples.kind: "on the calibration rows the mean error of the samples' mean is zero",
 }
-_CENTRED_MULTIPLE = "on the calibration rows errors do not go with the prediction"
+_CENTRED_MULTIPLE = "on the calibration rows errors are not correlated with the prediction"
 
 
 @final
@@ -160,7 +160,7 @@ class Multiply(RecalibrationMethod):
             center = point_of(calibration)
             parts = calibration.y * center, np.square(center)
             learnt = _multiple(*parts, counts(calibration), calibration)
-            words = "the mean squared error on the calibration rows is the least of all multiples"
+            words = "no other factor has a lower mean squared error on the calibration rows"
             return PointLocation.of(calibration, "multiply", learnt, words)
         rows = CalibrationRows.of(calibration, self.belief)
         frame = rows.frame
@@ -200,9 +200,9 @@ def _least_multiple(rows: CalibrationRows) -> float:
 def _positive(multiple: float) -> float:
     """A multiple, unless predictions are 0 or go against y."""
     if math.isnan(multiple):
-        raise InputError("some predictions must differ from 0 to be multiplied, got 0 in all")
+        raise InputError("predictions cannot be multiplied, because all are 0")
     if not multiple > 0:
-        raise InputError(f"predictions must not go against y: their multiple would be {multiple:g}")
+        raise InputError(f"predictions must increase with y: their factor would be {multiple:g}")
     return check_factor(multiple)
 
 
@@ -261,7 +261,7 @@ class PointLocation(Recalibrator):
     def transform(self, evalset: EvalSet) -> NoReturn:
         """A point forecast is no predictive distribution: use `apply`."""
         raise UnanswerableError(
-            "a point forecast that is moved gives no predictive distribution; use apply"
+            "a shifted point forecast has no predictive distribution; use apply"
         )
 
     def apply(self, evalset: EvalSet) -> EvalSet:
@@ -395,8 +395,8 @@ class ShiftScaledIntervals(RecalibrationMethod):
             method="shift_scale",
             parameters=(*first.parameters, *unsure),
             guarantee=(
-                "Approximate: factors are conformal for intervals whose shift was learnt on the "
-                "same rows; no finite-sample guarantee."
+                "Approximate: the conformal factors and the shift of the intervals use the same "
+                "rows; no finite-sample guarantee."
             ),
             notes=then.notes,
             shift=first,
@@ -426,7 +426,7 @@ class Widths(RecalibrationMethod):
     have the greatest normal likelihood, of quantiles and intervals the least pinball loss. Of
     samples the power that errors follow is divided by the power that each member's distance from
     the others follows, which is 1 for many members: a perfect ensemble gives b = 1. Then a is the
-    fair factor of `SpreadScaling`. The ``factor`` that is told holds at the typical spread, the
+    fair factor of `SpreadScaling`. The reported ``factor`` is that at the typical spread, the
     geometric mean.
 
     Parameters
@@ -461,11 +461,13 @@ class Widths(RecalibrationMethod):
         spread = rows.frame.spread
         some = spread > 0
         if not some.any():
-            raise InputError("some rows must have a spread to be stretched, got none")
+            raise InputError("spreads cannot be scaled, because no row has a spread above 0")
         typical = math.exp(float(np.average(np.log(spread[some]), weights=rows.mass[some])))
         fitted, notes = _Power(1.0, np.zeros(len(rows.y))), tuple[str, ...]()
         if np.ptp(spread[some]) <= 1e-9 * typical:
-            notes = ("All spreads are equal: their power cannot be learnt, and they are scaled.",)
+            notes = (
+                "All spreads are equal: their power cannot be estimated, so they are only scaled.",
+            )
         elif isinstance(rows.prediction, Samples):
             fitted, notes = _power_of_samples(rows, rows.prediction)
         elif rows.frame.levels.size:
@@ -479,7 +481,9 @@ class Widths(RecalibrationMethod):
         words = PINBALL
         if not rows.frame.levels.size:
             factor = replace(factor, standard_error=_factor_error(rows, factor, fitted, typical))
-            words = "on the calibration rows the mean square is right, and so is its trend in sd"
+            words = (
+                "on the calibration rows the mean squared z-score is 1 and has no trend in the sd"
+            )
         return rows.mover(
             AffineLocationScale, "widths", (factor, power), words, *notes, typical=typical
         )
@@ -520,9 +524,7 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
     log = log_spread - float(np.average(log_spread, weights=mass))
     some = square > 0
     if not some.any():
-        raise InputError(
-            "errors must not all be zero in the calibration rows: the scale would be zero"
-        )
+        raise InputError("all errors in the calibration rows are zero, so the scale would be zero")
     height, log_ratio = np.log(mass[some] * square[some]), log[some]
 
     low, high = _POWERS
@@ -560,8 +562,8 @@ def _power_of_samples(rows: CalibrationRows, samples: Samples) -> tuple[_Power, 
     error_power = _power(np.square(rows.y[:, None] - center).ravel(), flat, mass)
     if member_power.value < _NOISE:
         return _Power(1.0, np.zeros(len(rows.y))), (
-            "The samples' spreads differ by little but noise: their power cannot be learnt, and "
-            "they are scaled.",
+            "The samples' spreads differ by little more than noise: their power cannot be "
+            "estimated, so they are only scaled.",
         )
     value = min(error_power.value / member_power.value, _POWERS[1])
     influence = (error_power.influence - value * member_power.influence) / member_power.value
@@ -612,7 +614,7 @@ METHODS: Final = (
         ),
         saves=(AffineLocationScale, IntervalShifter),
         label="shifted and scaled",
-        words="shift and stretch every prediction",
+        words="shift and scale every prediction",
         complexity=2,
         aims=SIDES | SIZE,
         but=Intervals.kind,
@@ -623,7 +625,7 @@ METHODS: Final = (
         make=lambda kind, _: Multiply(kind),
         saves=(AffineLocationScale, PointLocation),
         label="multiplied",
-        words="multiply every prediction by one number",
+        words="multiply every prediction by a constant",
         says=lambda learnt: f"multiply every prediction by {number(learnt[0].value, 4)}",
         tried_of="sign",  # what has no natural 0 is in no other unit
         complexity=2,
@@ -635,8 +637,8 @@ METHODS: Final = (
         kinds=FRAMED_KINDS,
         make=lambda kind, _: Widths(kind),
         saves=(AffineLocationScale,),
-        label="by a power of its widths",
-        words="make widths follow the size of the errors",
+        label="with a power of its widths",
+        words="fit widths to the size of the errors",
         tried_of="spreads",  # else it is the same as scale
         complexity=2,
         turn=3,

@@ -111,7 +111,7 @@ class Recalibrator(ABC):
         Raises
         ------
         InputError
-            If the rows hold no prediction of this kind, or one that differs from that of the
+            If the rows have no prediction of this kind, or one that differs from that of the
             calibration rows in its coverages, levels, family or number of samples.
         """
         prediction = self.transform(evalset)[0]
@@ -126,7 +126,7 @@ class Recalibrator(ABC):
         if came != self.fitted_to:
             told = came.rpartition(" at levels ")[2]
             raise InputError(
-                f"the rows must hold {self.fitted_to} as the calibration rows do, got {told}"
+                f"the rows must have {self.fitted_to}, like the calibration rows, got {told}"
             )
         return prediction
 
@@ -172,13 +172,13 @@ def belief_of(evalset: EvalSet, kind: type[P]) -> P:
         if isinstance(belief, kind):
             return belief
     came = ", ".join(kinds_of(evalset))
-    raise InputError(f"the rows must hold {kind.kind} as the calibration rows do, got {came}")
+    raise InputError(f"the rows must have {kind.kind}, like the calibration rows, got {came}")
 
 
 def point_of(evalset: EvalSet) -> FloatArray:
     """The point forecast."""
     if evalset.point is None:
-        raise InputError("the rows must hold a point forecast, got none")
+        raise InputError("the rows need a point forecast and have none")
     return evalset.point
 
 
@@ -187,7 +187,7 @@ def signature(prediction: Prediction) -> str:
     if isinstance(prediction, Distribution):
         return f"distributions of the family {prediction.law.name!r}"
     if isinstance(prediction, Samples):
-        return f"{prediction.size} samples a row"
+        return f"{prediction.size} samples per row"
     if isinstance(prediction, Quantiles):
         return f"quantiles at levels {_listed(prediction.levels)}"
     if isinstance(prediction, Intervals):
@@ -231,7 +231,7 @@ def check_rows(calibration: EvalSet) -> None:
     """Raise `InputError` where rows are fewer than two."""
     n = effective_rows(calibration)[0]
     if n < 2:
-        raise InputError(f"calibration must hold at least 2 rows to learn from, got {n:g}")
+        raise InputError(f"calibration must have at least 2 rows, got {n:g}")
 
 
 def check_spread(spread: FloatArray) -> None:
@@ -239,8 +239,8 @@ def check_spread(spread: FloatArray) -> None:
     flat = ~(spread > 0)
     if flat.any():
         raise InputError(
-            "every row must have a spread above 0 in the calibration rows, got "
-            f"{int(flat.sum())} without (first at row {int(np.argmax(flat))})"
+            f"every calibration row must have a spread above 0; {int(flat.sum())} have none "
+            f"(first at row {int(np.argmax(flat))})"
         )
 
 
@@ -248,8 +248,8 @@ def check_factor(factor: float) -> float:
     """A factor by which spreads can be multiplied; an `InputError` where errors give none."""
     if not 0.0 < factor < math.inf:
         raise InputError(
-            "errors must vary in most calibration rows for spreads to be scaled, "
-            "got a factor of zero"
+            "spreads cannot be scaled: errors are zero in most calibration rows, so the factor "
+            "would be zero"
         )
     return factor
 
@@ -289,12 +289,12 @@ def fit_notes(calibration: EvalSet) -> tuple[str, ...]:
     notes = []
     if not effective_rows(calibration)[1]:
         notes.append(
-            "Importance weights: the fit is weighted, with Kish's effective number of rows in "
-            "place of n. It is approximate, without a finite-sample guarantee."
+            "Importance weights: the fit is weighted and uses Kish's effective sample size "
+            "instead of n. It is approximate, without a finite-sample guarantee."
         )
     if calibration.cluster is not None:
         notes.append(
-            "The calibration rows come in clusters, so single rows are not exchangeable: "
-            "a guarantee that counts rows is optimistic."
+            "The calibration rows form clusters, so single rows are not exchangeable: a "
+            "guarantee based on the number of rows is optimistic."
         )
     return tuple(notes)

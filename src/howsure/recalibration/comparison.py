@@ -127,10 +127,10 @@ def _kind(test: EvalSet) -> str:
     kinds = kinds_of(test)
     if len(kinds) > 1:
         raise InputError(
-            f"test must hold one kind of prediction to compare, got {', '.join(kinds)}"
+            f"test must have one type of prediction to compare, got {', '.join(kinds)}"
         )
     if kinds[0] not in KINDS or kinds[0] == LabelSets.kind:
-        raise InputError(f"test must hold a prediction that can be recalibrated, got {kinds[0]}")
+        raise InputError(f"test must have a prediction that can be recalibrated, got {kinds[0]}")
     return kinds[0]
 
 
@@ -179,7 +179,7 @@ def side_by_side(found: Sequence[Evaluation | None]) -> tuple[list[Line], list[s
         other = found[number]
         ways = "" if other is None else offered(other)
         named = ", ".join(dict.fromkeys(titles))
-        notes.append(f"Left out, as they mean something else for {ways}: {named}.")
+        notes.append(f"Omitted, because they mean something else for {ways}: {named}.")
         both = [evaluation for evaluation in (found[0], other) if evaluation is not None]
         shared = shared_by_all(both, fair=False) if len(both) == 2 else None
         if shared is None or _is_scored(lines, shared.score, number):
@@ -210,7 +210,7 @@ def _is_scored(lines: Sequence[Line], score: SharedScore, number: int) -> bool:
 
 
 def _meaning(evaluation: Evaluation, key: Key) -> str:
-    """What a score tells of; measures that are no scores are told as they are."""
+    """What a score measures; measures that are not scores are reported unchanged."""
     if catalogue()[key.metric].question not in (Question.SCORE, Question.POINT):
         return ""
     return meaning(evaluation, key.metric, key.at, fair=False)

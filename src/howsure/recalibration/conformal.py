@@ -75,7 +75,7 @@ class ConformalQuantiles(RecalibrationMethod):
 
     @np.errstate(over="ignore", invalid="ignore")
     def fit(self, calibration: EvalSet) -> QuantilesRecalibrator:
-        """Learn one shift a level from held-out rows.
+        """Fit one shift per level on held-out rows.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class QuantilesRecalibrator(Recalibrator):
 def _quantile_words(n: float, *, exact: bool) -> str:
     if not exact:
         return "Approximate: weighted quantiles of the errors; no finite-sample guarantee."
-    return level_words(n, "errors") + "; rows that are sorted afterwards may differ."
+    return level_words(n, "errors") + "; rows sorted afterwards may differ."
 
 
 # ---- conformal recalibration of intervals, and of a bare point forecast --------------------------
@@ -177,7 +177,7 @@ class ConformalIntervals(RecalibrationMethod):
     method : {"cqr", "asymmetric", "scale"}
         ``cqr``: both ends move outward by one offset, the conformal quantile of
         max(lower − y, y − upper); it may be negative (Romano et al. 2019). Of a point forecast,
-        an interval of no width, it is told as ``split``. ``asymmetric``: each end moves by its own
+        an interval of width 0, it is called ``split``. ``asymmetric``: each end moves by its own
         offset, at half the miss rate, so that intervals also shift. ``scale``: the ends are
         stretched by one factor about the point forecast (the midpoint where there is none), the
         operating point of the uncertainty characteristics curve. Aliases are ``split`` and ``cp``
@@ -221,7 +221,7 @@ class ConformalIntervals(RecalibrationMethod):
         Raises
         ------
         InputError
-            If the coverage is unknown, or it or δ is not in (0, 1), the rows hold no such kind,
+            If the coverage is unknown, or it or δ is not in (0, 1), the rows have no such kind,
             a scale has nothing to stretch, or too few rows are refused.
         """
         name = _name(self.method)
@@ -238,7 +238,7 @@ class ConformalIntervals(RecalibrationMethod):
             if name == "scale":
                 _check_stretch(band)
                 if (band.lower == band.upper).all():
-                    raise InputError("intervals must have some width to be scaled, got none")
+                    raise InputError("intervals cannot be scaled, because all have width 0")
             thresholds = tuple(
                 calibrate(
                     score,
@@ -272,15 +272,13 @@ class ConformalIntervals(RecalibrationMethod):
         wanted = None if self.coverage is None else check_fraction(self.coverage, "coverage")
         if self.belief == POINT:
             if wanted is None:
-                raise InputError(
-                    "coverage must be given to make intervals from a point forecast, got none"
-                )
+                raise InputError("coverage must be given to make intervals from a point forecast")
             return [(None, wanted)]
         stated = belief_of(calibration, Intervals).coverages
         if wanted is None:
             if not stated:
                 raise InputError(
-                    "coverage must be given to recalibrate intervals of unknown coverage, got none"
+                    "coverage must be given to recalibrate intervals of unknown coverage"
                 )
             return [(coverage, coverage) for coverage in stated]
         if not stated:
@@ -302,7 +300,7 @@ class IntervalRecalibrator(Recalibrator):
         """The intervals recalibrated, with a note on those that shrank to a point."""
         lowers, uppers, coverages, notes = [], [], [], []
         if self.moved and self.belief != POINT and len(belief_of(evalset, Intervals).coverages) > 1:
-            notes.append("Intervals at other coverages than the one given were left out.")
+            notes.append("Intervals at coverages other than the given one were omitted.")
         name = _name(self.method)
         for column in self._chosen(evalset):
             band = _band(evalset, self.belief, column.base, centred=self.centred)
@@ -311,8 +309,8 @@ class IntervalRecalibrator(Recalibrator):
             lower, upper, collapsed = _region(_SCORES[name], column.thresholds, band)
             if collapsed:
                 collapse = (
-                    f" at coverage {column.coverage:g} would have shrunk past nothing: a point in "
-                    "the middle stands for it."
+                    f" at coverage {column.coverage:g} would have a negative width: each is "
+                    "replaced by its midpoint."
                 )
                 notes.append(CountedNote.of(collapsed, "interval", collapse))
             lowers.append(lower)
@@ -331,8 +329,7 @@ class IntervalRecalibrator(Recalibrator):
                 learnt = ", ".join(f"{c.coverage:g}" for c in self.columns)
                 came = "an unknown coverage" if math.isnan(coverage) else f"{coverage:g}"
                 raise InputError(
-                    f"intervals must be at a coverage of the calibration rows ({learnt}), "
-                    f"got {came}"
+                    f"intervals must have a coverage of the calibration rows ({learnt}), got {came}"
                 )
             chosen.append(matching[0])
         return chosen
@@ -350,8 +347,8 @@ def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -
     intervals = belief_of(evalset, Intervals)
     if (base is None) != (not intervals.coverages):
         raise InputError(
-            "the coverage of intervals must be known in both or in neither of test and "
-            "calibration rows"
+            "the coverage of the intervals must be known in both test and calibration rows, or "
+            "in neither"
         )
     lower, upper = (
         (intervals.lower[:, 0], intervals.upper[:, 0]) if base is None else intervals.interval(base)
@@ -366,12 +363,12 @@ def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -
 
 def _check_stretch(band: Band) -> None:
     if not (np.isfinite(band.lower) & np.isfinite(band.upper)).all():
-        raise InputError("intervals must be bounded to be scaled, got infinite ends; use 'cqr'")
+        raise InputError("intervals with infinite ends cannot be scaled; use 'cqr'")
     outside = (band.center < band.lower) | (band.center > band.upper)
     if outside.any():
         raise InputError(
-            "the point forecast must lie in its interval to be scaled about, got "
-            f"{int(outside.sum())} that do not (first at row {int(np.argmax(outside))}); use 'cqr'"
+            f"scaling needs the point forecast inside its interval; {int(outside.sum())} are "
+            f"outside (first at row {int(np.argmax(outside))}); use 'cqr'"
         )
 
 
@@ -410,7 +407,7 @@ def _words(column: _Column, method: ConformalIntervals) -> str:
         return f"{name}: infinite, so they cover every row."
     text = (
         f"{name}: a new row exchangeable with the {first.n:g} calibration rows is covered with "
-        f"probability {column.expected:.5g} (at least, if scores tie)"
+        f"probability {column.expected:.5g} (or more with tied scores)"
     )
     low, high = column.range()
     if not math.isnan(low):
@@ -419,14 +416,14 @@ def _words(column: _Column, method: ConformalIntervals) -> str:
             f"{formats.share(high)} of rows are covered"
         )
     if len(column.thresholds) > 1:
-        text += ", missed equally often on either side"
+        text += ", with equal miss rates on both sides"
     if method.rank == "pac":
         text += (
             f"; at least {formats.level(column.coverage)} of rows are covered for all but "
             f"{100 * method.delta:g} of 100 calibration sets"
         )
     if method.rank == "paper" and column.expected < column.coverage:
-        text += "; the paper's rank falls short of the nominal coverage"
+        text += "; the rank of the paper gives less than the nominal coverage"
     return text + "."
 
 
@@ -437,7 +434,7 @@ def _notes(columns: list[_Column], method: ConformalIntervals) -> list[str]:
         if not endless:
             if column.base is not None and abs(column.base - column.coverage) > 1e-9:
                 notes.append(
-                    f"Intervals given at coverage {column.base:g} were moved to reach "
+                    f"Intervals at coverage {column.base:g} were adjusted to coverage "
                     f"{column.coverage:g}."
                 )
             continue
@@ -446,7 +443,7 @@ def _notes(columns: list[_Column], method: ConformalIntervals) -> list[str]:
             needed = rows_needed(target, method.rank, method.delta / len(column.thresholds))
             why = f"{needed} calibration rows are needed, got {endless[0].n:g}"
         else:
-            why = "too many calibration intervals have no width to scale"
+            why = "too many calibration intervals have width 0 and cannot be scaled"
         notes.append(f"Intervals at coverage {column.coverage:g} are infinite: {why}.")
     return notes
 
@@ -458,7 +455,7 @@ METHODS: Final = (
         make=lambda _, options: ConformalQuantiles(options.too_few),
         saves=(QuantilesRecalibrator,),
         leads=(Quantiles.kind,),
-        label="by conformal quantiles",
+        label="with conformal quantiles",
     ),
     MethodInfo(
         name="split",

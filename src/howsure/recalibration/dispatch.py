@@ -99,8 +99,8 @@ class Recalibrated(FittedMethods):
                 "nominal": "nominal coverage or level",
                 "n": "calibration rows",
                 "expected": "expected coverage of a new row",
-                "lower": "coverage, 2.5 % of calibration sets below",
-                "upper": "coverage, 2.5 % of calibration sets above",
+                "lower": "coverage: 2.5th percentile over calibration sets",
+                "upper": "coverage: 97.5th percentile over calibration sets",
             },
             model=self.evalset.model,
             notes=" ".join(self.guarantees.values()),
@@ -123,7 +123,7 @@ def recalibrate(
     penalty: float | None = None,
     seed: int = 0,
 ) -> Recalibrated:
-    """Widen, narrow or shift the predictions of a test set by what calibration rows teach.
+    """Widen, narrow or shift the predictions of a test set, as fitted on calibration rows.
 
     The y of the test rows is never read. The calibration rows must be held out from training,
     and exchangeable with the test rows for a guarantee to hold.
@@ -190,7 +190,7 @@ def recalibrate(
     Raises
     ------
     InputError
-        If calibration lacks a kind of prediction that the test rows hold, or differs in
+        If calibration lacks a kind of prediction that the test rows have, or differs in
         coverages, levels, family or number of samples; if the method suits no kind; if a coverage
         is unknown and none is given; if too few rows are refused; if `by` goes with a method
         other than ``group``, or names no column of groups; or if no calibration row is as late as
@@ -210,7 +210,7 @@ def recalibrate(
     """
     columns = (by,) if isinstance(by, str) else tuple(by)
     if columns and method not in (None, "group"):
-        raise InputError(f"by must go with the method 'group', or with none, got {method!r}")
+        raise InputError(f"by needs the method 'group' or no method, got {method!r}")
     method = "group" if columns else method
     _check_kinds(test, calibration, method)
     options = RecalibrationOptions(
@@ -229,7 +229,10 @@ def recalibrate(
     if since is not None:
         all_rows = calibration.n
         calibration = since_rows(calibration, since)
-        notes.append(f"{calibration.n:,} of {all_rows:,} calibration rows are from {since!s} on.")
+        notes.append(
+            f"{calibration.n:,} of {all_rows:,} calibration rows are from {since!s} or later and "
+            "were used."
+        )
     kinds = kinds_of(test)
     chosen = [method_of(kind, method) for kind in kinds]
     fitted = tuple(
@@ -240,12 +243,13 @@ def recalibrate(
     makes = any(info is not None and info.gives == "intervals" for info in chosen)
     if coverage is not None and not (takes or makes):
         notes.append(
-            "The coverage given applies only to intervals, sets and point forecasts: it was not "
-            "used."
+            "The given coverage was not used: it applies only to intervals, sets and point "
+            "forecasts."
         )
     if method is not None:
         notes.extend(
-            f"The method {method!r} does not suit {used.belief}: {used.method!r} was used."
+            f"The method {method!r} does not apply to {used.belief}; {used.method!r} was used "
+            "instead."
             for used, info in zip(fitted, chosen, strict=True)
             if info is None
         )
@@ -300,12 +304,12 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
     missing = [kind for kind in kinds if kind not in held]
     if missing:
         raise InputError(
-            f"calibration must hold the kinds of prediction that the new rows hold "
-            f"({', '.join(kinds)}), got no {', '.join(missing)}"
+            "calibration must have the same types of prediction as the new rows "
+            f"({', '.join(kinds)}); missing: {', '.join(missing)}"
         )
     if method is not None and not any(method_of(kind, method) for kind in kinds):
         methods = "; ".join(f"{kind}: {', '.join(methods_of(kind))}" for kind in kinds)
-        raise InputError(f"method must suit the predictions ({methods}), got {method!r}")
+        raise InputError(f"method must apply to the predictions ({methods}), got {method!r}")
 
 
 def _default(kind: str, calibration: EvalSet) -> MethodInfo:
@@ -325,8 +329,8 @@ def _joined(predictions: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction
             continue
         if new.kind in beliefs:
             notes.append(
-                f"The {old} were recalibrated to {new.kind}, which the rows hold already: "
-                f"they were left out."
+                f"The {old} were recalibrated to {new.kind}, which the rows already have: the "
+                "recalibrated ones were omitted."
             )
         else:
             beliefs[new.kind] = new
@@ -403,7 +407,7 @@ def advised(kind: str) -> tuple[MethodInfo, ...]:
 
 
 def can_teach(info: MethodInfo, calibration: EvalSet, by: Sequence[str] = ()) -> bool:
-    """Whether rows hold what a method looks at beside the predictions, with no more said."""
+    """Whether rows have what a method needs besides predictions, without further options."""
     if info.needs == "groups":
         return bool(by) or len(calibration.groups) == 1
     if info.needs == "ease":

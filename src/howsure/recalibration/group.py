@@ -1,4 +1,4 @@
-"""Recalibration by group or bin of ease: what its rows teach, and all where these are too few."""
+"""Recalibration by group or ease bin, fitted to its rows, or to all rows if these are too few."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GroupCells:
     """The groups of the calibration rows: labels of one column, or of several that cross."""
 
     columns: tuple[str, ...]  # columns of groups
-    labels: tuple[tuple[str, ...], ...]  # of each group, a label a column
+    labels: tuple[tuple[str, ...], ...]  # of each group, one label per column
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,8 +76,8 @@ class GroupCells:
         if missing:
             columns = ", ".join(evalset.groups) or "none"
             raise InputError(
-                f"the rows must hold the groups {', '.join(self.columns)} as the calibration rows "
-                f"do, got {columns}"
+                f"the rows must have the groups {', '.join(self.columns)}, like the calibration "
+                f"rows, got {columns}"
             )
         labels, codes = _crossing(evalset, self.columns)
         numbers = {label: number for number, label in enumerate(self.labels)}
@@ -90,12 +90,12 @@ def cells_of(calibration: EvalSet, by: Sequence[str]) -> tuple[GroupCells, IntAr
     columns = tuple(calibration.groups)
     named = tuple(dict.fromkeys(by)) or columns
     if not columns:
-        raise InputError("by must name columns of groups, but the calibration rows hold none")
+        raise InputError("by must name group columns, but the calibration rows have none")
     if not by and len(columns) > 1:
-        raise InputError(f"by must name one or several columns of {', '.join(columns)}, got none")
+        raise InputError(f"by must name at least one of the columns {', '.join(columns)}")
     for name in named:
         if name not in columns:
-            raise InputError(f"by must name columns of groups ({', '.join(columns)}), got {name!r}")
+            raise InputError(f"by must name group columns ({', '.join(columns)}), got {name!r}")
     labels, codes = _crossing(calibration, named)
     return GroupCells(named, labels), codes
 
@@ -135,7 +135,7 @@ class ByGroup(RecalibrationMethod):
     quantiles each level has its own conformal offset in each group, and so have intervals and a
     point forecast: one for each end where five rows are expected beyond it, else one for both.
     That is Mondrian conformal prediction (Vovk, Gammerman and Shafer 2005, section 4.5). Groups
-    with too few rows for it, and groups without any, take what all rows teach.
+    with too few rows for it, and groups without any, use the fit to all rows.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class ByGroup(RecalibrationMethod):
     delta: float = DELTA
 
     def fit(self, calibration: EvalSet) -> GroupLocationScale | GroupRecalibrator:
-        """Learn what each group's rows teach.
+        """Fit to the rows of each group.
 
         Raises
         ------
@@ -243,7 +243,7 @@ def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     named = "; ".join(names[:NAMED])
     if len(names) > NAMED:
         named += f" and {len(names) - NAMED} more"
-    return (f"Groups of fewer than {needed} calibration rows use the fit to all rows: {named}.",)
+    return (f"Groups with fewer than {needed} calibration rows use the fit to all rows: {named}.",)
 
 
 def _unseen_note(places: IntArray, cells: GroupCells | EaseCuts) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ def _unseen_note(places: IntArray, cells: GroupCells | EaseCuts) -> tuple[str, .
     if not unseen:
         return ()
     return (
-        f"{counted(unseen, 'row')} of groups without calibration rows use the fit to all rows.",
+        f"{counted(unseen, 'row')} in groups without calibration rows use the fit to all rows.",
     )
 
 
@@ -260,12 +260,12 @@ def _guarantee(
 ) -> str:
     if not effective_rows(calibration)[1]:
         return (
-            f"Approximate within each {what}: weighted quantiles of its errors; no finite-sample "
-            "guarantee."
+            f"Approximate within each {what} (weighted quantiles of its errors); no "
+            "finite-sample guarantee."
         )
     groups = parts[1:]
     if not groups:
-        return f"No group has enough rows for a guarantee of its own. {parts[0].guarantee}"
+        return f"No group has enough rows for a separate guarantee. {parts[0].guarantee}"
     quantiles = groups[0].belief == Quantiles.kind
     words = []
     for nominal in sorted({parameter.nominal for parameter in groups[0].parameters}):
@@ -279,10 +279,10 @@ def _guarantee(
             words.append(f"{name} with probability {span}")
     sentence = (
         f"Within {counted(len(groups), what)}, new rows are "
-        f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (at least, if scores "
-        f"tie). They must be exchangeable with their {what}'s calibration rows."
+        f"{'at or below' if quantiles else 'covered'}: {', '.join(words)} (or more with tied "
+        f"scores). New rows must be exchangeable with the calibration rows of their {what}."
     )
-    return sentence + (" Other groups have no guarantee of their own." if few else "")
+    return sentence + (" Other groups have no separate guarantee." if few else "")
 
 
 @final
@@ -345,7 +345,7 @@ class ByEase(RecalibrationMethod):
                 parts.append(inner.fit(evalset.take(np.flatnonzero(calibrates & (codes == code)))))
         notes = list(fit_notes(calibration))
         if len(parts) < wanted:
-            notes.append(f"Eases tie: {len(parts)} bins in place of {wanted}.")
+            notes.append(f"Tied ease scores: {len(parts)} bins instead of {wanted}.")
         notes += [
             f"{name}: {note}"
             for recalibrator, name in zip(parts, cells.names, strict=True)
@@ -381,7 +381,7 @@ class GroupRecalibrator(Recalibrator):
     """Fitted `ByGroup` of quantiles, intervals or a point forecast, or `ByEase`."""
 
     cells: GroupCells | EaseCuts  # the groups of the calibration rows
-    parts: tuple[Recalibrator, ...]  # what all rows teach, then what each large group's rows do
+    parts: tuple[Recalibrator, ...]  # the fit to all rows, then that to each large group
     place: tuple[int, ...]  # of each group, which part serves it
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
@@ -446,8 +446,8 @@ def _fit_moments(rows: CalibrationRows, cells: GroupCells, codes: IntArray) -> G
         GroupLocationScale,
         "group",
         learnt,
-        "each group's shift and factor are those of its rows, shrunk towards all rows' as far as "
-        "chance explains the difference",
+        "the shift and factor of each group are estimated from its rows and shrunk towards "
+        "those of all rows, as far as the difference may be noise",
         *_few_note(few, FEWEST),
         cells=cells,
         shifts=shifts,
@@ -554,8 +554,8 @@ class EaseCuts:
         places = (np.arange(1, bins) * (rows.n + 1)) // bins - 1
         if bins > (rows.n + 1) // 2:
             raise InputError(
-                f"calibration must hold at least {2 * bins - 1:,} rows for {bins} bins by ease, "
-                f"got {rows.n:,}"
+                f"calibration must have at least {2 * bins - 1:,} rows for {bins} ease bins, got "
+                f"{rows.n:,}"
             )
         order = np.argsort(ease, kind="stable")
         edges, first = np.unique(ease[order][places], return_index=True)
@@ -578,9 +578,7 @@ def has_ease(rows: EvalSet) -> bool:
 def ease_column(rows: EvalSet) -> str:
     """The feature that holds the ease of each row."""
     if not has_ease(rows):
-        raise InputError(
-            "the ease of each row is needed: name its column, ease=COLUMN (--ease COLUMN)"
-        )
+        raise InputError("No ease scores found; name their column with ease=COLUMN (--ease COLUMN)")
     return rows.ease
 
 
@@ -592,8 +590,8 @@ def ease_of(rows: EvalSet) -> FloatArray:
 def one_ease(rows: EvalSet) -> InputError:
     """The refusal of an ease that tells no rows apart."""
     return InputError(
-        f"the ease ({rows.ease!r}) must differ between calibration rows to make bins, and "
-        f"{float(ease_of(rows).min()):g} is that of nearly all of them"
+        f"the ease ({rows.ease!r}) must differ between calibration rows to make bins; nearly all "
+        f"have {float(ease_of(rows).min()):g}"
     )
 
 
@@ -605,15 +603,15 @@ def bins_for(rows: int, coverage: float) -> int:
 def _numbers(rows: EvalSet, column: str) -> FloatArray:
     values = rows.features.get(column)
     if values is None:
-        raise InputError(f"the rows must hold the ease {column!r} as the calibration rows do")
+        raise InputError(f"the rows must have the ease score {column!r}, like the calibration rows")
     if values.dtype.kind not in "biuf":
         raise InputError(f"the ease ({column!r}) must be numbers, got {values.dtype}")
     ease = values.astype(np.float64)
     if not np.isfinite(ease).all():
         wrong = ~np.isfinite(ease)
         raise InputError(
-            f"the ease ({column!r}) must be finite, got {int(wrong.sum())} rows that are not "
-            f"(first at row {int(np.argmax(wrong))})"
+            f"the ease ({column!r}) must be finite; {int(wrong.sum())} rows are not (first at "
+            f"row {int(np.argmax(wrong))})"
         )
     return ease
 

@@ -21,7 +21,7 @@ KINDS: Final = (
     Samples.kind,
     LabelSets.kind,
 )
-"""What can be recalibrated, in the order in which the kinds of a table are told."""
+"""What can be recalibrated, in the order in which the kinds of a table are reported."""
 
 SPREAD_KINDS: Final = (Distribution.kind, Samples.kind)
 """Those that have both quantiles and a spread."""
@@ -60,7 +60,7 @@ class RecalibrationOptions:
     by : tuple of str
         Columns of groups, for ``group``.
     since : label, optional
-        The time from which on rows teach, for ``recent``.
+        The time from which on rows are used, for ``recent``.
     """
 
     coverage: float | None = None

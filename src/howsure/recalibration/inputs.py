@@ -52,7 +52,7 @@ class Input:
 class Encoding:
     """How inputs become columns of numbers, as learnt from the calibration rows."""
 
-    inputs: tuple[Input, ...]  # one a column
+    inputs: tuple[Input, ...]  # one per column
     width: int = 0  # columns of the embedding; 0 where features are used
     # shape (e,): what is subtracted from an embedding before it is turned
     center: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -69,8 +69,8 @@ class Encoding:
         rows = calibration.embedding
         if rows is None:
             raise InputError(
-                "inputs are needed to learn where predictions fail: the calibration rows hold "
-                "neither features nor an embedding"
+                "recalibration by inputs needs features or an embedding, and the calibration "
+                "rows have neither"
             )
         width = rows.shape[1]
         if width <= MOST_COLUMNS:
@@ -123,8 +123,8 @@ class Encoding:
             strange = int((~np.isin(labels, source.known)).sum())
             if strange:
                 warning = (
-                    f" with labels of {source.feature} that calibration lacks: treated as none of "
-                    "the known labels."
+                    f" with labels of {source.feature} that calibration rows do not have: "
+                    "treated as an unknown label."
                 )
                 notes.append(CountedNote.of(strange, "row", warning))
         return tuple(notes)
@@ -134,8 +134,8 @@ class Encoding:
         if rows is None or rows.shape[1] != self.width:
             came = "none" if rows is None else f"{rows.shape[1]} columns"
             raise InputError(
-                f"the rows must hold an embedding of {self.width} columns as the calibration rows "
-                f"do, got {came}"
+                f"the rows must have an embedding of {self.width} columns, like the calibration "
+                f"rows, got {came}"
             )
         return np.asarray((rows - self.center) @ self.axes) if len(self.axes) else rows
 
@@ -153,12 +153,12 @@ def _read_feature(evalset: EvalSet, wanted: Input) -> AnyArray:
     if values is None:
         came = ", ".join(evalset.features) or "none"
         raise InputError(
-            f"the rows must hold the input {wanted.feature} as the calibration rows do, got {came}"
+            f"the rows must have the input {wanted.feature}, like the calibration rows, got {came}"
         )
     if is_numeric(values) != (wanted.label is None):
         raise InputError(
-            f"the input {wanted.feature} must hold {what} as in the calibration rows, "
-            f"got {'labels' if wanted.label is None else 'numbers'}"
+            f"the input {wanted.feature} must contain {what}, as in the calibration rows, got "
+            f"{'labels' if wanted.label is None else 'numbers'}"
         )
     return values
 
@@ -179,10 +179,10 @@ class Tree:
         parts = (self.feature, self.threshold, self.left, self.right, self.value)
         size, asks = len(self.rules), self.feature >= 0
         if not size or any(column.shape != (size,) for column in parts):
-            raise InputError("a tree must say of each of its nodes what it asks and where it leads")
+            raise InputError("a tree must have a condition and children for each node")
         below = np.concatenate([self.left[asks], self.right[asks]])
         if ((below <= np.tile(np.flatnonzero(asks), 2)) | (below >= size)).any():
-            raise InputError("a node of a tree must lead to later ones")
+            raise InputError("the children of a node in a tree must come after it")
 
     @property
     def leaves(self) -> list[int]:
@@ -192,7 +192,7 @@ class Tree:
     def apply(self, x: FloatArray) -> IntArray:
         """The leaf of each row."""
         if self.feature.max() >= x.shape[1]:
-            raise InputError(f"a tree asks for more columns than the {x.shape[1]} of the rows")
+            raise InputError(f"a tree uses more columns than the {x.shape[1]} of the rows")
         node = np.zeros(len(x), dtype=np.int64)
         rows = np.arange(len(x))
         for _ in range(DEPTH):
@@ -305,7 +305,7 @@ class ByInputs(RecalibrationMethod):
         Raises
         ------
         InputError
-            If the rows hold no inputs, a prediction cannot be stretched, or every error is zero.
+            If the rows have no inputs, a prediction cannot be scaled, or every error is zero.
         """
         encoding = Encoding.learnt(calibration)
         taught = CalibrationRows.spread_out(calibration, self.belief)
@@ -344,7 +344,7 @@ class ByInputs(RecalibrationMethod):
                 *_learnt("shift", mean, mean.apply(x), mass),
                 *_learnt("factor", spread, leaves, mass),
             ),
-            "the same rows show where to change and by how much. Conformal recalibration on "
+            "regions and amounts are estimated from the same rows. Conformal recalibration on "
             "further rows would give one",
             *_describe_trees(mean, spread),
             encoding=encoding.used(columns),
@@ -368,7 +368,7 @@ def _learnt(name: str, tree: Tree, leaves: IntArray, mass: FloatArray) -> Iterat
 
 def _describe_trees(mean: Tree, spread: Tree) -> Iterator[str]:
     if len(mean.leaves) == len(spread.leaves) == 1:
-        yield "No dependence on the inputs was found: all rows change alike."
+        yield "No dependence on the inputs was found: all rows get the same correction."
         return
     for what, tree in (("The mean", mean), ("The spread", spread)):
         if len(tree.leaves) > 1:
@@ -397,8 +397,8 @@ METHODS: Final = (
         make=lambda kind, _: ByInputs(kind),
         saves=(InputsLocationScale,),
         needs="inputs",
-        label="by its inputs",
-        words="recalibrate by the inputs",
+        label="using its inputs",
+        words="recalibrate depending on the inputs",
         complexity=5,
         aims=SHAPE | {"region", "width", "trade"},
     ),

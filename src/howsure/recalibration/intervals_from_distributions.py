@@ -85,9 +85,7 @@ class DerivedIntervals(RecalibrationMethod):
 
     def __post_init__(self) -> None:
         if not len(self.coverages):
-            raise InputError(
-                f"coverage must be given to make intervals from {self.belief}, got none"
-            )
+            raise InputError(f"coverage must be given to make intervals from {self.belief}")
         object.__setattr__(self, "coverages", checked_coverages(tuple(self.coverages)))
 
     def fit(self, calibration: EvalSet) -> DerivedRecalibrator:
@@ -166,7 +164,7 @@ def _describe_widening(learnt: Sequence[FittedParameter]) -> str:
     if not math.isfinite(learnt[0].value):
         return ""
     verb = "widen" if learnt[0].value > 0 else "narrow"
-    return f"{verb} every interval by one constant at either end"
+    return f"{verb} every interval by the same constant at both ends"
 
 
 def _method_maker(name: str) -> Callable[[str, RecalibrationOptions], RecalibrationMethod]:
@@ -186,8 +184,8 @@ METHODS: Final = (
         saves=(IntervalRecalibrator, DerivedRecalibrator),
         leads=(Intervals.kind,),
         gives="intervals",
-        label="by conformal offsets",
-        words="move both ends of every interval",
+        label="with conformal offsets",
+        words="shift both ends of every interval",
         says=_describe_widening,
         complexity=1,
         turn=2,
@@ -201,8 +199,8 @@ METHODS: Final = (
         saves=(IntervalRecalibrator, DerivedRecalibrator),
         leads=(Intervals.kind, POINT),
         gives="intervals",
-        label="by conformal offsets of each end",
-        words="move the lower and the upper ends of intervals by a constant each",
+        label="with conformal offsets of each end",
+        words="shift all lower ends by one constant and all upper ends by another",
         complexity=2,
         turn=2,
         aims=SIDES,
@@ -214,7 +212,7 @@ METHODS: Final = (
         make=_method_maker("ucc"),
         saves=(DerivedRecalibrator,),
         gives="intervals",
-        label="by conformal factors",
+        label="with conformal factors",
     ),
     *(
         MethodInfo(

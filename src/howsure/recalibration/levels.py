@@ -53,8 +53,8 @@ class LevelPlan:
         lost = ", ".join(f"{level:g}" for level in self.levels[~mask])
         check_few(too_few, f"levels {lost} {why}")
         if not mask.any():
-            raise InputError(f"calibration rows must suffice for some level: levels {lost} {why}")
-        note = f"Levels left out, for they would be infinite: {lost} {why}."
+            raise InputError(f"too few calibration rows for any level: levels {lost} {why}")
+        note = f"Levels omitted, because their quantiles would be infinite: {lost} {why}."
         return replace(
             self,
             levels=self.levels[mask],
@@ -104,9 +104,9 @@ def levels_with(coverages: tuple[float, ...]) -> FloatArray:
 def level_words(n: float, what: str) -> str:
     """What holds of quantiles whose ranks are exact, in words; `what` must not tie."""
     return (
-        f"A new row exchangeable with the {n:g} calibration rows lies at or below its quantile at "
-        "level p with probability rank/(n + 1), the rank being (n + 1)p rounded outward (at "
-        f"least, if {what} tie)"
+        f"A new row exchangeable with the {n:g} calibration rows is at or below its quantile at "
+        "level p with probability rank/(n + 1). The rank is (n + 1)p rounded outward; with tied "
+        f"{what} the probability may be higher"
     )
 
 

@@ -41,7 +41,7 @@ from howsure.recalibration.base import (
 
 FRAMED: tuple[type[Prediction], ...] = (*CENTRAL, Intervals)
 """Kinds that have a frame."""
-PINBALL = "of all such moves this one has the least pinball loss on the calibration rows"
+PINBALL = "no other such correction has a lower pinball loss on the calibration rows"
 
 FLOOR = 0.1
 """Of the mean spread: the least that a relative shift is measured in."""
@@ -70,8 +70,8 @@ class LocationScale:
         if isinstance(prediction, Distribution):
             if prediction.discrete:
                 raise InputError(
-                    f"what is moved or stretched must be continuous, got {prediction.law.name}; "
-                    "use 'shape'"
+                    "only continuous distributions can be shifted or scaled, got "
+                    f"{prediction.law.name}; use 'shape'"
                 )
             frame = cls(prediction.point(), prediction.sd(), nothing[0], nothing)
         elif isinstance(prediction, Samples):
@@ -85,14 +85,14 @@ class LocationScale:
         elif isinstance(prediction, Intervals):
             ends = np.concatenate([prediction.lower, prediction.upper], axis=1)
             if not np.isfinite(ends).all():
-                raise InputError("intervals must be bounded to be stretched, got infinite ends")
+                raise InputError("intervals with infinite ends cannot be scaled")
             if not prediction.coverages:
-                raise InputError("the coverage of intervals must be known to recalibrate them")
+                raise InputError("the coverage of the intervals must be known to recalibrate them")
             sides = np.array([tail_levels(c) for c in prediction.coverages]).T.ravel()
             half = (prediction.upper[:, -1] - prediction.lower[:, -1]) / 2.0
             frame = cls(prediction.point(), half, sides, ends)
         else:
-            raise InputError(f"{prediction.kind} can be neither moved nor stretched")
+            raise InputError(f"{prediction.kind} cannot be shifted or scaled")
         return frame
 
     def loss(self, y: FloatArray, mass: FloatArray, table: FloatArray) -> float:
@@ -148,7 +148,7 @@ class LocationScale:
         away = self.table - self.center[:, None]
         used = away != 0
         if not used.any():
-            raise InputError("some rows must have a spread to be stretched, got none")
+            raise InputError("spreads cannot be scaled, because no row has a spread above 0")
         ratio = np.divide((y - middle)[:, None], away, out=np.zeros_like(away), where=used)
         level = np.where(away > 0, self.levels, 1.0 - self.levels)
         weight = np.abs(away) * mass[:, None]
@@ -173,7 +173,7 @@ def left_out(samples: Samples) -> tuple[FloatArray, FloatArray, FloatArray]:
     table, size = samples.sorted_samples, samples.size
     if size < 3:
         raise InputError(
-            f"samples must be at least 3 a row to tell their spread from its noise, got {size}"
+            f"samples must have at least 3 per row to estimate their spread, got {size}"
         )
     mean = samples.point()[:, None]
     if size > _MEMBERS:
@@ -259,7 +259,7 @@ def moved(
     if isinstance(prediction, Intervals):
         ends = at(prediction.lower), at(prediction.upper)
         return Intervals(*ends, prediction.coverages or None)
-    raise InputError(f"{prediction.kind} can be neither moved nor stretched")
+    raise InputError(f"{prediction.kind} cannot be shifted or scaled")
 
 
 def floored(spread: FloatArray, floor: float) -> FloatArray:
@@ -271,7 +271,7 @@ def crossed_note(prediction: Prediction) -> tuple[str, ...]:
     """A note on rows of quantiles that crossed when moved; none of anything else."""
     if not isinstance(prediction, Quantiles) or not prediction.crossed_rows:
         return ()
-    said = " of quantiles crossed when moved, and were sorted."
+    said = " of quantiles crossed after the shift and were sorted."
     return (CountedNote.of(prediction.crossed_rows, "row", said),)
 
 
@@ -310,7 +310,7 @@ M = TypeVar("M", bound=LocationScaleRecalibrator)
 class AffineLocationScale(LocationScaleRecalibrator):
     """A fitted shift, multiple, factor or power of the spread, or several of these.
 
-    What was learnt is told by its name: ``shift`` in units of y, ``relative shift`` in spreads,
+    The fitted parameters have names: ``shift`` in units of y, ``relative shift`` in spreads,
     ``multiple`` of centre and spread, ``factor`` of the spread, and ``power``, with which a spread
     s goes as s^power.
     """
@@ -397,18 +397,18 @@ class CalibrationRows:
             raise_too_large()
         expected = float(np.average(bottom, weights=self.mass))
         if expected == 0:
-            raise InputError("samples must scatter in some calibration row, got none that do")
+            raise InputError("samples must vary within some calibration row, but none do")
         square = float(np.average(top, weights=self.mass)) / expected
         if square == 0:
             raise InputError(
-                "errors must not all be zero in the calibration rows: the scale would be zero"
+                "all errors in the calibration rows are zero, so the scale would be zero"
             )
         error = sampling_error((top - square * bottom) / expected, self.calibration)
         value = math.sqrt(square)
         return self.learnt("factor", value, error / (2.0 * value))
 
     def learnt(self, name: str, value: float, error: float = math.nan) -> FittedParameter:
-        """One number that all rows teach."""
+        """One number, fitted to all rows."""
         if not math.isfinite(value):
             raise_too_large()
         n = effective_rows(self.calibration)[0]

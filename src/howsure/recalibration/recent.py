@@ -63,13 +63,13 @@ def since_rows(evalset: EvalSet, since: Any) -> EvalSet:
     array([2.])
     """
     if evalset.time is None:
-        raise InputError("since needs rows with times, got rows without a column of times")
+        raise InputError("since needs a time column, and the rows have none")
     times, first = _comparable(evalset.time, since)
     kept = times >= first
     if not kept.any():
         raise InputError(
-            f"since must be at most the last time (times run from {_span(evalset.time, times)}), "
-            f"got {since!s}"
+            "since must not be after the last time (times run from "
+            f"{_span(evalset.time, times)}), got {since!s}"
         )
     return evalset if kept.all() else evalset.take(np.flatnonzero(kept))
 
@@ -83,21 +83,21 @@ def _comparable(times: AnyArray, since: Any) -> tuple[AnyArray, Any]:
             first = float("nan")
         if np.isnan(first):
             raise InputError(
-                f"since must be a number, as times are (from {_span(times, times)}), "
-                f"got {shortened(since)}"
+                f"since must be a number, like the times (from {_span(times, times)}), got "
+                f"{shortened(since)}"
             )
         return times, first
     moments = _dates(times)
     if moments is None:
         raise InputError(
-            "times must be numbers or dates as ISO text (2024-05-01) to be compared with since, "
-            f"got {shortened(str(times[0]))}"
+            "times must be numbers or dates as ISO text (2024-05-01) to compare them with "
+            f"since, got {shortened(str(times[0]))}"
         )
     opened = _dates(np.array([since], dtype=object))
     if opened is None:
         raise InputError(
-            "since must be a date as ISO text (2024-05-01), as times are "
-            f"(from {_span(times, moments)}), got {shortened(since)}"
+            "since must be a date as ISO text (2024-05-01), like the times (from "
+            f"{_span(times, moments)}), got {shortened(since)}"
         )
     return moments, opened[0]
 
@@ -134,7 +134,7 @@ def faded(calibration: EvalSet) -> tuple[EvalSet, float]:
     """The rows with weights that halve every so many later rows, and how many those are."""
     if calibration.time is None:
         raise InputError(
-            "the calibration rows must have times to tell which are recent, got no such column"
+            "the method 'recent' needs a time column, and the calibration rows have none"
         )
     times = calibration.time
     order = times if times.dtype.kind in "biuf" else _dates(times)
@@ -180,7 +180,7 @@ class Recent(RecalibrationMethod):
     belief : {"distributions", "samples", "quantiles", "intervals", "point"}
         What is recalibrated.
     since : number, date or str, optional
-        The first time of the rows that teach. Without it all rows do, with weights that halve
+        The first time of the rows that are used. Without it all rows are, with weights that halve
         after every tenth of the rows, or every hundred if those are more.
     coverage, rank, too_few, delta
         As in `ConformalIntervals`, for intervals and a point forecast.
@@ -213,8 +213,8 @@ class Recent(RecalibrationMethod):
         if self.since is None:
             used, half = faded(calibration)
             told: tuple[str, ...] = (
-                f"Rows count half after every {half:g} later rows: as much as "
-                f"{effective_rows(used)[0]:.0f} rows alike, of {calibration.n:,}.",
+                f"The weight of a row halves with every {half:g} later rows: effective sample "
+                f"size {effective_rows(used)[0]:.0f} of {calibration.n:,}.",
             )
         else:
             used, told = since_rows(calibration, self.since), ()
@@ -243,7 +243,7 @@ class RecentRecalibrator(Recalibrator):
     inner: Recalibrator  # what the recent rows taught
 
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
-        """Predictions as the recent rows teach."""
+        """Predictions recalibrated on the recent rows."""
         return self.inner.transform(evalset)
 
 
@@ -264,8 +264,8 @@ def _fitted(rows: CalibrationRows) -> RecentLocationScale:
         RecentLocationScale,
         "recent",
         (rows.learnt("shift", shift), rows.learnt("factor", factor)),
-        "mean error and spread are right on the calibration rows used, and coverage is right so "
-        "far as the shape is",
+        "mean error and spread are correct on the calibration rows used, and coverage is "
+        "correct as far as the shape is",
     )
 
 

@@ -41,7 +41,7 @@ class _Scaling(RecalibrationMethod):
             If the rows are fewer than two, their law is discrete, every error is zero or nearly
             all are, no samples scatter, or no row of quantiles has a spread.
         UnanswerableError
-            If a law has no mean or standard deviation, or there is one sample a row.
+            If a law has no mean or standard deviation, or there is one sample per row.
         """
         rows = CalibrationRows.of(calibration, self.kind)
         return rows.mover(AffineLocationScale, "scale", (rows.factor(),), self.words)
@@ -65,8 +65,8 @@ class VarianceScaling(_Scaling):
 
     kind = Distribution.kind
     words = (
-        "the mean squared z-score is 1 on the calibration rows, and coverage is right so far as "
-        "the family's shape is"
+        "the mean squared z-score is 1 on the calibration rows, and coverage is correct as far "
+        "as the shape of the family is"
     )
 
 
@@ -141,7 +141,7 @@ METHODS: Final = (
         saves=(AffineLocationScale, IntervalRecalibrator),
         leads=SPREAD_KINDS,
         label="scaled",
-        words="stretch every prediction",
+        words="scale every prediction",
         says=_describe_factor,
         complexity=1,
         turn=1,

@@ -41,7 +41,7 @@ class TaughtScale:
 
     @classmethod
     def of(cls, rows: EvalSet) -> tuple[Self, ...]:
-        """The scales of all predictions that some rows hold, as far as they are finite."""
+        """The scales of all predictions of some rows, as far as they are finite."""
         made = []
         for kind in kinds_of(rows):
             middle, spread = _middle(rows, kind)
@@ -153,18 +153,18 @@ class FittedRecalibration(FittedMethods):
         return self.notes_on(kinds_of(rows), TaughtScale.of(rows))
 
     def notes_on(self, kinds: Sequence[str], scales: Sequence[TaughtScale]) -> tuple[str, ...]:
-        """The notes on rows that hold these kinds of prediction, on these scales."""
+        """The notes on rows with these kinds of prediction, on these scales."""
         known = {scale.kind: scale for scale in self.scales}
         told = [
-            f"The {now.kind} of the new rows are on another scale than those of the calibration "
-            f"rows (typically {now.center:.4g}, there {known[now.kind].center:.4g}): "
-            "check the units."
+            f"The {now.kind} of the new rows are on a different scale from the calibration rows "
+            f"(typical value {now.center:.4g}, calibration {known[now.kind].center:.4g}): check "
+            "the units."
             for now in scales
             if now.kind in known and known[now.kind].unlike(now)
         ]
         extra = [kind for kind in kinds if self.recalibrators and kind not in self.methods]
         if extra:
-            told.append(f"Nothing was learnt for {', '.join(extra)}, which are left out.")
+            told.append(f"There is no fit for {', '.join(extra)}, which are omitted.")
         return (*self.facts, *told)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -211,9 +211,9 @@ class FittedRecalibration(FittedMethods):
         try:
             found = _from_json(content.get("mend"))
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InputError(f"{name} is no kept recalibration: {error}") from error
+            raise InputError(f"{name} is not a saved recalibration: {error}") from error
         if not isinstance(found, FittedRecalibration):
-            raise InputError(f"{name} is no kept recalibration: it holds none")
+            raise InputError(f"{name} is not a saved recalibration: it has none")
         return replace(found, source=source)
 
 
@@ -239,14 +239,14 @@ def load_recalibration(path: str | os.PathLike[str]) -> FittedRecalibration:
 def check_place(path: str | os.PathLike[str]) -> None:
     """Refuse a place for a kept recalibration where another file is."""
     if Path(path).suffix.lower() != ".json":
-        raise InputError(f"a recalibration is kept in a .json file, got {str(path)!r}")
+        raise InputError(f"a recalibration is saved in a .json file, got {str(path)!r}")
     check_outputs([Path(path)])
     if Path(path).exists():
         try:
             _content(path)
         except InputError as error:
             raise InputError(
-                f"{str(path)!r} is there and is no kept recalibration: choose another name"
+                f"{str(path)!r} exists and is not a saved recalibration: choose another name"
             ) from error
 
 
@@ -279,16 +279,16 @@ def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         file = Path(path)
         if not file.is_file():
-            raise InputError(f"{name}: there is no such file")
+            raise InputError(f"{name}: no such file")
         with file.open("rb") as opened:
             data = opened.read(_MOST + 1)
         if len(data) > _MOST:
-            raise InputError(f"{name} is no kept recalibration: it is too large")
+            raise InputError(f"{name} is not a saved recalibration: it is too large")
         text = data.decode("utf-8")
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is no kept recalibration: {error}") from error
+        raise InputError(f"{name} is not a saved recalibration: {error}") from error
     return _parsed(text, name)
 
 
@@ -296,14 +296,14 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     try:
         found = read_json(text)
     except InputError as error:
-        raise InputError(f"{name} is no kept recalibration: {error}") from error
+        raise InputError(f"{name} is not a saved recalibration: {error}") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f"{name} is no kept recalibration: its format is another")
+        raise InputError(f"{name} is not a saved recalibration: its format is different")
     version = found.get("version")
     if type(version) is not int or version != VERSION:
         raise InputError(
-            f"{name} is of version {shortened(version)}, and this howsure reads {VERSION}: make it "
-            "anew by howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
+            f"{name} has version {shortened(version)}, and this howsure reads {VERSION}: "
+            "recreate it with howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
         )
     return found
 
@@ -312,7 +312,7 @@ def _to_json(value: Any) -> Any:
     """A value as JSON: tuples are lists, all else that JSON lacks is an object with one key."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in _KINDS:
-            raise InputError(f"an array of {value.dtype} cannot be kept")
+            raise InputError(f"an array of {value.dtype} cannot be saved")
         items = [_to_json(item) for item in value.ravel().tolist()]
         return {"array": [value.dtype.str, list(value.shape), items]}
     if isinstance(value, np.generic):
@@ -334,7 +334,7 @@ def _to_json(value: Any) -> Any:
         if not held.get("facts", True):  # which older versions do not know
             del held["facts"]
         return {name: held}
-    raise InputError(f"what is kept must be numbers, text and fitted methods, got {name}")
+    raise InputError(f"only numbers, text and fitted methods can be saved, got {name}")
 
 
 def _from_json(told: Any) -> Any:
@@ -354,7 +354,7 @@ def _from_json(told: Any) -> Any:
         return _array(*held)
     kind = _kept_classes().get(name)
     if kind is None:
-        raise ValueError(f"{shortened(name)} is no method of this howsure")
+        raise ValueError(f"{shortened(name)} is not a method of this howsure")
     if not isinstance(held, dict):
         raise ValueError(f"{name} is {shortened(held)}")
     values = {key: _from_json(item) for key, item in held.items()}
@@ -368,10 +368,10 @@ def _from_json(told: Any) -> Any:
 
 def _array(dtype: Any, shape: Any, items: Any) -> Any:
     if not isinstance(dtype, str):
-        raise ValueError(f"an array cannot be of {shortened(dtype)}")
+        raise ValueError(f"an array cannot have dtype {shortened(dtype)}")
     kind = np.dtype(dtype)
     if kind.kind not in _KINDS or kind.itemsize * len(items) > _MOST:
-        raise ValueError(f"an array of {kind} cannot be kept")
+        raise ValueError(f"an array of {kind} cannot be saved")
     return np.array([_from_json(item) for item in items], dtype=kind).reshape(shape)
 
 

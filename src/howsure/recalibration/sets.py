@@ -60,8 +60,8 @@ TEMPERATURE = "temperature"
 SHARE: Final = 0.5
 """Of the calibration rows, those that tune."""
 NO_PROBABILITIES = (
-    "label sets cannot be recalibrated without class probabilities: name their columns, "
-    "softmax='p_*' (--softmax 'p_*'), or give LabelSets(members, coverage, probabilities)"
+    "label sets need class probabilities to be recalibrated: name their columns, softmax='p_*' "
+    "(--softmax 'p_*'), or give LabelSets(members, coverage, probabilities)"
 )
 
 
@@ -120,7 +120,7 @@ class ProbabilitySets(RecalibrationMethod):
         Raises
         ------
         InputError
-            If the rows hold no label sets with probabilities, weights are no frequencies, a true
+            If the rows have no label sets with probabilities, weights are not frequencies, a true
             class has probability 0 where a temperature is learnt, bins by ease are asked and the
             rows have none, or too few rows are refused.
         UnanswerableError
@@ -130,7 +130,7 @@ class ProbabilitySets(RecalibrationMethod):
         if self.method not in methods:
             raise InputError(f"method must be one of {', '.join(methods)}, got {self.method!r}")
         if calibration.weights is not None and calibration.weights.kind != "frequency":
-            raise InputError("weights must be frequencies for label sets, got importance")
+            raise InputError("label sets need frequency weights, got importance weights")
         if self.method in EASED_SETS:
             ease_column(calibration)
         sets = belief_of(calibration, LabelSets)
@@ -153,8 +153,8 @@ class ProbabilitySets(RecalibrationMethod):
     def _tempered(self, rows: EvalSet, blank: SetRecalibrator) -> SetRecalibrator:
         value = fit_temperature(_stated(belief_of(rows, LabelSets)), rows.y)
         words = (
-            "No finite-sample guarantee: sets reach the nominal coverage as far as the "
-            "tempered probabilities are right."
+            "No finite-sample guarantee: sets reach the nominal coverage as far as the tempered "
+            "probabilities are calibrated."
         )
         learnt = FittedParameter(name="temperature", value=value, n=float(rows.n))
         return replace(blank, parameters=(learnt,), guarantee=words)
@@ -181,7 +181,7 @@ class ProbabilitySets(RecalibrationMethod):
             parameters.append(self._learnt(name, end, int(in_bin.sum()), blank.coverage))
         learnt = tuple(parameter for parameter in parameters if parameter is not None)
         least = min(each.expected for each in learnt if each.expected == each.expected)
-        where = "" if cells is None else f", within each of {len(ends)} bins by ease"
+        where = "" if cells is None else f", within each of {len(ends)} ease bins"
         words = (
             f"{formats.level(blank.coverage)} sets: a new row exchangeable with the {rows.n:,} "
             f"calibration rows has its class in the set with probability at least "
@@ -189,14 +189,14 @@ class ProbabilitySets(RecalibrationMethod):
         )
         if self.rank == "pac":
             words += (
-                f" At least {formats.level(blank.coverage)} of new rows do for all but "
+                f" At least {formats.level(blank.coverage)} of new rows are covered for all but "
                 f"{100 * self.delta:g} of 100 calibration sets."
             )
         endless = sum(bool(np.isinf(end[0])) for end in ends)
         if endless:
             needed = rows_needed(blank.coverage, self.rank, self.delta)
             some = "Sets" if cells is None else f"Sets in {counted(endless, 'bin')} by ease"
-            note = (*note, f"{some} hold all classes: {needed} calibration rows are needed.")
+            note = (*note, f"{some} contain all classes: {needed} calibration rows are needed.")
         return replace(
             blank,
             parameters=learnt,
@@ -319,8 +319,8 @@ class SetRecalibrator(Recalibrator):
         stated = _stated(sets)
         if sets.names != self.labels:
             raise InputError(
-                f"the rows must have probabilities of the {len(self.labels)} classes that the "
-                f"calibration rows have ({_few(self.labels)}), got {len(sets.names)} "
+                f"the rows must have probabilities of the {len(self.labels)} classes of the "
+                f"calibration rows ({_few(self.labels)}), got {len(sets.names)} "
                 f"({_few(sets.names)})"
             )
         if self.score is None:
@@ -362,10 +362,11 @@ def _describe_choice(choice: TunedChoice, easy: bool) -> tuple[str, ...]:
         choices.append(f"λ = {score.penalty:g} after {score.free} ranks")
     if isinstance(score, SAPS):
         choices.append(f"λ = {score.penalty:g}")
-    by = "T-SS" if easy else "SSCV, as the rows have no ease that differs"
+    by = "T-SS" if easy else "SSCV, because the rows have no varying ease scores"
     count = int(choice.tuning.sum())
     return (
-        f"{count:,} calibration rows chose {', '.join(choices)} by {by}; the others calibrate.",
+        f"{count:,} calibration rows were used to choose {', '.join(choices)} by {by}; the "
+        "others to calibrate.",
     )
 
 

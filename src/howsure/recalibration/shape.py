@@ -42,8 +42,8 @@ _TINY = 1e-12
 """Of a level, from 0 and from 1."""
 
 _GUARANTEE = (
-    "No finite-sample guarantee: on the calibration rows levels are met nearly as stated, and "
-    "where few rows lie beyond a level the given tail continues."
+    "No finite-sample guarantee: on the calibration rows, empirical and nominal levels nearly "
+    "agree. Where few rows are beyond a level, the given tail continues."
 )
 
 
@@ -86,7 +86,7 @@ class Shape(RecalibrationMethod):
         InputError
             If the rows are fewer than two.
         UnanswerableError
-            If there is one sample a row.
+            If there is one sample per row.
         """
         prediction = belief_of(calibration, kind_named(self.belief, CENTRAL))
         check_rows(calibration)
@@ -233,7 +233,9 @@ def _notes(levels: FloatArray, n: float) -> tuple[str, ...]:
     far = int((_weights(levels, n) == 0).sum())
     if not far:
         return ()
-    return (f"The given tail is kept at {far} levels that {n:g} calibration rows cannot reach.",)
+    return (
+        f"The given tail is unchanged at {far} levels that {n:g} calibration rows cannot reach.",
+    )
 
 
 # ---- isotonic recalibration: the levels of a law replaced by those that calibration rows obey ----
@@ -295,7 +297,7 @@ class Isotonic(RecalibrationMethod):
         knots = (ends[0] + ends[1]) / 2.0
         reached = (knots >= lowest) & (knots <= highest)
         plan = plan.keep(
-            reached, f"lie beyond what the {self.belief} reach on calibration rows", self.too_few
+            reached, f"are beyond the range of the {self.belief} on calibration rows", self.too_few
         )
         return IsotonicRecalibrator(
             belief=self.belief,
@@ -457,7 +459,7 @@ def _crude_words(n: float, *, exact: bool, shift: bool) -> str:
         return level_words(n, "z-scores") + "."
     return (
         f"Approximate: quantiles of {n:g} calibration z-scores"
-        + (", from which their own mean error was taken out" if shift else "")
+        + (", after subtracting their mean error" if shift else "")
         + "; no finite-sample guarantee."
     )
 
@@ -469,8 +471,8 @@ METHODS: Final = (
         make=lambda kind, options: Shape(kind, options.levels),
         saves=(IsotonicRecalibrator, ShapedColumns),
         gives="levels",
-        label="by its shape",
-        words="map stated probabilities to observed frequencies",
+        label="using its shape",
+        words="map predicted probabilities to observed frequencies",
         complexity=3,
         aims=SHAPE,
     ),
@@ -480,7 +482,7 @@ METHODS: Final = (
         make=lambda kind, options: Isotonic(kind, options.levels, options.too_few),
         saves=(IsotonicRecalibrator,),
         gives="quantiles",
-        label="by its PIT",
+        label="using its PIT",
     ),
     MethodInfo(
         name="crude",
@@ -488,6 +490,6 @@ METHODS: Final = (
         make=lambda kind, options: Crude(kind, options.levels, too_few=options.too_few),
         saves=(CrudeRecalibrator,),
         gives="quantiles",
-        label="by its z-scores",
+        label="using its z-scores",
     ),
 )

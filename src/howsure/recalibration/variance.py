@@ -85,8 +85,8 @@ class IsotonicVariance(RecalibrationMethod):
                 FittedParameter(name=f"sd near {at:.3g}", value=float(value), n=float(count))
                 for at, value, count in zip(np.sqrt(stated), np.sqrt(learnt), rows, strict=True)
             ),
-            "in each block of predicted variances the mean squared error of the calibration rows "
-            "equals the learnt variance",
+            "in each block of predicted variances the mean squared error of the calibration "
+            "rows equals the fitted variance",
             given=stated,
             learnt=learnt,
         )
@@ -110,7 +110,7 @@ class VarianceLocationScale(LocationScaleRecalibrator):
             square = np.interp(variance, self.given, self.learnt)
             square = np.divide(square, variance, out=np.ones_like(square), where=some)
         flat = int((~some).sum())
-        notes = (CountedNote.of(flat, "row", " without a spread: left as before."),) if flat else ()
+        notes = (CountedNote.of(flat, "row", " without a spread: unchanged."),) if flat else ()
         return np.zeros(evalset.n), np.sqrt(square), notes
 
 
@@ -169,10 +169,10 @@ def _blocks(
     )
     if not level[0] > 0:
         raise InputError(
-            "errors must not all be zero in the calibration rows: the variance would be zero"
+            "all errors in the calibration rows are zero, so the variance would be zero"
         )
     if not (total_variance[0] > 0 and other[0] > 0):
-        raise InputError("samples must scatter in some calibration row, got none that do")
+        raise InputError("samples must vary within some calibration row, but none do")
     return total_variance / count, level / count, count, other / count
 
 
@@ -182,8 +182,8 @@ METHODS: Final = (
         kinds=SPREAD_KINDS,
         make=lambda kind, _: IsotonicVariance(kind),
         saves=(VarianceLocationScale,),
-        label="by isotonic variance",
-        words="replace each variance by the mean squared error of rows like it",
+        label="with isotonic variance",
+        words="replace each variance by the mean squared error of rows with similar variance",
         tried_of="spreads",  # else it is the same as scale
         complexity=3,
         turn=1,

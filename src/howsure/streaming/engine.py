@@ -62,9 +62,9 @@ def done_in_order(
     ends all. Close the generator to end what is out.
     """
     if len(identities) != len(items) or (sizes is not None and len(sizes) != len(items)):
-        raise InputError("identities and sizes must be as many as items")
+        raise InputError("identities and sizes must have one entry per item")
     if jobs is not None and scheduler is not None:
-        raise InputError(f"jobs must be left out with a scheduler, got {jobs}")
+        raise InputError(f"jobs cannot be combined with a scheduler, got {jobs}")
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be a whole number of at least 1, got {jobs}")
     pieces = [
@@ -157,7 +157,7 @@ def _in_order(
 def _lost(piece: _Call, lost: LostWorker) -> HowsureError:
     if not lost.words:
         return HowsureError(
-            f"{piece.title}: every worker that tried it was lost, perhaps for want of memory"
+            f"{piece.title}: every worker that tried it was lost, perhaps because memory ran out"
         )
     return HowsureError(
         f"{piece.title} was tried by {_DEATHS} processes in turn, and each was lost: the last "
@@ -170,8 +170,8 @@ def _refusal(piece: _Call, error: BaseException, crew: Crew) -> HowsureError:
     if isinstance(error, HowsureError) or not isinstance(crew, Cluster):
         return error if isinstance(error, HowsureError) else HowsureError(error_line(error))
     refusal = HowsureError(
-        f"workers of {crew.name} cannot do {piece.title}; each must have howsure {__version__} "
-        f"and see the same files: {error_line(error)}"
+        f"workers of {crew.name} cannot process {piece.title}; each needs howsure {__version__} "
+        f"and access to the same files: {error_line(error)}"
     )
     refusal.__cause__ = error
     return refusal

@@ -171,7 +171,7 @@ class FromTotals:
     def _mean(self, key: Key, column: int) -> Record:
         value = float(self._every.mean[0, column])
         if not math.isfinite(value):
-            return self._record(key, Estimate(value, reason="some rows score infinity"))
+            return self._record(key, Estimate(value, reason="some rows have an infinite score"))
         rows, values = self.rows_of(key, column, self._every)
         return self._record(key, Estimate(value, values - value), rows)
 
@@ -355,7 +355,9 @@ class FromTotals:
                 if not cells:  # an error that the sample tells is no error of all rows
                     continue
                 record = _widened(record, wider[record.key])
-                reason = "its error grows as that of the sample, whose rows follow each other"
+                reason = (
+                    "its error is inflated like that of the sample, whose rows are autocorrelated"
+                )
                 if clusters is not None and not isinstance(units, Chronology):
                     reason = f"its error is that of {len(clusters.labels):,} clusters of the sample"
             records[record.key] = replace(

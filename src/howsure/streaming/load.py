@@ -88,7 +88,7 @@ class Resources:
         if jobs is not None:
             check_whole(jobs, "jobs", 1)
         if jobs is not None and scheduler is not None:
-            raise InputError("jobs and scheduler contradict each other: give one of them")
+            raise InputError("jobs and scheduler cannot be combined: give one of them")
         size = None if memory is None else as_bytes(memory)
         return cls(memory=size, jobs=jobs, scheduler=scheduler, resume=resume)
 
@@ -192,8 +192,8 @@ def load_parts(
             return _load_all(scan, few)
     if not scan.again and resources.scheduler is not None:
         raise InputError(
-            f"{scan.title}: only this process can read it, so it cannot be given to a scheduler: "
-            "name files, or an address, that its workers reach"
+            f"{scan.title}: only this process can read it, so a scheduler cannot; use files or "
+            "an address that its workers can read"
         )
     key = repr((scan.title, scan.reading.to_dict(), seed, tuple(at)))
     with Kept.of(key, resume=resources.resume) as folder:
@@ -325,7 +325,9 @@ def _load_all(scan: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
         written_out(batch.table).replace_schema_metadata() for batch in batches if batch.evalsets
     ]
     if not tables:
-        raise InputError(f"{scan.title}: a row without missing cells is needed, got none")
+        raise InputError(
+            f"{scan.title}: every row has missing cells; at least one complete row is needed"
+        )
     bare = (written_out(b.bare).replace_schema_metadata() for b in batches if b.bare is not None)
     table = together([*tables, *bare])
     return Loaded(
@@ -557,7 +559,9 @@ def scan_table(
                 else:
                     take(State.from_arrow(table))
     if not merged:
-        raise InputError(f"{cut.title}: a row without missing cells is needed, got none")
+        raise InputError(
+            f"{cut.title}: every row has missing cells; at least one complete row is needed"
+        )
     state_of_table = unused.added(merged[0].joined(*merged[1:]))
     return replace(state_of_table, manifest=cut.manifest(read))
 

@@ -1,7 +1,7 @@
 """A sample of rows, the same whatever the order of rows and however the table is cut.
 
 Every row has a number in (0, 1) that what it holds decides, and the rows with the smallest numbers
-are the sample (a bottom-k sample). Rows that are equal in everything are told apart by how many
+are the sample (a bottom-k sample). Rows that are equal in everything are distinguished by how many
 came before and by the batch they lie in: otherwise all of them were in it, or none. A row with a
 frequency weight w stands for w rows, of which a binomial number is in the sample. Where rows
 belong to clusters, or to blocks of time, these are taken whole: first as few of them as need be,
@@ -217,7 +217,7 @@ def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
 
 
 def told_apart(hashes: KeyArray) -> KeyArray:
-    """The same hashes where all differ; else others, in which equal rows are told apart."""
+    """The same hashes where all differ; else others, in which equal rows are distinguished."""
     ranked = np.sort(hashes)
     if (ranked[1:] != ranked[:-1]).all():
         return hashes
@@ -251,7 +251,7 @@ _LAST: Final = float(2**64)
 
 @frozen(eq=False)
 class Sketch:
-    """The least hashes of what rows hold, in rising order, and how many rows have each."""
+    """The least hashes of the content of rows, in rising order, and how many rows have each."""
 
     hashes: KeyArray
     counts: IntArray
@@ -359,10 +359,11 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
         if share >= _SAME and equals <= _EQUAL:
             raise InputError(
                 f"states must be of different rows to be merged, got {words} of the rows of "
-                f"{fewer.name} in {more.name} too; a column of times tells equal rows of different "
-                "days apart"
+                f"{fewer.name} in {more.name} too; a column of times distinguishes equal rows of "
+                "different days"
             )
         notes.append(
-            f"{words} of the rows of {fewer.name} are equal to rows of {more.name}, and count twice"
+            f"{words} of the rows of {fewer.name} are equal to rows of {more.name}, and are "
+            "counted twice"
         )
     return tuple(notes)

@@ -1,7 +1,7 @@
 """The state of a part of a table: all that an assessment of the whole needs of it.
 
-A state is a small Arrow table of one row: a list a column, and what is no number in the metadata of
-its schema. States merge in any grouping; the state of a year is that of its days.
+A state is a small Arrow table of one row: one list per column, and all other values in the
+metadata of its schema. States merge in any grouping; the state of a year is that of its days.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from howsure.streaming.totals import SufficientStatistics
 VERSION = 1
 _KIND = "howsure state"
 _FORM = f"{_KIND} {VERSION}"
-_ANEW = "make it anew by howsure assess TABLE --state FILE"
+_ANEW = "recreate it with howsure assess TABLE --state FILE"
 _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
 _LAST_WITHOUT = (0, 2, 0)
@@ -95,7 +95,7 @@ class State:
     manifest : Manifest
         What was read.
     sketch : Sketch
-        The least hashes of what rows hold: two states of the same rows share them.
+        The least hashes of the content of rows: two states of the same rows share them.
     lacking_y : int
         Rows left out that lack y alone.
     without_y : Sample, optional
@@ -231,7 +231,7 @@ class State:
                 file.seek(8)  # after its mark the file is a stream
                 table = stream_table(file.read_buffer())
                 if not table.schema.equals(file_table.schema, check_metadata=True):
-                    raise pa.ArrowInvalid("its end does not fit its beginning")
+                    raise pa.ArrowInvalid("its end does not match its beginning")
         except (pa.ArrowException, OSError, UnicodeError) as error:
             raise InputError(f"{path} cannot be read as a state: {error}") from error
         from howsure.streaming.load import loaded_state  # which imports this module
@@ -241,22 +241,22 @@ class State:
         if _HASH in metadata:
             return state
         if _version(metadata["howsure"]) > _LAST_WITHOUT:
-            raise InputError(f"{path} was changed since it was written: its hash is gone")
+            raise InputError(f"{path} has changed since it was written: its hash is missing")
         with _damage(str(path)):
             state.joined(state)  # this and the next ask for all that it must hold
             loaded_state(state)
             if state._is_impossible():
-                raise InputError("it holds counts or weights below 0")
+                raise InputError("it contains counts or weights below 0")
             lost = [model.imprecise() for model in state.models]
         name = os.path.basename(path)
         notes = [
-            f"{name} was written by howsure {metadata['howsure']}, which kept no "
-            "hash: whether it was changed, or shares rows with others, is not known"
+            f"{name} was written by howsure {metadata['howsure']}, which wrote no hash: changes "
+            "to it, or rows shared with others, cannot be detected"
         ]
         if any(lost):
             notes.append(
-                f"{name} holds sums about 0, far from its y: R² and relative widths are those of "
-                "the sample"
+                f"{name} has sums about 0, far from its y: R² and relative widths come from the "
+                "sample"
             )
         models = tuple(map(SufficientStatistics.without, state.models, lost))
         manifest = replace(state.manifest, notes=tuple(notes))
@@ -301,7 +301,7 @@ def merged_states(states: Sequence[State], names: Sequence[str] = ()) -> State:
         file twice, a copy of it, or a month beside one of its days.
     """
     if not states:
-        raise InputError("a state is needed, got none")
+        raise InputError("no state given; at least one is needed")
     names = names or [f"state {number}" for number in range(1, len(states) + 1)]
     merged = states[0].joined(*states[1:])
     notes = shared_rows(
@@ -351,8 +351,8 @@ def _damage(title: str) -> Iterator[None]:
         raise type(error)(f"{title} is damaged: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, pa.ArrowException) as error:
         raise InputError(
-            f"{title} is damaged: what it holds is not what a state needs "
-            f"({type(error).__name__}: {str(error)[:100]})"
+            f"{title} is damaged: its content is not that of a state ({type(error).__name__}: "
+            f"{str(error)[:100]})"
         ) from error
 
 
@@ -372,18 +372,22 @@ def _read_facts(table: pa.Table, title: str) -> dict[str, Any]:
     if form != _FORM:
         raise InputError(
             f"{title} must be a state that howsure assess --state wrote, got "
-            + (f"one of another form: {_ANEW}" if str(form).startswith(_KIND) else "another table")
+            + (
+                f"one of a different form: {_ANEW}"
+                if str(form).startswith(_KIND)
+                else "another table"
+            )
         )
     wrote = metadata.get("howsure")
     if not isinstance(wrote, str) or not _version(wrote):
-        raise InputError(f"{title} is damaged: it does not say which howsure wrote it")
+        raise InputError(f"{title} is damaged: it does not state the howsure version that wrote it")
     if _version(wrote) > _version(__version__):
         raise InputError(
             f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}: "
             f"{_ANEW}"
         )
     if _HASH in metadata and metadata[_HASH] != _hash_of(table, metadata):
-        raise InputError(f"{title} was changed since it was written: its hash is another")
+        raise InputError(f"{title} has changed since it was written: its hash differs")
     return metadata
 
 
@@ -394,7 +398,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _hash_of(table: pa.Table, metadata: Mapping[str, Any]) -> str:
-    """A hash of all that a state's table holds, of the metadata what is not the hash itself."""
+    """A hash of the content of a state's table, of the metadata what is not the hash itself."""
     digest = blake2b(digest_size=16)
     facts = {name: fact for name, fact in metadata.items() if name != _HASH}
     digest.update(json.dumps(facts, sort_keys=True).encode())
@@ -405,7 +409,7 @@ def _hash_of(table: pa.Table, metadata: Mapping[str, Any]) -> str:
 
 
 def _feed(digest: blake2b, column: pa.Array) -> None:
-    """Hash what a column holds, however it lies in memory."""
+    """Hash the content of a column, however it is stored in memory."""
     kind = column.type
     digest.update(f"{kind} {len(column)} ".encode())
     digest.update(np.packbits(column.is_valid().to_numpy(zero_copy_only=False)).tobytes())

@@ -39,7 +39,7 @@ BUNDLES = 1024
 """Bundles of rows of importance weights, whose spread tells the error."""
 _FAR = 1e4  # standard deviations from the origin, past which a cube of squares keeps few digits
 CLAIMED = "claimed"
-"""The column of cells that holds what rows claim at a coverage."""
+"""The column of cells with the nominal coverage of rows."""
 
 
 @frozen(eq=False)
@@ -49,7 +49,7 @@ class CrossedGroups:
     names: tuple[str, ...]  # the columns, in their order
     labels: tuple[tuple[Any, ...], ...]  # the labels of each, in rising order
     codes: IntArray  # shape (c, columns): the labels of each cell that occurs
-    # columns that no cell tells of, and why
+    # columns without cells, and why
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -89,8 +89,8 @@ class CrossedGroups:
                 break
             widest = max(names, key=lambda name: len(labels[name]))
             left_out[widest] = (
-                f"with the other columns it makes more than {MOST_CELLS:,} groups: its own are "
-                "told by a sample"
+                f"with the other columns it makes more than {MOST_CELLS:,} groups: its groups "
+                "are assessed from a sample"
             )
         crossed = CrossedGroups(
             tuple(names), tuple(labels[name] for name in names), cells, left_out
@@ -116,7 +116,7 @@ class CrossedGroups:
 
 
 def _many(count: int) -> str:
-    return f"column has {count:,} labels or more; groups are assessed up to {MOST_LABELS:,}"
+    return f"column has {count:,} labels or more; the limit for groups is {MOST_LABELS:,}"
 
 
 def _labels(labels: Sequence[Any]) -> AnyArray:
@@ -192,7 +192,7 @@ class ClusterSums:
         return cls(by, width, units[pairs[:, 0]], pairs[:, 1], mass, sums).bundled()
 
     def merged(self, other: ClusterSums, here: IntArray, there: IntArray) -> ClusterSums:
-        """The sums of both, whose cells lie at these places."""
+        """The sums of both, whose cells are at these places."""
         first, second = self.coarser(other.width), other.coarser(self.width)
         both = replace(
             first,
@@ -457,7 +457,7 @@ class SufficientStatistics:
             if squared is not None:
                 squares = float(joint.second[squared, squared])
                 if joint.mass * joint.mean[squared] ** 2 > _FAR**2 * squares:
-                    reasons[name] = "sums about 0 lost digits, as y lies far from 0"
+                    reasons[name] = "sums about 0 lost digits because y is far from 0"
         return reasons
 
     def by_cell(self) -> ClusterSums:

@@ -256,7 +256,7 @@ def test_a_classifier_that_never_errs_gives_reasons() -> None:
     )
     assert np.isnan(found.median("t_ss")).all()
     assert "agree" in found.reasons["LAC", "t_ss"]
-    assert "no choice of RAPS" in found.reasons["RAPS", "t_cv"]
+    assert "no candidate for RAPS" in found.reasons["RAPS", "t_cv"]
 
 
 @pytest.fixture(scope="module")
@@ -695,7 +695,7 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
     [
         (lambda t: compare_label_sets(t, methods=("LAC", "ABS")), "method must be one of LAC"),
         (lambda t: compare_label_sets(t, methods=("LAC", "LAC")), "must be different"),
-        (lambda t: compare_label_sets(t, methods=()), "at least one"),
+        (lambda t: compare_label_sets(t, methods=()), "must not be empty"),
         (lambda t: compare_label_sets(t, coverages=(1.0,)), "coverages"),
         (lambda t: compare_label_sets(t, repeats=0), "repeats must be"),
         (lambda t: compare_label_sets(t, share=1.0), "share"),

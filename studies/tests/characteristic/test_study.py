@@ -143,8 +143,8 @@ def test_an_address_holds_what_decides_a_trial() -> None:
         ({"miss_range": [0.5, 0.2]}, "miss_range must be two rising numbers between 0 and 1"),
         ({"miss_range": [0, 1.2]}, "miss_range must be two rising numbers between 0 and 1"),
         ({"miss_range": 0.2}, "miss_range must be"),
-        ({"miss_rates": []}, "miss_rates must hold at least one"),
-        ({"miss_rates": [0.0]}, "miss_rates must lie strictly between 0 and 1"),
+        ({"miss_rates": []}, "miss_rates must not be empty"),
+        ({"miss_rates": [0.0]}, "miss_rates must be strictly between 0 and 1"),
         ({"replicates": 1}, "replicates must be a whole number of at least 2"),
     ],
 )

@@ -288,8 +288,8 @@ def test_plans_are_listed() -> None:
         (("show", "smoke", "-o", "x.txt"), "must end in .csv, .json, .parquet"),
         (("show", "smoke", "-o", "x.txt", "--format", "table"), "must end in"),
         (("report", "smoke", "-o", "x.txt"), "must end in"),
-        (("report", "plan.json", "-o", "plan.json"), "must be another file than the inputs"),
-        (("show", "plan.json", "-o", "plan.json"), "must be another file than the inputs"),
+        (("report", "plan.json", "-o", "plan.json"), "must not overwrite an input"),
+        (("show", "plan.json", "-o", "plan.json"), "must not overwrite an input"),
     ],
 )
 def test_bad_input_is_told(

@@ -201,5 +201,5 @@ def test_counts_that_cannot_be_have_no_probability() -> None:
 
 
 def test_powers_of_zero_are_refused() -> None:
-    with pytest.raises(InputError, match="nu must lie between 1e-15 and"):
+    with pytest.raises(InputError, match="nu must be between 1e-15 and"):
         ConwayMaxwellPoisson([1.0], [0.0])

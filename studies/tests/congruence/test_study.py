@@ -465,7 +465,7 @@ def test_real_pictures_are_worlds(data_dir: Callable[[str], Path]) -> None:
     [
         ({"options": {"severites": {}}}, "near: severities"),
         ({"options": {"studies": ["correctnes"]}}, "near: correctness"),
-        ({"options": {"studies": []}}, "at least one"),
+        ({"options": {"studies": []}}, "must not be empty"),
         ({"options": {"kinds": ["fog"]}}, "kinds must be one of"),
         ({"options": {"kinds": "blur"}}, "kinds must be a list"),
         ({"options": {"severities": {"mixup": [0.2, 0.1]}}}, "must rise"),
@@ -475,7 +475,7 @@ def test_real_pictures_are_worlds(data_dir: Callable[[str], Path]) -> None:
         ({"options": {"reference": "train"}}, "reference must be"),
         ({"options": {"embedding": "clip"}}, "embedding must be"),
         ({"options": {"outliers": [0]}}, "outliers must be"),
-        ({"options": {"narrowing": 1.5}}, "narrowing must lie"),
+        ({"options": {"narrowing": 1.5}}, "narrowing must be"),
         ({"options": {"absent": "ignore"}}, "absent must be"),
         ({"options": {"epochs": 0}}, "epochs must be"),
         ({"options": {"network": 3}}, "network must be a table"),

@@ -39,9 +39,9 @@ WRONG = {
     "base": "BaseException: odd",
     "unspeakable": "UnanswerableError: all 2 simulations failed; the first in fit: "
     "UnspeakableError",
-    "status": "WorkerDied: the process that ran this trial ended by itself, with status 7",
-    "abort": "WorkerDied: the process that ran this trial was ended by SIGABRT",
-    "segfault": "WorkerDied: the process that ran this trial was ended by SIGSEGV",
+    "status": "WorkerDied: the process that ran this trial exited with status 7",
+    "abort": "WorkerDied: the process that ran this trial was terminated by SIGABRT",
+    "segfault": "WorkerDied: the process that ran this trial was terminated by SIGSEGV",
     "rows": "UnanswerableError: all 2 simulations failed; the first in intervals: InputError: "
     "prediction intervals must have 5 rows, got 4",
     "none": "UnanswerableError: all 2 simulations failed; the first in intervals: AttributeError",

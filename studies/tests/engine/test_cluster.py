@@ -353,7 +353,7 @@ def test_another_howsure_there_is_told(
 ) -> None:
     monkeypatch.setattr("howsure.core.workers.__version__", "99.0")
     cluster.worker()
-    with pytest.raises(InputError, match=r"workers must have howsure 99.0, got "):
+    with pytest.raises(InputError, match=r"workers must run howsure 99.0, got "):
         run(plan(tmp_path), store, scheduler=cluster.address)
 
 
@@ -399,7 +399,9 @@ def test_a_scheduler_that_does_not_answer_is_told(
 ) -> None:
     monkeypatch.setattr("howsure.core.workers.TIMEOUT", 2)
     started = time.monotonic()
-    with pytest.raises(InputError, match="scheduler must be the address of a Dask scheduler"):
+    with pytest.raises(
+        InputError, match="scheduler must be the address of a running Dask scheduler"
+    ):
         run(plan(tmp_path), store, scheduler=address)
     assert time.monotonic() - started < 15
 

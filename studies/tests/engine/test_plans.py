@@ -143,7 +143,7 @@ def test_a_table_enters_by_its_numbers(tmp_path: Path) -> None:
         ({"worlds": {"a": {"world": "linear", "uci": "boston"}}}, "must have one of world"),
         ({"worlds": {"a": {"uci": "bostn"}}}, "near: boston"),
         ({"worlds": {"a": {"table": "x.csv"}}}, "must name its target"),
-        ({"worlds": {"a": {"table": "x.csv", "target": "y"}}}, "there is no such file"),
+        ({"worlds": {"a": {"table": "x.csv", "target": "y"}}}, "no such file"),
         ({"worlds": {"a": {"uci": "boston", "source": "forrest"}}}, "near: forest"),
         ({"worlds": {"a": {"uci": "boston", "source": "cut", "trees": 3}}}, "option of world 'a'"),
         ({"methods": {"a": "liner_t"}}, "near: linear_t"),
@@ -163,9 +163,9 @@ def test_a_table_enters_by_its_numbers(tmp_path: Path) -> None:
         ({"options": {"simulations": 2.5}}, "simulations must be a whole number"),
         ({"options": {"block": 0}}, "block must be a whole number"),
         ({"options": {"coverages": 0.9}}, "coverages must be a list"),
-        ({"options": {"coverages": [90]}}, "coverages must lie"),
+        ({"options": {"coverages": [90]}}, "coverages must be"),
         ({"options": {"covariates": "all"}}, "covariates must be"),
-        ({"options": {"confidence": 1}}, "confidence must lie"),
+        ({"options": {"confidence": 1}}, "confidence must be"),
     ],
 )
 def test_bad_plans_are_refused(changes: dict[str, Any], words: str) -> None:
@@ -195,7 +195,7 @@ def test_a_file_and_its_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[plan", "must be TOML"),
+        ("[plan", "must be valid TOML"),
         ("[plan]\nname = 'x'\n", "must name its study"),
         ("[plan]\nstudy = 'pointwise'\n", "at least one world"),
         ("[plan]\nstduy = 'pointwise'\n", "near: study"),

@@ -225,7 +225,7 @@ def test_the_table_holds_what_was_found() -> None:
         (lambda: wilcoxon_holm(np.ones((5, 1))), "at least 2 methods"),
         (lambda: compare_ranks(scores(), ["a"]), "names must have one method per column"),
         (lambda: compare_ranks(scores(), list("abcde"), method="tukey"), "method must be"),
-        (lambda: compare_ranks(scores(), list("abcde"), confidence=95), "confidence must lie"),
+        (lambda: compare_ranks(scores(), list("abcde"), confidence=95), "confidence must be"),
         (lambda: method_ranks(scores(), Direction.TARGET), "direction must be"),
         (lambda: critical_difference(1, 5), "at least 2 methods"),
         (lambda: nemenyi([1.0, 2.0], 0), "at least 2 methods"),

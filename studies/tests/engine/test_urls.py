@@ -134,7 +134,7 @@ def test_a_bad_url_is_told(location: str, error: type[Exception], words: str) ->
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(MissingDependencyError, match=r"a place at s3:// needs .* s3fs"):
+    with pytest.raises(MissingDependencyError, match=r"an address s3:// needs .* s3fs"):
         Store("s3://bucket/x")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "howsure\[cluster\]"'):

@@ -197,7 +197,7 @@ def test_labels_may_be_text_and_new_labels_are_infinite_or_refused() -> None:
     assert np.isfinite([lower[0], upper[0]]).all()
     assert (lower[1], upper[1]) == (-math.inf, math.inf)
     strict = SplitConformal(zero, coverages=(0.8,), adapt=Mondrian(names), too_few="error")
-    with pytest.raises(ValueError, match="no calibration row has the group 'more'"):
+    with pytest.raises(ValueError, match="no calibration row is in the group 'more'"):
         strict.fit(x, y, rng).predict([[2.0]])
 
 

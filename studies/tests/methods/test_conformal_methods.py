@@ -189,7 +189,7 @@ def test_too_few_rows_are_infinite_or_refused(options: dict[str, Any]) -> None:
     assert (ends[0] == -math.inf).all()
     assert (ends[1] == math.inf).all()
     strict = SplitConformal(zero, coverages=(0.9,), too_few="error", **options)
-    with pytest.raises(InputError, match="calibration rows must suffice"):
+    with pytest.raises(InputError, match="too few calibration rows"):
         strict.fit(x, y, np.random.default_rng(0)).predict(x)
 
 
@@ -217,7 +217,7 @@ def test_memory_grows_with_the_rows_alone() -> None:
     ("make", "words"),
     [
         (lambda: SplitConformal(zero, rank="numpy"), "rank must be"),
-        (lambda: SplitConformal(zero, delta=0.0), "delta must lie"),
+        (lambda: SplitConformal(zero, delta=0.0), "delta must be"),
         (lambda: SplitConformal(zero, coverages=(0.9, 0.9)), "distinct"),
         (lambda: SplitConformal(zero, clip=(1, 0)), "clip must be two numbers"),
         (lambda: SplitConformal(zero, clip=3), "clip must be two numbers"),
@@ -237,7 +237,7 @@ def test_memory_grows_with_the_rows_alone() -> None:
         (lambda: Conformalized(LinearRegression()), "method must be a method"),
         (lambda: Conformalized(zero, "both"), "move must be"),
         (lambda: Conformalized(linear_quantiles((0.8,))), "coverages must be among those"),
-        (lambda: conformal_threshold([1.0, math.nan], 0.9), "scores must hold no missing"),
+        (lambda: conformal_threshold([1.0, math.nan], 0.9), "scores must contain no missing"),
         (lambda: conformal_threshold([], 0.9), "at least one row"),
         (lambda: weighted_thresholds([1.0], [-1.0], [1.0], 0.9), "weights must not be negative"),
         (lambda: density_ratio([[1.0]], [[1.0, 2.0]]), "new must have 1 columns"),
@@ -252,18 +252,21 @@ def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None
     ("method", "words"),
     [
         (SplitConformal(lambda x: x), "forecast must have one dimension"),
-        (SplitConformal(lambda x: x[:, 0] * np.nan), "forecast must hold finite"),
+        (SplitConformal(lambda x: x[:, 0] * np.nan), "forecast must contain finite"),
         (SplitConformal(3), "must have fit and predict"),
         (NormalizedConformal(zero, lambda x: zero(x) - 1), "must not be negative"),
         (NormalizedConformal(lambda x: x[:, 0], DecisionTreeRegressor()), "not all be zero"),
         (Conformalized(zero), "two ends"),
         (Conformalized(lambda x: (zero(x) + 1, zero(x))), "lower must not exceed"),
-        (Conformalized(lambda x: (zero(x) - np.inf, zero(x)), "scale"), "bounded to be scaled"),
+        (
+            Conformalized(lambda x: (zero(x) - np.inf, zero(x)), "scale"),
+            "with infinite ends cannot be scaled",
+        ),
         (Conformalized(lambda x: (zero(x) - np.inf, zero(x) + np.inf)), "bounded on most"),
-        (SplitConformal(zero, adapt=Mondrian(lambda x: x)), "one label a row"),
+        (SplitConformal(zero, adapt=Mondrian(lambda x: x)), "one label per row"),
         (SplitConformal(zero, adapt=Mondrian(lambda x: x[:, 0] * np.nan)), "no missing label"),
         (SplitConformal(zero, adapt=Mondrian(lambda x: x[1:, 0])), "groups must have 60 rows"),
-        (SplitConformal(zero, adapt=Mondrian(UniformBins(5, 2))), "x must have a column 5"),
+        (SplitConformal(zero, adapt=Mondrian(UniformBins(5, 2))), "x has no column 5"),
         (SplitConformal(zero, adapt=CovariateShift(lambda x: -x[:, 0])), "must not be negative"),
         (SplitConformal(zero, rank="pac", adapt=Localized()), "rank must be 'conformal'"),
     ],

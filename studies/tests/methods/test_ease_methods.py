@@ -123,7 +123,7 @@ def test_several_ways_of_disturbing_are_tried_and_the_best_is_kept() -> None:
     [
         (lambda: EaseColumn(-1), "column must be"),
         (lambda: EaseColumn(0, 1), "bins must be"),
-        (lambda: EaseColumn(3).learn(np.ones((4, 2)), len), "x must have a column 3"),
+        (lambda: EaseColumn(3).learn(np.ones((4, 2)), len), "x has no column 3"),
         (lambda: TunedLabels(groups=()), "groups must be"),
         (lambda: TunedLabels(groups=(3,)), "groups must be"),
         (lambda: method_named("o_cpa", regressor=LinearRegression(), delta=2.0), "delta"),

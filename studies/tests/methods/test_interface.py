@@ -128,15 +128,15 @@ def check_answers(
 def check_refusals(method: Method, x: np.ndarray, y: np.ndarray, least: str = "at least") -> None:
     """Rows of two columns that no method takes."""
     rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="y must hold finite"):
+    with pytest.raises(InputError, match="y must contain finite"):
         method.fit(x, np.where(y > 1, np.nan, y), rng)
-    with pytest.raises(InputError, match="x must hold finite"):
+    with pytest.raises(InputError, match="x must contain finite"):
         method.fit(np.where(x > 0.9, np.inf, x), y, rng)
     with pytest.raises(InputError, match=f"y must have {len(x)} rows"):
         method.fit(x, y[:-1], rng)
     with pytest.raises(InputError, match=least):
         method.fit(x[:1], y[:1], rng)
-    with pytest.raises(InputError, match="x must hold finite"):
+    with pytest.raises(InputError, match="x must contain finite"):
         method.fit(x, y, rng).predict([[np.nan, 1.0]])
 
 
@@ -237,13 +237,13 @@ def test_what_offers_nothing_is_refused(thing: Any, words: str) -> None:
         (lambda: QuantileRegression(GradientBoostingRegressor(), "alpha"), "pinball loss"),
         (lambda: linear_quantiles((0.9, 0.9)), "distinct"),
         (lambda: linear_quantiles(()), "distinct"),
-        (lambda: SplitConformal(LinearRegression(), coverages=(90,)), "coverages must lie"),
+        (lambda: SplitConformal(LinearRegression(), coverages=(90,)), "coverages must be"),
         (lambda: NaiveBootstrap(LinearRegression(), members=1), "members must be"),
         (lambda: NaiveBootstrap(LinearRegression(), members=5, spread="mean"), "and even"),
         (lambda: NaiveBootstrap(LinearRegression(), convention="bde"), "convention must"),
         (lambda: NaiveBootstrap(LinearRegression(), spread="both"), "spread must"),
         (lambda: seeded_clone(3, np.random.default_rng(0)), "must have fit and predict"),
-        (lambda: checked_coverages((0.0,)), "coverages must lie"),
+        (lambda: checked_coverages((0.0,)), "coverages must be"),
     ],
 )
 def test_bad_options_are_refused(make: Callable[[], object], words: str) -> None:

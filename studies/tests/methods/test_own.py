@@ -253,7 +253,7 @@ def test_an_estimators_random_states_are_drawn() -> None:
     [
         (Point, "Point.predict"),
         (Short, r"Short.predict\(x\) must have a row for each of the 20 of x, got 19"),
-        (Missing, r"Missing.predict\(x\): lower must hold no missing values"),
+        (Missing, r"Missing.predict\(x\): lower must contain no missing values"),
         (Models, r"Models.predict\(x\): one model was expected, got a, b"),
         (Nothing, r"Nothing.predict\(x\) must return a prediction, got None"),
         (Lost, r"Lost.fit must return itself, or what has predict\(x\), got int"),

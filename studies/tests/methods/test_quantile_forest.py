@@ -132,9 +132,9 @@ def test_blocks_change_nothing_and_bound_the_memory(monkeypatch: pytest.MonkeyPa
     [
         ({"trees": 0}, "trees must be"),
         ({"min_leaf": 2.5}, "min_leaf must be"),
-        ({"max_features": 0.0}, "max_features must lie"),
+        ({"max_features": 0.0}, "max_features must be in"),
         ({"rows": "oob"}, "rows must be"),
-        ({"coverages": (90,)}, "coverages must lie"),
+        ({"coverages": (90,)}, "coverages must be"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:

@@ -292,7 +292,7 @@ def test_it_is_a_method_like_others() -> None:
     method = method_named("recalibrated", inner="linear_t", method="ucc", coverages=[0.8, 0.9])
     assert method == RecalibratedMethod(inner=LinearT(), method="ucc", coverages=(0.8, 0.9))
     assert method.fixed_coverages == (0.8, 0.9)
-    assert method.name == "linear t, recalibrated by conformal factors"
+    assert method.name == "linear t, recalibrated with conformal factors"
     spec = method_spec(method)
     assert spec["name"] == "recalibrated"
     assert method_named(spec["name"], **spec["options"]) == method
@@ -312,8 +312,8 @@ def test_it_is_a_method_like_others() -> None:
     [
         ({"method": "magic"}, "method must be one of shift, scale"),
         ({"inner": Oracle("intervals"), "method": "cqr", "coverages": (0.7,)}, "must be among"),
-        ({"coverages": ()}, "coverages must hold distinct"),
-        ({"delta": 2.0}, "delta must lie"),
+        ({"coverages": ()}, "coverages must contain distinct"),
+        ({"delta": 2.0}, "delta must be"),
         ({"rank": "numpy"}, "rank must be"),
         ({"too_few": "cut"}, "too_few"),
         ({"inner": 3}, "method must be a method, or an object"),
@@ -338,7 +338,11 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
         ("normal", "conformal", r"must suit what oracle gives, distributions \(scale, shift, "),
         ("quantiles", "isotonic", r"quantiles \(conformal, scale, shift, .*\), got 'isotonic'"),
         ("intervals", "isotonic", r"intervals \(cqr, asymmetric, scale, shift, .*\)"),
-        ("poisson", "scale", "must be continuous, got poisson; use 'shape'"),
+        (
+            "poisson",
+            "scale",
+            "only continuous distributions can be shifted or scaled, got poisson; use 'shape'",
+        ),
     ],
 )
 def test_beliefs_that_a_way_does_not_suit_are_named(kind: str, by: str, words: str) -> None:
@@ -476,13 +480,13 @@ def test_points_and_choices_in_comparisons() -> None:
     two = EvalSet.checked(
         np.zeros(9), (Distribution.normal([0.0] * 9, 1.0), Samples(rng.normal(size=(9, 3))))
     )
-    with pytest.raises(InputError, match=r"one kind of prediction .* got distributions, samples"):
+    with pytest.raises(InputError, match=r"one type of prediction .* got distributions, samples"):
         compare_recalibrations(two, two)
     sets = EvalSet.checked([0.0, 1.0], LabelSets([[True, False], [True, True]], 0.9))
     with pytest.raises(InputError, match="a prediction that can be recalibrated, got label sets"):
         compare_recalibrations(sets, sets)
     missing = compare_recalibrations(laws, rows, metrics=["crps"], methods=["scale"])
-    assert "scale could not be used: the rows must hold distributions" in missing.notes
+    assert "scale could not be used: the rows must have distributions" in missing.notes
 
 
 def test_samples_keep_their_own_way() -> None:
@@ -495,7 +499,7 @@ def test_samples_keep_their_own_way() -> None:
     assert covered(narrow.fit(*data, rng).predict(x).outcome, y, 0.5) == pytest.approx(
         0.5, abs=0.03
     )
-    with pytest.raises(InputError, match=r"reach 0.6 .*lie beyond what the samples reach"):
+    with pytest.raises(InputError, match=r"reach 0.6 .*are beyond the range of the samples on"):
         RecalibratedMethod(inner=Oracle("samples"), calibration=1500).fit(*data, rng)
     x, y = drawn("samples", 300, 0)
     held = EvalSet.checked(y, believed("samples", x[:, 0]))

@@ -121,7 +121,7 @@ def test_the_ball_takes_the_conformal_threshold_at_the_higher_level() -> None:
         expected = conformal_threshold(scores, level).value
         assert np.array_equal(ball.learn(calibration(scores)).at(at), np.full((3, 1), expected))
     assert np.isinf(DivergenceBall(0.2, "tv").learn(calibration(scores)).at(at)).all()
-    with pytest.raises(InputError, match="calibration rows must suffice for a finite answer"):
+    with pytest.raises(InputError, match="too few calibration rows for a finite result"):
         DivergenceBall(0.2, "tv").learn(calibration(scores, choice=RankChoice(too_few="error")))
 
 

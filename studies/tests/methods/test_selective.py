@@ -138,7 +138,7 @@ def test_it_is_made_by_name() -> None:
     [
         (lambda: Selective(LinearT(), "gm"), "score must be one of gmm, knn.*near: gmm"),
         (lambda: Selective(LinearT(), 3), "score must be a score or the name of one, got 3"),
-        (lambda: Selective(LinearT(), share=1.0), "share must lie strictly between"),
+        (lambda: Selective(LinearT(), share=1.0), "share must be strictly between"),
         (lambda: Selective(3), "method must be a method, or an object"),
         (
             lambda: Selective(LinearT(), {"name": "knn", "k": 3}),

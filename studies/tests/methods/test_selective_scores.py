@@ -119,7 +119,7 @@ def test_the_mean_likelihood_is_the_mean_of_densities() -> None:
     far = mean_likelihood([[2000.0, np.inf], [2001.0, np.inf]])
     assert far[0] == pytest.approx(2000.0 - math.log((1 + math.exp(-1)) / 2))
     assert far[1] == np.inf
-    with pytest.raises(InputError, match="scores must hold no missing values"):
+    with pytest.raises(InputError, match="scores must contain no missing values"):
         mean_likelihood([[math.nan]])
 
 
@@ -144,13 +144,13 @@ def test_variance_scores_come_from_beliefs() -> None:
         (lambda: KNNScore(4).fit(np.ones((3, 1)), rng()), "at least 4 rows for as many"),
         (
             lambda: GMMScore(1).fit([[1.0], [math.nan]], rng()),
-            "features must hold finite numbers",
+            "features must contain finite numbers",
         ),
         (lambda: KNNScore(1).fit(np.ones((3, 2)), rng())([[1.0]]), "must have 2 columns, got 1"),
         (lambda: GMMScore(1).fit(np.eye(3), rng())([[1.0]]), "must have 3 columns, got 1"),
         (lambda: threshold([]), "scores must have at least one row"),
-        (lambda: threshold([1.0, math.nan]), "scores must hold no missing values"),
-        (lambda: threshold([1.0], share=95), "share must lie strictly between 0 and 1, got 95"),
+        (lambda: threshold([1.0, math.nan]), "scores must contain no missing values"),
+        (lambda: threshold([1.0], share=95), "share must be strictly between 0 and 1, got 95"),
     ],
 )
 def test_bad_input_is_told(make: object, words: str) -> None:

@@ -214,13 +214,13 @@ def test_coverages_that_differ_over_points_show_in_the_variance_alone() -> None:
     ("call", "words"),
     [
         (lambda: brier([[1.2]], 0.9), r"must be in \[0, 1\], got 1.2"),
-        (lambda: brier([[math.nan]], 0.9), "coverage_by_trial must hold finite"),
-        (lambda: brier([[0.5]], 90), "coverage must lie"),
+        (lambda: brier([[math.nan]], 0.9), "coverage_by_trial must contain finite"),
+        (lambda: brier([[0.5]], 90), "coverage must be"),
         (lambda: coverage_band([[0.5]]), "at least 2 trials"),
         (lambda: coverage_band([[0.5], [0.6]], binary=True), "0 and 1 alone"),
-        (lambda: coverage_band([[0.5], [0.6]], confidence=1.0), "confidence must lie"),
+        (lambda: coverage_band([[0.5], [0.6]], confidence=1.0), "confidence must be"),
         (lambda: coverage_band([[0.5], [0.6]], resamples=0), "resamples must be"),
-        (lambda: coverage_band([[0.0], [1.0]]).verdict(2.0), "coverage must lie"),
+        (lambda: coverage_band([[0.0], [1.0]]).verdict(2.0), "coverage must be"),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], words: str) -> None:

@@ -238,7 +238,7 @@ def test_a_method_that_fails_everywhere_is_told(table: Path, tmp_path: Path) -> 
         ({"options": {"share": 1.0}}, "share"),
         ({"options": {"trials": 3}}, "option of study 'splits'"),
         ({"options": {"metrics": ["crsp"]}}, "metrics must be a measure .* did you mean crps"),
-        ({"options": {"levels": [0.5, 1.0]}}, "levels must lie strictly between 0 and 1"),
+        ({"options": {"levels": [0.5, 1.0]}}, "levels must be strictly between 0 and 1"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(table: Path, changes: Any, words: str) -> None:
@@ -369,7 +369,7 @@ def test_a_column_that_changes_before_a_run_is_told(visits: Path, tmp_path: Path
         ({"split_by": "day"}, "must be a table of a file with split and split_by"),
         ({"split": "date", "split_by": "day"}, "split of world 'w' must be .*unit.*time"),
         ({"split": "time", "split_by": "date"}, "split_by of world 'w' must be one of"),
-        ({"split": "unit", "split_by": "a"}, "column 'a' must hold labels"),
+        ({"split": "unit", "split_by": "a"}, "column 'a' must contain labels"),
         ({"split": "unit", "split_by": "gap"}, "column 'gap' must be complete, got 1 missing"),
         ({"split": "time", "split_by": "patient"}, "column 'patient'"),
         ({"split": "unit", "split_by": "few"}, "column 'few': share must leave units on both"),

@@ -207,11 +207,11 @@ def test_rows_with_missing_cells_are_refused_or_left_out(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "target", "words"),
     [
-        ("x,y\n1,a\n2,b\n", "y", "column 'y' must hold numbers"),
+        ("x,y\n1,a\n2,b\n", "y", "column 'y' must contain numbers"),
         (
             "x,y\n1,1\n2,2\n",
             "z",
-            "--target must name a column of .* got 'z'; the columns are 'x', 'y'",
+            "--target: no column of .* is called 'z'; the columns are 'x', 'y'",
         ),
         ("y\n1\n2\n", "y", "must have a column beside 'y'"),
         ("x,y\nm,1\nm,2\n", "y", "must have a column that varies, got 'x'"),

@@ -189,7 +189,7 @@ def test_rejected_rows_leave_the_ratio_of_those_that_are_accepted() -> None:
     [
         (([0.0], [1.0, 0.0], [1.0], [1.0]), "away_ratio must have 2"),
         (([0.0], [1.0], [-1.0], [1.0]), "must be at least 0, got a negative one"),
-        (([0.0], [np.nan], [1.0], [1.0]), "away must hold finite numbers"),
+        (([0.0], [np.nan], [1.0], [1.0]), "away must contain finite numbers"),
         (([0.0], [1.0], [1.0], [1.0], [1.0, 1.0]), "home_counts must have 1"),
     ],
 )

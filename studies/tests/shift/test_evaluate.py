@@ -301,7 +301,7 @@ ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
     ("make", "words"),
     [
         (lambda: Answers(y=[], point=[], lower=[], upper=[]), "y must have at least one row"),
-        (lambda: Answers(**{**ONE, "y": [math.nan]}), "y must hold finite numbers"),
+        (lambda: Answers(**{**ONE, "y": [math.nan]}), "y must contain finite numbers"),
         (lambda: Answers(**{**ONE, "point": [1.0, 2.0]}), "point must have 1 rows, got 2"),
         (lambda: Answers(**{**ONE, "lower": ["a"]}), "lower must contain real numbers"),
         (lambda: Answers(**{**ONE, "upper": [[1.0]]}), "upper must have one dimension"),
@@ -315,14 +315,14 @@ ONE = {"y": [1.0], "point": [1.0], "lower": [0.0], "upper": [2.0]}
             lambda: evaluate_shift(Answers(**ONE, score=[1.0]), {"t": Answers(**ONE)}),
             "all parts must have scores or none, got them in val, not t",
         ),
-        (lambda: calibration_shift(Answers(**ONE), 90), "coverage must lie strictly between"),
+        (lambda: calibration_shift(Answers(**ONE), 90), "coverage must be strictly between"),
         (
             lambda: calibration_shift(Answers(**ONE), 0.9, "pac"),
             "rule must be 'paper', 'conformal' or",
         ),
         (
             lambda: evaluate_shift(Answers(**ONE), {"t": Answers(**ONE)}, share=0),
-            "share must lie strictly between 0 and 1, got 0",
+            "share must be strictly between 0 and 1, got 0",
         ),
     ],
 )

@@ -340,7 +340,7 @@ def said(rows: int, n: int = 1) -> NetworkOutputs:
         ),
         (
             lambda: network_answers("gaussian", [said(2)], ONE, coverage=1.0),
-            "coverage must lie strictly between 0 and 1, got 1.0",
+            "coverage must be strictly between 0 and 1, got 1.0",
         ),
         (
             lambda: ShiftMethod(key="k", title="t", network="quantile", score="variance"),
@@ -533,7 +533,7 @@ class _Mute(Fitted):
 
 def test_bad_methods_are_told() -> None:
     task = bent(200)
-    with pytest.raises(InputError, match="coverage must lie strictly between 0 and 1, got 90"):
+    with pytest.raises(InputError, match="coverage must be strictly between 0 and 1, got 90"):
         tried(task, "linear_t", coverage=90)
     with pytest.raises(InputError, match="near: linear_t"):
         tried(task, "linear")

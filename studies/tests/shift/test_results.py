@@ -329,7 +329,7 @@ def test_the_null_is_what_a_perfect_model_shows() -> None:
     [
         (lambda: many().value("coverage"), "measure must be one of .*got 'coverage'"),
         (lambda: many().value("test_mae", "u"), "test must be one of t, got 'u'"),
-        (lambda: many().value("test_mae", confidence=95), "confidence must lie strictly"),
+        (lambda: many().value("test_mae", confidence=95), "confidence must be strictly"),
         (
             lambda: ShiftResult(task="s", method="m", coverage=0.9, rule="paper", runs=()),
             "runs must contain at least one run, got none",
@@ -551,7 +551,7 @@ def test_shift_is_measured_by_the_mae_of_conformal_prediction() -> None:
             lambda: shift_ranks(
                 [*grid()[:-1], tried("chair-angle", "quantile", {"full": 0.0}, lost=True)]
             ),
-            "scores must hold finite numbers",
+            "scores must contain finite numbers",
         ),
         (lambda: degree_curves(grid()[:1], []), "tests must contain at least one name"),
         (lambda: degree_curves(grid(), ["full"]), "results must be of one task"),

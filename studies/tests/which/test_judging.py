@@ -51,7 +51,7 @@ def test_quantiles_of_samples_are_draws_of_these_ranks() -> None:
     np.testing.assert_array_equal(quantile_table(Samples(draws)), np.sort(draws)[:, 4:95:5])
     few = quantile_table(Samples(draws[:, :19]))
     np.testing.assert_array_equal(few, np.sort(draws[:, :19]))
-    with pytest.raises(UnanswerableError, match="18 samples a row reach levels from"):
+    with pytest.raises(UnanswerableError, match="18 samples per row reach levels from"):
         quantile_table(Samples(draws[:, :18]))
 
 

@@ -301,7 +301,7 @@ def test_worlds_without_their_data_are_left_out_or_refused() -> None:
     [
         ({"options": {"row": 100}}, "near: rows"),
         ({"options": {"rows": 0}}, "rows must be a whole number of at least 1"),
-        ({"options": {"calibration": 1.0}}, "calibration must lie strictly between 0 and 1"),
+        ({"options": {"calibration": 1.0}}, "calibration must be strictly between 0 and 1"),
         ({"options": {"absent": "never"}}, "absent must be one of error, skip"),
         ({"worlds": {"a": "lines"}}, "table of world 'a' must be one of .*near: line"),
         ({"worlds": {"a": {"world": "line", "cut": 1}}}, "near: cuts"),

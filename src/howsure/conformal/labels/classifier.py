@@ -109,7 +109,7 @@ class LabelConformal(Checked):
             The true class: a whole number from 0, or a label of the classifier's ``classes_``.
         reference : array-like of shape (k, …), optional
             Other inputs, unlabelled, from which groups are learnt; coverage within groups is
-            exact only then. Calibration rows serve if omitted.
+            exact only then. Calibration rows are used if omitted.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class LabelConformal(Checked):
         return LabelThresholds(self.adapt.learn(calibration), rising)
 
     def sets(self, table: Table, thresholds: FloatArray) -> LabelSets:
-        """Sets from a checked table and one threshold a row, shape (n, 2)."""
+        """Sets from a checked table and one threshold per row, shape (n, 2)."""
         classes = table.shape[1] if self.draws == "class" else None
         members = self.score.sets(table, thresholds, self._draws("new labels", table, classes))
         if not self.allow_empty:
@@ -176,7 +176,9 @@ class LabelConformal(Checked):
         places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         wrong = classes[places] != labels
         if wrong.any():
-            raise InputError(f"y must hold classes of the model, got {labels[np.argmax(wrong)]!r}")
+            raise InputError(
+                f"y must contain classes of the model, got {labels[np.argmax(wrong)]!r}"
+            )
         return np.asarray(places)
 
 
@@ -215,7 +217,7 @@ class CalibratedLabels:
         table = checked_table(self.outputs(inputs), how.score)
         if table.shape[1] != self.classes:
             raise InputError(
-                f"x must lead to {self.classes} classes as in calibration, got {table.shape[1]}"
+                f"x must give {self.classes} classes, as in calibration, got {table.shape[1]}"
             )
         return how.sets(table, self.thresholds.at(inputs))
 
@@ -270,18 +272,18 @@ def checked_table(table: AnyArray, score: LabelScore) -> Table:
     """A table of finite numbers; of probabilities, where the score needs them."""
     if table.ndim != 2 or table.shape[1] < 2 or not len(table) or table.dtype.kind not in "iuf":
         raise InputError(
-            "x must lead to numbers of shape (n, classes) with at least one row and two classes, "
+            "x must give numbers of shape (n, classes) with at least one row and two classes, "
             f"got shape {table.shape} of {table.dtype}"
         )
     values = table if table.dtype.kind == "f" else table.astype(np.float64)
     sums = values.sum(axis=1, dtype=np.float64)
     if not np.isfinite(sums).all():
-        raise InputError(f"outputs must be finite, got others at row {_first(~np.isfinite(sums))}")
+        raise InputError(f"outputs must be finite; not so at row {_first(~np.isfinite(sums))}")
     if score.bounded:
         negative = values.min(axis=1) < 0
         if negative.any():
             raise InputError(
-                f"probabilities must not be negative, got one at row {_first(negative)}"
+                f"probabilities must not be negative; not so at row {_first(negative)}"
             )
         off = np.abs(sums - 1) > _SUM_SLACK
         if off.any():

@@ -53,7 +53,7 @@ class LabelScore(ABC):
         return False
 
     def of_labels(self, table: Table, labels: IntArray, draws: FloatArray) -> FloatArray:
-        """Scores of one label a row, shape (n, 2): each is the sum of its two numbers.
+        """Scores of one label per row, shape (n, 2): each is the sum of its two numbers.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class LabelScore(ABC):
         thresholds : ndarray of float, shape (n, 2)
             Scores of two numbers; +inf as the first gives all classes.
         draws : ndarray of float, shape (n,) or (n, classes)
-            One U a row, or one a class.
+            One U per row, or one per class.
         """
         members = np.empty(table.shape, dtype=np.bool_)
         for rows in _blocks(table):
@@ -86,7 +86,7 @@ class LabelScore(ABC):
 
     @abstractmethod
     def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
-        """Scores of one label a row, shape (n,)."""
+        """Scores of one label per row, shape (n,)."""
 
     @abstractmethod
     def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
@@ -457,6 +457,6 @@ def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
 def _logs(probabilities: npt.ArrayLike) -> FloatArray:
     table = as_matrix(probabilities, "probabilities")
     if (table < 0).any() or not table.any(axis=1).all():
-        raise InputError("probabilities must not be negative, nor a row all 0")
+        raise InputError("probabilities must not be negative or all 0 in a row")
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(table))

@@ -63,7 +63,7 @@ class EaseBins(Checked):
 
     Notes
     -----
-    Ease reads no label, so a threshold a group gives coverage within groups: exactly if the edges
+    Ease reads no label, so a threshold per group gives coverage within groups: exactly if the edges
     come from rows that do not calibrate (a method that trains its own model uses those), on
     average over all rows otherwise. Source: Jang and Lee 2025, Algorithm 2.
 
@@ -110,7 +110,7 @@ class EaseColumn(Checked):
     Notes
     -----
     For studies that split the same rows again and again: ease is computed once, put beside the
-    probabilities, and a model that reads the other columns serves as classifier.
+    probabilities, and a model that reads the other columns is the classifier.
 
     Examples
     --------
@@ -269,7 +269,7 @@ class TunedLabels:
         ]
         if np.isnan(judged).all():
             raise UnanswerableError(
-                f"no choice of {self.name} has a finite {self.criterion} on the tuning rows"
+                f"no candidate for {self.name} has a finite {self.criterion} on the tuning rows"
             )
         tried = tuple(((s, g), value) for (s, g, _), value in zip(candidates, judged, strict=True))
         return TunedChoice(tried[int(np.nanargmax(judged))][0], tried, tuning, calibrating)
@@ -395,7 +395,7 @@ def _chosen(table: Table, share: float, seed: int) -> BoolArray:
     """Which rows tune: those of the smallest draws, so that order does not matter."""
     count = round(share * len(table))
     if not 0 < count < len(table):
-        raise InputError(f"share must leave rows on both sides, got {count} of {len(table)}")
+        raise InputError(f"share must leave rows in both parts, got {count} of {len(table)}")
     draws = row_uniforms(seed, "tuning rows", row_keys(table))
     chosen = np.zeros(len(table), dtype=np.bool_)
     chosen[np.argsort(draws)[:count]] = True

@@ -43,7 +43,7 @@ Encoder = str | Transformer | Embedder | Callable[[list[Any]], npt.ArrayLike]
 
 _FORMS = (
     "'transformers:NAME', 'open_clip:NAME/PRETRAINED', a callable or an object with a method "
-    "transform, or MODULE:NAME of such a one"
+    "transform, or MODULE:NAME of one of these"
 )
 _OPENERS: Mapping[str, Callable[..., Embedder]] = {
     "transformers": open_hugging,
@@ -153,14 +153,15 @@ def encode(
         out = np.empty((len(checked), width), dtype=np.float32) if out is None else out
         if width != out.shape[1]:
             raise InputError(
-                f"encoder must give vectors of one width, got {out.shape[1]} and {width} numbers"
+                f"encoder must return vectors of equal width, got {out.shape[1]} and {width} "
+                "numbers"
             )
         out[rows] = vectors
     assert out is not None  # there is an item
     if embedder.cut:
         warnings.warn(
             f"{embedder.cut} of {len(checked)} texts are longer than the {embedder.limit} tokens "
-            "that the encoder reads: their ends do not count",
+            "that the encoder reads: their ends are ignored",
             HowsureWarning,
             stacklevel=2,
         )
@@ -211,7 +212,7 @@ def opened(encoder: Encoder, kind: Kind | None, device: str | None = None) -> Em
 def _transformed(items: Any, encoder: Transformer, kind: str | None) -> Embedding:
     if kind == "image":
         raise InputError(
-            "kind must be 'text' or None where the encoder has a method transform, got 'image': "
+            "kind must be 'text' or None if the encoder has a method transform, got 'image': "
             "give images as rows of numbers, or a callable"
         )
     if kind == "text":
@@ -236,7 +237,7 @@ def _count(items: Any) -> int:
     shape = getattr(items, "shape", None)
     count = int(shape[0]) if shape else len(as_list(items))
     if count == 0:
-        raise InputError("items must hold at least one, got none")
+        raise InputError("items must not be empty")
     return count
 
 
@@ -244,10 +245,10 @@ def _checked(vectors: Any, count: int) -> Embedding:
     """One vector an item, in 32 bits."""
     array = plain_array(vectors, "embeddings")
     if array.dtype.kind not in "biuf":
-        raise InputError(f"encoder must give real numbers, got dtype {array.dtype}")
+        raise InputError(f"encoder must return real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or array.shape[0] != count or array.shape[1] == 0:
         raise InputError(
-            f"encoder must give one vector for each of {count} items, got shape {array.shape}"
+            f"encoder must return one vector for each of {count} items, got shape {array.shape}"
         )
     with np.errstate(over="ignore"):
         return array.astype(np.float32, copy=False)
@@ -257,7 +258,7 @@ def _finite(vectors: Embedding) -> Embedding:
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         raise InputError(
-            f"embeddings must be finite, got {len(bad)} of {len(vectors)} that are not "
-            f"(first at row {bad[0]})"
+            f"embeddings must be finite; {len(bad)} of {len(vectors)} are not (first at row "
+            f"{bad[0]})"
         )
     return vectors

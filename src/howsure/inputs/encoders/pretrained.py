@@ -30,7 +30,7 @@ _WIDE_MODES = ("I", "F")  # Pillow's modes of more than 8 bits a channel begin s
 
 
 class Items:
-    """Things to be encoded, one a row: of no stated kind, and handed on as they came."""
+    """Items to encode, one per row: of unknown kind, and passed on unchanged."""
 
     kind: Kind | None = None
 
@@ -58,7 +58,7 @@ class Texts(Items):
                 text.encode()
             except UnicodeEncodeError as error:
                 raise InputError(
-                    f"items must hold Unicode text, got {shortened(text)} at row {row}"
+                    f"items must contain Unicode text, got {shortened(text)} at row {row}"
                 ) from error
 
 
@@ -73,8 +73,8 @@ class ImageFiles(Items):
         missing = [path for path in self.values if not os.path.isfile(path)]
         if missing:
             raise InputError(
-                f"items must be image files that exist, got {len(missing)} of {len(self)} "
-                f"missing: {_named(missing)}"
+                f"items must be existing image files; {len(missing)} of {len(self)} are missing: "
+                f"{_named(missing)}"
             )
 
     def take(self, rows: IntArray) -> list[Pixels]:
@@ -85,8 +85,8 @@ class ImageFiles(Items):
             if isinstance(image, str):
                 bad = [path for path in self.values[row:] if isinstance(read_image(path), str)]
                 raise InputError(
-                    f"items must be image files that can be read, got {len(bad)} of {len(self)} "
-                    f"that cannot: {_named(bad)} (the first: {image})"
+                    f"items must be readable image files; {len(bad)} of {len(self)} are not: "
+                    f"{_named(bad)} (the first: {image})"
                 )
             images.append(image)
         return images
@@ -139,7 +139,7 @@ def as_items(items: Any, kind: str | None) -> Items:
     missing = [row for row, value in enumerate(values) if is_missing(value)]
     if missing:
         raise InputError(
-            f"items must hold nothing missing, got {len(missing)} (first at row {missing[0]})"
+            f"items must not be missing; {len(missing)} are (first at row {missing[0]})"
         )
     wanted = _wanted(values)
     if wanted is np.ndarray:
@@ -150,8 +150,8 @@ def as_items(items: Any, kind: str | None) -> Items:
         files = are_image_files(values)
         if 0 < files < len(values):
             raise InputError(
-                f"kind must be given where {files} of {len(values)} strings end like image files, "
-                "got None: pass 'text' or 'image'"
+                f"{files} of {len(values)} strings end like image files: pass kind='text' or "
+                "kind='image'"
             )
         kind = "image" if files else "text"
     return ImageFiles(values) if kind == "image" else Texts(values)
@@ -168,7 +168,7 @@ def as_list(items: Any) -> list[Any]:
             f"items must be a sequence of texts or images, got {shortened(items)}"
         ) from error
     if not values:
-        raise InputError("items must hold at least one, got none")
+        raise InputError("items must not be empty")
     return values
 
 
@@ -185,7 +185,7 @@ def read_image(path: str) -> Pixels | str:
         with pil.open(path) as image:
             if image.mode.startswith(_WIDE_MODES):
                 return (
-                    f"more than 8 bits a channel (mode {image.mode}); give such images as an "
+                    f"more than 8 bits per channel (mode {image.mode}); give such images as an "
                     "array scaled to 0 to 1"
                 )
             pixels: Pixels = np.asarray(turned(image).convert("RGB"))
@@ -231,14 +231,14 @@ def _scale(array: AnyArray) -> float | None:
     """What brings numbers to 0…255; None where they are there."""
     kind = array.dtype.kind
     if kind not in "biuf":
-        raise InputError(f"images must hold numbers, got dtype {array.dtype}")
+        raise InputError(f"images must contain numbers, got dtype {array.dtype}")
     if array.dtype == np.uint8:
         return None
     low, high = array.min(), array.max()
     top = 255 if kind in "iu" else 1
     if not (low >= 0 and high <= top):
         raise InputError(
-            f"images of dtype {array.dtype} must lie between 0 and {top}, got {low:g} to {high:g}"
+            f"images of dtype {array.dtype} must be between 0 and {top}, got {low:g} to {high:g}"
         )
     return None if kind in "iu" else 255.0
 
@@ -340,8 +340,8 @@ def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:
         needed = [key for key in missing if "pooler" not in key.split(".")]
         if needed:
             raise InputError(
-                f"encoder {name!r} must come with all its weights, got a checkpoint without "
-                f"{listed(needed, 5)}, which would be random numbers"
+                f"encoder {name!r} must have all its weights: its checkpoint has no "
+                f"{listed(needed, 5)}, so these would be random numbers"
             )
         joint = hasattr(model, "get_text_features") and hasattr(model, "get_image_features")
         takes = {"text": "input_ids", "image": "pixel_values"}
@@ -349,7 +349,7 @@ def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:
         model = model.to(target).eval()
         if kind not in kinds:
             raise InputError(
-                f"kind must be one that encoder {name!r} takes "
+                f"kind must be one that encoder {name!r} accepts "
                 f"({' or '.join(kinds) or 'neither text nor image'}), got {kind!r}"
             )
         if kind == "text":
@@ -370,7 +370,7 @@ def _texts_of_hugging(model: Any, tokenizer: Any, *, joint: bool) -> Embedder:
     torch = require("torch", extra="text")
     if len(tokenizer) - len(tokenizer.added_tokens_encoder) <= 1:
         # Without its files a tokenizer is made all the same, and knows no word.
-        raise InputError("encoder must come with its tokenizer's files, got no vocabulary")
+        raise InputError("encoder needs the files of its tokenizer; the vocabulary is missing")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     if getattr(model.config, "is_encoder_decoder", False):
@@ -381,8 +381,8 @@ def _texts_of_hugging(model: Any, tokenizer: Any, *, joint: bool) -> Embedder:
         counts = [len(ids) for ids in tokenizer(batch, verbose=False)["input_ids"]]
         if not all(counts):
             raise InputError(
-                f"items must hold texts with at least one token, got {counts.count(0)} without "
-                f"(the first: {batch[counts.index(0)]!r})"
+                f"items must be texts with at least one token; {counts.count(0)} have none (the "
+                f"first: {batch[counts.index(0)]!r})"
             )
         if limit:
             embedder.cut += sum(count > limit for count in counts)
@@ -465,8 +465,8 @@ def open_clip_model(name: str, kind: Kind, device: str | None) -> Embedder:
         library = importlib.import_module("open_clip")
     except (ImportError, RuntimeError) as error:
         raise MissingDependencyError(
-            "encoders named open_clip:… need open_clip and a torchvision that fits the installed "
-            f"torch: run pip install open_clip_torch ({message_of(error)})"
+            "encoders named open_clip:… need open_clip and a torchvision that matches the "
+            f"installed torch: run pip install open_clip_torch ({message_of(error)})"
         ) from error
     target = device_named(device, extra="text")
     torch = require("torch", extra="text")
@@ -510,7 +510,9 @@ def _checked(library: Any, name: str) -> tuple[str, str | None]:
         folder = os.path.expanduser(rest)
         weights = os.path.join(folder, "open_clip_model" + _SAFE)
         if not os.path.isfile(weights):
-            raise InputError(f"encoder 'open_clip:{name}' must hold weights, got no {weights}")
+            raise InputError(
+                f"encoder 'open_clip:{name}' must contain weights, but has no {weights}"
+            )
         return f"local-dir:{folder}", None
     if scheme == "hf-hub" and rest:
         hub = importlib.import_module("open_clip.pretrained")
@@ -533,6 +535,6 @@ def _checked(library: Any, name: str) -> tuple[str, str | None]:
 def _must_be_safe(name: str, path: str) -> None:
     if not str(path).endswith(_SAFE):
         raise InputError(
-            f"encoder 'open_clip:{name}' must keep its weights in a safetensors file, got {path}: "
-            "other formats can run code when they are read"
+            f"encoder 'open_clip:{name}' must have its weights in a safetensors file, got "
+            f"{path}: other formats can run code when they are read"
         )

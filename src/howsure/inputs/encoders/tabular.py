@@ -52,7 +52,7 @@ class _Labels:
 
     def encode(self, values: AnyArray, name: str) -> FloatArray:
         if values.dtype.kind != "O":
-            raise InputError(f"{name} must hold labels as it did before, got {values.dtype}")
+            raise InputError(f"{name} must contain labels, as before, got {values.dtype}")
         return _indicators(values, self.frequent)[:, : self.width] * self.scale
 
 
@@ -107,7 +107,7 @@ class TabularEncoder:
             raise InputError(f"features must be a mapping, got {type(features).__name__}")
         absent = [name for name in self.columns if name not in features]
         if absent:
-            raise InputError(f"features must hold the columns {listed(absent)}, got none so named")
+            raise InputError(f"features has no columns {listed(absent)}")
         out: FloatArray | None = None
         start = 0
         for name, column in zip(self.columns, self._fitted, strict=True):
@@ -116,9 +116,7 @@ class TabularEncoder:
             with np.errstate(over="ignore"):
                 part = column.encode(_as_column(features[name], title, length), title)
             if not (np.abs(part) <= np.finfo(np.float32).max).all():
-                raise InputError(
-                    f"{title} must lie nearer to what it was, got a number too far out"
-                )
+                raise InputError(f"{title} has a number too far outside its previous range")
             if out is None:
                 out = np.empty((len(part), self.width))
             out[:, start : start + column.width] = part
@@ -167,7 +165,9 @@ def tabular_encoder(features: Features) -> TabularEncoder:
            [ 1.34,  0.  ,  1.41]])
     """
     if not isinstance(features, Mapping) or not features:
-        raise InputError(f"features must be a mapping with a column, got {features!r}"[:200])
+        raise InputError(
+            f"features must be a mapping with at least one column, got {features!r}"[:200]
+        )
     fitted: dict[str, _Numbers | _Labels] = {}
     length = None
     for name, feature in features.items():
@@ -180,8 +180,8 @@ def tabular_encoder(features: Features) -> TabularEncoder:
             fitted[name] = column
     if not fitted:
         raise DegenerateError(
-            f"features must hold a column that varies, got only {listed(features)}, each constant "
-            "or of labels that are all rare"
+            f"features must have a column that varies; {listed(features)} are constant or have "
+            "only rare labels"
         )
     return TabularEncoder(
         columns=tuple(fitted),
@@ -204,7 +204,7 @@ def _as_numbers(values: AnyArray, title: str, dates: str) -> FloatArray:
     kind = values.dtype.kind if values.dtype.kind in "mMO" else ""
     if kind != dates:
         wanted = {"": "numbers", "M": "dates", "m": "durations"}[dates]
-        raise InputError(f"{title} must hold {wanted} as it did before, got {values.dtype}")
+        raise InputError(f"{title} must contain {wanted}, as before, got {values.dtype}")
     if dates:
         values = values.astype(f"{dates}8[us]").astype(np.int64)
     return as_vector(values, title)

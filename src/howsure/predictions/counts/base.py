@@ -105,7 +105,7 @@ class CountLaw(ABC):
         """
         wanted = self._shaped(levels, "levels")
         if not ((wanted > 0.0) & (wanted < 1.0)).all():
-            raise InputError("levels must lie strictly between 0 and 1, got others")
+            raise InputError("levels must be strictly between 0 and 1")
         return self._quantile(wanted.reshape(len(self), -1)).reshape(wanted.shape)
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> FloatArray:
@@ -163,8 +163,8 @@ class CountLaw(ABC):
         if width * len(self) > _WIDEST:
             row = int(np.argmax(high - low))
             raise InputError(
-                f"a support must have at most {_WIDEST} entries, got {len(self)} rows of {width} "
-                f"counts (row {row} is the widest)"
+                f"a support must have at most {_WIDEST} entries; got {len(self)} rows of {width} "
+                f"counts (most in row {row})"
             )
         values = low[:, None] + np.arange(width)
         probabilities = np.zeros(values.shape)
@@ -209,7 +209,7 @@ class CountLaw(ABC):
                 f"{name} must have shape ({len(self)},) or ({len(self)}, m), got {array.shape}"
             )
         if np.isnan(array).any():
-            raise InputError(f"{name} must hold no missing values, got some")
+            raise InputError(f"{name} must contain no missing values")
         return array
 
 
@@ -390,7 +390,7 @@ def between(value: npt.ArrayLike, name: str, least: float, length: int | None = 
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{name} must lie between {least:g} and {MOST:g}, got {int(wrong.sum())} that do not "
+            f"{name} must be between {least:g} and {MOST:g}, got {int(wrong.sum())} that are not "
             f"(first at row {row}: {array[row]:g})"
         )
     return array

@@ -227,7 +227,7 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 @final
 @frozen(eq=False)
 class Family:
-    """Weights of counts k ∝ exp(−rate · D(k, μ) − spread · S(k)), one law a row.
+    """Weights of counts k ∝ exp(−rate · D(k, μ) − spread · S(k)), one law per row.
 
     D is `deviance`, S(k) is log k! − (k log k − k). Poisson: rate = spread = 1.
     """
@@ -481,7 +481,7 @@ def efron_constant(mu: npt.ArrayLike, phi: npt.ArrayLike) -> FloatArray:
     if (inverse <= 0.0).any():
         row = int(np.argmin(inverse))
         raise InputError(
-            "Efron's constant exists only where its reciprocal is positive, got "
-            f"{inverse[row]:.3g} at row {row} (mu {mean[row]:g}, phi {power[row]:g})"
+            f"Efron's constant exists only if its reciprocal is positive, got {inverse[row]:.3g} "
+            f"at row {row} (mu {mean[row]:g}, phi {power[row]:g})"
         )
     return np.asarray(1.0 / inverse)

@@ -59,7 +59,7 @@ class CountFamily(Law):
 
     def check(self, parameters: Parameters) -> None:
         """Raise `InputError` where a parameter leaves its domain."""
-        rule = f"parameters of {self.name} must lie in its domain: "
+        rule = f"parameters of {self.name} must be in its domain: "
         loc = parameters.get("loc", np.zeros(1))
         broken = loc != np.floor(loc)
         if broken.any():
@@ -77,8 +77,8 @@ class CountFamily(Law):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"y must hold counts (0, 1, 2, …) beside {self.name} distributions, got "
-                f"{int(wrong.sum())} that are not (first at row {row}: {y[row]:g})"
+                f"{self.name} distributions need y to be counts (0, 1, 2, …); {int(wrong.sum())} "
+                f"values are not (first at row {row}: {y[row]:g})"
             )
 
     def frozen(self, parameters: Parameters) -> CountLaw:

@@ -91,7 +91,7 @@ class RecalibratedMethod(Method):
     --------
     >>> from howsure_studies.methods.linear import LinearT
     >>> RecalibratedMethod(inner=LinearT()).name
-    'linear t, recalibrated by its PIT'
+    'linear t, recalibrated using its PIT'
 
     Noise is larger in the group of rows where x is 1:
 

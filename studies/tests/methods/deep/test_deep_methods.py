@@ -489,7 +489,7 @@ def test_training_may_start_from_options_alone() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: MeanVarianceNetwork(layers=()), "layers must hold"),
+        (lambda: MeanVarianceNetwork(layers=()), "layers must not be empty"),
         (lambda: MeanVarianceNetwork(layers=(4, 0)), "layers must be"),
         (lambda: MeanVarianceNetwork(layers=40), "layers must be a list of whole numbers, got 40"),
         (
@@ -507,11 +507,11 @@ def test_training_may_start_from_options_alone() -> None:
         (lambda: NetworkBootstrap(convention="bde"), "convention must"),
         (lambda: NetworkBootstrap(spread="both"), "spread must"),
         (lambda: DeepEnsemble(members=1), "members must be"),
-        (lambda: MCDropout(rate=1.0), "rate must lie"),
+        (lambda: MCDropout(rate=1.0), "rate must be"),
         (lambda: MCDropout(noise="none"), "noise must be"),
         (lambda: MCDropout(passes=1), "passes must be"),
         (lambda: ConcreteDropout(passes=1), "passes must be"),
-        (lambda: ConcreteDropout(start=0.0), "start must lie"),
+        (lambda: ConcreteDropout(start=0.0), "start must be"),
         (lambda: QuantileNetwork(coverages=(0.9, 0.9)), "distinct"),
         (lambda: QuantileNetwork(coverages=0.9), "coverages must be a list of numbers"),
     ],

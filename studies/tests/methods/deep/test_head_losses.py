@@ -241,10 +241,10 @@ def test_the_least_dispersion_is_that_published() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: BetaGaussian(1.5), "beta must lie"),
+        (lambda: BetaGaussian(1.5), "beta must be in"),
         (lambda: NormalMixture(1), "components must be"),
         (lambda: NormalMixture(2.5), "components must be"),
-        (lambda: NormalMixture(least_sd=0.0), "least_sd must lie"),
+        (lambda: NormalMixture(least_sd=0.0), "least_sd must be in"),
         (lambda: head_named("poison"), "near: poisson"),
         (lambda: head_named(3), "head must be a name"),
         (lambda: head_named({"beta": 1.0}), "head must be a name"),

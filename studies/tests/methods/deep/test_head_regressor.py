@@ -304,7 +304,7 @@ def test_bad_input_is_refused() -> None:
         ({"members": 0}, "members must be"),
         ({"validation": None}, "keep must be 'last'"),
         ({"validation": 2.0}, "validation must be"),
-        ({"layers": ()}, "layers must hold"),
+        ({"layers": ()}, "layers must not be empty"),
         ({"weight_decay": -1.0}, "weight_decay must be"),
         ({"random_state": -1}, "seed must be"),
     ],

@@ -112,7 +112,7 @@ def test_the_floor_holds_and_is_counted() -> None:
         ({"trees": 2}, "trees must suffice"),
         ({"depth": 0}, "depth must be"),
         ({"leaf": 0}, "leaf must be"),
-        ({"floor": 0.0}, "floor must lie"),
+        ({"floor": 0.0}, "floor must be in"),
         ({"noise": "norml"}, "near: normal"),
         ({"seed": -1}, "seed must be"),
     ],
@@ -128,7 +128,7 @@ def test_bad_tables_are_refused(forest: ForestWorld) -> None:
         ForestWorld.from_data(x, np.ones(30))
     with pytest.raises(InputError, match="at least 10 rows"):
         ForestWorld.from_data(x[:9], y[:9])
-    with pytest.raises(InputError, match="x must hold finite"):
+    with pytest.raises(InputError, match="x must contain finite"):
         ForestWorld.from_data(np.where(x > 0.9, np.nan, x), y)
     with pytest.raises(InputError, match=r"n_test must be .* at most 119"):
         forest.test_set(0, 120)

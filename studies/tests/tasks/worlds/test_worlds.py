@@ -197,7 +197,10 @@ def test_noise_that_vanishes_somewhere_is_refused() -> None:
         (lambda: worlds()["linear"].training_set(0, 0, covariates="same"), "covariates must be"),
         (lambda: worlds()["linear"].test_set(-1), "seed must be an integer"),
         (lambda: worlds()["friedman1"].truth(np.zeros((2, 3))), "10 columns"),
-        (lambda: worlds()["linear"].truth(np.zeros((2, 1))).quantile(1.5), "levels must lie"),
+        (
+            lambda: worlds()["linear"].truth(np.zeros((2, 1))).quantile(1.5),
+            "levels must be strictly",
+        ),
         (lambda: Box((0.0,), (0.0,)), "upper must exceed lower"),
         (lambda: Box((0.0,), (1.0, 2.0)), "one number per column"),
         (lambda: TwoModes((0.0, 1.0), 0.0), "sd must be"),

@@ -353,7 +353,7 @@ def test_a_grey_image_as_one_channel_or_three() -> None:
         ({"x": np.zeros((40, 0))}, "at least one number"),
         ({"x": np.full((40, 3), "a")}, "real numbers"),
         ({"x": np.full((40, 3), 1j)}, "real numbers"),
-        ({"y": np.full(40, np.nan)}, "y must hold finite"),
+        ({"y": np.full(40, np.nan)}, "y must contain finite"),
         ({"y": np.zeros((40, 2))}, "y must have one dimension"),
         ({"y": np.full(40, 0.5), "head": "poisson"}, "counts"),
         ({"y": np.full(40, 1e308) * np.array([1, -1] * 20)}, "y must be small enough"),
