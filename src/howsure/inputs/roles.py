@@ -239,7 +239,7 @@ ROLES: Final = (
         "ease",
         "inputs",
         "any",
-        "Column that says how easy each row is; it is a feature, too.",
+        "Column with an ease score (higher = easier); also used as a feature.",
         told="ease of the row",
         names="ease",
     ),

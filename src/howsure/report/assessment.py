@@ -167,14 +167,14 @@ class Assessment(Formed):
         models = dict.fromkeys(record.model for record in records)
         if len(models) > 1:
             listed = ", ".join(map(repr, models))
-            raise InputError(f"model must name one of {listed} for {metric!r}, got none")
+            raise InputError(f"model must be one of {listed} for {metric!r}, got none")
         if records:
             return records[0]
         what = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
         at = "" if coverage is None else f" at coverage {coverage:g}"
         of = f" of model {model!r}" if model else ""
         elsewhere = self._elsewhere(name, coverage)
-        raise InputError(f"metric must be one that was assessed, got {what}{at}{of}{elsewhere}")
+        raise InputError(f"metric was not assessed: {what}{at}{of}{elsewhere}")
 
     def _elsewhere(self, name: str, coverage: float | None) -> str:
         """How a message goes on of a metric that was not assessed so: at what it was."""
@@ -185,7 +185,7 @@ class Assessment(Formed):
         coverages = sorted({record.coverage for record in of if not math.isnan(record.coverage)})
         shares = ", ".join(f"{share:g}" for share in coverages)
         return (
-            f"; it was at {shares}: assess(…, coverage={coverage:g}) asks for more"
+            f"; assessed coverages are {shares}: use assess(…, coverage={coverage:g})"
             if coverages
             else ""
         )

@@ -36,15 +36,15 @@ FORMAT: Final = "howsure-improvement/1"
 _SPLITS: Final = {
     "random": "at random",
     "units": "by unit",
-    "time": "by time, the last rows held back",
+    "time": "by time, with the last rows held out",
 }
 _ENDS: Final = {
     "right": "No further recalibration is advised.",
-    "one_step": "One step was asked for; --until-right (until_right=True) goes on.",
-    "most_steps": f"No more than {MOST_STEPS} steps are taken.",
-    "nothing_helps": "The teaching rows advise nothing more.",
-    "unconfirmed": "The last step was not confirmed, which ends the search.",
-    "rows": "The rows themselves are wrong: put them right first.",
+    "one_step": "Stopped after one step; --until-right (until_right=True) continues.",
+    "most_steps": f"Stopped at the maximum of {MOST_STEPS} steps.",
+    "nothing_helps": "No further recalibration helped on the fitting rows.",
+    "unconfirmed": "Stopped, because the last step was not confirmed.",
+    "rows": "The rows themselves have faults: correct them first.",
 }
 
 
@@ -87,27 +87,26 @@ class Improvement:
         )
         bad = _names(finding.id for finding in self.rows.after if finding.state == "bad")
         if not bad:
-            return f"{steps}. Nothing is proven wrong on the held-back rows."
-        return f"{steps}. On the held-back rows this is still proven wrong: {listed(bad)}."
+            return f"{steps}. No fault is significant on the held-out rows."
+        return f"{steps}. Faults still significant on the held-out rows: {listed(bad)}."
 
     def lines(self) -> tuple[tuple[str, str], ...]:
         """What was done, in words, each line with its tone: good, bad or none."""
         rows = self.rows
         opened = (
-            f"{rows.teaching:,} rows teach, {rows.held_back:,} are held back to prove: split "
-            f"{_SPLITS[rows.split]}."
+            f"{rows.teaching:,} rows are used to fit, {rows.held_back:,} held-out rows to verify "
+            f"(split {_SPLITS[rows.split]})."
         )
         steps = [
             ("good" if step.proof.accepted else "caution", _describe_step(step))
             for step in rows.steps
         ]
         chance = (
-            f"The chance that a step is confirmed though none helps is at most "
-            f"{percent(ERROR_RATE)}, however many are tried."
+            f"If no step helps, the probability of confirming any is at most {percent(ERROR_RATE)}."
         )
         ended = (rows.ended == "nothing_helps" and rows.reason) or _ENDS[rows.ended]
         faults = _names(rows.teaching_faults)
-        taught = [f"The teaching rows still show a fault of {listed(faults)}."] if faults else []
+        taught = [f"The fitting rows still show a fault of {listed(faults)}."] if faults else []
         after = [
             (finding.state, finding.sentence)
             for finding in rows.after
@@ -260,7 +259,7 @@ def check_proof(path: str | os.PathLike[str]) -> None:
     """Refuse a place for the proof where another file is."""
     target = Path(path)
     if target.suffix.lower() != ".json":
-        raise InputError(f"a proof is written to a .json file, got {str(path)!r}")
+        raise InputError(f"the proof needs a .json file, got {str(path)!r}")
     check_outputs([target])
     if not target.exists():
         return
@@ -269,7 +268,7 @@ def check_proof(path: str | os.PathLike[str]) -> None:
     except (OSError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{str(path)!r} is there and is no proof: choose another name")
+        raise InputError(f"{str(path)!r} exists and is not a proof: choose another name")
 
 
 def _names(ids: Iterable[str]) -> list[str]:

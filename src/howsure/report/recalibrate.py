@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from howsure.report.recalibrate_parts import RecalibratedFiles
     from howsure.verdict import Advice
 
-NO_HELP: Final = "Nothing that was tried helps beyond chance."
+NO_HELP: Final = "No recalibration gave a significant improvement."
 UNCHANGED: Final = "The predictions are unchanged."
 _SHOWN: Final = 4  # numbers learnt that a line can hold
 _SET: Final = "label_set"  # what the name of a column of label sets begins with
@@ -195,8 +195,8 @@ class Recalibration(ServedRows):
         twice = [name for name in new if name in table.column_names]
         if twice:
             raise InputError(
-                f"the new rows hold columns of the names that are to be written ({listed(twice)}): "
-                "drop or rename them"
+                f"the new rows already have the columns to be written ({listed(twice)}): drop or "
+                "rename them"
             )
         for name, values in new.items():
             text = values.dtype == object
@@ -416,7 +416,7 @@ def recalibrate_tables(
         and isinstance(new, EvalSet)
         and isinstance(calibration, EvalSet | FittedRecalibration)
     ):
-        raise InputError(f"columns are named for tables, got {', '.join(columns)} beside EvalSets")
+        raise InputError(f"columns apply only to tables, got {', '.join(columns)} with EvalSets")
     fit = given_fit(calibration)
     groups = names_of(by)
     if fit is not None:
@@ -430,7 +430,7 @@ def recalibrate_tables(
         ]
         if names:
             raise InputError(
-                f"a saved recalibration takes no further options, got {', '.join(names)} beside it"
+                f"a saved recalibration allows no further options, got {', '.join(names)}"
             )
         rows = _rows(new, fit, columns, reading)
         done = fit.apply(rows.evalset)
@@ -529,7 +529,7 @@ def rows_to_compare(
     rows = _rows(new, FittedRecalibration(by=tuple(by)), columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
-        raise InputError(f"a comparison needs y of the new rows{why}")
+        raise InputError(f"a comparison needs y in the new rows{why}")
     counted = rows.evalset
     if counted.weights is not None:
         counted = counted.take(np.flatnonzero(counted.weights.values))
@@ -545,10 +545,10 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     columns = by.split(",") if isinstance(by, str) else by
     if not isinstance(columns, list | tuple) or not all(isinstance(name, str) for name in columns):
-        raise InputError(f"by must hold names of columns, got {by!r}")
+        raise InputError(f"by must be names of columns, got {by!r}")
     names = tuple(dict.fromkeys(name.strip() for name in columns))
     if not all(names):
-        raise InputError(f"by must hold names of columns, got {by!r}")
+        raise InputError(f"by must be names of columns, got {by!r}")
     return names
 
 
@@ -558,7 +558,7 @@ def check_method(method: str | None, by: Sequence[str]) -> None:
     if method is not None and method not in allowed:
         raise InputError(unknown(method, allowed, "method"))
     if by and method not in ("group", BEST):
-        raise InputError(f"by is for the methods group and best, got {method!r}")
+        raise InputError(f"by needs the method group or best, got {method!r}")
 
 
 def given_fit(calibration: Any) -> FittedRecalibration | None:
@@ -603,12 +603,11 @@ def held_out(
     ]
     if recalibrated:
         raise InputError(
-            "calibration holds predictions that are recalibrated already "
-            f"({listed(recalibrated)}): "
-            "name the columns of the model's own"
+            "calibration contains predictions that are already recalibrated "
+            f"({listed(recalibrated)}): name the columns of the model's own predictions"
         )
     _check_groups(calibration_rows, by)
-    note = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
+    note = f"{source.dropped:,} calibration rows with missing values are omitted."
     return HeldOut(
         rows=calibration_rows,
         vectors=source.roles["embedding"],
@@ -621,7 +620,7 @@ def _only(loaded: Loaded, name: str) -> EvalSet:
     """The rows of the one model of a table."""
     if len(loaded.evalsets) != 1:
         models = ", ".join(evalset.model for evalset in loaded.evalsets)
-        raise InputError(f"{name} must hold one model, got {models}")
+        raise InputError(f"{name} must have one model, got {models}")
     return loaded.evalsets[0]
 
 
@@ -648,7 +647,7 @@ def _rows(
         for name in needed:
             if name not in columns_of_rows:
                 raise InputError(
-                    f"new must hold {quoted(name)}, which the recalibration needs, got "
+                    f"new needs {quoted(name)}, which the recalibration uses, got "
                     f"{listed(columns_of_rows) or 'none'}"
                 )
     return NewRows(evalset=source, labelled=True, places=np.arange(source.n), n=source.n)
@@ -669,7 +668,7 @@ def _check_names(rows: NewRows, method: str | None) -> None:
     ]
     if columns_of_sets and method != "":
         raise InputError(
-            f"the new rows hold label sets already ({listed(columns_of_sets)}): "
+            f"the new rows already have label sets ({listed(columns_of_sets)}): "
             "drop or rename the column"
         )
 
@@ -683,6 +682,6 @@ def _advised(evalset: EvalSet, seed: int) -> tuple[Advice, str]:
         raise InputError(NO_PROBABILITIES)
     if sets:
         methods = ", ".join(methods_of(LabelSets.kind))
-        raise InputError(f"label sets are not tried: method must be one of {methods}, got 'best'")
+        raise InputError(f"for label sets, method must be one of {methods}, not 'best'")
     trials = try_recalibrations(evalset, seed=seed)
     return trials.advice or Advice(method=""), trials.step
