@@ -534,7 +534,7 @@ def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set
     if len(names) <= MOST_MODELS:
         return set(names), ""
     best = names[:BEST] if ranked is None else list(ranked.models[:BEST])
-    how = "that came first" if ranked is None else f"of lowest mean {ranked.score.title}"
+    how = "given first" if ranked is None else f"with the lowest mean {ranked.score.title}"
     return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
 
 
@@ -591,7 +591,7 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
         if several and "comparison" not in settings.ignore:  # which all models share
             reasons.pop("comparison", None)
             if ranked is None and name == last:
-                reasons["comparison"] = "no two models share a score"
+                reasons["comparison"] = "no two models have a score in common"
         states[name] = {
             finding.id: finding.state for finding in findings if finding.id != "comparison"
         }
@@ -625,7 +625,7 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     beliefs = (belief for evalset in evalsets for belief in evalset.beliefs)
     if any(isinstance(belief, Intervals) and not belief.coverages for belief in beliefs):
         yield VerdictLine(
-            f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: say it, "
+            f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: state it, "
             "such as --coverage 0.9 (coverage=0.9).",
             "undecided",
             questions()["coverage"].asked,
@@ -636,16 +636,19 @@ def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictL
     """Columns that may state an uncertainty, or mark censored rows."""
     if censoring:
         name = quoted(censoring[0])
-        text = f"Column {name} may mark censored rows and is not read: --groups {name} judges them."
+        text = (
+            f"Column {name} may mark censored rows and is not used: --groups {name} judges them "
+            "as groups."
+        )
         yield VerdictLine(text, "info")
     if names:
         name = listed(map(quoted, names), most=3)
         text = (
-            f"Column {name} may state uncertainty and is not read as a spread: --sd or --variance "
-            "reads it."
+            f"Column {name} may contain an uncertainty, but is not used as a spread: use it with "
+            "--sd or --variance."
         )
         if len(names) > 1:
-            text = f"Columns {name} may state uncertainty: --sd or --variance reads one."
+            text = f"Columns {name} may contain uncertainties: use one with --sd or --variance."
         yield VerdictLine(text, "info")
 
 
@@ -712,11 +715,11 @@ def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
     }
     title = trials_of_model.score or "score"
     notes = (
-        f"By how much each method lowers the {title} in five-fold cross-validation, with a 95 % "
-        "interval. It fixes findings that were bad and are no longer; others are still open."
+        f"Reduction of the {title} with each method in five-fold cross-validation, with a 95 % "
+        "interval. The table lists which faults a method fixes, and which are still open."
     )
     if "harms" in columns:
-        notes += " What harms a part of the rows is not advised."
+        notes += " Methods that harm some rows are not advised."
     labels = {
         "mend": "method",
         "heals": "fixes",
@@ -768,10 +771,10 @@ def _sense(weights: Weights) -> str:
     """In which sense weights were taken, how much they come to, and how to say the other."""
     if weights.kind == "frequency":
         return (
-            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row seen twice "
-            "(weights kind importance: a weight is a share of another population)"
+            f"frequency, {weights.total:,.0f} rows in all; weight 2 means a row seen twice "
+            "(alternative: weights kind importance, for shares of another population)"
         )
     return (
-        f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
-        "population (weights kind frequency: a weight of 2 is a row seen twice)"
+        f"importance, effective sample size {weights.effective_n:,.1f}; weights are shares of "
+        "another population (alternative: weights kind frequency, for rows seen several times)"
     )
