@@ -51,15 +51,15 @@ _ENDS: Final = {
 @final
 @frozen(kw_only=True)
 class Improvement:
-    """Recalibrations that rows held back confirm, one after the other, with the proof.
+    """Recalibrations confirmed on held-out rows, one after the other, with the results.
 
     Attributes
     ----------
     rows : ImprovedRows
-        How rows were split, each step with its proof, and the findings before and after.
+        How rows were split, each step with its result, and the findings before and after.
     fitted : FittedRecalibration
-        All confirmed steps as one: it can be saved, and applied to other rows. It leaves
-        predictions as they are where no step was confirmed.
+        All confirmed steps as one: it can be saved, and applied to other rows. It does not change
+        predictions if no step was confirmed.
     notes : tuple of str
         What the reader must know.
     seed : int
@@ -181,26 +181,27 @@ def improve(
     resume: bool = False,
     **columns: Any,
 ) -> Improvement:
-    """Recalibrate predictions by a held-out table, and prove it on rows that had no part in it.
+    """Recalibrate predictions with a held-out table, and verify on rows not used to fit.
 
-    The rows are split: by units where there are at least 20, else by time, else at random. Some
-    teach: they advise a recalibration, as `howsure.assess` does, and fit it. The others only prove:
-    the step counts if it passes the bar of advice on them too. With `until_right` the next step is
-    asked for, until nothing more is advised or one is not confirmed. As what is tried hangs on the
-    teaching rows alone, and the first failure ends it, the chance that any step is confirmed though
-    none helps is that of one test, 3.5 % (a fixed sequence: Maurer, Hothorn and Lehmacher 1995).
+    The rows are split: by units if there are at least 20, else by time, else at random. Some are
+    used to select a recalibration, as in `howsure.assess`, and to fit it. The others are used only
+    to verify: a step is confirmed if it passes the same criteria on them. With `until_right`, steps
+    are repeated until no recalibration is advised or a step is not confirmed. Steps depend only on
+    the fitting rows, and the first failure ends the sequence. So the probability of confirming any
+    step if none helps is that of one test, 3.5 % (a fixed sequence: Maurer, Hothorn and Lehmacher
+    1995).
 
     Parameters
     ----------
     calibration : path, data frame, mapping of arrays, or EvalSet
         Rows held out from training, at least 60, with y and predictions of one model. Of several
-        kinds of prediction the one that says most is improved.
+        kinds of prediction, the most informative is improved.
     until_right : bool
-        Go on after the first step.
+        Continue after the first step.
     hold_back : float
-        Share of the rows that only prove.
+        Share of the rows used only to verify.
     coverages : sequence of float
-        Nominal coverages to judge by; the verdict speaks of the one nearest to 0.9.
+        Nominal coverages to judge; the verdict reports the one nearest to 0.9.
     seed : int
         Fixes the split and all draws.
     missing, crossing, encoding, decimal
@@ -213,8 +214,8 @@ def improve(
     Returns
     -------
     Improvement
-        ``print`` tells what was done; ``.fitted`` goes to `howsure.recalibrate` in place of
-        calibration rows; ``.save`` writes the proof.
+        ``print`` shows what was done; pass ``.fitted`` to `howsure.recalibrate` in place of
+        calibration rows; ``.save`` writes the results.
 
     Raises
     ------

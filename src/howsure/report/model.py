@@ -45,7 +45,7 @@ def assess_model(
     x: Any = "X",
     **options: Any,
 ) -> Assessment:
-    """Ask a fitted model what it can say at X, and assess it as `howsure.assess` does.
+    """Predict with a fitted model at X, and assess the predictions as `howsure.assess` does.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ def assess_model(
         LightGBM, XGBoost or CatBoost, several of them being one prediction by quantiles; or any
         other regressor, whose forecast is a point. A mapping compares models.
     X : array-like of shape (n, d), or data frame
-        What the model predicts from, in rows that it was not fitted to.
+        Inputs of the model, for rows that it was not fitted to.
     y : array-like of shape (n,)
-        What happened.
+        The outcomes.
     coverage : float or sequence of float
         Nominal coverages to ask the model for and to assess; its own, or 0.9, if omitted.
     levels : array-like of shape (k,), optional
         Levels of quantiles to ask the model for; or those of the quantile regressors, one each.
     x : array-like, mapping or data frame, optional
-        Inputs to assess by: X itself if omitted, without columns in which a value is missing.
+        Inputs for the assessment: X itself if omitted, without columns with missing values.
         None: no inputs.
     **options
-        All else that `howsure.assess` takes beside a prediction.
+        Further arguments of `howsure.assess`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def assess_model(
     Raises
     ------
     InputError
-        If a model is not fitted, fails at X, or says nothing that can be assessed.
+        If a model is not fitted, fails at X, or predicts nothing that can be assessed.
 
     Examples
     --------

@@ -260,23 +260,23 @@ def recalibrate(
     resume: bool = False,
     **columns: Any,
 ) -> Recalibration | RecalibratedFiles:
-    """Correct predictions of new rows by what held-out rows teach. No y of new rows is read.
+    """Recalibrate predictions of new rows with held-out data. It does not use y of new rows.
 
     Parameters
     ----------
     new : path, sequence of paths, data frame, mapping of arrays, or EvalSet
-        Predictions of one model, for rows whose y need not be known. A path may be that of a
-        folder, or a pattern such as ``preds/*.parquet``; several are of one model.
+        Predictions of one model, for rows with or without y. A path may be a folder, or a pattern
+        such as ``preds/*.parquet``; several paths belong to one model.
     calibration : path, data frame, mapping of arrays, EvalSet, or FittedRecalibration
         Rows held out from training, with y and the same kinds of prediction by the same model.
-        Or what was learnt once: a `FittedRecalibration`, or the .json file that one was saved to.
+        Or a saved fit: a `FittedRecalibration`, or its .json file.
     method : str, optional
-        As in `howsure.recalibration.recalibrate`; ``best`` tries every one on folds of the
-        calibration rows, and takes the one whose gain is proven, or none.
+        As in `howsure.recalibration.recalibrate`; ``best`` tries every method on folds of the
+        calibration rows, and uses the one with a significant gain, or none.
     by : str or sequence of str, optional
-        Columns of groups: the method is then ``group`` where none is named.
+        Columns of groups; the method is then ``group`` if omitted.
     since : number, date or str, optional
-        The time from which on calibration rows teach.
+        First time of the calibration rows to use.
     coverage : float, optional
         Nominal coverage to reach.
     too_few, rank, delta, levels
@@ -287,32 +287,31 @@ def recalibrate(
         As in `howsure.load`. With ``missing="drop"``, new rows without a prediction stay in the
         table, without a recalibrated one.
     output : path, optional
-        Where to write the rows of files, some at a time, so that files of any size fit: one file
-        for all rows; or a folder, there or with no ending, for a file of the same name for each of
-        several. What is written is what is given of all rows at once. All files appear when the
-        last row is done; an error leaves none.
+        Where to write the rows, in batches, so that files of any size fit in memory: one file for
+        all rows; or a folder (existing, or a path without an ending), for one file of the same name
+        per input file. Batches do not change the result. All files appear when the last row is
+        done; after an error there are none.
     csv_safe : bool
         As in `howsure.inputs.write_table`.
     batch_rows : int
-        Rows that are held at once.
+        Rows per batch.
     memory, jobs, scheduler, resume
-        What reading may take, and who reads, as in `howsure.assess`: of the calibration rows, and
-        of new rows that go to `output`.
+        As in `howsure.assess`, for the calibration rows, and for new rows written to `output`.
     **columns
         Columns of both tables by role, as in `howsure.load`.
 
     Returns
     -------
     Recalibration or RecalibratedFiles
-        ``print`` tells what was done; ``.table`` holds every column of `new` and the recalibrated
-        ones, ``.predictions`` the latter; ``.fitted.save`` keeps what was learnt. With `output`,
-        ``.files`` says what was written, and nothing of it is held.
+        ``print`` shows what was done; ``.table`` has every column of `new` and the recalibrated
+        ones, ``.predictions`` the latter; ``.fitted.save`` saves the fit. With `output`,
+        ``.files`` lists the files, and no rows stay in memory.
 
     Raises
     ------
     InputError
-        If an argument or a table breaks its rule, and the message names it; or if a method that
-        needs all rows at once is to serve several files.
+        If an argument or a table is invalid; the message names it. Or if a method that needs all
+        rows at once is applied to several files.
 
     Examples
     --------
@@ -324,7 +323,7 @@ def recalibrate(
     >>> found.predictions["recalibrated_sd"]
     array([2., 4.])
 
-    Files, written some rows at a time:
+    Files, written in batches of rows:
 
     >>> import tempfile
     >>> from howsure.inputs import open_table, write_table
