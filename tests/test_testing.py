@@ -130,7 +130,7 @@ def test_any_limit_and_the_verdict() -> None:
             limits=[{"measure": "bias", "min": -0.2}],
             by=REGION,
         )
-    with pytest.raises(InputError, match="assert_holds: nothing is to be judged"):
+    with pytest.raises(InputError, match="assert_holds: nothing to judge"):
         assert_holds(Y, normal())
     with pytest.raises(InputError, match=r"assert_holds: limit 1: key must be one of .*'most'"):
         assert_holds(Y, normal(), limits=[{"measure": "mae", "most": 2}])

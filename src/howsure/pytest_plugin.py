@@ -149,8 +149,8 @@ def _rule(item: pytest.Item, mark: pytest.Mark) -> CoverageRule:
     try:
         if len(mark.args) + ("coverage" in mark.kwargs) != 1:
             raise InputError(
-                "coverage must be given once, as in @pytest.mark.coverage(0.9), and other arguments "
-                f"by name, got {mark.args} and {mark.kwargs}"
+                "coverage must be given once, as in @pytest.mark.coverage(0.9), and other "
+                f"arguments by name, got {mark.args} and {mark.kwargs}"
             )
         return from_options(CoverageRule, given, "argument of the marker")
     except InputError as error:

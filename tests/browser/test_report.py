@@ -147,7 +147,7 @@ def test_missing_numbers_stay_last_both_ways(opened: Open) -> None:
 def test_numbers_are_sorted_within_their_questions(opened: Open) -> None:
     page, _ = opened(samples.several_models())
     unfold(page)
-    numbers = table_named(page, "Every number")
+    numbers = table_named(page, "All numbers")
     parts = numbers.locator("tbody").count()
     assert parts > 2
     numbers.get_by_role("button", name="linear", exact=True).click()
@@ -567,7 +567,8 @@ def test_figures_follow_the_width_of_the_window(opened: Open) -> None:
 def test_without_scripts_the_words_and_the_tables_are_there(opened: Open) -> None:
     page, _ = opened(samples.content(), java_script_enabled=False)
     assert page.locator(".headline").is_visible()
-    assert page.get_by_text("The drawing needs JavaScript").count() == FIGURES
+    assert page.get_by_text("This figure needs JavaScript").count() == FIGURES
+    assert not page.get_by_text("Drawing…").first.is_visible()
     assert page.locator(".states dl").is_visible()
     fold = page.locator("#section-numbers > details")
     fold.locator("summary").first.click()

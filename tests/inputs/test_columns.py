@@ -353,7 +353,7 @@ def test_variances_are_read_where_a_flag_names_them() -> None:
     [
         (
             ("uncertainty_total",),
-            "Column 'uncertainty_total' may state uncertainty and is",
+            "Column 'uncertainty_total' may contain an uncertainty, but is",
         ),
         (("yhat_std", "variance"), "Columns 'yhat_std' and 'variance' may state uncertainty"),
         (

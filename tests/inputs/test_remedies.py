@@ -720,7 +720,7 @@ _PROPOSES = re.compile(
     r"\b(pass|give|leave \w+ out|call it|goes? in as|would (use|say)|drop|name them|compares)\b"
 )
 _ELSEWHERE = {
-    "and no intervals or other uncertainty": "tests/report/test_coercion.py",
+    "but no intervals or other uncertainty": "tests/report/test_coercion.py",
     "one model is needed": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "each row must be a case": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "leaves rows out of": "objects of other libraries: tests/inputs/test_objects.py",

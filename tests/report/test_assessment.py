@@ -38,7 +38,7 @@ def test_values_are_found_by_what_the_field_calls_them(one: Assessment) -> None:
     assert one.value("picp", coverage=0.9) == one.value("coverage")
     with pytest.raises(InputError, match="did you mean empirical_coverage"):
         one.value("pipc")
-    with pytest.raises(InputError, match=r"was assessed, got 'CCE' \(mean_cce\)"):
+    with pytest.raises(InputError, match=r"was not assessed: 'CCE' \(mean_cce\)"):
         one.value("CCE")
     with pytest.raises(InputError, match=r"'picp' .empirical_coverage. at coverage 0.5"):
         one.value("picp", coverage=0.5)

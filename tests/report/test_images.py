@@ -129,7 +129,7 @@ class TestGallery:
         (gallery,) = galleries([table, rows()])
         assert [len(strip.tiles) for strip in gallery.strips] == [6, 6]
         tile = gallery.strips[0].tiles[0]
-        assert (tile.title, tile.problem) == ("Row 100", "the file is gone")
+        assert (tile.title, tile.problem) == ("Row 100", "file not found")
         assert dict(tile.facts) == {"y": "0", "predicted": "1", "CCE": "1"}
 
     @pytest.mark.parametrize(

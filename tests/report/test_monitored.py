@@ -204,7 +204,7 @@ def test_rows_far_away_cannot_be_judged() -> None:
     support, unread = found.report.lines
     assert support.tone == "bad"
     assert support.text.startswith("100 % of 50 rows lie outside the reference (1 % would by")
-    assert "used only in rows that have y" in unread.text
+    assert "used only for rows with y" in unread.text
     columns = found.table.columns
     assert columns["outside"].all()
     assert not columns["flagged"].any()
@@ -214,7 +214,7 @@ def test_rows_far_away_cannot_be_judged() -> None:
     assert set(columns["why"]) == {"x0 above 2.887"}
     (record,) = found.report.records
     assert np.isnan(record.value)
-    assert record.reason == "every row lies outside the reference"
+    assert record.reason == "every row is outside the reference"
     assert json.loads(found.report.to_json())["findings"][0]["state"] == "bad"
     assert "outside the reference" in found.report.to_html()
 
@@ -339,12 +339,12 @@ def test_a_tick_needs_evidence() -> None:
 def test_few_rows() -> None:
     held = straight(300, 6)
     near, far = watched(held, {"x0": np.zeros(1)}), watched(held, {"x0": np.full(1, 9.0)})
-    assert near.report.lines[0].text == "The row lies inside the reference."
-    assert far.report.lines[0].text.startswith("The row lies outside the reference")
+    assert near.report.lines[0].text == "The row is inside the reference."
+    assert far.report.lines[0].text.startswith("The row is outside the reference")
     assert far.report.lines[0].tone == "bad"
     some = watched(held, {"x0": np.r_[np.linspace(-1, 1, 19), 9.0]})
     assert some.report.findings[0].state == "undecided"
-    assert "5 % of 20 rows lie outside the reference (1 % would by chance)" in some.report.verdict
+    assert "5 % of 20 rows are outside the reference (expected 1 %)" in some.report.verdict
 
 
 def test_sentences_are_short_and_rows_keep_their_numbers_in_any_company() -> None:
@@ -398,7 +398,7 @@ def test_intervals_alone_and_bare_inputs_say_which_rows_lie_outside() -> None:
             "inside the reference",
             "outside the reference",
         ]
-        assert "New rows beside the reference" in found.report.to_html()
+        assert "New rows and the reference" in found.report.to_html()
 
 
 def test_a_table_with_y_and_predictions_is_no_bare_reference() -> None:

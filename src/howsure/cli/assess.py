@@ -230,9 +230,7 @@ def _recalibration(
     }
 
 
-def print_explanation(
-    console: Console, uses: Sequence[ColumnUse], *, names: bool = False
-) -> None:
+def print_explanation(console: Console, uses: Sequence[ColumnUse], *, names: bool = False) -> None:
     """How the columns would be read, what to do next, and, if wanted, every recognised name."""
     several = len({use.source for use in uses}) > 1
     table = Table(title="How the columns are read", title_justify="left")

@@ -122,7 +122,7 @@ def _table_of(*headings: str) -> Table:
 
 
 def _areas(curve: CharacteristicCurve, miss_range: tuple[float, float] | None) -> Table:
-    table = _table_of("convention", "part", "area", "gain over a constant band")
+    table = _table_of("convention", "part", "area", "gain over a constant width")
     ranges: list[tuple[str, tuple[float, float] | None]] = [("whole", None)]
     if miss_range is not None:
         low, high = miss_range

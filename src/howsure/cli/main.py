@@ -276,9 +276,7 @@ def check(
     ] = None,
     least: Annotated[
         list[str],
-        limit_flag(
-            "--min", metavar="MEASURE=LIMIT", help="Least value of a measure. Repeatable."
-        ),
+        limit_flag("--min", metavar="MEASURE=LIMIT", help="Least value of a measure. Repeatable."),
     ] = [],  # noqa: B006
     most: Annotated[
         list[str],
@@ -317,7 +315,7 @@ def check(
     fail_on: Annotated[
         Literal["never", "caution", "bad"] | None,
         finding_flag(
-            help="Also fail on findings: on faults (bad ✗), or on possible problems too (caution ○)."
+            help="Also fail on findings: on faults (bad ✗), or also possible problems (caution ○)."
         ),
     ] = None,
     findings: Annotated[
@@ -601,7 +599,7 @@ def characteristic(
             "--miss-range",
             "--range",
             metavar="LOW HIGH",
-            help="Range of miss rates (or deficits) for areas and gains. Default: miss rates 0 0.2.",
+            help="Range of miss rates (or deficits) for areas and gains; miss rates 0 0.2 if omitted.",
         ),
     ] = None,
     x: Annotated[str | None, typer.Option("--x", hidden=True)] = None,

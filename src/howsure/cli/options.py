@@ -115,9 +115,7 @@ Confidence = Annotated[
 ]
 Tolerance = Annotated[
     float,
-    finding_flag(
-        callback=share, help="Largest coverage error to ignore (0.01 = 1 point)."
-    ),
+    finding_flag(callback=share, help="Largest coverage error to ignore (0.01 = 1 point)."),
 ]
 MissRates = Annotated[
     tuple[float, float] | None,

@@ -352,7 +352,7 @@ def _write(tables: Sequence[Table], grids: Sequence[Grid], output: Path) -> None
         write_table(_together(tables), output)
         return
     Document(
-        title="Ways to recalibrate",
+        title="Recalibration methods",
         opening=Section(title=""),
         sections=tuple(
             Section(title=grid.title, grids=(replace(grid, title=""),)) for grid in grids
@@ -493,8 +493,7 @@ def _reached(done: Recalibration, seed: int) -> list[str]:
         if record.metric == "empirical_coverage":
             share = formats.share(record.value) + formats.between(record)
             sentences.append(
-                f"Empirical coverage on new rows: {share} "
-                f"(nominal {formats.level(record.coverage)})"
+                f"Empirical coverage on new rows: {share}, nominal {formats.level(record.coverage)}"
             )
         else:
             ends = formats.interval(record.lower, record.upper)

@@ -127,9 +127,7 @@ def watch_correct(
     ],
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="DAY", help="First day to fit to; the day of the change if omitted."
-        ),
+        typer.Option(metavar="DAY", help="First day to fit to; the day of the change if omitted."),
     ] = None,
     running: Annotated[
         bool,

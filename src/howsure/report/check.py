@@ -528,9 +528,7 @@ def _columns(evalset: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
     if limit.metric == WORST_GROUP and not by:
         by = tuple(evalset.groups)
         if not by:
-            raise InputError(
-                f"{limit} cannot be judged without groups: give by (--by COLUMN)"
-            )
+            raise InputError(f"{limit} cannot be judged without groups: give by (--by COLUMN)")
     return tuple(dict.fromkeys(by))
 
 

@@ -521,9 +521,7 @@ def _near_words(finding: Finding, flagged: int, rows: int, power: float) -> str:
         f"correctly specified model ({p_words(finding.p)})."
     )
     if flagged:
-        text += (
-            f" {percent(flagged / rows)} are flagged (by chance up to {percent(FLAGGED)})."
-        )
+        text += f" {percent(flagged / rows)} are flagged (by chance up to {percent(FLAGGED)})."
     else:
         text += " No row is flagged."
     if finding.state == "good":

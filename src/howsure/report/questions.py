@@ -426,6 +426,4 @@ def _numbers(
     missing = grids.unanswered_grid(records, entries)
     lost = (*silent, *([] if missing is None else [missing]))
     if lost:
-        yield Section(
-            title="Not judged, and why", label="Silent", grids=lost, folded=True
-        )
+        yield Section(title="Not judged, and why", label="Silent", grids=lost, folded=True)
