@@ -307,7 +307,7 @@ def test_undecided_passes_and_says_so_unless_proof_is_required(tmp_path: Path) -
     assert shown.splitlines()[-1].startswith("○  PASS (1 limit inconclusive), exit 0.")
     code, shown = told(path, "--min-coverage", "0.9", "--undecided", "fail")
     assert (code, shown[0]) == (1, "✗")
-    assert shown.splitlines()[0].endswith(": not proven")
+    assert shown.splitlines()[0].endswith(": inconclusive")
     assert shown.splitlines()[-1].endswith("Inconclusive limits fail.")
     assert told(path, "--min-coverage", "0.5")[1].splitlines()[-1].startswith("✓  PASS (exit 0).")
 
@@ -573,8 +573,8 @@ def test_findings_on_new_rows_fail_too(tmp_path: Path) -> None:
     [
         (["--max-crps", "2"], True, "limits on rows without y are outside, flagged"),
         (["--max-flagged", "0.2"], False, "the reference has no predictive distributions"),
-        (["--max-outside", "2"], True, "limit on outside must lie in [0, 1], got 2"),
-        (["--min", "outside=0.1"], True, "outside takes max"),
+        (["--max-outside", "2"], True, "limit on outside must be in [0, 1], got 2"),
+        (["--min", "outside=0.1"], True, "outside needs max"),
         (["--max-outside-drift", "0.1"], True, "without times: give --time"),
         (["--max-outside", "0.1", "--by", "site"], True, "must hold groups, got none of 'site'"),
     ],

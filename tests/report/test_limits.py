@@ -116,11 +116,11 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
             'limits = [{measure = "mae", max = nan}]',
             "limit 1: limit on mae must be a number, got nan",
         ),
-        ('limits = [{measure = "mae", max = -1}]', r"limit on mae must lie in \[0, inf\), got -1$"),
+        ('limits = [{measure = "mae", max = -1}]', r"limit on mae must be in \[0, inf\), got -1$"),
         ('limits = [{measure = "maee", max = 1}]', "got 'maee'; did you mean mae"),
         (
             'limits = [{measure = "coverage", min = 0.9}, {measure = "coverage", min = 90}]',
-            r"limit 2: limit on coverage must lie in \[0, 1\], got 90: did you mean 0.9\?",
+            r"limit 2: limit on coverage must be in \[0, 1\], got 90: did you mean 0.9\?",
         ),
         (
             'limits = [{measure = "coverage", min = 0.9, max = 0.8}]',
@@ -185,7 +185,7 @@ def test_shares_in_percent_are_asked_about_and_other_units_are_not() -> None:
 def test_names_that_have_no_limit(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         limit_of(name, "min", 0.5)
-    with pytest.raises(InputError, match="worst_group takes min"):
+    with pytest.raises(InputError, match="worst_group needs min"):
         limit_of("worst_group", "max", 0.5)
 
 

@@ -157,9 +157,7 @@ def test_wrong_options_are_refused_by_name(make: Any, told: str) -> None:
 
 def test_an_estimator_that_says_too_little_is_told_so() -> None:
     plain = LinearRegression().fit(X[FIT], Y[FIT])
-    with pytest.raises(
-        InputError, match=r"estimator Linear.* does not predict what interval_score"
-    ):
+    with pytest.raises(InputError, match=r"estimator Linear.* does not predict what interval_s"):
         interval_score()(plain, X[NEW], Y[NEW])
     with pytest.raises(InputError, match="estimator must predict quantiles for levels="):
         pinball(levels=[0.1])(plain, X[NEW], Y[NEW])

@@ -599,7 +599,7 @@ def characteristic(
             "--miss-range",
             "--range",
             metavar="LOW HIGH",
-            help="Range of miss rates (or deficits) for areas and gains; miss rates 0 0.2 if omitted.",
+            help="Range of miss rates (or deficits) of areas and gains; 0 0.2 for miss rates.",
         ),
     ] = None,
     x: Annotated[str | None, typer.Option("--x", hidden=True)] = None,

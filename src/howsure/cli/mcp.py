@@ -54,7 +54,8 @@ _MEASURE: Final = ("name", "title", "meaning", "formula", "source", "beware")
 """What is told of a measure."""
 _INSTRUCTIONS: Final = (
     "howsure checks the calibration and coverage of predictions with uncertainty, or of label "
-    "sets, against outcomes. Call assess first: its answer tells you whether to trust the uncertainty. "
+    "sets, against outcomes. Call assess first: its answer tells you whether to trust the "
+    "uncertainty. "
     "explain describes a finding; improve recalibrates new predictions and verifies on held-out "
     "rows; recalibrate does one step without verification; check gates predictions. "
     "Program against id and state of findings. The state undecided is inconclusive: evidence "
