@@ -72,7 +72,7 @@ def test_right_passes_wrong_fails_and_undecided_is_told(session: Any, tmp_path: 
     done.stdout.fnmatch_lines(
         [
             "*coverage (howsure)*",
-            "3 tests of coverage: 1 held, 1 failed, 1 undecided. If all methods *1 % at*",
+            "3 tests of coverage: 1 held, 1 failed, 1 undecided. If all methods *at most 1 %.",
             "[?] test_mine.py::test_edge: Empirical coverage is *replicates should decide.",
         ]
     )

@@ -212,7 +212,7 @@ def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) 
         (
             "weight",
             [10**6, 1],
-            "frequency, 50,000,050 rows in all: a weight of 2 is a row seen twice",
+            "frequency, 50,000,050 rows in all; weight 2 means a row seen twice",
         ),
         (
             "importance_weight",

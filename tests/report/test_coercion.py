@@ -360,5 +360,5 @@ def test_a_coverage_beside_point_forecasts_alone_is_refused() -> None:
     y = np.arange(40.0)
     with pytest.raises(InputError, match=r"coverage 0.9 was given, but no intervals .* omit cov"):
         howsure.assess(y, y + 1.0, coverage=0.9)
-    with pytest.raises(InputError, match=r"COLUMN .* leave coverage out"):
+    with pytest.raises(InputError, match=r"COLUMN .* omit coverage"):
         howsure.assess({"y": y, "pred": y}, coverage=0.9)

@@ -176,8 +176,8 @@ def test_shares_in_percent_are_asked_about_and_other_units_are_not() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("worst_group_shortfall", "must be on worst_group, got 'worst_group_shortfall'"),
-        ("groups_differ", "measure with bounds"),
+        ("worst_group_shortfall", "must use worst_group, got 'worst_group_shortfall'"),
+        ("groups_differ", "measure with confidence bounds"),
         ("covrage", "did you mean empirical_coverage"),
         ("xyzzy", r"got 'xyzzy'$"),
     ],

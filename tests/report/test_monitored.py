@@ -203,7 +203,7 @@ def test_rows_far_away_cannot_be_judged() -> None:
     found = watched(straight(400, 0), {"x0": np.linspace(8.0, 8.1, 50)})
     support, unread = found.report.lines
     assert support.tone == "bad"
-    assert support.text.startswith("100 % of 50 rows lie outside the reference (1 % would by")
+    assert support.text.startswith("100 % of 50 rows are outside the reference (expected 1 %")
     assert "used only for rows with y" in unread.text
     columns = found.table.columns
     assert columns["outside"].all()
@@ -391,7 +391,7 @@ def test_intervals_alone_and_bare_inputs_say_which_rows_lie_outside() -> None:
             np.testing.assert_array_equal(columns[name], full.table.columns[name])
         assert columns["outside"][:6].all()
         assert set(columns) == {"row", "outside", "support_p_value", "distance", "why", "x0", "x1"}
-        assert "states no distribution" in found.report.verdict
+        assert "has no predictive distributions" in found.report.verdict
         assert [finding.id for finding in found.report.findings] == ["outside"]
         (drawn,) = found.report.figures
         assert [item.label for item in drawn.legend()] == [

@@ -232,7 +232,7 @@ def test_covered_rows_of_label_sets() -> None:
     ("given", "message"),
     [
         (([0.0, 1.0],), "covered needs True or False for each row .* got float64 of shape"),
-        ((np.ones((2, 2), bool),), r"covered must hold .* got bool of shape \(2, 2\)"),
+        ((np.ones((2, 2), bool),), r"covered needs .* got bool of shape \(2, 2\)"),
         ((np.ones(0, bool),), "a replicate must have at least one row, got none"),
         ((Y, {"a": (LOW, HIGH), "b": (LOW, HIGH)}), "prediction must come from one model, got 2"),
         ((Y, HIGH, LOW), "lower must not exceed upper, got 4 crossed intervals"),

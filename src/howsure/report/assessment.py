@@ -46,7 +46,7 @@ class Basis:
 class Later:
     """A basis that is made when it is first asked for, once; a copy on disk holds it made.
 
-    Whoever listens to the progress of the work before it hears of it too.
+    Listeners to the progress of the work before it hear of it too.
     """
 
     def __init__(self, make: Callable[[], Basis] | None, made: Basis | None = None) -> None:

@@ -75,7 +75,7 @@ class Improvement:
 
     @property
     def right(self) -> bool:
-        """Whether nothing is proven wrong on the rows held back, after all steps."""
+        """Whether no fault is significant on the held-out rows, after all steps."""
         return self.rows.right
 
     @property

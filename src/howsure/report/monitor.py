@@ -95,11 +95,11 @@ class Judged:
 @final
 @frozen
 class Monitor:
-    """A reference that says of new inputs whether it has their like, and if the model errs there.
+    """A reference that shows whether new inputs are similar to it, and whether the model errs there.
 
     Made by `fit_monitor`. The conditional congruence error needs no label at the point where it
     is evaluated, so rows can be scored as they come. It needs a predictive distribution in the
-    reference; whether rows lie inside needs inputs alone.
+    reference; only inputs are needed to find rows outside.
     """
 
     part: EvalSet  # the reference's rows
@@ -146,7 +146,7 @@ class Monitor:
         features: Mapping[str, AnyArray] | None = None,
         embedding: npt.ArrayLike | None = None,
     ) -> Judged:
-        """Find which rows lie outside the reference, and the errors at the others."""
+        """Find the rows outside the reference, and the errors at the others."""
         grid = self.inputs(features, embedding)
         codes = _codes(self.seen, features or {}, len(grid))
         p, distance = self.neighbours.outside(grid, codes)

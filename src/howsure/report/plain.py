@@ -61,7 +61,7 @@ def to_json(document: Document) -> str:
 
 
 def verdict_parts(document: Document) -> dict[str, Any]:
-    """What the JSON form of a report holds before its numbers."""
+    """The JSON report before its numbers."""
     return {
         "title": document.title,
         "command": document.command,

@@ -163,7 +163,7 @@ class Recalibration(ServedRows):
 
     @property
     def learnt(self) -> Table:
-        """What was learnt, a row each, with what it guarantees in numbers."""
+        """The fitted parameters, one per row, with their guarantees in numbers."""
         return Recalibrated(evalset=self.evalset, recalibrators=self.recalibrators).table()
 
     def save(self, path: str | os.PathLike[str], *, csv_safe: bool = False) -> None:
