@@ -131,7 +131,7 @@ def test_rank_correlation_is_spearmans() -> None:
 
 def test_rows_beside_their_intervals_are_counted() -> None:
     text = only(samples.interval_rows())
-    assert text == "Of 20 rows shown, 4 lie outside (20 %), the farthest by 1.29 (row r15)."
+    assert text == "Of 20 rows shown, 4 are outside (20 %), the farthest by 1.29 (row r15)."
 
 
 def test_a_map_tells_its_highest_point() -> None:

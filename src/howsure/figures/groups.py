@@ -98,7 +98,7 @@ def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[F
     reading = "An interval entirely left of its line under-covers; entirely right, over-covers."
     figure = Figure(
         name="groups",
-        question=f"Is coverage nominal {where}?",
+        question=f"Is coverage as stated {where}?",
         title=f"Coverage {' and '.join(parts)}",
         reading=f"Each point is an empirical coverage with its confidence interval. {reading}",
         x=Axis(title="Empirical coverage", kind="percent"),

@@ -95,7 +95,7 @@ class Judged:
 @final
 @frozen
 class Monitor:
-    """A reference that shows whether new inputs are similar to it, and whether the model errs there.
+    """A reference that shows whether new inputs are similar to it, and if the model errs there.
 
     Made by `fit_monitor`. The conditional congruence error needs no label at the point where it
     is evaluated, so rows can be scored as they come. It needs a predictive distribution in the
