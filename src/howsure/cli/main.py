@@ -428,7 +428,7 @@ def recalibrate(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Recalibrate predictions on a held-out table. Where y is known, show the effect."""
+    """Recalibrate predictions with held-out data. If y is known, show the effect."""
 
 
 @app.command(epilog="Example: howsure improve held_out.csv new.csv --until-right -o improved.csv")

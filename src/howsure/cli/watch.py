@@ -99,7 +99,7 @@ def watch_undo(ledger: Ledger) -> None:
 
 @watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")
 def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
-    """Show whether the model is still calibrated: exit 0 if so, 1 if not, 2 on an error."""
+    """Show results so far: exit 0 if no fault is significant, 1 if one is, 2 on an error."""
     from howsure.cli.show import show_lines
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
