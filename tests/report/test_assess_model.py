@@ -572,7 +572,7 @@ def test_what_is_no_regressor_is_refused() -> None:
         LinearRegression().fit(X[FIT], np.column_stack([Y[FIT], Y[FIT]]))
     )
     told = refused(fitted(LinearRegression()), X[1:150])
-    assert "X must have as many rows as y, 150; got 149" in told
+    assert "X must have 150 rows, as many as y; got 149" in told
 
 
 def test_x_and_the_model_swapped() -> None:

@@ -111,7 +111,7 @@ def test_images_as_paths() -> None:
     ("choices", "match"),
     [
         ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode must name a column of x"),
-        ({"encode": {"note": lengths}}, "x holds nothing"),
+        ({"encode": {"note": lengths}}, "x has nothing"),
         ({"image": "p"}, "image must name a column of x"),
         ({"image": ["a.png"] * 3}, "image must have 150 rows"),
         ({"encode": {"n": lengths}, "x": {"n": ["a"] * 3}}, "n must have 150 rows"),

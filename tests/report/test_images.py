@@ -91,12 +91,12 @@ class TestThumbnail:
         (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
         os.mkfifo(tmp_path / "pipe.png")
         for name, words in (
-            ("gone.png", "gone"),
-            ("a\0b", "gone"),
+            ("gone.png", "not found"),
+            ("a\0b", "not found"),
             ("", "no file"),
             ("pipe.png", "no file"),
-            ("text.png", "cannot be read"),
-            ("cut.png", "cannot be read"),
+            ("text.png", "unreadable"),
+            ("cut.png", "unreadable"),
         ):
             uri, problem = thumbnail(os.path.join(tmp_path, name))
             assert uri == ""
@@ -107,7 +107,7 @@ class TestThumbnail:
         monkeypatch.setattr(pil, "MAX_IMAGE_PIXELS", 1000)
         uri, problem = thumbnail(path)
         assert uri == ""
-        assert "cannot be read" in problem
+        assert "unreadable" in problem
 
 
 def rows(count: int = 20) -> Table:

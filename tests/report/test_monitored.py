@@ -364,12 +364,12 @@ def test_sentences_are_short_and_rows_keep_their_numbers_in_any_company() -> Non
 def test_an_embedding_must_be_the_references() -> None:
     loaded = load(wave(100, 0), embedding="x", features="")
     monitor = fit_monitor(loaded.evalsets[0])
-    with pytest.raises(InputError, match="embedding is needed"):
+    with pytest.raises(InputError, match="need an embedding"):
         score(monitor, {"x": np.ones(2)})
     with pytest.raises(InputError, match="embedding must have"):
         score(monitor, embedding=np.ones((2, 3)))
     bare = fit_monitor(replace(load(wave(100, 0)).evalsets[0], embedding=None))
-    with pytest.raises(InputError, match="features are needed"):
+    with pytest.raises(InputError, match="need features"):
         score(bare, embedding=np.ones((2, 1)))
 
 

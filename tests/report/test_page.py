@@ -161,7 +161,12 @@ def test_the_first_screen_shows_states_and_calibration_with_a_switch(page: str) 
     elements = Elements(opening)
     assert len([g for g in elements.all("input") if g.get("type") == "radio"]) == 4
     signs = [g for g in elements.all("span") if "sign" in str(g.get("class"))]
-    assert {str(g["aria-label"]) for g in signs} >= {"fails", "caution", "negligible", "holds"}
+    assert {str(g["aria-label"]) for g in signs} >= {
+        "fault",
+        "possible problem",
+        "negligible",
+        "good",
+    }
 
 
 @pytest.mark.parametrize("numeric", [False, True])

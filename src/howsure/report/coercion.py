@@ -238,7 +238,7 @@ def _from_arrays(
         known["embedding"] = vectors
     for name, value in texts.items():
         if len(value) != n:
-            raise InputError(f"{name} must have as many rows as y, {n}; got {len(value)}")
+            raise InputError(f"{name} must have {n} rows, as many as y; got {len(value)}")
     known_y = truth if named is None else None
     models = read_given(
         prediction, n=n, coverage=coverage or None, levels=levels, y=known_y, crossing=crossing

@@ -146,7 +146,7 @@ def _check_rows(X: Any, n: int) -> None:
         raise InputError(f"X must be an array or a data frame, got {type(X).__name__}")
     rows = shape[0] if shape else len(X)
     if rows != n:
-        raise InputError(f"X must have as many rows as y, {n}; got {rows}")
+        raise InputError(f"X must have {n} rows, as many as y; got {rows}")
 
 
 def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
