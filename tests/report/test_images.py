@@ -93,8 +93,8 @@ class TestThumbnail:
         for name, words in (
             ("gone.png", "not found"),
             ("a\0b", "not found"),
-            ("", "no file"),
-            ("pipe.png", "no file"),
+            ("", "not a file"),
+            ("pipe.png", "not a file"),
             ("text.png", "unreadable"),
             ("cut.png", "unreadable"),
         ):

@@ -120,7 +120,7 @@ def opened(
             "np.nan, y), and pass missing='drop'"
         )
     if named["weights_kind"] and named["weights"] is None:
-        raise InputError("weights_kind needs weights; none given")
+        raise InputError("weights_kind needs weights: give weights")
     arrays = {"y": data, "prediction": prediction, **named, "x": inputs}
     gaps: dict[str, int] = {}
     rows_without_y: dict[str, Any] = {}
