@@ -288,7 +288,7 @@ def given_inputs(
     if how.cells is not None:
         eased = [evalset for evalset in evalsets if evalset.ease in evalset.features]
         if not eased:
-            raise InputError("cells are by ease, and the ease of each row is needed: got none")
+            raise InputError("cells needs the ease score of each row; none given")
         for evalset in eased:
             check_cells(how.cells, evalset.n)
     subjects: list[tuple[EvalSet, Beside]] = []

@@ -65,13 +65,13 @@ OUTSIDE = 0.01
 FLAGGED = 0.03
 """Level at which a row is flagged: with rows outside, at most 5 % of right rows near an edge."""
 LABELS = {
-    "support_p_value": "p of lying inside",
+    "support_p_value": "p-value of being inside",
     "distance": "Distance, in sd",
     "cce": "CCE",
     "perfect": "CCE of a perfect model",
-    "upper": "Upper end of a perfect model's CCE",
+    "upper": "Upper limit of a perfect model's CCE",
     "p_value": "p-value",
-    "near_p_value": "p of nearest rows",
+    "near_p_value": "p-value, nearest rows",
 }
 """What columns of rows are called, in every table and figure."""
 _PLAIN = CongruenceOptions()

@@ -99,7 +99,7 @@ def to_frame(records: Sequence[Record], library: str) -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             f"to_frame({library!r}) needs {library}, which is not installed: "
-            f"run pip install {library}, or take to_frame('pyarrow')"
+            f"run pip install {library}, or use to_frame('pyarrow')"
         ) from error
     return table.to_pandas() if library == "pandas" else module.from_arrow(table)
 
