@@ -256,7 +256,7 @@ def a_map() -> Document:
 
 def test_hovering_a_map_names_the_row_and_what_a_right_model_would_score(opened: Open) -> None:
     page, _ = opened(a_map())
-    told = told_at(page, "Congruence at every row")
+    told = told_at(page, "Congruence error of each row")
     table = samples.congruence()[0]
     row = list(table.columns["row"]).index(told["Row"])
     assert float(told["CCE"]) == pytest.approx(table.columns["cce"][row], rel=1e-3)
@@ -281,7 +281,7 @@ def test_a_map_is_drawn_in_the_colours_of_its_legend_in_light_and_dark(opened: O
     shown = {}
     for scheme in ("light", "dark"):
         page, _ = opened(a_map(), color_scheme=scheme)
-        card = page.locator("figure").filter(has_text="Congruence at every row")
+        card = page.locator("figure").filter(has_text="Congruence error of each row")
         legend = card.locator(".ramp-colours i").evaluate_all(
             "all => all.map((one) => getComputedStyle(one).backgroundColor)"
         )
@@ -519,7 +519,7 @@ def test_the_command_is_copied_or_marked(opened: Open) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == samples.content().command
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()); }")
     page.get_by_role("button", name="Copy").click()
-    page.get_by_text("Marked").wait_for()
+    page.get_by_text("Selected: press").wait_for()
     assert page.evaluate("getSelection().toString()") == samples.content().command
 
 

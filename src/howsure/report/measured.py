@@ -163,7 +163,7 @@ class Model:
             f"worst rows of {self.name}", partial(worst_rows, self.found), lambda _: None
         )
         if self._totals is not None and worst is not None:
-            worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
+            worst = replace(worst, notes=f"{worst.notes} They come from the sample.")
         tables = (self.groups.table, *tables_of(self.found), worst)
         return [table for table in tables if table is not None]
 
