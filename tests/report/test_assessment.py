@@ -73,7 +73,7 @@ def test_a_frame_of_a_library_that_is_not_there(
     one: Assessment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingDependencyError, match=r"run pip install polars, or take .*pyarrow"):
+    with pytest.raises(MissingDependencyError, match=r"run pip install polars, or use .*pyarrow"):
         one.to_frame("polars")
     with pytest.raises(InputError, match="library must be one of pandas, polars, pyarrow"):
         one.to_frame("dask")  # type: ignore[arg-type]
