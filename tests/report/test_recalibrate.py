@@ -296,7 +296,7 @@ def test_bad_input_is_refused_in_words() -> None:
         (labels, labels, {}, "label sets cannot be recalibrated"),
         (labels, labels, {"method": "best"}, "label sets cannot be recalibrated"),
         ([new, new], held, {}, "one table of new rows is needed"),
-        (new, [held, held], {}, "calibration must have one model"),
+        (new, [held, held], {}, "calibration must have exactly one model"),
         (
             new,
             {**held, "recalibrated_mean": held["mean"], "recalibrated_sd": held["sd"]},

@@ -619,7 +619,7 @@ def _only(loaded: Loaded, name: str) -> EvalSet:
     """The rows of the one model of a table."""
     if len(loaded.evalsets) != 1:
         models = ", ".join(evalset.model for evalset in loaded.evalsets)
-        raise InputError(f"{name} must have one model, got {models}")
+        raise InputError(f"{name} must have exactly one model, got {models}")
     return loaded.evalsets[0]
 
 
