@@ -147,7 +147,9 @@ def watching(
             raise
         loaded = bare
     if len(loaded.evalsets) != 1:
-        raise InputError(f"{reference.name} must have exactly one model, got {len(loaded.evalsets)}")
+        raise InputError(
+            f"{reference.name} must have exactly one model, got {len(loaded.evalsets)}"
+        )
     with part_of("fitting the reference"):
         monitor = fit_monitor(
             loaded.evalsets[0],
