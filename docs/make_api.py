@@ -48,7 +48,7 @@ TOPICS = {
     "watch": Topic(
         "howsure.watch",
         "Watch",
-        "Follow a model after the gate: evidence that may be looked at every day.",
+        "Monitor a deployed model; safe to check every day.",
     ),
     "metrics-coverage": Topic(
         "howsure.metrics",

@@ -72,8 +72,8 @@ def test_right_passes_wrong_fails_and_undecided_is_told(session: Any, tmp_path: 
     done.stdout.fnmatch_lines(
         [
             "*coverage (howsure)*",
-            "3 tests of coverage: 1 held, 1 failed, 1 undecided. If all methods *1 % at*",
-            "[?] test_mine.py::test_edge: Empirical coverage is *replicates would decide.",
+            "3 tests of coverage: 1 held, 1 failed, 1 undecided. If all methods *at most 1 %.",
+            "[?] test_mine.py::test_edge: Empirical coverage is *replicates should decide.",
         ]
     )
 
@@ -246,10 +246,10 @@ def test_wrong_markers_are_told(session: Any, marker: str, message: str) -> None
     [
         (
             "@pytest.mark.coverage(0.9)\ndef test_a(): pass",
-            "* must take the fixture howsure, got *",
+            "* needs the fixture howsure, got *",
         ),
         ("@pytest.mark.coverage(0.9)\nasync def test_a(howsure): pass", "* must not be async"),
-        ("def test_a(howsure): pass", "the fixture howsure is of tests marked @pytest.mark.*"),
+        ("def test_a(howsure): pass", "the fixture howsure needs a test marked @pytest.mark.*"),
         (
             "@pytest.mark.coverage(0.9)\ndef test_a(howsure): pass",
             "* must call howsure.covers in *",
@@ -257,7 +257,7 @@ def test_wrong_markers_are_told(session: Any, marker: str, message: str) -> None
         (
             "@pytest.fixture\ndef drawn(howsure):\n    return howsure.rng\n"
             "@pytest.mark.coverage(0.9)\ndef test_a(howsure, drawn): pass",
-            "howsure.rng must be used in the body of the test, got a use in a fixture: *",
+            "howsure.rng must be used in the body of the test, not in a fixture: *",
         ),
     ],
 )
@@ -270,7 +270,7 @@ def test_wrong_uses_are_told(session: Any, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--coverage-error", "1"), "*--coverage-error must lie strictly between 0 and 1, got 1.0"),
+        (("--coverage-error", "1"), "*--coverage-error must be strictly between 0 and 1, got 1.0"),
         (("--coverage-seed", "-1"), "*--coverage-seed must be at least 0, got -1"),
         (("--coverage-report", "a.html"), "*--coverage-report must be a file that ends in .json *"),
         (("--coverage-report", "no/a.md"), "*--coverage-report: the folder of the output must *"),

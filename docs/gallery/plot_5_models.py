@@ -2,7 +2,7 @@
 Several models
 ==============
 
-Which model is better, and is it chance?
+Which model is significantly better?
 """
 
 import numpy as np
@@ -25,7 +25,8 @@ result = howsure.assess(y, models, trials=False)
 # %%
 # Paired differences
 # ------------------
-# Differences of a score on the same rows. An interval that crosses zero leaves the choice open.
+# Differences of a score on the same rows. If an interval crosses zero, the difference is not
+# significant.
 
 result.plot("models")
 

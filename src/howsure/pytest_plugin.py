@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     )
 
 _MARKER: Final = (
-    "coverage(coverage, tolerance=0.02, replicates=200, sided='two'): the body is repeated with "
-    "new draws, howsure.rng, until what it gives howsure.covers(...) proves that the mean coverage "
-    "lies within the tolerance, or not; sided='low' asks for no upper limit."
+    "coverage(coverage, tolerance=0.02, replicates=200, sided='two'): repeat the body with new "
+    "draws of howsure.rng until howsure.covers(...) shows whether the mean coverage is within the "
+    "tolerance; sided='low' tests only the lower limit."
 )
 _FIXTURE: Final = "howsure"
 _PROPERTY: Final = "howsure_coverage"
@@ -44,22 +44,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=float,
         default=0.01,
         metavar="SHARE",
-        help="probability at most that any test of coverage fails by chance in a session of right "
-        "methods (0.01)",
+        help="maximum probability of any failure in a session of correct methods (0.01)",
     )
     group.addoption(
         "--coverage-seed",
         type=int,
         default=0,
         metavar="N",
-        help="draw all replicates anew with another seed (0)",
+        help="seed of all replicates (0)",
     )
     group.addoption(
         "--coverage-report",
         action="append",
         default=[],
         metavar="FILE",
-        help="write what became of tests of coverage to FILE.json or FILE.md; may be repeated",
+        help="write the results of coverage tests to FILE.json or FILE.md; may be repeated",
     )
 
 
@@ -68,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     error, seed = config.getoption("coverage_error"), config.getoption("coverage_seed")
     if not 0.0 < error < 1.0:
-        raise pytest.UsageError(f"--coverage-error must lie strictly between 0 and 1, got {error}")
+        raise pytest.UsageError(f"--coverage-error must be strictly between 0 and 1, got {error}")
     if seed < 0:
         raise pytest.UsageError(f"--coverage-seed must be at least 0, got {seed}")
     if hasattr(config, "workerinput"):  # whoever started the workers of xdist gathers
@@ -126,7 +125,7 @@ def _prepared(item: pytest.Item) -> bool:
     if _FIXTURE not in getattr(item, "fixturenames", ()):
         if mark in item.own_markers and (mark.args or mark.kwargs):
             raise pytest.UsageError(
-                f"{item.nodeid}: a test marked coverage must take the fixture {_FIXTURE}, got none"
+                f"{item.nodeid}: a test marked coverage needs the fixture {_FIXTURE}, got none"
             )
         return False  # the marker of a whole module, or somebody else's
     if inspect.iscoroutinefunction(getattr(item, "obj", None)):
@@ -150,8 +149,8 @@ def _rule(item: pytest.Item, mark: pytest.Mark) -> CoverageRule:
     try:
         if len(mark.args) + ("coverage" in mark.kwargs) != 1:
             raise InputError(
-                "coverage must be given once, as in @pytest.mark.coverage(0.9), and all else by "
-                f"name, got {mark.args} and {mark.kwargs}"
+                "coverage must be given once, as in @pytest.mark.coverage(0.9), and other "
+                f"arguments by name, got {mark.args} and {mark.kwargs}"
             )
         return from_options(CoverageRule, given, "argument of the marker")
     except InputError as error:
@@ -192,14 +191,14 @@ class Replicated:
         """The generator of this replicate, fixed by the test's node id and the replicate."""
         if self._rng is None:
             pytest.fail(
-                "howsure.rng must be used in the body of the test, got a use in a fixture: that "
-                "is made once, and the body repeated",
+                "howsure.rng must be used in the body of the test, not in a fixture: only the body "
+                "is repeated",
                 pytrace=False,
             )
         return self._rng
 
     def covers(self, y: Any, prediction: Any = None, upper: Any = None) -> None:
-        """Tell what this replicate covers; rows of several calls are put together.
+        """Record what this replicate covers; rows of several calls are combined.
 
         Parameters
         ----------
@@ -255,7 +254,7 @@ class Replicated:
 
 @pytest.fixture(name=_FIXTURE)
 def howsure_fixture(request: pytest.FixtureRequest) -> Replicated:
-    """Of a test marked coverage: `howsure.rng` draws, `howsure.covers(y, prediction)` tells.
+    """For a test marked coverage: `howsure.rng` draws, `howsure.covers(y, prediction)` records.
 
     `howsure.covers` takes flags (whether each row is covered), y and a prediction as
     `howsure.assess` takes it, or y, lower and upper ends. `howsure.coverage` is the nominal one.
@@ -263,7 +262,7 @@ def howsure_fixture(request: pytest.FixtureRequest) -> Replicated:
     known = request.node.stash.get(_RULE, None)
     if known is None:
         pytest.fail(
-            f"the fixture {_FIXTURE} is of tests marked @pytest.mark.coverage(0.9), got a test "
+            f"the fixture {_FIXTURE} needs a test marked @pytest.mark.coverage(0.9), got a test "
             "without that marker",
             pytrace=False,
         )

@@ -1,7 +1,7 @@
-"""Assertions for tests of models: a test fails where predictions are proven to break a limit.
+"""Assertions for tests of models: a test fails if predictions are shown to break a limit.
 
-What is neither proven to hold nor to fail passes, unless ``undecided="fail"``. Nothing here needs
-a test framework: pytest, unittest and plain scripts show the sentences of an `AssertionError`.
+Inconclusive limits pass, unless ``undecided="fail"``. No test framework is needed: pytest,
+unittest and plain scripts show the sentences of an `AssertionError`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def assert_covers(
     seed: int = 0,
     **given: Any,
 ) -> None:
-    """Fail if intervals are proven to cover less often than they must.
+    """Fail if intervals are shown to under-cover.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ def assert_covers(
     min, max : float, optional
         Least and most empirical coverage. Without either, the nominal coverage less 0.01.
     by : array-like of shape (n,), mapping of such, or names, optional
-        Labels of groups, in each of which this must hold; of a table, names of columns.
+        Labels of groups, each of which is tested; for a table, names of columns.
     confidence : float
-        Confidence of a proof.
+        Confidence level of the bounds.
     undecided : {"pass", "fail"}
-        What follows from a coverage that is proven neither to hold nor to fail.
+        Outcome of an inconclusive coverage.
     seed : int
         Fixes all draws.
     **given
@@ -98,7 +98,7 @@ def assert_covers(
     if min is None and max is None:
         known = {c for evalset in loaded.evalsets for c in choose_coverages(evalset, wanted)}
         if any(math.isnan(each) for each in known):
-            raise InputError("coverage of the intervals is unknown: pass coverage=0.9, or min")
+            raise InputError("the coverage of the intervals is unknown: pass coverage=0.9, or min")
         least = {each: round(np.maximum(each - TOLERANCE, 0.0), 12) for each in sorted(known)}
         limits = [limit_of("coverage", "min", value, at=each) for each, value in least.items()]
     else:
@@ -125,7 +125,7 @@ def assert_holds(
     seed: int = 0,
     **given: Any,
 ) -> None:
-    """Fail if predictions are proven to break limits, or if the verdict finds a fault.
+    """Fail if predictions are shown to break limits, or if the verdict finds a fault.
 
     Parameters
     ----------
@@ -135,12 +135,11 @@ def assert_holds(
         A TOML file as ``howsure check --limits`` reads, or its limits:
         ``[{"measure": "crps", "max": 2.0}]``.
     by : array-like of shape (n,), mapping of such, or names, optional
-        Labels of groups, in each of which limits must hold; of a table, names of columns.
+        Labels of groups, to each of which limits apply; for a table, names of columns.
     fail_on : {"never", "caution", "bad"}, optional
-        Which findings of the verdict fail; what the file says, or ``never``, if omitted.
+        Which findings of the verdict fail; that of the file, or ``never``, if omitted.
     undecided : {"pass", "fail"}, optional
-        What follows from a limit that is proven neither to hold nor to fail; what the file says,
-        or ``pass``, if omitted.
+        Outcome of an inconclusive limit; that of the file, or ``pass``, if omitted.
     coverage : float or sequence of float
         Nominal coverages to judge.
     seed : int

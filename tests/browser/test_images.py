@@ -50,7 +50,7 @@ def test_pictures_are_seen_and_nothing_overflows(
     assert len(sizes) == 11
     assert all(max(size) == 112 for size in sizes)
     assert page.locator(".tiles img").first.is_visible()
-    assert page.locator(".no-image").all_inner_texts() == ["the file is gone"]
+    assert page.locator(".no-image").all_inner_texts() == ["file not found"]
     assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
     assert page.eval_on_selector_all(
         ".tiles li", "all => all.every((one) => one.scrollWidth <= one.clientWidth + 1)"

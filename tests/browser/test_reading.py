@@ -313,7 +313,7 @@ def test_paper_is_well_filled_and_nothing_lies_over_anything(
     assert empty_pages(folded) == []
     assert stranded_headings(page, folded) == []
     whole = "".join(one.get_textpage().get_text_range() for one in pdfium.PdfDocument(folded))
-    assert "Every number" in whole
+    assert "All numbers" in whole
     assert "Mean CCE [" not in whole
     page.evaluate(
         "document.querySelectorAll('#section-numbers, #section-worst, #section-rows')"

@@ -241,7 +241,7 @@ def test_what_the_verdict_cannot_be_told_is_refused(
     path = covering(tmp_path / "t.csv", 90, 100)
     for line, said in (
         (["check", "--fail-on", "bad", "--ignore", "colour"], "ignore must be among"),
-        (["check", "--min-coverage", "0.5", "--ignore", "width"], "give fail_on bad or caution"),
+        (["check", "--min-coverage", "0.5", "--ignore", "width"], "set fail_on to bad or caution"),
         (["assess", "--ignore", "colour"], "ignore must be among"),
         (["assess", "--tolerance", "2"], "--tolerance"),
     ):
@@ -292,8 +292,8 @@ def test_a_line_a_group_and_a_summary(tmp_path: Path) -> None:
     )
     assert second.startswith("✗  t: region=south: empirical_coverage ≥ 0.9 at 0.9: 0.7 (")
     assert last == (
-        "✗  FAIL (exit 1). Limits: 1 held, 1 failed. Limits are judged by one-sided bounds "
-        "at 95 %, failures adjusted for the number of groups."
+        "✗  FAIL (exit 1). Limits: 1 held, 1 failed. Limits are judged with 95 % one-sided bounds; "
+        "failures are adjusted for the number of groups."
     )
     assert told(path, "--min", "worst_group=0.6", "--groups", "region")[0] == 0
     assert told(path, "--min", "worst_group=0.8", "--by", "region")[0] == 1
@@ -307,7 +307,7 @@ def test_undecided_passes_and_says_so_unless_proof_is_required(tmp_path: Path) -
     assert shown.splitlines()[-1].startswith("○  PASS (1 limit inconclusive), exit 0.")
     code, shown = told(path, "--min-coverage", "0.9", "--undecided", "fail")
     assert (code, shown[0]) == (1, "✗")
-    assert shown.splitlines()[0].endswith(": not proven")
+    assert shown.splitlines()[0].endswith(": inconclusive")
     assert shown.splitlines()[-1].endswith("Inconclusive limits fail.")
     assert told(path, "--min-coverage", "0.5")[1].splitlines()[-1].startswith("✓  PASS (exit 0).")
 
@@ -345,8 +345,11 @@ def test_limits_come_from_a_file_a_project_and_flags(
         (["--min", "coverage=x"], "--min coverage must be a number, got 'x'"),
         (["--max", "crsp=1"], "got 'crsp'; did you mean crps"),
         (["--min-coverage", "0.9", "--max-coverage", "0.8"], "must not exceed its max"),
-        (["--min-coverage", "0.9", "--by", "regio"], "--by names columns of groups: .*'region'"),
-        (["--min-coverage", "0.9", "--findings", "drift"], "give fail_on bad or caution"),
+        (
+            ["--min-coverage", "0.9", "--by", "regio"],
+            "--by must name columns of groups: .*'region'",
+        ),
+        (["--min-coverage", "0.9", "--findings", "drift"], "set fail_on to bad or caution"),
         (["--fail-on", "bad", "--findings", "drift"], "finding drift cannot be judged: .*no time"),
         (["--max-drift", "0.1"], "coverage_drift ≤ 0.1 cannot be judged: the table has no time"),
         (["--limits", "gone.toml"], r"gone\.toml cannot be read"),
@@ -362,7 +365,9 @@ def test_what_is_asked_in_vain_is_refused(tmp_path: Path, flags: list[str], said
 def test_by_in_a_file_is_named_with_it(tmp_path: Path) -> None:
     path, limits = grouped(tmp_path / "t.csv"), tmp_path / "l.toml"
     limits.write_text('by = ["regio"]\nlimits = [{measure = "coverage", min = 0.5}]')
-    with pytest.raises(InputError, match=r"by in .*l\.toml names columns of groups: .*'region'"):
+    with pytest.raises(
+        InputError, match=r"by in .*l\.toml must name columns of groups: .*'region'"
+    ):
         told(path, "--limits", limits)
     with pytest.raises(InputError, match="must not overwrite an input"):
         told(path, "--limits", limits, "--junit", limits)
@@ -567,10 +572,10 @@ def test_findings_on_new_rows_fail_too(tmp_path: Path) -> None:
     ("flags", "laws", "said"),
     [
         (["--max-crps", "2"], True, "limits on rows without y are outside, flagged"),
-        (["--max-flagged", "0.2"], False, "the reference states no distribution"),
-        (["--max-outside", "2"], True, "limit on outside must lie in [0, 1], got 2"),
-        (["--min", "outside=0.1"], True, "outside takes max"),
-        (["--max-outside-drift", "0.1"], True, "no times are named: give --time"),
+        (["--max-flagged", "0.2"], False, "the reference has no predictive distributions"),
+        (["--max-outside", "2"], True, "limit on outside must be in [0, 1], got 2"),
+        (["--min", "outside=0.1"], True, "outside needs max"),
+        (["--max-outside-drift", "0.1"], True, "without times: give --time"),
         (
             ["--max-outside", "0.1", "--by", "site"],
             True,

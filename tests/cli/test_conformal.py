@@ -71,7 +71,7 @@ def test_what_is_written_is_read_back_and_judged(folder: Path, method: str, name
     shown = invoked(
         f"{file} --calibration {held} --method {method} --ease stab --coverage 0.8{more} -o {name}"
     )
-    assert "Covered: " in shown
+    assert "Empirical coverage on new rows: " in shown
     assert ("Mean set size: " if sets else "Mean width: ") in shown
     made, given = open_table(folder / name), open_table(folder / file)
     added = ("set_80",) if sets else ("lower_80", "upper_80")
@@ -90,7 +90,7 @@ def test_what_is_written_is_read_back_and_judged(folder: Path, method: str, name
         if sets
         else (belief.interval(0.8)[0] <= again.y) & (again.y <= belief.interval(0.8)[1])
     )
-    assert f"Covered: {100 * covered.mean():.1f} %" in shown
+    assert f"Empirical coverage on new rows: {100 * covered.mean():.1f} %" in shown
     most = 0.95 if method.endswith("pac") else 0.86  # those keep it for nearly every table
     assert 0.74 < covered.mean() < most
 
@@ -145,7 +145,7 @@ def test_bad_tables_are_refused_in_words_and_nothing_is_left(folder: Path) -> No
         "new.csv --calibration held.csv --method o_lac": "--ease COLUMN",
         "new.csv --calibration flat.csv --method o_lac --ease stab": "must differ between",
         "gone.csv --calibration held.csv --method o_lac --ease stab": "'stab'",
-        "sets.csv --calibration held.csv --method lac": "label sets already",
+        "sets.csv --calibration held.csv --method lac": "already have label sets",
         "new.csv --calibration held.csv --method cp": "is for .*, got label sets",
         "new.csv --calibration held.csv --method lax": "lac",
         "new.csv --calibration held.csv": "method must be one of lac",

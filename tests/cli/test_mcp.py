@@ -319,10 +319,10 @@ def test_tools_read_and_write_within_a_folder(
     ]
     linked(root / "parts" / "b.csv", secret)
     for way in (*ways, "parts", "parts/*.csv"):
-        assert called("assess", root, files=[way]).startswith("files must lie in the folder"), way
+        assert called("assess", root, files=[way]).startswith("files must be in the folder"), way
     for name in ("file", "calibration"):
         given = {"file": "in.csv", "calibration": "in.csv", "output": "new.csv", name: ways[0]}
-        assert called("recalibrate", root, **given).startswith(f"{name} must lie in")
+        assert called("recalibrate", root, **given).startswith(f"{name} must be in")
     assert called("check", root, files=["in.csv"], rules="../outside/x.toml").startswith(
         "rules must"
     )

@@ -150,10 +150,9 @@ def test_nothing_is_of_fewer_than_ten_rows(folder: Path) -> None:
     assert not [table["name"] for table in without["tables"] if "row" in table["columns"]]
     curves = {curve["name"]: curve for curve in without["curves"]}
     assert min(curves["risk_coverage"]["x"]) * ROWS > FEWEST - 0.5
-    assert without["facts"]["Single rows"] == "not shown, nor is anything of fewer than 10 rows"
+    assert without["facts"]["Single rows"] == "not shown, and no result on fewer than 10 rows"
     assert (
-        "region: labels of fewer than 10 rows are put together as others"
-        in (without["facts"]["Reading"])
+        "region: labels of fewer than 10 rows are pooled as others" in (without["facts"]["Reading"])
     )
     assert "region × site has groups of fewer than 10 rows: left out" in without["facts"]["Notes"]
 
@@ -286,17 +285,17 @@ def test_a_change_is_told_by_the_mean_of_ten_times(times: Any, told: str) -> Non
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        ("assess persons.csv --no-rows --state s.arrow", "keeps a sample of rows"),
-        ("merge kept.arrow --no-rows --state s.arrow", "keeps a sample of rows"),
+        ("assess persons.csv --no-rows --state s.arrow", "saves a sample of rows"),
+        ("merge kept.arrow --no-rows --state s.arrow", "saves a sample of rows"),
         (
             "check persons.csv --min-coverage 0.1 --no-rows --state s.arrow",
-            "keeps a sample of rows",
+            "saves a sample of rows",
         ),
         ("assess few.csv --no-rows", "needs at least 10 rows, got 9"),
         ("check few.csv --min-coverage 0.1 --no-rows", "needs at least 10 rows, got 9"),
         (
             "assess persons.csv --reference known.csv --features age --no-rows -o scores.csv",
-            "writes no table of rows: name a report (.html, .json, .md), got 'scores.csv'",
+            "allows no table of rows: name a report (.html, .json, .md), got 'scores.csv'",
         ),
     ],
 )

@@ -95,7 +95,7 @@ def test_each_belief_of_a_table_is_compared_at_its_own_coverage(tmp_path: Path) 
     needs("pandas")
     out = tmp_path / "ways.csv"
     shown = compared(paths, "-o", out, "--rank", "paper")
-    assert "Ways to recalibrate: intervals" in shown
+    assert "Recalibration methods: intervals" in shown
     found = csv.read_csv(out).to_pandas()
     at = found[found["metric"] == "empirical_coverage"].set_index("belief")
     assert at["coverage"].to_dict() == {"intervals": 0.8, "distributions": 0.9}
@@ -120,5 +120,5 @@ def test_bad_choices_are_refused(
 
 def test_a_table_to_mend_needs_somewhere_to_go(laws: tuple[Path, Path]) -> None:
     arguments = ["recalibrate", str(laws[0]), "--calibration", str(laws[1])]
-    with pytest.raises(InputError, match="-o must name the file of the new table"):
+    with pytest.raises(InputError, match="no output: name the file of the new table with -o"):
         CliRunner().invoke(app, arguments, catch_exceptions=False)

@@ -67,7 +67,7 @@ def test_the_index_of_the_api_has_a_line_for_every_name() -> None:
     assert len(lines) == sum(len(made.names_of(topic)) for topic in made.TOPICS.values()) > 500
     assert all(told.strip() for *_, told in lines)
     told = {name: line for name, _, line in lines}
-    assert told["assess"].startswith("Say how sure")
+    assert told["assess"].startswith("Assess the calibration")
     assert told["DELTA"].startswith("Of PAC thresholds")
     assert told["TOLERANCE"] == "``0.01``"
 

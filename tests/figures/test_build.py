@@ -193,7 +193,7 @@ def test_a_long_tail_is_cut_and_said() -> None:
     figure = only(curve)
     assert figure.x.domain is not None
     assert figure.x.domain[1] == pytest.approx(1.04, abs=0.02)
-    assert figure.notes == ("The last 1% of the fall, out to 50, lies beyond the right edge.",)
+    assert figure.notes == ("The last 1% of the decrease, up to 50, is not shown.",)
     (line,) = layers(figure, Mark.STEP)
     assert line.x[-1] == figure.x.domain[1]
     assert line.y[-1] == line.y[-2]
@@ -432,9 +432,9 @@ def test_other_tables_and_tables_without_the_columns_make_no_figure() -> None:
 
 
 def test_what_is_no_curve_is_refused() -> None:
-    with pytest.raises(InputError, match="curves must hold Curve objects, got int"):
+    with pytest.raises(InputError, match="curves must be Curve objects, got int"):
         figures_of([1])
-    with pytest.raises(InputError, match="tables must hold Table objects, got str"):
+    with pytest.raises(InputError, match="tables must be Table objects, got str"):
         figures_of(tables=["groups"])
     with pytest.raises(InputError, match=r"must make one figure, got 0 \(none\)"):
         plot(samples.worst_rows())
@@ -460,7 +460,7 @@ def test_at_most_three_bands_lie_over_each_other(count: int, bands: int) -> None
     curves = [replace(c, y=c.y - 0.01 * i, lower=c.y - 0.02 * i) for i, c in enumerate(curves)]
     figure = only(*curves)
     assert len(layers(figure, Mark.BAND)) == bands
-    assert ("Bands are drawn for at most 3 models." in figure.notes) == (bands == 0)
+    assert ("Bands are shown for at most 3 models." in figure.notes) == (bands == 0)
 
 
 def test_more_than_two_models_are_compared_by_one_score() -> None:

@@ -71,7 +71,7 @@ def test_beside_groups_only_their_coverage_is_told() -> None:
 def test_without_groups_each_coverage_is_a_row_with_its_claim() -> None:
     figure = only(samples.coverage(levels=(0.5, 0.9)))
     assert figure.y.categories == ("All rows, 50 %", "All rows, 90 %")
-    assert figure.question == "Does coverage hold over all rows?"
+    assert figure.question == "Is coverage as stated over all rows?"
     assert not [layer for layer in figure.layers if layer.mark is Mark.RULE]
     (claims,) = (layer for layer in figure.layers if layer.colour == REFERENCE)
     assert claims.x.tolist() == [0.5, 0.9]
@@ -140,7 +140,7 @@ def test_thousands_of_groups_show_the_worst_and_say_so() -> None:
     table = samples.groups(10_000)
     figure = only(table)
     assert len(figure.y.categories) == GROUPS_LIMIT
-    assert f"Shown: the {GROUPS_LIMIT} worst of 10,000 groups." in figure.notes
+    assert f"Shown: the worst {GROUPS_LIMIT} of 10,000 groups." in figure.notes
     worst = np.argsort(table.columns["upper"], kind="stable")[:GROUPS_LIMIT]
     told = {str(g).removeprefix("region=") for g in table.columns["group"][worst]}
     assert set(figure.y.categories) == told

@@ -75,7 +75,7 @@ def test_a_single_row_far_out_does_not_hide_the_others() -> None:
     assert figure.y.domain is not None
     assert figure.y.domain[1] < 100
     assert points(figure)[OUTSIDE].y.max() == figure.y.domain[1]
-    assert any("Drawn at the edge" in note for note in figure.notes)
+    assert any("drawn at its edge" in note for note in figure.notes)
 
 
 def test_widths_that_are_alike_are_said_to_be() -> None:

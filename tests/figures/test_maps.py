@@ -44,7 +44,7 @@ def test_a_large_map_is_thinned_from_end_to_end_and_says_so() -> None:
     table, _, _ = samples.congruence(count=9_001)
     ((figure, layer),) = maps(table)
     assert len(layer) == MAP_LIMIT
-    assert figure.notes[-1] == "Shown: 300 of 9,001 rows, from the lowest CCE to the highest."
+    assert figure.notes[-1] == "Shown: 300 of 9,001 rows, from the lowest to the highest CCE."
     cce = table.columns["cce"]
     assert (layer.shade[0], layer.shade[-1]) == (cce.min(), cce.max())
     levels = np.linspace(0.0, 1.0, 21)

@@ -73,7 +73,7 @@ def test_a_line_is_told_where_it_lies_farthest_from_what_judges_it() -> None:
     text = only(curve("calibration", lower=x - reach, upper=x + reach))
     assert text == (
         "Observed frequency 90 % at nominal level 70 %, farthest from perfect calibration (70 %); "
-        "never below it, leaving the band at 1 of 11."
+        "never below it, outside the band at 1 of 11."
     )
 
 
@@ -84,7 +84,7 @@ def test_interval_calibration_is_told_at_nine_in_ten() -> None:
                       reference=x))  # fmt: skip
     assert text == (
         "Empirical coverage 82.9 % (80.9 % to 84.9 %) at nominal coverage 90 %, against perfect "
-        "calibration (90 %); never above it, its interval excludes it at 9 of 9."
+        "calibration (90 %); never above it, outside its interval at 9 of 9."
     )
 
 
@@ -102,7 +102,7 @@ def test_a_histogram_is_told_by_its_ends_and_its_band() -> None:
     beyond = int((np.abs(drawn.y - 1.0) > 0.2).sum())
     assert text == (
         "Density from 0.506 at PIT 0.45 to 0.5 up to 1.49 at PIT 0 to 0.05, against uniform (1), "
-        f"leaving the band at {beyond} of 20."
+        f"outside the band at {beyond} of 20."
     )
 
 
@@ -131,7 +131,7 @@ def test_rank_correlation_is_spearmans() -> None:
 
 def test_rows_beside_their_intervals_are_counted() -> None:
     text = only(samples.interval_rows())
-    assert text == "Of 20 rows shown, 4 lie outside (20 %), the farthest by 1.29 (row r15)."
+    assert text == "Of 20 rows shown, 4 are outside (20 %), the farthest by 1.29 (row r15)."
 
 
 def test_a_map_tells_its_highest_point() -> None:

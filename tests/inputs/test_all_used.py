@@ -238,5 +238,5 @@ def test_a_column_that_stands_as_a_file_is_told(tmp_path: Path) -> None:
     pd.DataFrame(PLAIN).assign(emb_0=1.0, emb_1=Y).to_csv(path, index=False)
     words = ["assess", str(path), "--lower", "a", "--upper", "b", "--features"]
     told = CliRunner().invoke(app, [*words, "emb_0", "emb_1"])
-    assert "columns stand in one word: --features emb_0,emb_1" in str(told.exception)
+    assert "join the columns with commas: --features emb_0,emb_1" in str(told.exception)
     assert CliRunner().invoke(app, [*words, "emb_0,emb_1", "--explain-input"]).exit_code == 0

@@ -365,12 +365,12 @@ def test_variances_are_read_where_a_flag_names_them() -> None:
     [
         (
             ("uncertainty_total",),
-            "Column 'uncertainty_total' may state uncertainty and is",
+            "Column 'uncertainty_total' may contain an uncertainty, but is",
         ),
-        (("yhat_std", "variance"), "Columns 'yhat_std' and 'variance' may state uncertainty"),
+        (("yhat_std", "variance"), "Columns 'yhat_std' and 'variance' may contain uncertainties"),
         (
             ("epistemicStd", "sigma2", "std(y)", "total uncertainty"),
-            "Columns 'epistemicStd', 'sigma2', 'std(y)' and 1 more may state uncertainty",
+            "Columns 'epistemicStd', 'sigma2', 'std(y)' and 1 more may contain uncertainties",
         ),
         (("standing", "room"), None),
         (("var_0", "var1", "variable", "stdlib", "uncle"), None),

@@ -76,7 +76,9 @@ def test_what_is_no_number_is_refused(value: Any) -> None:
 
 
 def test_arrays_say_it_by_nan() -> None:
-    with pytest.raises(InputError, match="missing_value is of tables; in arrays write NaN"):
+    with pytest.raises(
+        InputError, match="missing_value applies only to tables; in arrays, use NaN"
+    ):
         howsure.assess(Y, (MEAN, np.ones(N)), missing_value=-9999)
     result = howsure.assess(table(x=()), missing_value=-9999, missing="drop", trials=False)
     assert result.value("mae") == pytest.approx(np.abs(np.delete(Y - MEAN, (3, 7))).mean())

@@ -723,7 +723,7 @@ _PROPOSES = re.compile(
     r"compares)\b"
 )
 _ELSEWHERE = {
-    "and no intervals or other uncertainty": "tests/report/test_coercion.py",
+    "but no intervals or other uncertainty": "tests/report/test_coercion.py",
     "only one model can be used here": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "each row must be a case": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "drops rows of": "objects of other libraries: tests/inputs/test_objects.py",

@@ -212,9 +212,13 @@ def test_only_our_own_errors_come_out(table: tuple[np.ndarray, ...], kind: str) 
         (
             "weight",
             [10**6, 1],
-            "frequency, 50,000,050 rows in all: a weight of 2 is a row seen twice",
+            "frequency, 50,000,050 rows in all; weight 2 means a row seen twice",
         ),
-        ("importance_weight", [0.5, 1.5], "importance, effective n 80.0: a weight is a share"),
+        (
+            "importance_weight",
+            [0.5, 1.5],
+            "importance, effective sample size 80.0; weights are shares",
+        ),
     ],
 )
 def test_the_sense_of_weights_is_told(column: str, values: list[float], said: str) -> None:
@@ -291,7 +295,9 @@ def test_what_was_not_assessed_is_told_with_what_was() -> None:
     result = howsure.assess(y, {"a": normal, "b": normal}, trials=False)
     with pytest.raises(InputError, match=r"of model 'c'; the models are 'a', 'b'$"):
         result.value("crps", model="c")
-    with pytest.raises(InputError, match=r"it was at 0\.9: assess\(…, coverage=0\.5\) asks for mo"):
+    with pytest.raises(
+        InputError, match=r"assessed coverages are 0\.9: use assess\(…, coverage=0\.5\)"
+    ):
         result.value("picp", coverage=0.5)
     asked = howsure.assess(y, normal, coverage=0.5, trials=False)
     assert asked.value("picp", coverage=0.5) == np.mean(np.abs(y) <= stats.norm.ppf(0.75))

@@ -298,7 +298,7 @@ def test_skpros_quantiles_that_cross_are_sorted(seen: dict[str, Any]) -> None:
     given = seen["prediction"]["Crossing"]
     np.testing.assert_array_equal(quantiles(given).levels, LEVELS)
     np.testing.assert_array_equal(quantiles(given).values[0], [-0.95, -0.5, -0.05])
-    assert given.notes == ("150 of 150 rows had quantiles that crossed; each was sorted",)
+    assert given.notes == ("150 of 150 rows had crossing quantiles, which were sorted",)
 
 
 class OtherIntervals:
@@ -313,7 +313,7 @@ class OtherIntervals:
 
 def test_a_penalty_is_not_taken_for_a_coverage(seen: dict[str, Any]) -> None:
     assert intervals(said(seen, OtherIntervals(), coverage=0.8)).coverages == (0.8,)
-    assert "does not tell the coverage of its intervals: pass coverage=0.9" in refused(
+    assert "does not state the coverage of its intervals: pass coverage=0.9" in refused(
         OtherIntervals()
     )
 
@@ -360,7 +360,7 @@ def test_noise_that_a_process_leaves_out_is_told(seen: dict[str, Any]) -> None:
     models = [GaussianProcessRegressor(RBF(), alpha=a, optimizer=None) for a in (1e-10, 0.5)]
     silent, told = (said(seen, fitted(model)) for model in models)
     assert silent.notes == ()
-    assert "leaves out alpha, the noise of y" in told.notes[0]
+    assert "does not include alpha, the noise of y" in told.notes[0]
     far = models[1].predict([[99.0, 99.0, 99.0]], return_std=True)[1]
     np.testing.assert_allclose(far, 1.0)  # √(1 + 0.5), had it been added
     white = GaussianProcessRegressor(RBF() + WhiteKernel(), alpha=0.5, optimizer=None)
@@ -439,7 +439,7 @@ def test_quantiles_that_cross_are_sorted_and_counted(seen: dict[str, Any]) -> No
     table = np.column_stack([model.predict(X[NEW]) for model in models])
     rows = int((np.diff(table, axis=1) < 0).any(axis=1).sum())
     assert rows > 0
-    assert given.notes == (f"{rows} of 150 rows had quantiles that crossed; each was sorted",)
+    assert given.notes == (f"{rows} of 150 rows had crossing quantiles, which were sorted",)
     np.testing.assert_array_equal(quantiles(given).values, np.sort(table, axis=1))
 
 
@@ -513,8 +513,7 @@ def refused(model: Any, x: Any = None, **options: Any) -> str:
 
 def test_an_unfitted_model_is_named() -> None:
     assert refused(LinearRegression()).startswith(
-        "model must be fitted before it is assessed, got LinearRegression that is not: "
-        "NotFittedError: "
+        "model must be fitted before assessment; this LinearRegression is not: NotFittedError: "
     )
     assert "model 'a' must be fitted before" in refused({"a": BayesianRidge()})
     assert "must be fitted before" in refused(make_pipeline(StandardScaler(), LinearRegression()))
@@ -543,25 +542,25 @@ def test_an_unfitted_model_of_a_library_is_named() -> None:
 def test_which_of_a_list_failed_is_told() -> None:
     good = fitted(QuantileRegressor(quantile=0.1, alpha=0.0))
     assert refused([good, QuantileRegressor(quantile=0.9)]).startswith(
-        "model 2 of 2: must be fitted before it is assessed, got QuantileRegressor that is not: "
+        "model 2 of 2: must be fitted before assessment; this QuantileRegressor is not: "
     )
     narrow = QuantileRegressor(quantile=0.9).fit(X[FIT, :2], Y[FIT])
     said_so = refused({"a": good, "b": [good, narrow]})
     assert said_so.startswith(
-        "model 'b' 2 of 2: of class QuantileRegressor must give predict(X), and with X of shape "
-        "(150, 3) said ValueError: X has 3 features, but QuantileRegressor is expecting 2"
+        "model 'b' 2 of 2: of class QuantileRegressor failed in predict(X), with X of shape "
+        "(150, 3): ValueError: X has 3 features, but QuantileRegressor is expecting 2"
     )
 
 
 def test_a_list_without_levels_is_told_both_spellings() -> None:
     models = [fitted(LinearRegression()), fitted(LinearRegression())]
     told = refused(models)
-    assert "model 1 of 2 (LinearRegression) tells no level" in told
+    assert "model 1 of 2 (LinearRegression) states no level" in told
     assert "levels=(0.05, 0.5, 0.95)" in told
     assert "howsure.Samples(np.stack([m.predict(X) for m in models], axis=1))" in told
-    assert "predicts 2 quantiles in all, but levels= holds 3" in refused(models, levels=LEVELS)
+    assert "predicts 2 quantiles in all, but levels= has 3 levels" in refused(models, levels=LEVELS)
     twice = [fitted(QuantileRegressor(quantile=0.5)) for _ in range(2)]
-    assert "tells level 0.5 twice" in refused(twice)
+    assert "states level 0.5 twice" in refused(twice)
     assert "got an empty list" in refused([])
     assert "at least one model, got none" in refused({})
 
@@ -572,7 +571,8 @@ def test_what_is_no_regressor_is_refused() -> None:
     assert "predicts an array of shape (150, 2)" in refused(
         LinearRegression().fit(X[FIT], np.column_stack([Y[FIT], Y[FIT]]))
     )
-    assert "X must have 150 rows as y has, got 149" in refused(fitted(LinearRegression()), X[1:150])
+    told = refused(fitted(LinearRegression()), X[1:150])
+    assert "X must have 150 rows, as many as y; got 149" in told
 
 
 def test_x_and_the_model_swapped() -> None:
@@ -586,7 +586,7 @@ def test_a_coverage_that_mapie_was_not_made_for_is_refused() -> None:
         fitted(LinearRegression()), confidence_level=[0.9, 0.5], prefit=True
     ).conformalize(X[FIT], Y[FIT])
     told = refused(model, coverage=[0.5, 0.8])
-    assert "gives intervals at coverage 0.9, 0.5, not 0.8: leave coverage= out" in told
+    assert "gives intervals at coverage 0.9, 0.5, not 0.8: omit coverage=" in told
 
 
 def test_a_forecaster_is_told_its_spelling() -> None:

@@ -38,7 +38,7 @@ def test_values_are_found_by_what_the_field_calls_them(one: Assessment) -> None:
     assert one.value("picp", coverage=0.9) == one.value("coverage")
     with pytest.raises(InputError, match="did you mean empirical_coverage"):
         one.value("pipc")
-    with pytest.raises(InputError, match=r"was assessed, got 'CCE' \(mean_cce\)"):
+    with pytest.raises(InputError, match=r"was not assessed: 'CCE' \(mean_cce\)"):
         one.value("CCE")
     with pytest.raises(InputError, match=r"'picp' .empirical_coverage. at coverage 0.5"):
         one.value("picp", coverage=0.5)
@@ -73,7 +73,7 @@ def test_a_frame_of_a_library_that_is_not_there(
     one: Assessment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingDependencyError, match=r"run pip install polars, or take .*pyarrow"):
+    with pytest.raises(MissingDependencyError, match=r"run pip install polars, or use .*pyarrow"):
         one.to_frame("polars")
     with pytest.raises(InputError, match="library must be one of pandas, polars, pyarrow"):
         one.to_frame("dask")  # type: ignore[arg-type]

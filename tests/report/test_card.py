@@ -78,8 +78,8 @@ def test_sections_say_what_was_asked_and_what_was_not() -> None:
     result = assessed()
     tokens = MarkdownIt("commonmark").enable("table").parse(result.to_card().split("---\n", 2)[2])
     titles = [tokens[k + 1].content for k, t in enumerate(tokens) if t.type == "heading_open"]
-    asked = ["Verdict", "What it was assessed on", "Numbers", "What was not asked"]
-    assert titles == [result.title, *asked, "How to repeat it"][: len(titles)]
+    asked = ["Verdict", "Data", "Numbers", "Questions not judged"]
+    assert titles == [result.title, *asked, "Reproduce"][: len(titles)]
     assert len(titles) >= 5
     (silent,) = [table for table in result.tables if table.name == "not_judged"]
     text = "".join(token.content + "\n" for token in tokens if token.type == "inline")

@@ -88,9 +88,7 @@ def test_the_worst_group_is_of_all_columns_where_none_is_named() -> None:
     ).outcomes
     assert worst.upper_confidence == pytest.approx(1 - 0.05 / 4)
     bare = EvalSet.checked(np.zeros(50), Intervals(-np.ones(50), np.ones(50), coverage=0.9))
-    with pytest.raises(
-        InputError, match=r"worst_group ≥ 0\.5 cannot be judged: no groups are named"
-    ):
+    with pytest.raises(InputError, match=r"worst_group ≥ 0\.5 cannot be judged without groups"):
         judged(bare, limit_of("worst_group", "min", 0.5))
 
 
@@ -263,21 +261,23 @@ def test_the_summary_counts() -> None:
     held = covering((45, 60, 20), (50, 100, 21))
     found = judged(held, limit_of("coverage", "min", 0.85), by=("where",), confidence=0.9)
     assert found.summary == (
-        "FAIL (exit 1). Limits: 1 failed, 2 inconclusive. Limits are judged by one-sided bounds "
-        "at 90 %, failures adjusted for the number of groups. Inconclusive limits pass; "
-        "--undecided fail lets them fail."
+        "FAIL (exit 1). Limits: 1 failed, 2 inconclusive. Limits are judged with 90 % one-sided "
+        "bounds; failures are adjusted for the number of groups. Inconclusive limits pass; "
+        "with --undecided fail they fail."
     )
     whole = judged(held, limit_of("coverage", "min", 0.5), fail_on="bad", findings=("coverage",))
     assert whole.summary == (
         "FAIL (exit 1). Limits: 1 held. Findings: 1 of 1 failed. "
-        "Limits are judged by one-sided bounds at 95 %."
+        "Limits are judged with 95 % one-sided bounds."
     )
 
 
 def test_every_finding_can_be_named_or_is_refused() -> None:
     for name in QUESTIONS:
         if name in ("congruence", "comparison"):
-            with pytest.raises(InputError, match="findings must be of one table"):
+            with pytest.raises(
+                InputError, match=r"findings cannot include .*, which only a report judges"
+            ):
                 Rules(fail_on="bad", findings=(name,))
         else:
             assert name not in Rules(fail_on="bad", findings=(name,)).left_out

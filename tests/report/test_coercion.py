@@ -103,7 +103,7 @@ def test_images_as_paths() -> None:
     named = howsure.assess(held["y"], law, x={"x": held["x"], "p": paths}, image="p")
     for result in (listed, named):
         images = next(t for t in result.tables if t.name == "cce_images")
-        assert set(images.columns["problem"]) == {"the file is gone"}
+        assert set(images.columns["problem"]) == {"file not found"}
         assert result.facts["Missing images"].startswith("150 of 150")
 
 
@@ -111,7 +111,7 @@ def test_images_as_paths() -> None:
     ("choices", "match"),
     [
         ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode must name a column of x"),
-        ({"encode": {"note": lengths}}, "x holds nothing"),
+        ({"encode": {"note": lengths}}, "x has nothing"),
         ({"image": "p"}, "image must name a column of x"),
         ({"image": ["a.png"] * 3}, "image must have 150 rows"),
         ({"encode": {"n": lengths}, "x": {"n": ["a"] * 3}}, "n must have 150 rows"),
@@ -129,7 +129,7 @@ def test_bad_arrays_are_named(choices: dict[str, Any], match: str) -> None:
 
 
 def test_columns_are_named_where_the_table_is_loaded() -> None:
-    with pytest.raises(InputError, match="got groups beside what load returned"):
+    with pytest.raises(InputError, match="got groups beside a loaded table"):
         howsure.assess(howsure.load(table()), groups="side")
 
 
@@ -235,7 +235,7 @@ def test_coverages_come_as_any_array() -> None:
         assert other.value("empirical_coverage") == first.value("empirical_coverage")
     with pytest.raises(InputError, match=r"did you mean 0\.68\?"):
         howsure.assess(y, pair, coverage=68)
-    with pytest.raises(InputError, match="levels are of bare arrays"):
+    with pytest.raises(InputError, match="levels applies only to arrays"):
         howsure.assess(table(), levels=[0.1, 0.9])
 
 
@@ -277,7 +277,7 @@ def test_a_frame_and_the_name_of_its_y() -> None:
     howsure.testing.assert_holds(table, y="target", limits=[{"measure": "crps", "max": 2.0}])
     with pytest.raises(InputError, match="y: no column of the table is called 'nope'"):
         howsure.assess(table, y="nope")
-    with pytest.raises(InputError, match=r"y names the column of a table.*got 'target' besid"):
+    with pytest.raises(InputError, match=r"y names the outcome column of a table.*got 'target' b"):
         howsure.assess(truth, table, y="target")
 
 
@@ -361,7 +361,7 @@ def test_a_coverage_without_intervals_is_refused_with_the_columns_that_may_be_th
 
 def test_a_coverage_beside_point_forecasts_alone_is_refused() -> None:
     y = np.arange(40.0)
-    with pytest.raises(InputError, match=r"coverage 0.9 is stated, and no intervals .* leave cov"):
+    with pytest.raises(InputError, match=r"coverage 0.9 was given, but no intervals .* omit cov"):
         howsure.assess(y, y + 1.0, coverage=0.9)
-    with pytest.raises(InputError, match=r"COLUMN .* leave coverage out"):
+    with pytest.raises(InputError, match=r"COLUMN .* omit coverage"):
         howsure.assess({"y": y, "pred": y}, coverage=0.9)

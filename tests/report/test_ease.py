@@ -102,7 +102,7 @@ def test_cells_that_cannot_be_are_refused(cells: Any, n: int, words: str) -> Non
 def test_cells_need_an_ease() -> None:
     table = rows()
     del table["ease"]
-    with pytest.raises(HowsureError, match="cells are by ease"):
+    with pytest.raises(HowsureError, match="cells needs the ease score"):
         assess(table, cells=20, trials=False)
 
 

@@ -125,7 +125,7 @@ def test_a_row_says_what_decided_the_number() -> None:
     assert grid is not None
     rows = {row[0].text: row for part in grid.parts for row in part.rows}
     assert rows["Empirical coverage (PICP)"][0].small == "at 90 %"
-    told = "Measures of uncertainty are computed from intervals, unless another source is named."
+    told = "Measures of uncertainty are computed from intervals unless stated otherwise."
     assert told in grid.notes
     assert rows["Kendall τ-b"][0].small == "on 20,000 rows drawn from all"
     assert rows["Miscalibration area"][0].small == "levels 99"
@@ -201,7 +201,7 @@ def test_groups_farthest_from_their_target_come_first(monkeypatch: pytest.Monkey
     cut = group_grid(records)
     assert cut is not None
     assert cut.size == 2
-    assert "The 2 of 5 that lie farthest" in cut.notes[0]
+    assert "The 2 of 5 farthest from" in cut.notes[0]
 
 
 def test_unanswered_measures_are_gathered_by_reason() -> None:
@@ -256,7 +256,7 @@ def test_tables_of_congruence_have_titles_and_the_map_is_listed_worst_first() ->
     shown = [float(row[3].key) for row in whole.parts[0].rows]
     assert shown == sorted(shown, reverse=True)
     assert [column.title for column in ends.columns] == ["kind", "row", "CCE", "wind_speed"]
-    assert tree.columns[-1].title == "CCE where the tree was grown"
+    assert tree.columns[-1].title == "CCE on the rows that grew the tree"
 
 
 def test_a_long_map_says_that_it_lists_the_worst() -> None:

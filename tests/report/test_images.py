@@ -91,12 +91,12 @@ class TestThumbnail:
         (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
         os.mkfifo(tmp_path / "pipe.png")
         for name, words in (
-            ("gone.png", "gone"),
-            ("a\0b", "gone"),
-            ("", "no file"),
-            ("pipe.png", "no file"),
-            ("text.png", "cannot be read"),
-            ("cut.png", "cannot be read"),
+            ("gone.png", "not found"),
+            ("a\0b", "not found"),
+            ("", "not a file"),
+            ("pipe.png", "not a file"),
+            ("text.png", "unreadable"),
+            ("cut.png", "unreadable"),
         ):
             uri, problem = thumbnail(os.path.join(tmp_path, name))
             assert uri == ""
@@ -107,7 +107,7 @@ class TestThumbnail:
         monkeypatch.setattr(pil, "MAX_IMAGE_PIXELS", 1000)
         uri, problem = thumbnail(path)
         assert uri == ""
-        assert "cannot be read" in problem
+        assert "unreadable" in problem
 
 
 def rows(count: int = 20) -> Table:
@@ -129,7 +129,7 @@ class TestGallery:
         (gallery,) = galleries([table, rows()])
         assert [len(strip.tiles) for strip in gallery.strips] == [6, 6]
         tile = gallery.strips[0].tiles[0]
-        assert (tile.title, tile.problem) == ("Row 100", "the file is gone")
+        assert (tile.title, tile.problem) == ("Row 100", "file not found")
         assert dict(tile.facts) == {"y": "0", "predicted": "1", "CCE": "1"}
 
     @pytest.mark.parametrize(

@@ -77,23 +77,24 @@ def test_two_steps_are_kept_and_served_as_one(tmp_path: Path) -> None:
 
 def test_it_is_told_in_words(found: Improvement) -> None:
     told = str(found).split("\n")
-    assert told[0] == ("1,500 rows teach, 1,500 are held back to prove: split at random.")
-    assert told[1].startswith("Recalibrate within region. On the held-back rows this cuts the ")
+    assert told[0] == (
+        "1,500 rows are used to fit, 1,500 held-out rows to verify (split at random)."
+    )
+    assert told[1].startswith("Recalibrate within region. On the held-out rows this cuts the ")
     assert told[-3:] == [
         "No further recalibration is advised.",
-        "One step was confirmed. Nothing is proven wrong on the held-back rows.",
-        "The chance that a step is confirmed though none helps is at most 3.5 %, however many are "
-        "tried.",
+        "One step was confirmed. No fault is significant on the held-out rows.",
+        "If no step helps, the probability of confirming any is at most 3.5 %.",
     ]
 
 
 def test_a_fault_of_the_teaching_rows_alone_is_not_hidden(found: Improvement) -> None:
     rows = replace(found.rows, ended="nothing_helps", reason="No way.", teaching_faults=("width",))
     told = [text for _, text in replace(found, rows=rows).lines()]
-    assert told[2:4] == ["No way.", "The teaching rows still show a fault of widths."]
+    assert told[2:4] == ["No way.", "The fitting rows still show a fault of widths."]
     silent = replace(rows, reason="", teaching_faults=())
     told = [text for _, text in replace(found, rows=silent).lines()]
-    assert told[2] == "The teaching rows advise nothing more."
+    assert told[2] == "No further recalibration helped on the fitting rows."
 
 
 def run(*words: object) -> Any:
@@ -139,18 +140,18 @@ def test_what_is_still_wrong_is_said_and_is_the_exit_status(tmp_path: Path) -> N
     done = run(tmp_path / "units.csv", "--proof", tmp_path / "proof.json")
     assert done.exit_code == 1
     assert "✗  Predictions look divided by 1,000." in done.stdout
-    assert "The rows themselves are wrong: put them right first." in done.stdout
-    assert "No step was confirmed. On the held-back rows this is still proven wrong:" in done.stdout
+    assert "The rows themselves have faults: correct them first." in done.stdout
+    assert "No step was confirmed. Faults still significant on the held-out rows:" in done.stdout
     assert json.loads((tmp_path / "proof.json").read_text("utf-8"))["ended"] == "rows"
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("NEW", "-o must name the file of the new table, got nothing"),
-        ("-o {out}/new.csv", "-o needs a table of new rows, got nothing"),
-        ("--proof {out}/proof.csv", "a proof is written to a .json file"),
-        ("--proof {out}/other.json", "is there and is no proof: choose another name"),
+        ("NEW", "no output: name the file of the new table with -o"),
+        ("-o {out}/new.csv", "-o needs a table of new predictions; none was given"),
+        ("--proof {out}/proof.csv", "the proof needs a .json file"),
+        ("--proof {out}/other.json", "exists and is not a proof: choose another name"),
         ("--keep {out}/other.json", "exists and is not a saved recalibration"),
         ("--hold-back 2", "--hold-back must be strictly between 0 and 1, got 2.0"),
     ],

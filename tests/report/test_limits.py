@@ -80,7 +80,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
             "table of .tool.howsure. must be one of check, got 'chekc'; near",
         ),
         ("[tool.howsure]\ncheck = 3\n", r"\[tool.howsure.check\] must be a table"),
-        ("[tool.howsure.check]\n", r"\[tool.howsure.check\]: nothing is to be judged"),
+        ("[tool.howsure.check]\n", r"\[tool.howsure.check\]: nothing to judge"),
         (
             "[tool.howsure.check]\nby = 3\n",
             r"pyproject.toml \[tool.howsure.check\]: by must be a list",
@@ -95,8 +95,8 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", 'nothing is to be judged: give limits, or fail_on = "bad"'),
-        ("limits = []", "nothing is to be judged"),
+        ("", 'nothing to judge: give limits, or fail_on = "bad"'),
+        ("limits = []", "nothing to judge"),
         ("limits = [", "must be valid TOML"),
         ("confidense = 0.9", "key must be one of .*, got 'confidense'; near: confidence"),
         ("confidence = 95", r"confidence must be in \(0.5, 1\), got 95"),
@@ -107,7 +107,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
         ('limits = "coverage"', "limits must be a list of tables"),
         ("limits = {coverage = 0.9}", "limits must be a list of tables"),
         ("limits = [3]", "limit 1: it must be .* got 3"),
-        ("limits = [{min = 0.9}]", "limit 1: measure must name what is limited"),
+        ("limits = [{min = 0.9}]", "limit 1: a limit needs a measure"),
         ('limits = [{measure = "mae"}]', "limit 1: mae must have min or max, got neither"),
         ('limits = [{measure = "mae", most = 3}]', "limit 1: key must be one of .* got 'most'"),
         ('limits = [{measure = "mae", max = "3"}]', "limit 1: max must .* got '3'"),
@@ -116,11 +116,11 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
             'limits = [{measure = "mae", max = nan}]',
             "limit 1: limit on mae must be a number, got nan",
         ),
-        ('limits = [{measure = "mae", max = -1}]', r"limit on mae must lie in \[0, inf\), got -1$"),
+        ('limits = [{measure = "mae", max = -1}]', r"limit on mae must be in \[0, inf\), got -1$"),
         ('limits = [{measure = "maee", max = 1}]', "got 'maee'; did you mean mae"),
         (
             'limits = [{measure = "coverage", min = 0.9}, {measure = "coverage", min = 90}]',
-            r"limit 2: limit on coverage must lie in \[0, 1\], got 90: did you mean 0.9\?",
+            r"limit 2: limit on coverage must be in \[0, 1\], got 90: did you mean 0.9\?",
         ),
         (
             'limits = [{measure = "coverage", min = 0.9, max = 0.8}]',
@@ -132,7 +132,7 @@ def test_a_project_holds_limits(tmp_path: Path) -> None:
         ('fail_on = "bad"\nignore = ["drif"]', "ignore must be among .*, got 'drif'"),
         (
             'findings = ["drift"]\nlimits = [{measure = "mae", max = 1}]',
-            "give fail_on bad or caution",
+            "set fail_on to bad or caution",
         ),
     ],
 )
@@ -176,8 +176,8 @@ def test_shares_in_percent_are_asked_about_and_other_units_are_not() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("worst_group_shortfall", "must be on worst_group, got 'worst_group_shortfall'"),
-        ("groups_differ", "measure with bounds"),
+        ("worst_group_shortfall", "must use worst_group, got 'worst_group_shortfall'"),
+        ("groups_differ", "measure with confidence bounds"),
         ("covrage", "did you mean empirical_coverage"),
         ("xyzzy", r"got 'xyzzy'$"),
     ],
@@ -185,7 +185,7 @@ def test_shares_in_percent_are_asked_about_and_other_units_are_not() -> None:
 def test_names_that_have_no_limit(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         limit_of(name, "min", 0.5)
-    with pytest.raises(InputError, match="worst_group takes min"):
+    with pytest.raises(InputError, match="worst_group needs min"):
         limit_of("worst_group", "max", 0.5)
 
 

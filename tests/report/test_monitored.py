@@ -203,8 +203,8 @@ def test_rows_far_away_cannot_be_judged() -> None:
     found = watched(straight(400, 0), {"x0": np.linspace(8.0, 8.1, 50)})
     support, unread = found.report.lines
     assert support.tone == "bad"
-    assert support.text.startswith("100 % of 50 rows lie outside the reference (1 % would by")
-    assert "used only in rows that have y" in unread.text
+    assert support.text.startswith("100 % of 50 rows are outside the reference (expected 1 %")
+    assert "used only for rows with y" in unread.text
     columns = found.table.columns
     assert columns["outside"].all()
     assert not columns["flagged"].any()
@@ -214,7 +214,7 @@ def test_rows_far_away_cannot_be_judged() -> None:
     assert set(columns["why"]) == {"x0 above 2.887"}
     (record,) = found.report.records
     assert np.isnan(record.value)
-    assert record.reason == "every row lies outside the reference"
+    assert record.reason == "every row is outside the reference"
     assert json.loads(found.report.to_json())["findings"][0]["state"] == "bad"
     assert "outside the reference" in found.report.to_html()
 
@@ -339,12 +339,12 @@ def test_a_tick_needs_evidence() -> None:
 def test_few_rows() -> None:
     held = straight(300, 6)
     near, far = watched(held, {"x0": np.zeros(1)}), watched(held, {"x0": np.full(1, 9.0)})
-    assert near.report.lines[0].text == "The row lies inside the reference."
-    assert far.report.lines[0].text.startswith("The row lies outside the reference")
+    assert near.report.lines[0].text == "The row is inside the reference."
+    assert far.report.lines[0].text.startswith("The row is outside the reference")
     assert far.report.lines[0].tone == "bad"
     some = watched(held, {"x0": np.r_[np.linspace(-1, 1, 19), 9.0]})
     assert some.report.findings[0].state == "undecided"
-    assert "5 % of 20 rows lie outside the reference (1 % would by chance)" in some.report.verdict
+    assert "5 % of 20 rows are outside the reference (expected 1 %)" in some.report.verdict
 
 
 def test_sentences_are_short_and_rows_keep_their_numbers_in_any_company() -> None:
@@ -364,12 +364,12 @@ def test_sentences_are_short_and_rows_keep_their_numbers_in_any_company() -> Non
 def test_an_embedding_must_be_the_references() -> None:
     loaded = load(wave(100, 0), embedding="x", features="")
     monitor = fit_monitor(loaded.evalsets[0])
-    with pytest.raises(InputError, match="embedding is needed"):
+    with pytest.raises(InputError, match="need an embedding"):
         score(monitor, {"x": np.ones(2)})
     with pytest.raises(InputError, match="embedding must have"):
         score(monitor, embedding=np.ones((2, 3)))
     bare = fit_monitor(replace(load(wave(100, 0)).evalsets[0], embedding=None))
-    with pytest.raises(InputError, match="features are needed"):
+    with pytest.raises(InputError, match="need features"):
         score(bare, embedding=np.ones((2, 1)))
 
 
@@ -391,14 +391,14 @@ def test_intervals_alone_and_bare_inputs_say_which_rows_lie_outside() -> None:
             np.testing.assert_array_equal(columns[name], full.table.columns[name])
         assert columns["outside"][:6].all()
         assert set(columns) == {"row", "outside", "support_p_value", "distance", "why", "x0", "x1"}
-        assert "states no distribution" in found.report.verdict
+        assert "has no predictive distributions" in found.report.verdict
         assert [finding.id for finding in found.report.findings] == ["outside"]
         (drawn,) = found.report.figures
         assert [item.label for item in drawn.legend()] == [
             "inside the reference",
             "outside the reference",
         ]
-        assert "New rows beside the reference" in found.report.to_html()
+        assert "New rows and the reference" in found.report.to_html()
 
 
 def test_a_table_with_y_and_predictions_is_no_bare_reference() -> None:

@@ -168,7 +168,7 @@ def test_markdown_holds_the_page_and_says_what_it_leaves_out() -> None:
     text = to_markdown(content)
     for line in content.lines:
         assert escape(line.text, inside=True) in text
-    assert f"The {ROWS_LIMIT} of 500 that lie farthest from their target" in text
+    assert f"The {ROWS_LIMIT} of 500 farthest from their target" in text
     assert f"The worst {ROWS_LIMIT} of 400." in text
     assert "no distribution was given" in text
     for entry in content.glossary:

@@ -175,7 +175,7 @@ def test_best_leaves_predictions_as_they_are_where_nothing_helps(
     new = table(40, 1, y=False)
     found = howsure.recalibrate(new, table(300, 0), method="best")
     np.testing.assert_array_equal(found.predictions["recalibrated_sd"], new["sd"])
-    assert "Nothing that was tried helps beyond chance" in str(found)
+    assert "No recalibration gave a significant improvement" in str(found)
     assert (found.methods, found.recalibrators) == ({}, ())
     found.fitted.save(tmp_path / "mend.json")
     again = howsure.recalibrate(new, tmp_path / "mend.json")
@@ -264,7 +264,9 @@ def test_a_kept_recalibration_does_tomorrow_what_it_did_today(tmp_path: Path) ->
             np.testing.assert_array_equal(tomorrow.predictions[name], values)
         assert tomorrow.guarantees == today.guarantees
     for options in ({"method": "scale"}, {"by": "region"}, {"coverage": 0.8}, {"rank": "pac"}):
-        with pytest.raises(InputError, match="a saved recalibration takes no further options, got"):
+        with pytest.raises(
+            InputError, match="a saved recalibration allows no further options, got"
+        ):
             howsure.recalibrate(new, tmp_path / "mend.json", **options)
     assert isinstance(load_recalibration(tmp_path / "mend.json"), FittedRecalibration)
 
@@ -286,10 +288,10 @@ def test_bad_input_is_refused_in_words() -> None:
         (new, {**held, "y": [np.nan] * 300}, {}, "calibration: .* cells are missing"),
         (bounds, held, {}, "calibration must have the same types of prediction"),
         (new, held, {"method": "nonsense"}, "method must be one of best"),
-        (new, held, {"method": "scale", "by": "region"}, "by is for the methods group and best"),
-        (new, held, {"by": 3, "method": "best"}, "by must hold names of columns"),
+        (new, held, {"method": "scale", "by": "region"}, "by needs the method group or best"),
+        (new, held, {"by": 3, "method": "best"}, "by must be names of columns"),
         (new, held, {"means": "mean"}, "the keyword of a column"),
-        (given, given, {"mean": "mean"}, "columns are named for tables"),
+        (given, given, {"mean": "mean"}, "columns apply only to tables"),
         (given, given, {"by": "north", "method": "best"}, "by must be"),
         (labels, labels, {}, "label sets need class probabilities to be recalibrated"),
         (
@@ -298,13 +300,13 @@ def test_bad_input_is_refused_in_words() -> None:
             {"method": "best"},
             "label sets need class probabilities to be recalibrated",
         ),
-        ([new, new], held, {}, "give one table of new rows"),
-        (new, [held, held], {}, "calibration must hold one model"),
+        ([new, new], held, {}, "one table of new rows is needed"),
+        (new, [held, held], {}, "calibration must have exactly one model"),
         (
             new,
             {**held, "recalibrated_mean": held["mean"], "recalibrated_sd": held["sd"]},
             {},
-            "calibration holds predictions that are recalibrated already",
+            "calibration contains predictions that are already recalibrated",
         ),
     ]
     for rows, calibration, options, words in cases:

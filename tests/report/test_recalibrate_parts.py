@@ -300,10 +300,10 @@ def test_parts_of_other_columns_are_refused_by_name(tmp_path: Path) -> None:
     made = parquet.read_table(tmp_path / "out.parquet")
     assert made.slice(0, N).equals(made.slice(N))
     write_table({**new, "day": new["id"]}, tmp_path / "b.parquet")
-    with pytest.raises(InputError, match=r"b\.parquet must have columns of the types"):
+    with pytest.raises(InputError, match=r"b\.parquet needs the column types"):
         howsure.recalibrate(both, held, output=tmp_path / "out.parquet", method="scale")
     write_table({**new, "more": new["id"]}, tmp_path / "b.parquet")
-    with pytest.raises(InputError, match=r"b\.parquet must have the columns of .* with 'more'"):
+    with pytest.raises(InputError, match=r"b\.parquet needs the columns of .* with 'more'"):
         howsure.recalibrate(both, held, output=tmp_path / "out.parquet", method="scale")
     with pytest.raises(InputError, match="the folder has no table files"):
         howsure.recalibrate(_folder(tmp_path / "empty"), held, output=tmp_path / "o.csv")
@@ -323,8 +323,8 @@ def test_draws_that_tell_equal_rows_apart_need_all_rows(tmp_path: Path) -> None:
     write_table(new, tmp_path / "a.csv")
     write_table(new, tmp_path / "b.csv")
     done = howsure.recalibrate(tmp_path / "a.csv", held, output=tmp_path / "o.csv", method="aps")
-    assert "All rows were held at once" in str(done)
-    with pytest.raises(InputError, match="must be in one file, got 2 files"):
+    assert "All rows were read at once" in str(done)
+    with pytest.raises(InputError, match="needs all new rows in one file, got 2 files"):
         howsure.recalibrate(tmp_path / "[ab].csv", held, output=tmp_path / "o.csv", method="aps")
 
 

@@ -137,12 +137,12 @@ def test_undecided_says_how_many_replicates_would_decide() -> None:
     while more.state == "undecided":
         more.add(np.arange(10) < 9)
     assert outcome.needed - 5 <= len(more.values) <= outcome.needed
-    assert f"about {outcome.needed} replicates would decide" in outcome.sentence
+    assert f"about {outcome.needed} replicates should decide" in outcome.sentence
     edge = CoverageTrial(replace(RULE, tolerance=0.0), error_rate=ERROR)
     for _ in range(20):
         edge.add(np.arange(10) < 9)
     assert edge.outcome().needed is None
-    assert "no number of replicates would decide" in edge.outcome().sentence
+    assert "no number of replicates should decide" in edge.outcome().sentence
 
 
 def failing() -> CoverageOutcome:
@@ -164,10 +164,10 @@ def test_a_failure_says_what_was_found() -> None:
     assert found.sentence == (
         f"Empirical coverage is {100 * found.empirical_coverage:.1f} % "
         f"({100 * found.lower:.1f}–{100 * found.upper:.1f}, bounds at 99.75 %) over "
-        f"{found.replicates} replicates with {found.rows} rows. It is proven to be below 88 %, and "
-        f"should be between 88 % and 92 %. Its e-value, {found.e_value:.0f}, exceeds 400: a right "
-        "method gets there with probability 0.5 % at most. The farthest is replicate 5, 70 %, "
-        "drawn with howsure.testing.replicate_rng('tests/test_a.py::test_b[x|y]', 5, 3)."
+        f"{found.replicates} replicates with {found.rows} rows. It is significantly below 88 %, "
+        f"and should be between 88 % and 92 %. The e-value is {found.e_value:.0f} (limit 400; a "
+        "correct method exceeds it with probability 0.5 % at most). The farthest is replicate 5, "
+        "70 %, drawn with howsure.testing.replicate_rng('tests/test_a.py::test_b[x|y]', 5, 3)."
     )
 
 
@@ -184,8 +184,8 @@ def test_a_session_as_json_and_as_markdown() -> None:
     broken = CoverageTrial(RULE, error_rate=ERROR, test="tests/<b>.py::c").outcome("E: `x`\n# no")
     session = CoverageSession(outcomes=(failing(), broken), error_rate=ERROR)
     assert session.summary == (
-        "2 tests of coverage: 1 failed, 1 broken. If all methods are right, any fails with "
-        "probability 1 % at most."
+        "2 tests of coverage: 1 failed, 1 broken. If all methods are correct, the probability of "
+        "any failure is at most 1 %."
     )
     held = json.loads(session.to_json())
     assert held["error_rate"] == ERROR
@@ -231,10 +231,10 @@ def test_covered_rows_of_label_sets() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (([0.0, 1.0],), "covered must hold True or False for each row, .* got float64 of shape"),
-        ((np.ones((2, 2), bool),), r"covered must hold .* got bool of shape \(2, 2\)"),
+        (([0.0, 1.0],), "covered needs True or False for each row .* got float64 of shape"),
+        ((np.ones((2, 2), bool),), r"covered needs .* got bool of shape \(2, 2\)"),
         ((np.ones(0, bool),), "a replicate must have at least one row, got none"),
-        ((Y, {"a": (LOW, HIGH), "b": (LOW, HIGH)}), "prediction must be of one model, got 2"),
+        ((Y, {"a": (LOW, HIGH), "b": (LOW, HIGH)}), "prediction must come from one model, got 2"),
         ((Y, HIGH, LOW), "lower must not exceed upper, got 4 crossed intervals"),
     ],
 )

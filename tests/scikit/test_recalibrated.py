@@ -219,7 +219,7 @@ def test_it_is_kept_and_cloned() -> None:
         ({"method": "shift"}, r"method must suit .*, point \(split, asymmetric\), got 'shift'"),
         ({"coverage": 90}, "coverage must be strictly between 0 and 1, got 90"),
         ({"cv": "prefitted"}, "cv must be folds or 'prefit', got 'prefitted'"),
-        ({"cv": RepeatedKFold(n_splits=2, n_repeats=2)}, "cv must put each row into one test fold"),
+        ({"cv": RepeatedKFold(n_splits=2, n_repeats=2)}, "cv must put each row in at most one"),
     ],
 )
 def test_wrong_options_are_refused_by_name(options: dict[str, Any], told: str) -> None:

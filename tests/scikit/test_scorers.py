@@ -146,8 +146,8 @@ def test_scorers_are_copied_kept_and_compared_by_value() -> None:
         (lambda: interval_score(coverage=90), "coverage must be strictly between 0 and 1, got 90"),
         (lambda: pinball(levels=[0.9, 0.1]), "levels must increase strictly"),
         (lambda: MetricScorer("interval_skor"), "metric"),
-        (lambda: MetricScorer("sharpness"), "metric must have a better and a worse"),
-        (lambda: MetricScorer("hsic"), "metric must need y and a prediction alone"),
+        (lambda: MetricScorer("sharpness"), "metric must have a direction"),
+        (lambda: MetricScorer("hsic"), "metric must need only y and a prediction"),
     ],
 )
 def test_wrong_options_are_refused_by_name(make: Any, told: str) -> None:
@@ -157,9 +157,9 @@ def test_wrong_options_are_refused_by_name(make: Any, told: str) -> None:
 
 def test_an_estimator_that_says_too_little_is_told_so() -> None:
     plain = LinearRegression().fit(X[FIT], Y[FIT])
-    with pytest.raises(InputError, match="estimator must say what interval_score needs, got Linea"):
+    with pytest.raises(InputError, match=r"estimator Linear.* does not predict what interval_s"):
         interval_score()(plain, X[NEW], Y[NEW])
-    with pytest.raises(InputError, match="estimator must tell quantiles for levels="):
+    with pytest.raises(InputError, match="estimator must predict quantiles for levels="):
         pinball(levels=[0.1])(plain, X[NEW], Y[NEW])
     with pytest.raises(InputError, match="estimator must be a regressor, got the classifier Logis"):
         crps()(LogisticRegression().fit(X[FIT], Y[FIT] > 0), X[NEW], Y[NEW])

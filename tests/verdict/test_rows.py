@@ -757,7 +757,7 @@ def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
     table = {"y": held.y, "mean": mean, "sd": sd, "event": held.groups["event"].values()}
     assert load(table).censoring == ("event",)
     (last,) = [each for each in assess(table, trials=False).verdict.splitlines() if "'e" in each]
-    assert last.startswith("Column 'event' may mark censored rows and is not read: --groups")
+    assert last.startswith("Column 'event' may mark censored rows and is not used: --groups")
     read = assess(table, groups="event", trials=False)
     assert read.lines[1].text.startswith("y seems censored in ")
     assert all(each.state != "bad" for each in read.findings)

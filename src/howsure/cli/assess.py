@@ -84,13 +84,14 @@ def run(
         )
         return
     if csv_safe:
-        raise InputError("--csv-safe is for tables of rows, which --reference writes: none is here")
+        raise InputError("--csv-safe applies only to tables of rows, which need --reference")
     if shown == "quiet" and not outputs:
         raise InputError("--quiet prints nothing: name a report with -o")
     written = _written(files, outputs, parts.state, **options)
     slow = asked_for(slow, "--with")
     if explain_input:
-        print_explanation(Console(), read.explain(list(files) if len(files) > 1 else files[0]))
+        uses = read.explain(list(files) if len(files) > 1 else files[0])
+        print_explanation(Console(), uses, names=shown == "all")
         return
     options |= {"slow": slow, "congruence": tuned.options()}
     options["miss_range"] = options["miss_range"] or MISS_RANGE
@@ -211,7 +212,7 @@ def _report(
     document = result.document() if everything else result.brief_document()
     print_report(console, document, everything=everything)
     if not everything:
-        show_note(console, "--all shows every sentence and number, -o report.html a page.")
+        show_note(console, "--all shows every sentence and number; -o report.html writes a page.")
     say_written(console, *written)
 
 
@@ -229,8 +230,8 @@ def _recalibration(
     }
 
 
-def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
-    """How the columns would be read."""
+def print_explanation(console: Console, uses: Sequence[ColumnUse], *, names: bool = False) -> None:
+    """How the columns would be read, what to do next, and, if wanted, every recognised name."""
     several = len({use.source for use in uses}) > 1
     table = Table(title="How the columns are read", title_justify="left")
     for heading in (*(["table"] if several else []), "column", "role", "note"):
@@ -239,8 +240,20 @@ def print_explanation(console: Console, uses: Sequence[ColumnUse]) -> None:
         cells = (*([use.source] if several else []), use.column, use.role, use.note)
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
+    if names:
+        _print_names(console)
+    more = "" if names else "; --all lists every flag with its recognised names"
+    show_note(
+        console,
+        "If this is right, run the same command without --explain-input. If not, name columns "
+        f"with flags, such as --y COLUMN{more}.",
+    )
+
+
+def _print_names(console: Console) -> None:
+    """Names of columns that are recognised."""
     names_table = Table(title="Recognised names", title_justify="left")
-    for heading in ("flag", "names, in any case"):
+    for heading in ("flag", "names (upper or lower case)"):
         names_table.add_column(heading, overflow="fold")
     for role in ROLES:
         if role.shown:

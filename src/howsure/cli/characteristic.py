@@ -53,7 +53,7 @@ def run(
     if x is not None:
         raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
     if read.at:
-        raise InputError("--at cannot be given here: the curve is of every coverage")
+        raise InputError("--at is not used here: the curve shows every coverage")
     wishes = [parse_wish(text) for text in want]
     if miss_cost is not None and not 0.0 <= miss_cost < math.inf:
         raise InputError(f"--miss-cost must be finite and at least 0, got {miss_cost:g}")
@@ -61,7 +61,7 @@ def run(
         raise InputError(f"--cost-weight must lie in [0, 1], got {cost_weight:g}")
     if miss_cost is not None and cost_weight is not None:
         raise InputError(
-            "--miss-cost and --cost-weight must not both be given, as each sets a price"
+            "--miss-cost and --cost-weight both set the cost of a miss: give one of them"
         )
     if miss_range is not None:
         check_range(miss_range, "--miss-range", largest=1.0 if y_axis == "miss_rate" else math.inf)
@@ -109,7 +109,7 @@ def parse_wish(text: str) -> tuple[str, float]:
         value = math.nan
     if name not in WISHES or not sign or math.isnan(value):
         names = ", ".join(WISHES)
-        raise InputError(f"--want must look like NAME=NUMBER with a name of {names}, got {text!r}")
+        raise InputError(f"--want must be NAME=NUMBER, where NAME is one of {names}; got {text!r}")
     if not 0 <= value < math.inf or (name == "miss_rate" and value > 1):
         most = "at most 1" if name == "miss_rate" else "finite"
         raise InputError(f"--want {name} must be at least 0 and {most}, got {value:g}")
@@ -122,7 +122,7 @@ def _table_of(*headings: str) -> Table:
 
 
 def _areas(curve: CharacteristicCurve, miss_range: tuple[float, float] | None) -> Table:
-    table = _table_of("convention", "part", "area", "gain over a constant band")
+    table = _table_of("convention", "part", "area", "gain over a constant width")
     ranges: list[tuple[str, tuple[float, float] | None]] = [("whole", None)]
     if miss_range is not None:
         low, high = miss_range
@@ -192,18 +192,18 @@ def _cost(
     if miss_cost is not None:
         cost, whose = curve.cost(miss_cost=miss_cost), ""
     elif math.isnan(coverage):
-        return "no cost: no nominal coverage is known; --miss-cost sets a price"
+        return "no cost: the nominal coverage is unknown; set the cost of a miss with --miss-cost"
     else:
         curve = curve.on(x="bandwidth", y_axis="deficit")
-        cost, whose = curve.cost(coverage=coverage), f", by the interval score at {coverage:g}"
-    per = "a miss" if curve.y_axis == "miss_rate" else "a unit missed"
-    return f"cost in units of width, {per} worth {cost.y_weight:.4g}{whose}: {_least(curve, cost)}"
+        cost, whose = curve.cost(coverage=coverage), f", as in the interval score at {coverage:g}"
+    per = "miss" if curve.y_axis == "miss_rate" else "unit of deficit"
+    return f"cost in units of width, {cost.y_weight:.4g} per {per}{whose}: {_least(curve, cost)}"
 
 
 def _least(curve: CharacteristicCurve, cost: Cost) -> str:
     """The cost of the present setting, and where it is least."""
     return (
-        f"now {cost.cost_now:.5g}, least {cost.cost:.5g} at k = {cost.knob:.5g} "
+        f"now {cost.cost_now:.5g}, minimum {cost.cost:.5g} at k = {cost.knob:.5g} "
         f"({curve.x_axis} {cost.x:.4g}, "
         f"{curve.y_axis.replace('_', ' ')} {cost.y:.4g}); regret {cost.regret:.5g}"
     )

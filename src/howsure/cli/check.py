@@ -145,8 +145,8 @@ def run(
 
 
 _REPEATED = (
-    "Checked each day, a limit fails by chance sooner or later; howsure watch keeps its error, "
-    "however often one looks."
+    "With repeated checks, a limit fails by chance sooner or later; howsure watch keeps its error "
+    "rate however often you check."
 )
 
 
@@ -173,7 +173,7 @@ def judged(
     grouped = replace(read, columns={**read.columns, "groups": groups or None})
     if reference is not None:
         result = _of_new(files, reference, rules, grouped, parts, seed, no_rows)
-        return result, f"{files[0]}, watched by {reference}", [files[0].stem]
+        return result, f"{files[0]}, with reference {reference}", [files[0].stem]
     try:
         loaded = grouped.load(list(files), parts, seed)
     except InputError as error:
@@ -181,7 +181,7 @@ def judged(
             raise
         read.load(list(files), parts, seed)  # raises what is wrong without these columns too
         place = f"by in {source}" if source else "--by"
-        raise InputError(f"{place} names columns of groups: {error}") from error
+        raise InputError(f"{place} must name columns of groups: {error}") from error
     check_coverage_is_used(loaded, read.assessed)
     loaded = without_rows(loaded) if no_rows else loaded
     result = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
@@ -208,7 +208,7 @@ def _of_new(
     from howsure.inputs import load_unlabelled
 
     if len(files) != 1:
-        raise InputError(f"--reference must be given with one file, got {len(files)}")
+        raise InputError(f"--reference needs exactly one file, got {len(files)}")
     loaded, monitor = watching(reference, read, parts, seed)
     options: Any = {"encoding": read.encoding, "decimal": read.decimal}
     options |= {"groups": read.columns.get("groups") or (), "time": read.columns.get("time")}
@@ -239,8 +239,8 @@ _TONES: Final[Mapping[str, Tone]] = {"holds": "good", "fails": "bad"}
 _NO_XML = re.compile("[\ufffe\uffff]")
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _HELP: Final = (
-    "A limit fails where its confidence bound proves that it is broken; a finding fails as "
-    "--fail-on asks. `howsure check --help` lists what can be judged."
+    "A limit fails if its confidence bound shows that it is broken; --fail-on sets which findings "
+    "fail. `howsure check --help` lists all limits and findings."
 )
 
 

@@ -135,7 +135,7 @@ def ended(error: BaseException) -> tuple[int, str]:
             return UNREAD, ""
         return BROKEN, f"standard output cannot be written: {cause.strerror}"
     if isinstance(error, MemoryError):
-        return BROKEN, "there is not enough memory for this"
+        return BROKEN, "not enough memory"
     if sys.flags.dev_mode:
         traceback.print_exception(error)
     from howsure.core.errors import error_line
@@ -143,8 +143,8 @@ def ended(error: BaseException) -> tuple[int, str]:
     steps = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     return BROKEN, (
-        f"internal error: {error_line(error)}{place}; please report it to the developers with what "
-        "PYTHONDEVMODE=1 shows"
+        f"internal error: {error_line(error)}{place}; please report it to the developers with the "
+        "output under PYTHONDEVMODE=1"
     )
 
 

@@ -106,7 +106,7 @@ def _loads(name: str) -> bool:
 app = typer.Typer(
     name="howsure",
     cls=_Commands,
-    help="How sure is a regression model, and is it right to be?",
+    help="Assess the calibration, coverage and sharpness of predictions.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -138,7 +138,7 @@ Cells = Annotated[
     finding_flag(
         callback=cells_by_ease,
         metavar="N",
-        help="Cells by ease of T-CV and T-SS, at most one for five rows; 50 if omitted.",
+        help="Cells by ease for T-CV and T-SS, at most one per five rows; 50 if omitted.",
     ),
 ]
 
@@ -146,7 +146,7 @@ HeldOut = Annotated[
     Path,
     typer.Option(
         metavar="TABLE",
-        help="Held-out table with y and predictions, or a .json file written by --keep.",
+        help="Held-out table with y and predictions, or a .json file saved with --keep.",
     ),
 ]
 
@@ -175,7 +175,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """How sure is a regression model, and is it right to be?"""
+    """Assess the calibration, coverage and sharpness of predictions."""
 
 
 @app.command(epilog="Example: howsure assess predictions.csv --groups region -o report.html")
@@ -187,22 +187,26 @@ def assess(
     files: Files,
     outputs: Outputs = [],  # noqa: B006
     explain_input: Annotated[
-        bool, typer.Option("--explain-input", help="Show how the columns would be read, and stop.")
+        bool,
+        typer.Option(
+            "--explain-input",
+            help="Show how the columns would be read, and stop; with --all also every known name.",
+        ),
     ] = False,
     slow: Annotated[
         list[str],
         typer.Option(
             "--with",
             metavar="MEASURE",
-            help="Also compute this slow measure, or draw its figure. Repeatable.",
+            help="Also compute this slow measure and draw its figure. Repeatable.",
         ),
     ] = [],  # noqa: B006
     reference: Annotated[
         Path | None,
         typer.Option(
             metavar="TABLE",
-            help="Table for monitoring: judge its model at the inputs of FILE, which needs no y. "
-            "Without a distribution: whether rows lie where it does.",
+            help="Labelled table of the same model: judges the rows of FILE, which needs no y. "
+            "Without a distribution it only shows which rows are outside the reference.",
         ),
     ] = None,
     tolerance: Tolerance = TOLERANCE,
@@ -226,7 +230,7 @@ def assess(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Judge the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
+    """Assess the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
 
 
 @app.command(epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html")
@@ -234,12 +238,12 @@ def assess(
 def merge(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="STATE", help="Files that howsure assess --state wrote."),
+        typer.Argument(metavar="STATE", help="Files written with howsure assess --state."),
     ],
     outputs: Outputs = [],  # noqa: B006
     state: Annotated[
         Path | None,
-        file_flag(help="Also keep the merged state."),
+        file_flag(help="Also save the merged state."),
     ] = None,
     tolerance: Tolerance = TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
@@ -252,7 +256,7 @@ def merge(
     progress: Progress = None,
     no_rows: NoRows = False,
 ) -> None:
-    """Assess several tables as one, from what was kept of each, without their rows."""
+    """Assess several tables as one from the saved state of each, without their rows."""
 
 
 @app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
@@ -267,19 +271,17 @@ def check(
         Path | None,
         limit_flag(
             metavar="FILE",
-            help="TOML file of limits. Without it and without limits here: pyproject.toml.",
+            help="TOML file of limits. Without any limits, those of pyproject.toml are used.",
         ),
     ] = None,
     least: Annotated[
         list[str],
-        limit_flag(
-            "--min", metavar="MEASURE=LIMIT", help="Least value of any measure. Repeatable."
-        ),
+        limit_flag("--min", metavar="MEASURE=LIMIT", help="Least value of a measure. Repeatable."),
     ] = [],  # noqa: B006
     most: Annotated[
         list[str],
         limit_flag(
-            "--max", metavar="MEASURE=LIMIT", help="Greatest value of any measure. Repeatable."
+            "--max", metavar="MEASURE=LIMIT", help="Greatest value of a measure. Repeatable."
         ),
     ] = [],  # noqa: B006
     *,
@@ -288,32 +290,32 @@ def check(
         Path | None,
         typer.Option(
             metavar="TABLE",
-            help="Reference for monitoring: limits are on rows of FILE that need no y.",
+            help="Labelled table of the same model: limits then apply to rows of FILE without y.",
         ),
     ] = None,
     by: Annotated[
         str | None,
-        limit_flag(metavar="A,B", help="Apply the limits to every group of these columns."),
+        limit_flag(metavar="A,B", help="Apply the limits to each group of these columns."),
     ] = None,
     repeated: Annotated[
         bool,
         limit_flag(
             "--repeated",
-            help="Say what repeated looks do to limits, where new rows are checked each day.",
+            help="Explain what daily checks of new rows do to the error rate of limits.",
         ),
     ] = False,
     undecided: Annotated[
         Literal["pass", "fail"] | None,
-        limit_flag(help="What follows from an inconclusive limit: pass (the default) or fail."),
+        limit_flag(help="Treat an inconclusive limit as pass (the default) or fail."),
     ] = None,
     sided: Annotated[
         Literal["one", "two"] | None,
-        limit_flag(help="Judge limits by one-sided bounds (the default) or two-sided intervals."),
+        limit_flag(help="Judge limits with one-sided bounds (default) or two-sided intervals."),
     ] = None,
     fail_on: Annotated[
         Literal["never", "caution", "bad"] | None,
         finding_flag(
-            help="Fail on findings too: on faults (bad ✗), or also on doubts (caution ○)."
+            help="Also fail on findings: on faults (bad ✗), or also possible problems (caution ○)."
         ),
     ] = None,
     findings: Annotated[
@@ -325,7 +327,7 @@ def check(
         float | None,
         finding_flag(
             callback=share,
-            help="Miscoverage that is too small to count as a fault; 0.01 if omitted.",
+            help="Largest coverage error to ignore (0.01 = 1 point); 0.01 if omitted.",
         ),
     ] = None,
     miss_range: MissRates = None,
@@ -341,9 +343,9 @@ def check(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Gate a pipeline: exit 0 if no limit is proven broken, 1 if one is, 2 on an error.
+    """Gate a pipeline: exit 0 if no limit is shown to be broken; inconclusive limits pass.
 
-    A limit that the rows cannot decide is inconclusive: it passes, unless --undecided fail.
+    Exit 1 if a limit is broken, 2 on an error. With --undecided fail, inconclusive limits fail too.
     """
 
 
@@ -358,8 +360,8 @@ def recalibrate(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Table of new predictions; y is optional. Or a folder, or a quoted pattern such "
-            "as 'preds/*.parquet'.",
+            help="Table of new predictions, with or without y; or a folder, or a quoted pattern "
+            "such as 'preds/*.parquet'.",
         ),
     ],
     calibration: HeldOut,
@@ -368,15 +370,15 @@ def recalibrate(
         file_flag(
             "-o",
             "--output",
-            help="File for the recalibrated table, or for the comparison. A folder gets a file "
-            "for each of several, of the same name.",
+            help="File for the recalibrated table or the comparison. For several tables, a folder: "
+            "one file of the same name per table.",
         ),
     ] = None,
     method: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Method; best tries all. If omitted, one is chosen by the kind of prediction. "
+            help="Method; best tries all. If omitted, the kind of prediction decides. "
             "With --compare: A,B or all.",
         ),
     ] = None,
@@ -386,7 +388,7 @@ def recalibrate(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Learn only from calibration rows since this time."),
+        typer.Option(metavar="TIME", help="Use only calibration rows since this time."),
     ] = None,
     keep: Annotated[
         Path | None,
@@ -401,19 +403,19 @@ def recalibrate(
     ] = False,
     too_few: Annotated[
         Literal["infinite", "error"],
-        typer.Option(help="Where held-out rows are too few: infinite intervals, or an error."),
+        typer.Option(help="With too few held-out rows: infinite intervals, or an error."),
     ] = "infinite",
     rank: Annotated[
         Literal["conformal", "paper", "pac"],
         typer.Option(
-            help="Rank of conformal methods. conformal: coverage holds on average; pac: with "
-            "confidence 1 - delta; paper: as published.",
+            help="Guarantee of conformal methods. conformal: coverage on average; pac: coverage "
+            "with confidence 1 - delta; paper: as published.",
         ),
     ] = "conformal",
     delta: Annotated[
         float,
         typer.Option(
-            callback=share, help="With --rank pac: the chance that coverage may fall short."
+            callback=share, help="With --rank pac: probability that coverage falls short."
         ),
     ] = 0.05,
     levels: Annotated[
@@ -426,7 +428,7 @@ def recalibrate(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Recalibrate predictions on a held-out table. Where y is known, show the effect."""
+    """Recalibrate predictions with held-out data. If y is known, show the effect."""
 
 
 @app.command(epilog="Example: howsure improve held_out.csv new.csv --until-right -o improved.csv")
@@ -441,37 +443,37 @@ def improve(
         str | None,
         typer.Argument(
             metavar="[NEW]",
-            help="Table of new predictions, to which what is proven is applied. Or a folder, or a "
-            "quoted pattern such as 'preds/*.parquet'.",
+            help="Table of new predictions to recalibrate with the confirmed steps; or a folder, "
+            "or a quoted pattern such as 'preds/*.parquet'.",
         ),
     ] = None,
     until_right: Annotated[
         bool,
         typer.Option(
             "--until-right",
-            help="Go on until nothing is proven wrong, nothing helps or a step is not confirmed.",
+            help="Repeat until no fault is significant, nothing helps or a step is not confirmed.",
         ),
     ] = False,
     hold_back: Annotated[
         float,
-        typer.Option(callback=share, help="Share of the held-out rows that only prove."),
+        typer.Option(callback=share, help="Share of the held-out rows used only to verify."),
     ] = 0.5,
     output: Annotated[
         Path | None,
         file_flag(
             "-o",
             "--output",
-            help="File for the new table. A folder gets a file for each of several, of the same "
-            "name.",
+            help="File for the new table. For several tables, a folder: one file of the same name "
+            "per table.",
         ),
     ] = None,
     proof: Annotated[
         Path,
-        file_flag(help="File for the proof on the rows held back, as .json."),
+        file_flag(help="File for the results on the verification rows, as .json."),
     ] = Path("improvement.json"),
     keep: Annotated[
         Path | None,
-        file_flag(help="Save what was learnt as .json, for use as --calibration of recalibrate."),
+        file_flag(help="Save the fit as .json, for use as --calibration of howsure recalibrate."),
     ] = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
@@ -479,7 +481,7 @@ def improve(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Recalibrate as advised, with proof on rows held back. Exits with 1 if a fault remains."""
+    """Recalibrate, then verify on held-out rows. Exit 1 if a fault remains."""
 
 
 @app.command(
@@ -493,8 +495,8 @@ def conformal(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="Table of new predictions; y is optional. Or a folder, or a quoted pattern such "
-            "as 'preds/*.parquet'.",
+            help="Table of new predictions, with or without y; or a folder, or a quoted pattern "
+            "such as 'preds/*.parquet'.",
         ),
     ],
     calibration: HeldOut,
@@ -503,8 +505,8 @@ def conformal(
         file_flag(
             "-o",
             "--output",
-            help="File for the table with sets or intervals: .csv, .parquet, .arrow and so on. A "
-            "folder gets a file for each of several, of the same name.",
+            help="File for the table with sets or intervals, such as .csv or .parquet. For several "
+            "tables, a folder: one file of the same name per table.",
         ),
     ],
     method: Annotated[
@@ -517,27 +519,27 @@ def conformal(
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(min=2, help="Bins by ease; if omitted, the calibration rows say how many."),
+        typer.Option(min=2, help="Bins by ease; if omitted, chosen from the calibration rows."),
     ] = None,
     penalty: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Penalty λ of raps, saps and o_saps; if omitted, half of the rows choose."
+            min=0, help="Penalty λ of raps, saps and o_saps; if omitted, tuned on half of the rows."
         ),
     ] = None,
     delta: Annotated[
         float,
         typer.Option(
-            callback=share, help="With pac and o_pac: the chance that coverage may fall short."
+            callback=share, help="With pac and o_pac: probability that coverage falls short."
         ),
     ] = 0.05,
     too_few: Annotated[
         Literal["error", "infinite"],
-        typer.Option(help="Where held-out rows are too few: an error, or sets of all classes."),
+        typer.Option(help="With too few held-out rows: an error, or sets of all classes."),
     ] = "error",
     keep: Annotated[
         Path | None,
-        file_flag(help="Save what was learnt as .json, for use as --calibration."),
+        file_flag(help="Save the fit as .json, for use as --calibration."),
     ] = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
@@ -545,7 +547,7 @@ def conformal(
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Make label sets or intervals that cover, by a held-out table."""
+    """Build conformal sets or intervals from held-out data."""
 
 
 @app.command(
@@ -560,13 +562,13 @@ def characteristic(
         Literal["bandwidth", "excess"],
         typer.Option(
             "--x-axis",
-            help="Width: half the mean width (bandwidth), or how far y lies inside (excess).",
+            help="Width axis: half the mean width (bandwidth), or mean distance inside (excess).",
         ),
     ] = "bandwidth",
     y_axis: Annotated[
         Literal["miss_rate", "deficit"],
         typer.Option(
-            "--y-axis", help="Misses: their share (miss_rate), or how far y lies outside (deficit)."
+            "--y-axis", help="Miss axis: the miss_rate, or the mean distance outside (deficit)."
         ),
     ] = "miss_rate",
     want: Annotated[
@@ -580,7 +582,7 @@ def characteristic(
         float | None,
         typer.Option(
             metavar="WIDTH",
-            help="Price of a miss (deficit: of a unit missed) as a width, in units of y. "
+            help="Cost of a miss (or of a unit of deficit), as a width in units of y. "
             "By default, that of the interval score.",
         ),
     ] = None,
@@ -588,7 +590,7 @@ def characteristic(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="In its place, weigh the axes: SHARE times the width, the rest times the misses.",
+            help="Instead: weight of the width axis; the miss axis has weight 1 - SHARE.",
         ),
     ] = None,
     miss_range: Annotated[
@@ -597,23 +599,23 @@ def characteristic(
             "--miss-range",
             "--range",
             metavar="LOW HIGH",
-            help="Miss rates (or deficits) of partial areas and gains. Default: miss rates 0 0.2.",
+            help="Range of miss rates (or deficits) of areas and gains; 0 0.2 for miss rates.",
         ),
     ] = None,
     x: Annotated[str | None, typer.Option("--x", hidden=True)] = None,
     bootstrap: Annotated[
-        int, typer.Option(help="Bootstrap resamples; 0: no confidence intervals.")
+        int, typer.Option(help="Bootstrap resamples; 0 for no confidence intervals.")
     ] = 1000,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file."),
+        typer.Option(metavar="FILE", help="Plot the curves to a .png, .svg or .pdf file."),
     ] = None,
     seed: Seed = 0,
     *,
     parts: PartFlags,
     read: ReadOptions,
 ) -> None:
-    """Trace the trade-off of width for misses: areas, gains, operating points, costs."""
+    """Plot interval width against miss rate: areas, gains, operating points, costs."""
 
 
 @app.command(epilog="Example: howsure metrics PICP")
@@ -634,15 +636,15 @@ def schema_(
         SchemaName,
         typer.Argument(
             metavar="NAME",
-            help=f"The form that is described: {', '.join(get_args(SchemaName))}.",
+            help=f"Format to describe: {', '.join(get_args(SchemaName))}.",
         ),
     ],
     output: Annotated[
         Path | None,
-        file_flag("-o", "--output", help="Write it to a .json file instead."),
+        file_flag("-o", "--output", help="Write the schema to this .json file instead."),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of what howsure writes for programs to read."""
+    """Print the JSON Schema of a machine-readable output."""
 
 
 @app.command(epilog="Example: howsure mcp --skill")
@@ -658,11 +660,11 @@ def mcp(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="Read and write in this folder alone; names of files are relative to it.",
+            help="Read and write only in this folder; file names are relative to it.",
         ),
     ] = Path(),
 ) -> None:
-    """Serve agents by the Model Context Protocol: assess, check, recalibrate, explain."""
+    """Run a Model Context Protocol server for agents: assess, check, recalibrate, explain."""
 
 
 def main() -> int:

@@ -53,39 +53,40 @@ _VERDICT: Final = ("command", "facts", "answer", "verdict", "findings", "advice"
 _MEASURE: Final = ("name", "title", "meaning", "formula", "source", "beware")
 """What is told of a measure."""
 _INSTRUCTIONS: Final = (
-    "howsure judges predictions with uncertainty of a regression model, or sets of labels, against "
-    "what happened. Call assess first. Its answer says whether the uncertainty can be trusted; "
-    "explain tells more of a finding; improve corrects new predictions, with proof; recalibrate "
-    "does one step without; check gates them. "
-    "Program against id and state of findings. A state of undecided is no proof of a fault, nor of "
-    "its absence."
+    "howsure checks the calibration and coverage of predictions with uncertainty, or of label "
+    "sets, against outcomes. Call assess first: its answer tells you whether to trust the "
+    "uncertainty. "
+    "explain describes a finding; improve recalibrates new predictions and verifies on held-out "
+    "rows; recalibrate does one step without verification; check gates predictions. "
+    "Program against id and state of findings. The state undecided is inconclusive: evidence "
+    "neither of a fault nor of its absence."
 )
 _ARGUMENTS: Final = {
     "file": "Table of new predictions of one model; y is optional.",
-    "files": "Tables with y and predictions (.csv, .parquet, .xlsx, …). Each further one is "
+    "files": "Tables with y and predictions (.csv, .parquet, .xlsx, …). Each further table is "
     "another model.",
-    "columns": "Columns by their role, where their names do not say it, such as "
+    "columns": "Columns by role, for names that are not recognised, such as "
     '`{"y": "demand", "lower": "lo", "upper": "hi", "coverage": 0.9, "groups": ["region"], '
     f'"time": "date"}}`. Roles: `{", ".join(_ROLES)}`.',
-    "at": "Coverages to assess, such as [0.5, 0.9], where predictions allow any.",
+    "at": "Coverages to assess, such as [0.5, 0.9], if predictions give intervals of any coverage.",
     "missing": "Rows with missing values: stop with an error, or drop them.",
-    "common_rows": "Compare models on the rows that all of them predict, matched by the role "
+    "common_rows": "Compare models on the rows predicted by all of them, matched by the role "
     "`rows`.",
-    "tolerance": "Miscoverage, as a share, that is too small to count as a fault.",
-    "baseline": "What predictions must beat to have skill: climatology (the default), "
-    "persistence, seasonal, or a model.",
-    "no_rows": "For data on persons: return nothing of a single row or of fewer than 10 rows.",
-    "rules": "The keys of a TOML file of limits, such as "
+    "tolerance": "Largest coverage error to ignore (0.01 = 1 point).",
+    "baseline": "Baseline for skill: climatology (the default), persistence, seasonal, or the name "
+    "of a model.",
+    "no_rows": "For personal data: return no single row, and no result on fewer than 10 rows.",
+    "rules": "Limits, with the keys of a TOML file of limits, such as "
     '`{"limits": [{"measure": "coverage", "min": 0.85, "by": ["region"]}], "fail_on": "bad"}`; '
     "or the path of such a file.",
-    "calibration": "Held-out table with y and predictions of the same model, from which to learn; "
-    "or a .json file of a kept recalibration.",
+    "calibration": "Held-out table with y and predictions of the same model; or a .json file of a "
+    "saved recalibration.",
     "output": "New table to write, such as recalibrated.csv; it must not exist yet.",
-    "method": "Way to recalibrate, such as one that advice of assess names; best tries all. If "
-    "omitted, one is chosen by the kind of prediction.",
-    "by": "Columns within whose groups to recalibrate.",
-    "since": "Learn only from calibration rows since this time.",
-    "until_right": "Go on until nothing more helps or a step is not confirmed; else one step.",
+    "method": "Recalibration method, such as the one in the advice of assess; best tries all. If "
+    "omitted, the kind of prediction decides.",
+    "by": "Recalibrate within the groups of these columns.",
+    "since": "Use only calibration rows since this time.",
+    "until_right": "Repeat until nothing helps or a step is not confirmed; otherwise one step.",
     "finding": "id of a finding, such as coverage or groups.",
 }
 """What an argument means, in every tool that has it."""
@@ -136,12 +137,12 @@ def assess(
     baseline: str = "",
     no_rows: bool = False,
 ) -> dict[str, Any]:
-    """Judge predictions with uncertainty: coverage, calibration, groups, widths, skill.
+    """Assess predictions with uncertainty: coverage, calibration, groups, widths, skill.
 
-    Reads tables of y beside intervals, quantiles, distributions, samples or sets of labels.
+    Reads tables with y and intervals, quantiles, distributions, samples or label sets.
     Returns an answer (yes, partly, no or unknown) and the verdict in sentences. Returns each
     finding with its id, state, effect, 95 % interval and p-value, and the key numbers with their
-    errors. Returns advice on how to recalibrate, and the command that shows the same on a terminal.
+    errors. Returns advice on recalibration, and the command that shows the same on a terminal.
     Writes nothing.
     """
     read = replace(_reading(columns, at, missing), common_rows=common_rows)
@@ -174,11 +175,11 @@ def check(
     missing: Literal["error", "drop"] = "error",
     no_rows: bool = False,
 ) -> dict[str, Any]:
-    """Check predictions against limits on measures, judged with the data's own uncertainty.
+    """Check predictions against limits on measures, with their sampling uncertainty.
 
-    Returns what `howsure check --json` prints: exit 0 if all limits hold or 1 if one fails, a
-    summary, and each limit and finding with its state, value and confidence bounds. A limit fails
-    only if the rows prove it; what they cannot decide is undecided. Writes nothing.
+    Returns what `howsure check --json` prints: exit 1 if a limit fails, else 0; a summary; and each
+    limit and finding with its state, value and confidence bounds. A limit fails only if it is shown
+    to be broken; inconclusive limits are undecided. Writes nothing.
     """
     if isinstance(rules, str):
         wanted_rules, source = rules_for(Path(rules), (), {})
@@ -202,12 +203,12 @@ def recalibrate(
     columns: dict[str, Any] | None = None,
     missing: Literal["error", "drop"] = "error",
 ) -> dict[str, Any]:
-    """Recalibrate new predictions by a held-out table, and write them to a new file.
+    """Recalibrate new predictions with a held-out table, and write them to a new file.
 
-    Learns from the rows of one table, which have y, and applies that to another. The new table has
-    every column of the old one, and recalibrated ones after them. Returns what was learnt and what
-    it guarantees, in sentences, the methods, the number of rows and the files written. Refuses to
-    overwrite a file. Judge the effect by assess on rows that taught nothing.
+    Fits to the rows of one table, which have y, and applies the fit to another. The new table has
+    every column of the old one, and recalibrated ones after them. Returns the fit and its
+    guarantees in sentences, the methods, the number of rows and the files written. Never
+    overwrites a file. To measure the effect, assess rows that were not used to fit.
     """
     target, read = _fresh(output), _reading(columns, None, missing)
     done = serve_table(
@@ -238,13 +239,13 @@ def improve(
     columns: dict[str, Any] | None = None,
     missing: Literal["error", "drop"] = "error",
 ) -> dict[str, Any]:
-    """Recalibrate as advised, as often as that helps, with proof on rows that taught nothing.
+    """Recalibrate, as often as that helps, and verify each step on held-out rows.
 
-    Splits the held-out table: some rows teach and advise, the others only prove. Keeps a step only
-    if these confirm it, with one error rate for all looks. Returns what
-    `howsure schema improvement` describes: each step with its proof, and the findings of the
-    proving rows before and after. With file and output, writes the new table; refuses to overwrite
-    a file.
+    Splits the held-out table: some rows are used to fit, the others only to verify. Accepts a step
+    only if the verification rows confirm it, with one error rate for all steps. Returns what
+    `howsure schema improvement` describes: each step with its result, and the findings of the
+    verification rows before and after. With file and output, writes the new table. Never
+    overwrites a file.
     """
     if (file is None) != (output is None):
         raise InputError("file and output must be given together")
@@ -259,12 +260,12 @@ def improve(
 
 
 def explain(finding: str) -> dict[str, Any]:
-    """Explain a finding of assess or check by its id: what it asks, what is tested, what helps.
+    """Explain a finding of assess or check by its id: its question, measures and remedies.
 
-    Returns the question, the unit of its effect, and the effect that does no harm. Returns the
-    measures that are tested, with their meaning, their formula and how they mislead. Returns the
-    ways to recalibrate that aim at it, what a model needs where none helps, and what each state
-    means.
+    Returns the question, the unit of its effect, and the largest effect to ignore. Returns the
+    measures that are tested, with their meaning, formula and pitfalls. Returns the
+    recalibration methods for it, what the model needs if none helps, and the meaning of each
+    state.
     """
     check_known(finding, questions(), "finding")
     question, entries = questions()[finding], catalogue()
@@ -322,7 +323,7 @@ def _check_within(root: Path, arguments: Mapping[str, Any]) -> None:
                 if all(_is_within(root, part_of_path) for part_of_path in paths):
                     continue
             raise InputError(
-                f"{name} must lie in the folder of this server, {str(root)!r}, got {text!r}"
+                f"{name} must be in the folder of this server, {str(root)!r}, got {text!r}"
             )
 
 

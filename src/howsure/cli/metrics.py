@@ -30,7 +30,7 @@ def list_measures(name: str | None) -> None:
         facts = (metric.direction.value, f"tests {metric.notion.value}", f"units {metric.units}")
         for text in (metric.formula, f"{'; '.join(facts)}; source: {metric.source}"):
             console.print(Padding(escape(text), (0, 0, 0, 4)), style="dim")
-    console.print("\nhowsure metrics NAME shows one in full.")
+    console.print("\nhowsure metrics NAME shows one measure in full.")
 
 
 def _print_one(console: Console, metric: Metric) -> None:

@@ -66,26 +66,26 @@ def run(
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
     if len(files) != 1:
-        raise InputError(f"--reference must be given with one file, got {len(files)}")
+        raise InputError(f"--reference needs exactly one file, got {len(files)}")
     if explain_input:
         raise InputError("--explain-input cannot be given with --reference")
     if others := sorted({*slow} - {"mean_cce"}):
         raise InputError(f"--with must be mean_cce where --reference is given, got {others[0]!r}")
     if parts.state is not None:
-        raise InputError("--state cannot be given: --reference scores rows, and adds none up")
+        raise InputError("--state cannot be given with --reference, which scores single rows")
     usual = {"tolerance": TOLERANCE, "confidence": CONFIDENCE}
     options |= {"at": read.at, "common_rows": read.common_rows}
     for name in _OF_Y:
         if options[name] and options[name] != usual.get(name):
             flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{flag} cannot be given with --reference: rows without y are scored")
+            raise InputError(f"{flag} needs y, but --reference scores rows without y")
     (file,), no_rows = files, options["no_rows"]
     console = Console()
     tables = [path for path in outputs if path.suffix.lower() not in REPORTS]
     for path in tables:
         if no_rows:
             raise InputError(
-                f"--no-rows writes no table of rows: name a report ({', '.join(REPORTS)}), "
+                f"--no-rows allows no table of rows: name a report ({', '.join(REPORTS)}), "
                 f"got {str(path)!r}"
             )
         table_form(path)
@@ -147,7 +147,9 @@ def watching(
             raise
         loaded = bare
     if len(loaded.evalsets) != 1:
-        raise InputError(f"{reference.name} must hold one model, got {len(loaded.evalsets)}")
+        raise InputError(
+            f"{reference.name} must have exactly one model, got {len(loaded.evalsets)}"
+        )
     with part_of("fitting the reference"):
         monitor = fit_monitor(
             loaded.evalsets[0],

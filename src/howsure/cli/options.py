@@ -59,11 +59,11 @@ _BOUNDS: Final = {
     "max_crps": "Greatest mean CRPS.",
     "max_mae": "Greatest mean absolute error.",
     "max_mean_width": "Greatest mean width.",
-    "min_skill": "Least skill, as a share, against the --baseline.",
-    "max_drift": "Greatest change of coverage over time, as a share.",
+    "min_skill": "Least skill against the --baseline (0.1 = 10 %).",
+    "max_drift": "Greatest change of coverage over time (0.01 = 1 point).",
     "max_outside": "Greatest share of rows outside the --reference.",
-    "max_flagged": "Greatest share of the rows inside the --reference that it flags.",
-    "max_outside_drift": "Greatest change over time of the share of rows outside the --reference.",
+    "max_flagged": "Greatest share of flagged rows among those inside the --reference.",
+    "max_outside_drift": "Greatest change over time in the share of rows outside the --reference.",
 }
 """Limits that have flags of their own."""
 
@@ -106,8 +106,8 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE",
-        help="Table of predictions: a file, a folder, a quoted pattern or an address. Each further "
-        "one is another model.",
+        help="Table of predictions: a file, folder, quoted pattern or URL. Each further table is "
+        "another model.",
     ),
 ]
 Confidence = Annotated[
@@ -115,9 +115,7 @@ Confidence = Annotated[
 ]
 Tolerance = Annotated[
     float,
-    finding_flag(
-        callback=share, help="Miscoverage, as a share, that is too small to count as a fault."
-    ),
+    finding_flag(callback=share, help="Largest coverage error to ignore (0.01 = 1 point)."),
 ]
 MissRates = Annotated[
     tuple[float, float] | None,
@@ -125,65 +123,64 @@ MissRates = Annotated[
         "--miss-range",
         callback=miss_rates,
         metavar="LOW HIGH",
-        help="Miss rates of the partial gains over a constant band; 0 0.2 if omitted.",
+        help="Range of miss rates for gains over a constant width; 0 0.2 if omitted.",
     ),
 ]
 Baseline = Annotated[
     str,
     finding_flag(
         metavar="NAME",
-        help="What predictions must beat to have skill: climatology (the distribution of y; the "
-        "default), persistence, seasonal, or a model.",
+        help="Baseline for skill: climatology (the distribution of y; the default), persistence, "
+        "seasonal, or the name of a model.",
     ),
 ]
 Lead = Annotated[
     int | None,
     finding_flag(
         metavar="N",
-        help="By how many steps of --time all rows were predicted ahead, for skill against "
-        "persistence.",
+        help="Lead time of all rows, in steps of --time; needed for skill against persistence.",
     ),
 ]
 Season = Annotated[
     int | None,
     finding_flag(
-        metavar="N", help="Steps of --time in a season; if omitted, by the steps of dates."
+        metavar="N", help="Steps of --time per season; if omitted, derived from the dates."
     ),
 ]
 Ignored = Annotated[
     list[str],
-    finding_flag("--ignore", metavar="ID", help="Leave out the finding of this id. Repeatable."),
+    finding_flag("--ignore", metavar="ID", help="Leave out the finding with this id. Repeatable."),
 ]
 CsvSafe = Annotated[
     bool,
     output_flag(
         "--csv-safe",
-        help="Put ' before cells that begin with = + - or @, which a spreadsheet would run.",
+        help="Put ' before cells that begin with = + - or @, so that no spreadsheet runs them.",
     ),
 ]
 NoRows = Annotated[
     bool,
     output_flag(
         "--no-rows",
-        help="For data on persons: write no name, value or picture of a single row, and nothing "
-        "of fewer than 10 rows.",
+        help="For personal data: write no single row's name, value or picture, and no result on "
+        "fewer than 10 rows.",
     ),
 ]
 Trials = Annotated[
     bool,
     finding_flag(
         "--trials/--no-trials",
-        help="Try ways to recalibrate, and measure their gain in five-fold cross-validation.",
+        help="Try recalibration methods and measure their gain in five-fold cross-validation.",
     ),
 ]
 All = Annotated[bool, output_flag("--all", help="Print every number.")]
 Quiet = Annotated[
     bool,
-    output_flag("--quiet", help="Print nothing, only write what -o names."),
+    output_flag("--quiet", help="Print nothing; only write the files named with -o."),
 ]
 Json = Annotated[
     bool,
-    output_flag("--json", help="Print the report as JSON, and nothing else."),
+    output_flag("--json", help="Print only the report as JSON."),
 ]
 Progress = Annotated[
     bool | None,
@@ -198,7 +195,7 @@ class ReadOptions:
     at: Annotated[
         list[float],
         typer.Option(
-            help="Coverage to assess, where the predictions allow any. Repeatable.",
+            help="Coverage to assess, if predictions give intervals of any coverage. Repeatable.",
             callback=share,
             rich_help_panel=_COLUMNS["outcome"],
         ),
@@ -211,7 +208,7 @@ class ReadOptions:
         bool,
         reading_flag(
             "--common-rows",
-            help="Compare models on the rows that all of them predict, matched by --row-id.",
+            help="Compare models on the rows predicted by all of them, matched by --row-id.",
         ),
     ] = False
     crossing: Annotated[
@@ -265,7 +262,7 @@ class ReadOptions:
             options |= {"resources": parts.resources(), "state": parts.state, "at": self.at}
             return load_parts(address(table), seed=seed, **options)
         if parts is not None:
-            parts.refuse("models are compared row by row, so their tables are read whole")
+            parts.refuse("models are compared row by row, which needs whole tables")
         from howsure.inputs import load
 
         return load(source, common_rows=self.common_rows, **options)
@@ -277,14 +274,14 @@ class ReadOptions:
             for path in source[1:] if columns else ():
                 if not path.suffix and not os.path.exists(path):
                     raise InputError(
-                        f"{path}: there is no such file; where it is a column, columns stand in "
-                        f"one word: {role.option} {columns},{path}"
+                        f"{path}: no such file; if it is a column, join the columns with commas: "
+                        f"{role.option} {columns},{path}"
                     )
 
     def refuse_common_rows(self) -> None:
         """Refuse the rule for rows of several models, where one is read."""
         if self.common_rows:
-            raise InputError("--common-rows compares models, and one model is read here")
+            raise InputError("--common-rows needs several models, and only one is read here")
 
     def explain(self, source: Any) -> tuple[ColumnUse, ...]:
         """How the columns would be read, from their names alone; of parts, from the first rows."""
@@ -307,29 +304,29 @@ class PartFlags:
         str | None,
         parts_flag(
             metavar="SIZE",
-            help="Memory to keep to, such as 2GB: a larger table is read by parts. By default, "
-            "tables of over 2,000,000 rows are.",
+            help="Memory limit, such as 2GB: larger tables are read in parts. By default, tables "
+            "of over 2,000,000 rows are read in parts.",
         ),
     ] = None
     jobs: Annotated[
         int | None,
-        parts_flag(min=1, help="Processes that read parts; by default one a core."),
+        parts_flag(min=1, help="Processes that read parts; by default one per core."),
     ] = None
     scheduler: Annotated[
         str | None,
         parts_flag(
             metavar="ADDRESS",
-            help="Dask scheduler whose workers read parts, such as tcp://host:8786.",
+            help="Dask scheduler that reads parts on its workers, such as tcp://host:8786.",
         ),
     ] = None
     resume: Annotated[
         bool,
-        parts_flag("--resume", help="Go on from the parts that an interrupted run finished."),
+        parts_flag("--resume", help="Continue an interrupted run after its finished parts."),
     ] = False
     state: Annotated[
         Path | None,
         parts_flag(
-            metavar="FILE", help="Also keep what howsure merge needs of this table, as FILE.arrow."
+            metavar="FILE", help="Also save a summary of this table for howsure merge (.arrow)."
         ),
     ] = None
 
@@ -364,7 +361,7 @@ class CongruenceFlags:
 
     gamma: Annotated[
         float | None,
-        congruence_flag(help="γ of the kernel on the inputs; from their variance if omitted."),
+        congruence_flag(help="γ of the kernel on inputs; derived from their variance if omitted."),
     ] = None
     regularization: Annotated[
         float,
@@ -376,7 +373,7 @@ class CongruenceFlags:
     ] = "auto"
     draws: Annotated[
         int | None,
-        congruence_flag(help="Draws per row; if omitted, exact where the distributions allow it."),
+        congruence_flag(help="Draws per row; exact if omitted, for distributions that allow it."),
     ] = None
     layout: Annotated[
         Literal["inputs", "pca", "t-sne"],
@@ -410,13 +407,13 @@ class TellFlags:
     ] = None
     sarif: Annotated[
         Path | None,
-        file_flag(help="Write failures and doubts as SARIF."),
+        file_flag(help="Write failures and possible problems as SARIF."),
     ] = None
     github: Annotated[
         bool | None,
         output_flag(
             "--github/--no-github",
-            help="Annotate the GitHub run, add to its summary. By default, only inside one.",
+            help="Annotate the GitHub run and add to its summary. By default, only inside one.",
         ),
     ] = None
     no_rows: NoRows = False

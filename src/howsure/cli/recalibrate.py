@@ -86,9 +86,9 @@ def run(
     if compare:
         methods = _compared(method)
         if levels is not None:
-            raise InputError("--levels cannot be given with --compare, which takes those of --at")
+            raise InputError("--levels cannot be given with --compare: use --at instead")
         if keep is not None or is_fitted:
-            raise InputError("--compare keeps nothing, and needs a calibration table")
+            raise InputError("--compare needs a calibration table, and cannot be used with --keep")
         if output is not None:
             comparison_form(output)
             check_outputs([output], [Path(file), calibration])
@@ -99,10 +99,10 @@ def run(
         print_comparison(new, held_out, output, methods, **options)
         return
     if method == ALL:
-        raise InputError("--method all needs --compare, as one method is applied")
+        raise InputError("--method all needs --compare: only one method can be applied")
     check_method(method or ("group" if groups else None), groups)
     if output is None:
-        raise InputError("-o must name the file of the new table, got nothing")
+        raise InputError("no output: name the file of the new table with -o")
     done = serve_table(
         file,
         calibration,
@@ -126,7 +126,7 @@ def run(
         if done.rows.labelled and done.recalibrators:
             _show_change(console, done.rows.evalset, done.evalset, read.assessed, seed)
     elif done.labelled:
-        words = f"To see the effect on rows read in parts: howsure assess {output}"
+        words = f"To see the effect: howsure assess {output}"
         console.print(escape(words), soft_wrap=True)
     console.print(f"{done.served:,} rows recalibrated")
     tell_written(console, done, output, keep)
@@ -203,7 +203,7 @@ def _compared(method: str | None) -> list[str]:
         return []
     for way in chosen:
         if way == BEST:
-            raise InputError("--method best chooses by itself: leave --compare out")
+            raise InputError("--method best selects a method itself: omit --compare")
         if way not in method_names():
             raise InputError(unknown(way, [*method_names(), ALL], "--method"))
     return chosen
@@ -227,7 +227,7 @@ def _levels(text: str) -> tuple[float, ...]:
     try:
         levels = [float(number) for number in text.split(",")]
     except ValueError as error:
-        raise InputError(f"--levels must be numbers with commas between, got {text!r}") from error
+        raise InputError(f"--levels must be numbers separated by commas, got {text!r}") from error
     return tuple(check_levels(levels, "--levels").tolist())
 
 
@@ -285,7 +285,7 @@ def print_comparison(
             **options,
         )
         labels = {way: way for way in list(table.columns)[_SCORES:]}
-        tables.append(replace(table, name=f"ways to recalibrate: {_kind(rows)}", labels=labels))
+        tables.append(replace(table, name=f"recalibration methods: {_kind(rows)}", labels=labels))
     console = Console()
     grids = [_grid(table) for table in tables]
     for grid in grids:
@@ -314,7 +314,7 @@ def _grid(table: Table) -> Grid:
         if not all(math.isnan(float(table.columns[way][row])) for way in ways[1:])
     )
     columns = [Column(title, numeric=True) for title in (*ways, "perfect")]
-    notes = [*filter(None, [table.notes]), "*: the best of a row; chance is not tested."]
+    notes = [*filter(None, [table.notes]), "*: best in its row; significance is not tested."]
     return Grid.of(table.name.capitalize(), [Column("Measure"), *columns], rows, notes)
 
 
@@ -352,7 +352,7 @@ def _write(tables: Sequence[Table], grids: Sequence[Grid], output: Path) -> None
         write_table(_together(tables), output)
         return
     Document(
-        title="Ways to recalibrate",
+        title="Recalibration methods",
         opening=Section(title=""),
         sections=tuple(
             Section(title=grid.title, grids=(replace(grid, title=""),)) for grid in grids
@@ -397,10 +397,11 @@ def run_improve(
 
     read.refuse_common_rows()
     if (new is None) != (output is None):
-        missing = (
-            "-o must name the file of the new table" if new else "-o needs a table of new rows"
+        raise InputError(
+            "no output: name the file of the new table with -o"
+            if new
+            else "-o needs a table of new predictions; none was given"
         )
-        raise InputError(f"{missing}, got nothing")
     check_proof(proof)
     if keep is not None:
         check_place(keep)
@@ -476,7 +477,7 @@ def run_conformal(
     reached = _reached(done, seed) if isinstance(done, Recalibration) and done.rows.labelled else ()
     for line in (*done.lines(), *reached):
         console.print(escape(line))
-    console.print(f"{done.served:,} rows served")
+    console.print(f"{done.served:,} rows written")
     tell_written(console, done, output, keep)
 
 
@@ -492,7 +493,7 @@ def _reached(done: Recalibration, seed: int) -> list[str]:
         if record.metric == "empirical_coverage":
             share = formats.share(record.value) + formats.between(record)
             sentences.append(
-                f"Covered: {share} of new rows, of a nominal {formats.level(record.coverage)}"
+                f"Empirical coverage on new rows: {share}, nominal {formats.level(record.coverage)}"
             )
         else:
             ends = formats.interval(record.lower, record.upper)

@@ -12,7 +12,7 @@ from howsure.cli.terminal import Console, escape, say_written
 from howsure.core.errors import InputError
 
 watch_app = typer.Typer(
-    help="Follow a model after the gate: a promise that may be looked at every day.",
+    help="Monitor a deployed model; safe to check every day.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -21,7 +21,7 @@ Ledger = Annotated[
     str,
     typer.Argument(
         metavar="LEDGER",
-        help="Ledger of the watch: a file, a folder (a path that ends with /), or a URL of one.",
+        help="Ledger of the watch: a file, a folder (path ending with /), or a URL of either.",
     ),
 ]
 
@@ -35,26 +35,26 @@ def watch_init(
     reference: Annotated[
         Path,
         typer.Option(
-            metavar="TABLE", help="Rows with y and predictions, on which the model was right."
+            metavar="TABLE", help="Rows with y and predictions on which the model was calibrated."
         ),
     ],
     mature: Annotated[
         int,
         typer.Option(
             metavar="DAYS",
-            help="Days until a day is booked: so long rows and their y may come.",
+            help="Label delay: days to wait for rows and their y before a day is tested.",
         ),
     ] = 0,
     tolerance: Tolerance = TOLERANCE,
     *,
     read: ReadOptions,
 ) -> None:
-    """Freeze the promise of a reference in a new ledger."""
+    """Save a reference in a new ledger."""
     from howsure.watch import Watch
 
     read.refuse_common_rows()
     if read.at:
-        raise InputError("--at is not used here: a watch follows the coverage that is stated")
+        raise InputError("--at is not used here: a watch monitors the nominal coverage")
     columns: dict[str, Any] = {k: v for k, v in read.columns.items() if v is not None}
     row_id = columns.pop("rows", None)
     watch = Watch.init(
@@ -75,13 +75,13 @@ def watch_add(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE", help="Rows with y or without it, or names and y of rows that wait."
+            metavar="FILE", help="Rows with or without y, or names and y of rows already added."
         ),
     ],
 ) -> None:
-    """Add rows to a ledger: exit 0 if they are booked or wait, 2 if they are refused.
+    """Add rows to a ledger: exit 0 if all files are added, 2 if none is.
 
-    All files are added, or none.
+    Rows wait for their y, and until the label delay is over.
     """
     from howsure.watch import Watch
 
@@ -91,7 +91,7 @@ def watch_add(
 
 @watch_app.command("undo", epilog="Example: howsure watch undo model.watch")
 def watch_undo(ledger: Ledger) -> None:
-    """Take the last addition back: exit 0 if it is, 2 if there is none."""
+    """Undo the last addition: exit 0 if it is undone, 2 if there is none."""
     from howsure.watch import Watch
 
     Console().print(escape(Watch(ledger).undo()))
@@ -99,7 +99,7 @@ def watch_undo(ledger: Ledger) -> None:
 
 @watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")
 def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
-    """Say whether the promise is kept: exit 0 if it is, 1 if it is broken, 2 on an error."""
+    """Show results so far: exit 0 if no fault is significant, 1 if one is, 2 on an error."""
     from howsure.cli.show import show_lines
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
@@ -123,19 +123,17 @@ def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
 def watch_correct(
     ledger: Ledger,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Rows with y, from the change on.")
+        list[Path], typer.Argument(metavar="FILE", help="Rows with y since the change.")
     ],
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="DAY", help="First day to learn from; that of the change if it is left out."
-        ),
+        typer.Option(metavar="DAY", help="First day to fit to; the day of the change if omitted."),
     ] = None,
     running: Annotated[
         bool,
         typer.Option(
             "--running",
-            help="Multiply half-widths by a factor that follows the rows whose y has come.",
+            help="Multiply half-widths by a factor that is updated as y becomes available.",
         ),
     ] = False,
     output: Annotated[
@@ -144,20 +142,20 @@ def watch_correct(
             "--output",
             "-o",
             metavar="FILE",
-            help="Also keep what was learnt, for howsure recalibrate: a .json file.",
+            help="Also save the fit as .json, for howsure recalibrate.",
         ),
     ] = None,
 ) -> None:
-    """Correct all days to come after a promise broke: exit 0 if something helps, 2 if nothing does.
+    """Correct future days after a fault: exit 0 if a correction helps, 2 if none does.
 
-    A new promise begins. Go on to add predictions as they come from the model.
+    The corrected model is monitored from then on. Keep adding the model's original predictions.
     """
     from howsure.recalibration.serialization import check_place
     from howsure.watch import Watch
 
     if output is not None:
         if running:
-            raise InputError("--output keeps what is learnt once, and with --running it goes on")
+            raise InputError("--output saves a fixed fit, but --running updates it every day")
         check_place(output)
     correction = Watch(ledger).correct(*map(address, files), since=since, running=running)
     console = Console()

@@ -73,12 +73,12 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     curves = tuple(curves)
     for curve in curves:
         if not isinstance(curve, Curve):
-            raise InputError(f"curves must hold Curve objects, got {type(curve).__name__}")
+            raise InputError(f"curves must be Curve objects, got {type(curve).__name__}")
         families.setdefault(curve.name, []).append(curve)
     all_tables = tuple(tables)
     for table in all_tables:
         if not isinstance(table, Table):
-            raise InputError(f"tables must hold Table objects, got {type(table).__name__}")
+            raise InputError(f"tables must be Table objects, got {type(table).__name__}")
     ordered: list[tuple[int, Figure]] = []
     names = [*(curve.model for curve in curves), *(table.model for table in all_tables)]
     places = {model: colour for colour, model in enumerate(dict.fromkeys(filter(None, names)))}
@@ -251,7 +251,7 @@ def _x_axis(curves: Sequence[Curve], layout: Layout) -> tuple[Axis, str]:
     cut = max(_bulk_end(curve, layout.tail) for curve in curves)
     if not 0 < 1.3 * cut < end:
         return axis, ""
-    note = f"The last {layout.tail:.0%} of the fall, out to {end:.4g}, lies beyond the right edge."
+    note = f"The last {layout.tail:.0%} of the decrease, up to {end:.4g}, is not shown."
     return replace(axis, domain=(0.0, 1.05 * cut)), note
 
 
@@ -434,7 +434,7 @@ class _Drawing:
         banded = sum(curve.lower is not None for curve, *_ in self.series)
         about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
         if about and not any(layer.mark is Mark.BAND for layer in layers):
-            notes.append(f"Bands are drawn for at most {BANDS_LIMIT} models.")
+            notes.append(f"Bands are shown for at most {BANDS_LIMIT} models.")
         if any(layer.mark is Mark.BAND for layer in hidden):
             notes.append(f"Shaded: {one_line(self.series[0][0].band, 120) or layout.band}.")
         if any(layer.faint for layer in hidden):

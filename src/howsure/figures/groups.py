@@ -26,7 +26,7 @@ _KINDS = (
     ("over", "over-covers", 2, 2),
 )
 """Kinds of rows, with their words, colours (of one model) and shapes."""
-_SHAPES = "Triangles that point down under-cover, those that point up over-cover."
+_SHAPES = "Triangles pointing down: under-covers; pointing up: over-covers."
 
 
 @frozen
@@ -79,7 +79,7 @@ def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[F
         notes.append(f"Shown: the first {len(shown)} of {len(models)} models.")
     every, count = _worst_first(shown)
     if len(every) < count:
-        notes.append(f"Shown: the {len(every)} worst of {count:,} groups.")
+        notes.append(f"Shown: the worst {len(every)} of {count:,} groups.")
     rows_of_all = _rows_of_all(shown, bool(every))
     rows = [*rows_of_all, *((name, None) for name in every)]
     if not rows:
@@ -94,13 +94,13 @@ def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[F
         *(["overall"] if rows_of_all else []),
         *([f"by {one_line(column, 60)}"] if every else []),
     ]
-    where = "overall and in every group" if every else "over all rows"
-    reading = "A bar wholly left of its line under-covers; one wholly right of it over-covers."
+    where = "overall and in each group" if every else "over all rows"
+    reading = "An interval entirely left of its line under-covers; entirely right, over-covers."
     figure = Figure(
         name="groups",
-        question=f"Does coverage hold {where}?",
+        question=f"Is coverage as stated {where}?",
         title=f"Coverage {' and '.join(parts)}",
-        reading=f"Each point is an empirical coverage with its interval. {reading}",
+        reading=f"Each point is an empirical coverage with its confidence interval. {reading}",
         x=Axis(title="Empirical coverage", kind="percent"),
         y=Axis(kind="category", categories=categories),
         layers=tuple(_layers(dict(zip(shown, cells, strict=True)), categories, places)),

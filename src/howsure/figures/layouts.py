@@ -19,7 +19,7 @@ _POINTWISE = {
         order=13,
         question=f"{question} ({where})",
         title=f"{name.upper()} {where}",
-        reading="Correct intervals follow the dashed line, within their band.",
+        reading="The curve of correct intervals follows the dashed line, within its band.",
         x=axis,
         y=Axis(title="Coverage", kind="percent"),
         reference="nominal",
@@ -32,7 +32,7 @@ _POINTWISE = {
     for form, where, axis in (
         ("", "along x", Axis(title="x")),
         ("_local", "in bins", Axis(title="x")),
-        ("_sorted", "in rising order", Axis(title="Share of points", kind="percent")),
+        ("_sorted", "in increasing order", Axis(title="Share of points", kind="percent")),
     )
 }
 """Those of curves at every point, in worlds of known truth."""

@@ -114,7 +114,7 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
     notes = [one_line(table.notes, 400)] if table.notes else []
     beyond = int(((rows.y < domain[0]) | (rows.y > domain[1])).sum())
     if beyond:
-        notes.append(f"Drawn at the edge, as they lie beyond it: {beyond:,}.")
+        notes.append(f"Points beyond the plotted range, drawn at its edge: {beyond:,}.")
     layers = [_spine(rows)] if len(rows.centre) == 0 else []
     for chosen, words, colour in ((~outside, INSIDE, 0), (outside, OUTSIDE, HIGHLIGHT)):
         if chosen.any():
@@ -122,9 +122,9 @@ def _figure(rows: _Rows, domain: tuple[float, float]) -> Figure:
     return Figure(
         name=table.name,
         label=table.model,
-        question="What do the intervals look like beside y?",
+        question="How do the intervals compare with y?",
         title=headed(f"{claim}intervals and y{of_model(table)}"),
-        reading="Each bar is a row's interval, each point its y. Points outside it are missed.",
+        reading="Each bar is the interval of a row, each point its y. Points outside are misses.",
         x=rows.axis,
         y=Axis(title=rows.title, domain=domain),
         layers=tuple(layers),
@@ -143,7 +143,7 @@ def _missed(rows: _Rows, outside: BoolArray) -> str:
     where = f", the farthest by {formats.number(beyond[far], 3)} (row {names[far] or far})"
     farthest = where if np.isfinite(beyond[far]) else ""
     return (
-        f"Of {len(outside):,} rows shown, {int(outside.sum()):,} lie outside ({share}){farthest}."
+        f"Of {len(outside):,} rows shown, {int(outside.sum()):,} are outside ({share}){farthest}."
     )
 
 
@@ -196,10 +196,10 @@ _EXTREME = 1e150
 """Beyond this size, numbers have no class; below its inverse, they are all one."""
 _CROSS = VEGA_SHAPES.index("cross")
 _SHADED = (
-    "The stronger a row's colour, the farther its predictive distribution is from what happened at "
-    "like inputs (CCE). Strong points that lie together show where."
+    "Stronger colour: the predictive distribution is farther from the outcomes at similar inputs "
+    "(higher CCE). Clusters of strong points show where the model is wrong."
 )
-_BEYOND = "At crosses the model cannot be judged, as no labelled row is near."
+_BEYOND = "Crosses: no labelled row is near, so the model cannot be judged there."
 _HOVERED = (
     ("cce", "CCE"),
     ("perfect", "CCE of a perfect model"),
@@ -256,7 +256,7 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
     if len(parts[0]) + len(parts[1]) < len(rows):
         notes.append(
             f"Shown: {len(parts[0]) + len(parts[1]):,} of {len(rows):,} rows, "
-            "from the lowest CCE to the highest."
+            "from the lowest to the highest CCE."
         )
     numbers = {title: _column(table, name) for name, title in _HOVERED}
     names = texts(table, "row")
@@ -285,13 +285,13 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
     reading = [_SHADED] if edges else []
     reading += [_BEYOND] if len(parts[1]) else []
     watched = outside is not None
-    title = "New rows beside the reference" if watched else "Congruence at every row"
+    title = "New rows and the reference" if watched else "Congruence error of each row"
     return Figure(
         name=table.name,
         label=table.model,
         question="Which rows can be judged?" if watched else "Where is the model wrong?",
         title=title + of_model(table),
-        reading=" ".join(reading) or "Every row lies inside the reference.",
+        reading=" ".join(reading) or "Every row is inside the reference.",
         x=Axis(title=x),
         y=Axis(title=y),
         layers=tuple(layers),

@@ -32,7 +32,7 @@ from howsure.figures.palette import SERIES_LIMIT
 
 ROWS_LIMIT = 40
 """The most rows of a dot plot."""
-DIFFER = "differ, neither favoured"
+DIFFER = "different, neither is better"
 """What is said of a difference beyond chance in a measure that favours no side."""
 REACH = 20.0
 """Half-widths from zero past which a difference is drawn at the edge."""
@@ -70,7 +70,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     every = _names(table)
     notes = [one_line(table.notes, 400)] if table.notes else []
     hover = {"In per cent": number(table, "per_cent"), "p-value": number(table, "p_value")}
-    reading = "An interval that crosses the line at zero leaves the choice open."
+    reading = "If an interval crosses the line at zero, the difference is not significant."
     scale, axis = np.ones(len(value)), Axis(title="Difference", zero=True)
     pairs = set(zip(texts(table, "model_a"), texts(table, "model_b"), strict=True))
     metrics = set(texts(table, "metric"))
@@ -85,7 +85,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
         scale, axis, known, left_out = _in_half_widths(value, (upper - lower) / 2, known, every)
         notes += left_out
         hover = {"In its own units": value, **hover}
-        reading += " Each difference is divided by half the width of its interval."
+        reading += " Each difference is in units of half the width of its interval."
     rows = np.flatnonzero(known)[:ROWS_LIMIT]
     if not len(rows):
         return None
@@ -97,7 +97,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     layers += _dot_layers(rows, names, *scaled, kinds, hover)
     return Figure(
         name=table.name,
-        question="Which model is better, and is it chance?",
+        question="Which model is significantly better?",
         title=f"Paired differences{what}{pair}",
         reading=reading,
         x=axis,
@@ -204,17 +204,17 @@ def _leaves_figure(table: Table) -> Figure | None:
     lower, upper = value - 1.96 * error, value + 1.96 * error
     worse = table.columns["worse"][rows].astype(np.bool_)
     kinds: list[tuple[BoolArray, str, int]] = [
-        (worse, "worse than the mean", HIGHLIGHT),
-        (~worse, "not proven to be worse", 0),
+        (worse, "significantly worse than the mean", HIGHLIGHT),
+        (~worse, "not significantly worse", 0),
     ]
-    rule = Layer(mark=Mark.RULE, x=np.array([overall]), series="mean of all", colour=REFERENCE)
+    rule = Layer(mark=Mark.RULE, x=np.array([overall]), series="overall mean", colour=REFERENCE)
     return Figure(
         name=table.name,
-        question="Which inputs go with the error?",
-        title="Mean CCE where the inputs are alike" + of_model(table),
+        question="In which input regions is the error larger?",
+        title="Congruence error by input region" + of_model(table),
         reading=(
-            "Each row is a part of the inputs that a shallow tree found, with its 95 % interval. "
-            "One wholly right of the line is worse, if the model is proven to be wrong at all."
+            "Each row is an input region found with a shallow tree, with its 95 % interval. "
+            "A region entirely right of the line is worse, if the overall error is significant."
         ),
         x=Axis(title="Mean CCE", zero=True),
         y=Axis(kind="category", categories=names),
@@ -341,7 +341,7 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
             y=places,
             lower=np.minimum(recalibrated, score),
             upper=np.maximum(recalibrated, score),
-            series="MCB: lost to miscalibration",
+            series="MCB: loss from miscalibration",
             colour=HIGHLIGHT,
         ),
         replace(
@@ -349,7 +349,7 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
             y=places,
             lower=np.minimum(recalibrated, unc),
             upper=np.maximum(recalibrated, unc),
-            series="DSC: what is known",
+            series="DSC: information in the forecast",
             colour=2,
             offset=_LANE,
         ),
@@ -434,7 +434,7 @@ def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure 
         layers += [interval, replace(interval, mark=Mark.POINTS, x=value, hover={"Rows": n})]
     notes = list(dict.fromkeys(one_line(table.notes, 400) for table in tables if table.notes))
     if len(chosen) < len(every):
-        notes.append(f"Shown: the {len(chosen)} worst of {len(every):,} groups.")
+        notes.append(f"Shown: the worst {len(chosen)} of {len(every):,} groups.")
     layout = layout_of(tables[0].name)
     return Figure(
         name=tables[0].name,

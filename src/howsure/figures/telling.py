@@ -102,7 +102,7 @@ def _side(departures: FloatArray, y: FloatArray) -> str:
     slack = _SAME * (float(np.ptp(y)) or 1.0)
     above, below = int((departures > slack).sum()), int((departures < -slack).sum())
     if not above and not below:
-        return "never off it"
+        return "always on it"
     if not above or not below:
         return f"never {'below' if above else 'above'} it"
     word, count = ("above", above) if above > below else ("below", below)
@@ -113,7 +113,7 @@ def _beyond(figure: Figure, layer: Layer, expected: FloatArray, count: int) -> s
     """At how many points chance does not explain a departure, where there is a band."""
     if len(layer.lower) == len(layer.x):
         outside: BoolArray = (expected < layer.lower) | (expected > layer.upper)
-        return f", its interval excludes it at {int(outside[:count].sum())} of {count}"
+        return f", outside its interval at {int(outside[:count].sum())} of {count}"
     bands = [
         layer_drawn
         for layer_drawn in figure.layers
@@ -125,7 +125,7 @@ def _beyond(figure: Figure, layer: Layer, expected: FloatArray, count: int) -> s
     around = bool(((layer.y >= lower) & (layer.y <= upper)).all()) and bands[0].colour >= 0
     outside = expected < lower if around else layer.y < lower
     outside |= expected > upper if around else layer.y > upper
-    words = "the band excludes it" if around else "leaving the band"
+    words = "which is outside the band" if around else "outside the band"
     return f", {words} at {int(outside[:count].sum())} of {count}"
 
 
@@ -147,7 +147,7 @@ def _bars_told(figure: Figure) -> list[str]:
         for band in (each for each in figure.layers if each.mark is Mark.BAND):
             place = np.clip(np.searchsorted(band.x, layer.x, "right") - 1, 0, len(band.x) - 1)
             outside = (layer.y < band.lower[place]) | (layer.y > band.upper[place])
-            text += f", leaving the band at {int(outside.sum())} of {len(layer.y)}"
+            text += f", outside the band at {int(outside.sum())} of {len(layer.y)}"
         parts.append(text)
     return parts and [*parts, *_rules_told(figure)]
 

@@ -108,131 +108,132 @@ def assess(
     progress: Listener | None = None,
     **columns: Any,
 ) -> Assessment:
-    """Say how sure predictions are, and whether they are right to be.
+    """Assess the calibration, coverage and sharpness of predictions.
 
     Parameters
     ----------
     data : array-like of shape (n,), or a table
-        What happened, y; beside label sets with names, the label. Or a table that holds y and
-        predictions: a path, several paths, a data frame, a mapping of columns, what
-        `howsure.load` returned, or a table of any size, which is read by parts past 2,000,000
-        rows (`howsure.streaming.load_parts`): a folder, a pattern, an address, a relation of
-        DuckDB, a lazy frame of Polars, an iterator of batches. Then `prediction` is left out,
-        and `point`, `uncertainty`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`,
-        `cluster`, `time`, `cutoff`, `horizon`, `series`, `rows` and `model` name columns of it,
+        The outcomes y; for label sets with names, the label. Or a table with y and
+        predictions: a path, several paths, a data frame, a mapping of columns, a result of
+        `howsure.load`, or a table of any size, which is read in parts beyond 2,000,000
+        rows (`howsure.streaming.load_parts`): a folder, a pattern, a URL, a relation of
+        DuckDB, a lazy frame of Polars, an iterator of batches. Then omit `prediction`;
+        `point`, `uncertainty`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`,
+        `cluster`, `time`, `cutoff`, `horizon`, `series`, `rows` and `model` name its columns,
         as in `howsure.load`.
     y : str, or array-like of shape (n,), optional
-        The column of the table that holds y, where its name does not say so; or y itself, where
-        `data` is left out.
-    prediction : array-like, mapping, data frame, Prediction or frozen SciPy law
-        What was predicted, as it comes; docs/what-goes-in.md shows every form. Lists, NumPy,
-        pandas, polars and torch serve alike, and a column of shape (n, 1) is one of shape (n,).
-        Where shapes leave doubt, the error says which argument settles it.
+        The outcome column of the table, if its name is not recognised; or y itself, if `data` is
+        omitted.
+    prediction : array-like, mapping, data frame, Prediction or frozen SciPy distribution
+        The predictions in any form; docs/what-goes-in.md shows every form. Lists, NumPy,
+        pandas, polars and torch are accepted, and shape (n, 1) is treated as (n,).
+        If shapes are ambiguous, the error names the argument to add.
 
         - (n,): the point forecast; with one of `levels`, a quantile.
         - (lower, upper), each (n,), or (n, 2), with `coverage`: intervals.
         - (n, 2, k), or (lower, upper), each (n, k), with k numbers as `coverage`: intervals.
         - (point, intervals), the intervals as above: both.
-        - (mean, sd), each (n,), if means exceed sds in many rows: normal laws.
+        - (mean, sd), each (n,), if means exceed sds in many rows: normal distributions.
         - (n, k), (k, n) or k arrays (n,), with `levels`: quantiles.
         - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 5 or more: samples.
-        - (chains, draws, n): samples, all chains together.
+        - (chains, draws, n): samples, chains pooled.
         - A mapping of levels to arrays (n,): quantiles.
-        - A mapping or frame of columns whose names say what they hold, as in a table: one model.
+        - A mapping or frame of columns with recognised names, as in a table: one model.
         - Any other mapping of names to predictions: models, compared on these rows.
         - Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of them, frozen SciPy.
     point : array-like of shape (n,), optional
-        A point forecast beside it; it goes before one in `prediction`.
+        A point forecast; it is used in place of one in `prediction`.
     uncertainty : array-like of shape (n,), optional
-        Any score of how unsure the model is of each row, higher where less sure, such as a
-        distance to its training rows. Selective prediction then keeps rows by it.
+        Any score of uncertainty, higher for less certain rows, such as the distance to the
+        training rows. Selective prediction then ranks rows by it.
     x : array-like of shape (n, d), mapping or data frame, optional
         Inputs of the model.
     ease : array-like of shape (n,) or str, optional
-        How easy each row is, or the column of `x` that says so; higher is easier. Of a model that
-        can be asked, ``ease=howsure.metrics.ease(model.predict_proba, X, 0.1)``: how little the
-        prediction moves when noise of that standard deviation is added to its inputs.
+        Ease score of each row, or the column of `x` with it; higher is easier. With access to the
+        model, use ``ease=howsure.metrics.ease(model.predict_proba, X, 0.1)``: the stability of
+        the prediction when noise of that standard deviation is added to its inputs.
     embedding : array-like of shape (n, e), optional
-        A numeric representation of the inputs, for congruence; by default one is made of `x`.
+        A numeric representation of the inputs, for congruence; by default it is computed from `x`.
     encode : mapping of str to encoder, or "COLUMN=ENCODER", optional
-        A column of `x` (or of the table) that holds texts or paths of images, and what turns it
-        into the embedding: ``{"note": "transformers:FOLDER"}``; all encoders of
-        `howsure.inputs.encoders.encode` serve.
+        A column of `x` (or of the table) with texts or paths of images, and its encoder for the
+        embedding: ``{"note": "transformers:FOLDER"}``; see `howsure.inputs.encoders.encode` for
+        all encoders.
     image : str or sequence of paths of shape (n,), optional
-        The column of `x` (or of the table) that holds paths of images, or the paths: the best
-        and the worst are shown. An encoded column of images needs no mention. Paths start from
-        the table's folder, or from the current one.
+        The column of `x` (or of the table) with paths of images, or the paths: the best and the
+        worst are shown. Omit it for an encoded column of images. Paths are relative to the folder
+        of the table, or to the current one.
     groups : mapping of str to array-like of shape (n,), or array-like of shape (n,), optional
         Labels that divide the rows.
     weights : array-like of shape (n,), optional
-        How much rows count; `weights_kind` says in which sense.
+        Weights of rows; `weights_kind` sets their meaning.
     weights_kind : {"frequency", "importance"}, optional
         ``frequency`` (the default): a weight of two is a row twice.
     cluster, time : array-like of shape (n,), optional
-        Which rows depend on each other; when rows happened.
+        Clusters of dependent rows; times of rows.
     cutoff : array-like of shape (n,), optional
-        The last time that was known when a row was predicted, as `time` is given; where `horizon`
-        is left out, the steps from here to `time` are it, and where `time` is, it orders the rows.
+        The last time that was known when a row was predicted, in the units of `time`. Without
+        `horizon`, the steps from `cutoff` to `time` are the horizon; without `time`, it orders
+        the rows.
     horizon : array-like of shape (n,), optional
-        By how many steps of time rows were predicted ahead.
+        Lead time of each row, in steps of time.
     series : array-like of shape (n,), optional
-        Of which series rows are, where a time comes up once in each.
+        The series of each row, if each time occurs once per series.
     rows : array-like of shape (n,), optional
         Names of the rows.
     common_rows : bool
-        Whether models in tables of unequal rows are compared on those that all hold, by `rows`.
+        Whether models are compared on the rows that all tables have, matched by `rows`.
     missing_value : float or sequence of float, optional
         Numbers that stand for missing values in a table, such as -9999; arrays have NaN there.
     missing : {"error", "drop"}, optional
-        What to do with rows where y or anything given of them is missing; an error, if omitted.
+        What to do with rows that have missing values; an error if omitted.
     coverage : float or sequence of float
-        Nominal coverages to assess; if omitted, those of the intervals, or 0.9; of quantiles
-        alone, that of two given levels which is nearest to 0.9. It is also what
-        says that bare arrays are ends of intervals, at these coverages in this order.
+        Nominal coverages to assess; if omitted, those of the intervals, or 0.9; for quantiles,
+        that of the two given levels nearest to 0.9. For bare arrays, it means that they are ends
+        of intervals, at these coverages in this order.
     levels : float or array-like of shape (k,), optional
-        Says that bare arrays are quantiles, at these levels in this order.
+        Levels of bare arrays that are quantiles, in this order.
     confidence : float
-        Confidence of every interval about a number.
+        Confidence level of all confidence intervals.
     seed : int
         Fixes all draws.
     model : str, optional
         Name of the model.
     slow : iterable of str
-        Measures to compute past 50,000 rows that are slow there, and those whose figures are drawn
-        only if asked for, such as ``tail_miscalibration_right``.
+        Slow measures to compute beyond 50,000 rows, and measures whose figures are drawn only on
+        request, such as ``tail_miscalibration_right``.
     tolerance : float
-        Miscoverage that does no harm, as a share; a proven fault within it is negligible. The
-        tolerances of spread, bias and the like grow with it.
+        Largest coverage error to ignore (0.01 = 1 point); a significant fault within it is
+        negligible. The tolerances of spread, bias and others scale with it.
     ignore : collection of str
-        Ids of findings that the verdict leaves out, such as ``{"width"}``.
+        Ids of findings to omit from the verdict, such as ``{"width"}``.
     trials : bool
-        Whether ways to recalibrate are tried in five-fold cross-validation, for the next step. Of
-        several models the one with the lowest mean score is tried.
+        Whether recalibration methods are tried in five-fold cross-validation, for the next step.
+        Of several models, only the one with the lowest mean score is recalibrated.
     congruence : CongruenceOptions, optional
         Kernel, λ, draws and map of the conditional congruence error.
     miss_range : (float, float)
-        Miss rates of the partial gains over a constant band, ``(0, 0.2)``. Where it is another,
+        Range of miss rates for gains over a constant width, ``(0, 0.2)``. With another range,
         models are also compared by these gains.
     cells : int, optional
-        Cells by ease of T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or as many as
-        have five rows each. More cells see finer differences, and show more by chance.
+        Cells by ease for T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or as many
+        as have five rows each. More cells detect finer differences, but are noisier.
     baseline : str
-        What predictions must beat to have skill: ``"climatology"``, the distribution of y (the
-        default), ``"persistence"``, ``"seasonal"``, or the name of one of the models.
+        Baseline for skill: ``"climatology"``, the distribution of y (the default),
+        ``"persistence"``, ``"seasonal"``, or the name of one of the models.
     lead : int, optional
-        By how many steps of `time` all rows were predicted ahead, where no `horizon` says so:
-        then skill is told against persistence too, and the seasonal naive forecast.
+        Lead time of all rows, in steps of `time`, if there is no `horizon`. Skill is then also
+        reported against persistence and the seasonal naive forecast.
     season : int, optional
-        Steps of a season; if omitted, that which the steps of dates suggest (a week of hours or
-        days, a year of weeks, months or quarters).
+        Steps per season; if omitted, derived from the dates (a week of hours or days, a year of
+        weeks, months or quarters).
     no_rows : bool
-        Whether to leave out all that is of a single row, for data on persons: names, values and
-        pictures of rows, and whatever is of fewer than 10 rows. Labels of groups and features
-        that have fewer are put together as ``others``.
+        For personal data: whether to omit names, values and pictures of single rows, and all
+        results on fewer than 10 rows. Labels of groups and features with fewer rows are pooled as
+        ``others``.
     memory : str or int, optional
-        Memory to keep to, such as ``"2GB"``: a larger table is read by parts.
+        Memory limit, such as ``"2GB"``: a larger table is read in parts.
     jobs : int, optional
-        Processes that read parts; one a core, if omitted.
+        Processes that read parts; one per core if omitted.
     scheduler : str or dask.distributed.Client, optional
         Dask cluster whose workers read parts.
     resume : bool
@@ -534,7 +535,7 @@ def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set
     if len(names) <= MOST_MODELS:
         return set(names), ""
     best = names[:BEST] if ranked is None else list(ranked.models[:BEST])
-    how = "that came first" if ranked is None else f"of lowest mean {ranked.score.title}"
+    how = "given first" if ranked is None else f"with the lowest mean {ranked.score.title}"
     return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
 
 
@@ -591,7 +592,7 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
         if several and "comparison" not in settings.ignore:  # which all models share
             reasons.pop("comparison", None)
             if ranked is None and name == last:
-                reasons["comparison"] = "no two models share a score"
+                reasons["comparison"] = "no two models have a score in common"
         states[name] = {
             finding.id: finding.state for finding in findings if finding.id != "comparison"
         }
@@ -625,7 +626,7 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     beliefs = (belief for evalset in evalsets for belief in evalset.beliefs)
     if any(isinstance(belief, Intervals) and not belief.coverages for belief in beliefs):
         yield VerdictLine(
-            f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: say it, "
+            f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: state it, "
             "such as --coverage 0.9 (coverage=0.9).",
             "undecided",
             questions()["coverage"].asked,
@@ -636,16 +637,19 @@ def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictL
     """Columns that may state an uncertainty, or mark censored rows."""
     if censoring:
         name = quoted(censoring[0])
-        text = f"Column {name} may mark censored rows and is not read: --groups {name} judges them."
+        text = (
+            f"Column {name} may mark censored rows and is not used: --groups {name} judges them "
+            "as groups."
+        )
         yield VerdictLine(text, "info")
     if names:
         name = listed(map(quoted, names), most=3)
         text = (
-            f"Column {name} may state uncertainty and is not read as a spread: --sd or --variance "
-            "reads it."
+            f"Column {name} may contain an uncertainty, but is not used as a spread: use it with "
+            "--sd or --variance."
         )
         if len(names) > 1:
-            text = f"Columns {name} may state uncertainty: --sd or --variance reads one."
+            text = f"Columns {name} may contain uncertainties: use one with --sd or --variance."
         yield VerdictLine(text, "info")
 
 
@@ -712,11 +716,11 @@ def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
     }
     title = trials_of_model.score or "score"
     notes = (
-        f"By how much each method lowers the {title} in five-fold cross-validation, with a 95 % "
-        "interval. It fixes findings that were bad and are no longer; others are still open."
+        f"Reduction of the {title} with each method in five-fold cross-validation, with a 95 % "
+        "interval. The table lists which faults a method fixes, and which are still open."
     )
     if "harms" in columns:
-        notes += " What harms a part of the rows is not advised."
+        notes += " Methods that harm some rows are not advised."
     labels = {
         "mend": "method",
         "heals": "fixes",
@@ -768,10 +772,10 @@ def _sense(weights: Weights) -> str:
     """In which sense weights were taken, how much they come to, and how to say the other."""
     if weights.kind == "frequency":
         return (
-            f"frequency, {weights.total:,.0f} rows in all: a weight of 2 is a row seen twice "
-            "(weights kind importance: a weight is a share of another population)"
+            f"frequency, {weights.total:,.0f} rows in all; weight 2 means a row seen twice "
+            "(alternative: weights kind importance, for shares of another population)"
         )
     return (
-        f"importance, effective n {weights.effective_n:,.1f}: a weight is a share of another "
-        "population (weights kind frequency: a weight of 2 is a row seen twice)"
+        f"importance, effective sample size {weights.effective_n:,.1f}; weights are shares of "
+        "another population (alternative: weights kind frequency, for rows seen several times)"
     )

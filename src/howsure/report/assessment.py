@@ -46,7 +46,7 @@ class Basis:
 class Later:
     """A basis that is made when it is first asked for, once; a copy on disk holds it made.
 
-    Whoever listens to the progress of the work before it hears of it too.
+    Listeners to the progress of the work before it hear of it too.
     """
 
     def __init__(self, make: Callable[[], Basis] | None, made: Basis | None = None) -> None:
@@ -67,25 +67,25 @@ class Later:
 @final
 @frozen(kw_only=True, repr=False)
 class Assessment(Formed):
-    """A verdict with everything that it rests on.
+    """A verdict with all numbers, curves and tables behind it.
 
-    What no sentence needs is computed when it is first asked for: by `records`, `curves`,
-    `tables`, `to_frame`, `save` and the like.
+    Results that no sentence needs are computed on first use of `records`, `curves`, `tables`,
+    `to_frame`, `save` and similar.
 
     Attributes
     ----------
     lines : tuple of VerdictLine
-        The verdict in sentences: the answer, what is bad, the next step, the rest.
+        The verdict in sentences: the answer, faults, the next step, the rest.
     answer : TrustAnswer, optional
-        Whether it can be trusted, in a sentence; of several models, also which to use.
+        Whether to trust the uncertainty, in a sentence; for several models, also which to use.
     findings : tuple of Finding
         The verdict as data, in the same order.
     advice : Advice, optional
-        The next step as data; None where nothing is bad and nothing helps, or nothing was tried.
+        The next step as data; None if there is no fault and nothing helps, or nothing was tried.
     brief : Basis
-        What sentences and key numbers rest on.
+        Data of sentences and key numbers.
     whole : callable
-        Gives everything, with `brief` in it.
+        Returns all data, including `brief`.
     command : str
         What reproduces the assessment.
     title : str
@@ -103,7 +103,7 @@ class Assessment(Formed):
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Every number, answered or not, over all rows and in groups."""
+        """All numbers, over all rows and in groups; those without a value have a reason."""
         return self.whole().records
 
     @property
@@ -167,14 +167,14 @@ class Assessment(Formed):
         models = dict.fromkeys(record.model for record in records)
         if len(models) > 1:
             listed = ", ".join(map(repr, models))
-            raise InputError(f"model must name one of {listed} for {metric!r}, got none")
+            raise InputError(f"model must be one of {listed} for {metric!r}, got none")
         if records:
             return records[0]
         what = f"{metric!r}" if metric == name else f"{metric!r} ({name})"
         at = "" if coverage is None else f" at coverage {coverage:g}"
         of = f" of model {model!r}" if model else ""
         elsewhere = self._elsewhere(name, coverage)
-        raise InputError(f"metric must be one that was assessed, got {what}{at}{of}{elsewhere}")
+        raise InputError(f"metric was not assessed: {what}{at}{of}{elsewhere}")
 
     def _elsewhere(self, name: str, coverage: float | None) -> str:
         """How a message goes on of a metric that was not assessed so: at what it was."""
@@ -185,7 +185,7 @@ class Assessment(Formed):
         coverages = sorted({record.coverage for record in of if not math.isnan(record.coverage)})
         shares = ", ".join(f"{share:g}" for share in coverages)
         return (
-            f"; it was at {shares}: assess(…, coverage={coverage:g}) asks for more"
+            f"; assessed coverages are {shares}: use assess(…, coverage={coverage:g})"
             if coverages
             else ""
         )
@@ -203,7 +203,7 @@ class Assessment(Formed):
         return figures_of(self.curves, self.tables)
 
     def plot(self, name: str = "calibration", ax: Any = None) -> Any:
-        """Draw the curve or table of this name, and what stands beside it; returns the axes."""
+        """Draw the curve or table of this name, with its companions; returns the axes."""
         from howsure.figures import plot
         from howsure.figures.layouts import layout_of
 
@@ -255,8 +255,8 @@ class Assessment(Formed):
         -------
         dict of str to float
             By measure, then its coverage where it has one, as ``empirical_coverage_0.9``, after
-            ``model/`` where there are several models. Findings are counted by their state, as
-            ``findings_bad``. Names hold letters, digits and ``_ - . /`` alone.
+            ``model/`` for several models. Findings are counted by state, as ``findings_bad``.
+            Names contain only letters, digits and ``_ - . /``.
 
         Examples
         --------
@@ -287,7 +287,7 @@ class Assessment(Formed):
         return self._document(self.whole(), drawn=True)
 
     def brief_document(self) -> Document:
-        """The report of the verdict and the key numbers, for which nothing is left to compute."""
+        """The report of the verdict and the key numbers, without further computation."""
         return self._document(self.brief, drawn=False)
 
     def _document(self, basis: Basis, *, drawn: bool) -> Document:

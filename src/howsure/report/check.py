@@ -95,8 +95,8 @@ class LimitOutcome:
         """What was found, in words."""
         span = f"{self.lower:.4g} … {self.upper:.4g}"
         if math.isnan(self.lower):
-            span = self.reason or "no interval is known"
-        end = ": not proven" if self.failed and self.state == "undecided" else ""
+            span = self.reason or "interval unknown"
+        end = ": inconclusive" if self.failed and self.state == "undecided" else ""
         return f"{self.model}: {self.name}: {self.value:.4g} ({span}), n {self.n:,.0f}{end}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -222,12 +222,12 @@ class CheckResult:
             sentences.append(f"Findings: {failed or 'none'} of {len(self.answers)} failed.")
         if states:
             how = "one-sided bounds" if self.rules.sided == "one" else "two-sided intervals"
-            how += f" at {level(self.rules.confidence)}"
+            how = f"{level(self.rules.confidence)} {how}"
             if any(outcome.group for outcome in self.outcomes):
-                how += ", failures adjusted for the number of groups"
-            sentences.append(f"Limits are judged by {how}.")
+                how += "; failures are adjusted for the number of groups"
+            sentences.append(f"Limits are judged with {how}.")
         if "undecided" in states:
-            more = "; --undecided fail lets them fail" * (self.rules.undecided == "pass")
+            more = "; with --undecided fail they fail" * (self.rules.undecided == "pass")
             sentences.append(f"Inconclusive limits {self.rules.undecided}{more}.")
         return " ".join(sentences)
 
@@ -304,7 +304,7 @@ def check_new(
     Shares have exact binomial bounds: given the reference, each row is judged by itself.
     """
     if rules.baseline or rules.lead is not None or rules.season is not None:
-        raise InputError("baseline, lead and season need y, and --reference judges rows without")
+        raise InputError("baseline, lead and season need y, but --reference judges rows without y")
     from howsure.report.monitor import findings_of, scored
 
     judged = monitor.judge(new.features, new.embedding)
@@ -321,15 +321,15 @@ def check_new(
         if limit.metric not in OF_NEW or limit.at is not None or limit.model:
             raise InputError(
                 f"{limit} cannot be judged with --reference: limits on rows without y are "
-                f"{', '.join(OF_NEW)}, of all coverages and models"
+                f"{', '.join(OF_NEW)}, for all coverages and models"
             )
         if limit.metric == "flagged" and monitor.reference is None:
             raise InputError(
-                f"{limit} cannot be judged: the reference states no distribution, so rows are "
-                "judged by where they lie alone"
+                f"{limit} cannot be judged: the reference has no predictive distributions, so only "
+                "the inputs of rows are judged"
             )
         if limit.metric == "outside_drift" and new.time is None:
-            raise InputError(f"{limit} cannot be judged: no times are named: give --time")
+            raise InputError(f"{limit} cannot be judged without times: give --time")
         is_so = table.columns["flagged"] if limit.metric == "flagged" else judged.outside
         groups = _parts_of(new.groups, rules.by if limit.by is None else limit.by)
         for group, rows in groups or [("", np.arange(len(new.names)))]:
@@ -360,7 +360,7 @@ def _share_of_new(
         notion=Notion.MARGINAL,
         n=float(rows),
         model=model,
-        reason="" if rows else "every row lies outside the reference",
+        reason="" if rows else "every row is outside the reference",
     )
     if not rows:
         return record
@@ -528,9 +528,7 @@ def _columns(evalset: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
     if limit.metric == WORST_GROUP and not by:
         by = tuple(evalset.groups)
         if not by:
-            raise InputError(
-                f"{limit} cannot be judged: no groups are named: give by (--by COLUMN)"
-            )
+            raise InputError(f"{limit} cannot be judged without groups: give by (--by COLUMN)")
     return tuple(dict.fromkeys(by))
 
 
@@ -549,7 +547,7 @@ def _parts_of(
     for name in by:
         if not groups:
             raise InputError(
-                f"by must name a column of groups, got {name!r}, and none were given: "
+                f"by names the groups {name!r}, but no groups were given: "
                 f"give by={{{name!r}: labels}}"
             )
         check_known(name, groups, "by")
@@ -657,11 +655,11 @@ class Rules:
         for name in self.findings:
             check_known(name, questions(), "findings")
             if questions()[name].reported:
-                raise InputError(f"findings must be of one table of numbers, got {name!r}")
+                raise InputError(f"findings cannot include {name!r}, which only a report judges")
         if self.fail_on == "never" and (self.findings or self.ignore):
             key = "findings" if self.findings else "ignore"
             raise InputError(
-                f"{key} selects findings of the verdict: give fail_on bad or caution, got never"
+                f"{key} selects findings, but fail_on is never: set fail_on to bad or caution"
             )
         self._check_order()
 
@@ -716,16 +714,16 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
     """A limit on a measure by name; a number that the measure cannot have is refused."""
     metric, entries = measure, catalogue()
     if measure in OF_NEW and side == "min":
-        raise InputError(f"{measure} takes max, the most rows that may be so, got min")
+        raise InputError(f"{measure} needs max, the largest share of rows to accept, not min")
     if measure not in (WORST_GROUP, SKILL, *OF_NEW):
         entry = metric_named(measure, "limit")
         metric = entry.name
         if metric == "worst_group_shortfall":
-            raise InputError(f"limit on the worst group must be on {WORST_GROUP}, got {measure!r}")
+            raise InputError(f"a limit on the worst group must use {WORST_GROUP}, got {measure!r}")
         if not entry.forms:
-            raise InputError(f"limit must be on a measure with bounds, got {measure!r}")
+            raise InputError(f"a limit needs a measure with confidence bounds, got {measure!r}")
     if metric == WORST_GROUP and side == "max":
-        raise InputError(f"{WORST_GROUP} takes min, the coverage that every group reaches, got max")
+        raise InputError(f"{WORST_GROUP} needs min, the least coverage of every group, not max")
     if not math.isfinite(value):
         raise InputError(f"limit on {measure} must be a number, got {value:g}")
     metric_of = {SKILL: "crps_skill", **dict.fromkeys((WORST_GROUP, *OF_NEW), "empirical_coverage")}
@@ -735,7 +733,7 @@ def limit_of(measure: str, side: Side, value: float, **scope: Any) -> Limit:
         meant = f": did you mean {percent:g}?" if high <= 1 and low <= percent <= high else ""
         ends = f"[{low:g}, " if low > -math.inf else "(-inf, "
         ends += f"{high:g}]" if high < math.inf else "inf)"
-        raise InputError(f"limit on {measure} must lie in {ends}, got {value:g}{meant}")
+        raise InputError(f"limit on {measure} must be in {ends}, got {value:g}{meant}")
     return Limit(metric, side, float(value), **scope)
 
 
@@ -759,7 +757,7 @@ class _LimitEntry(Checked):
     def limits(self) -> list[Limit]:
         """Its bounds, of which it must have one."""
         if not self.measure:
-            raise InputError('measure must name what is limited, such as "coverage", got none')
+            raise InputError('a limit needs a measure, such as measure = "coverage"; none given')
         if self.min is None and self.max is None:
             raise InputError(f"{self.measure} must have min or max, got neither")
         scope = {"at": self.at, "model": self.model, "by": self.by}
@@ -783,7 +781,7 @@ def rules_from(given: Mapping[str, Any], name: str) -> Rules:
             options["fail_on"] = "caution"
         rules = from_options(Rules, options, "key")
         if not rules.judges:
-            raise InputError('nothing is to be judged: give limits, or fail_on = "bad"')
+            raise InputError('nothing to judge: give limits, or fail_on = "bad"')
     return rules
 
 

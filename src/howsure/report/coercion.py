@@ -33,7 +33,7 @@ ROWS: Final = (
     *("missing_value", "crossing"),
 )
 """Keywords of `assess` that say what the rows are."""
-_BESIDE: Final = "a column of a table that holds y too"
+_BESIDE: Final = "a column of a table with y"
 OF_TABLES: Final = {
     "points": "a mapping of models' names to forecasts as the prediction",
     "lower": "(lower, upper) as the prediction, with coverage=",
@@ -47,7 +47,7 @@ OF_TABLES: Final = {
     "softmax": "howsure.LabelSets as the prediction",
     "label_set": "howsure.LabelSets as the prediction",
     **dict.fromkeys(("quantile_level", "sample_id", "output_type", "boundary"), _BESIDE),
-    **dict.fromkeys(("encoding", "decimal"), "numbers: these are of files of text"),
+    **dict.fromkeys(("encoding", "decimal"), "numbers; these apply to text files"),
 }
 """Further keywords of `assess`, where it reads a table; with what serves beside arrays."""
 
@@ -91,7 +91,7 @@ def opened(
     if prediction is None and is_table(data):
         if levels is not None:
             raise InputError(
-                "levels are of bare arrays; those of a table's columns are in their names, or in "
+                "levels applies only to arrays; for a table, levels are in the column names, or in "
                 "quantiles={level: column}"
             )
         named |= {"features": inputs, "coverage": list(coverage) or None}
@@ -105,22 +105,22 @@ def opened(
         chosen["state"] = resources.pop("state", None)
         return load_parts(table, resources=Resources.of(**resources), seed=seed, **chosen)
     if common_rows:
-        raise InputError("common_rows is of tables; arrays are of the same rows already")
+        raise InputError("common_rows applies only to tables; arrays have the same rows already")
     if y is not None:
         raise InputError(
-            f"y names the column of a table that holds what happened, got {shortened(y)} beside "
-            "other data: give a table and no prediction, or y alone"
+            f"y names the outcome column of a table, got {shortened(y)} beside other data: give a "
+            "table and no prediction, or y alone"
         )
     for name, way in OF_TABLES.items():
         if named.pop(name) is not None:
-            raise InputError(f"{name} is of tables: beside arrays give {way}")
+            raise InputError(f"{name} applies only to tables; for arrays, give {way}")
     if named.pop("missing_value") is not None:
         raise InputError(
-            "missing_value is of tables; in arrays write NaN in its place, as np.where(y == -9999, "
+            "missing_value applies only to tables; in arrays, use NaN, as in np.where(y == -9999, "
             "np.nan, y), and pass missing='drop'"
         )
     if named["weights_kind"] and named["weights"] is None:
-        raise InputError("weights_kind says what weights mean, and there are none: give weights")
+        raise InputError("weights_kind needs weights: give weights")
     arrays = {"y": data, "prediction": prediction, **named, "x": inputs}
     gaps: dict[str, int] = {}
     rows_without_y: dict[str, Any] = {}
@@ -158,8 +158,7 @@ def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
     chosen.pop("coverage", None)  # which says what to assess as well
     if chosen:
         raise InputError(
-            f"columns must be named where a table is loaded, got {', '.join(chosen)} beside what "
-            "load returned"
+            f"name columns when the table is loaded; got {', '.join(chosen)} beside a loaded table"
         )
     return table
 
@@ -178,8 +177,8 @@ def check_coverage_is_used(loaded: Loaded, coverages: Sequence[float]) -> None:
             f"(howsure.load(table, lower={low!r}, upper={high!r}, coverage={coverages[0]:g}))"
         )
     raise InputError(
-        f"coverage {coverages[0]:g} is stated, and no intervals or other uncertainty are found: "
-        f"{way}, or leave coverage out"
+        f"coverage {coverages[0]:g} was given, but no intervals or other uncertainty were found: "
+        f"{way}, or omit coverage"
     )
 
 
@@ -239,7 +238,7 @@ def _from_arrays(
         known["embedding"] = vectors
     for name, value in texts.items():
         if len(value) != n:
-            raise InputError(f"{name} must have {n} rows as y has, got {len(value)}")
+            raise InputError(f"{name} must have {n} rows, as many as y; got {len(value)}")
     known_y = truth if named is None else None
     models = read_given(
         prediction, n=n, coverage=coverage or None, levels=levels, y=known_y, crossing=crossing
@@ -295,7 +294,7 @@ def _classed(y: AnyArray, models: Iterable[PredictionInput]) -> FloatArray:
     if y.dtype.kind == "f":  # class numbers
         return y
     raise InputError(
-        f"y must hold labels of the classes ({listed(codes, 6)}), got {listed(strange, 3)} "
+        f"y must contain only labels of the classes ({listed(codes, 6)}), got {listed(strange, 3)} "
         f"(first at row {labels.index(strange[0])})"
     )
 
@@ -309,7 +308,7 @@ def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> AnyA
 def _check_column(features: Mapping[str, object], name: str, argument: str) -> None:
     if name not in features:
         columns = ", ".join(map(repr, features)) or "nothing"
-        raise InputError(f"{argument} must name a column of x, got {name!r}; x holds {columns}")
+        raise InputError(f"{argument} must name a column of x, got {name!r}; x has {columns}")
 
 
 def features_of(x: Any) -> dict[str, npt.ArrayLike]:
@@ -345,7 +344,7 @@ def named_labels(groups: Any) -> dict[str, npt.ArrayLike]:
         return features_of(groups)
     if isinstance(groups, str):
         raise InputError(
-            f"groups must hold a label a row, got the text {groups!r}: give the column itself, "
+            f"groups needs one label per row, got the text {groups!r}: give the column itself, "
             f"groups={{{groups!r}: labels}}"
         )
     return {str(getattr(groups, "name", None) or "group"): groups}

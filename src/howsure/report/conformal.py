@@ -63,29 +63,28 @@ def conformal(
     resume: bool = False,
     **columns: Any,
 ) -> Recalibration | RecalibratedFiles:
-    """Make label sets or intervals that cover, by what held-out rows teach.
+    """Build conformal sets or intervals from held-out data.
 
-    It is `howsure.recalibrate` with one method of those that make sets or intervals. No y of new
-    rows is read.
+    It is `howsure.recalibrate` with a method for sets or intervals. It does not use y of new rows.
 
     Parameters
     ----------
     new : path, sequence of paths, data frame, mapping of arrays, or EvalSet
         As in `howsure.recalibrate`.
     calibration : path, data frame, mapping of arrays, EvalSet, or FittedRecalibration
-        Rows held out from training, with y and the same predictions. Or what was learnt once.
+        Rows held out from training, with y and the same predictions. Or a saved fit.
     method : str
-        Label sets, of class probabilities:
+        Label sets, from class probabilities:
 
-        - ``lac``, ``aps``, ``raps``, ``saps``: by the score of that name. Half of the rows choose
-          the options of the last two.
+        - ``lac``, ``aps``, ``raps``, ``saps``: with the score of that name. The options of the last
+          two are tuned on half of the rows.
         - ``o_lac``, ``o_saps``: with a threshold for each bin of rows by ease.
 
         Intervals:
 
         - ``cp``: forecast ± one number. ``cqr``: both ends of an interval (or of two quantiles)
           moved by one number.
-        - ``cp_a``: forecast ± a multiple of the sd. ``pac``: the same, with the coverage reached
+        - ``cp_a``: forecast ± a multiple of the sd. ``pac``: the same, with coverage guaranteed
           for all but a share δ of calibration sets.
         - ``o_cpa``, ``o_pac``: ``cp_a`` and ``pac`` with a multiple for each bin by ease.
     coverage : float
@@ -97,23 +96,23 @@ def conformal(
     rank, delta
         As in `howsure.recalibrate`.
     too_few : {"error", "infinite"}
-        Where calibration rows are too few: a refusal that says how many are needed, or infinite
-        intervals and sets of all classes.
+        With too few calibration rows: an error with the number needed, or infinite intervals and
+        sets of all classes.
     seed : int
-        Fixes the draws of scores, and which rows choose. Both belong to rows by content.
+        Fixes the draws of scores and the rows used for tuning. Both depend on the content of rows.
     missing, crossing, encoding, decimal
         As in `howsure.load`.
     output, csv_safe, batch_rows, memory, jobs, scheduler, resume
-        As in `howsure.recalibrate`: files are written some rows at a time.
+        As in `howsure.recalibrate`: files are written in batches of rows.
     **columns
         Columns of both tables by role, as in `howsure.load`.
 
     Returns
     -------
     Recalibration or RecalibratedFiles
-        As `howsure.recalibrate` gives it. New columns are ``set_90``, or ``lower_90`` and
-        ``upper_90``; ``recalibrated_lower_90`` and ``recalibrated_upper_90`` where `new` has
-        intervals already.
+        As from `howsure.recalibrate`. New columns are ``set_90``, or ``lower_90`` and
+        ``upper_90``; ``recalibrated_lower_90`` and ``recalibrated_upper_90`` if `new` already has
+        intervals.
 
     Raises
     ------

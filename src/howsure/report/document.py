@@ -34,11 +34,11 @@ Tone = Literal["good", "caution", "bad", "negligible", "undecided", "info"]
 
 TONES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "good": ("✓", "holds"),
-        "bad": ("✗", "fails"),
-        "caution": ("○", "caution"),
+        "good": ("✓", "good"),
+        "bad": ("✗", "fault"),
+        "caution": ("○", "possible problem"),
         "negligible": ("≈", "negligible"),
-        "undecided": ("?", "undecided"),
+        "undecided": ("?", "inconclusive"),
         "info": ("→", "note"),
     }
 )
@@ -387,7 +387,7 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
     scored = () if ranked is None else ranked.models
     names = [*scored, *(name for name in states if name not in scored)]
     columns: dict[str, AnyArray] = {"model": np.array(names, dtype=object)}
-    labels, notes = {}, "The models share no score."
+    labels, notes = {}, "The models have no score in common."
     if ranked is not None:
         unscored = len(names) - len(scored)
         best = [*np.where(ranked.best, "yes", "no"), *([""] * unscored)]
@@ -400,8 +400,8 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
         how = f" ({ranked.score.how})" if ranked.score.how else ""
         out = "".join(f" {name} is not compared: {why}." for name, why in ranked.left_out.items())
         notes = (
-            f"Ordered by {ranked.score.title}{how}. The best set are the models that no other "
-            f"provably beats, all pairs tested jointly at 5 %.{out}"
+            f"Ordered by {ranked.score.title}{how}. No other model is significantly better than "
+            f"those in the best set (all pairs tested jointly at 5 %).{out}"
         )
     for question in questions():
         if any(question in state for state in states.values()):

@@ -35,17 +35,17 @@ OF = " · "
 """What stands between a table's title and its model."""
 TABLE_TITLES = {
     OVERVIEW: "Models and questions",
-    "mends": "What was tried",
+    "mends": "Recalibration methods tried",
     "monitor": "Rows scored without labels",
     "outside": "Rows outside the reference",
-    "flagged": "Flagged rows, of the highest CCE",
+    "flagged": "Flagged rows with the highest CCE",
 }
 COLUMN_TITLES = {
     "p_value": "p-value",
     "adjusted_p_value": "Adjusted p-value",
     "per_cent": "Difference, %",
     "cce": "CCE",
-    "cce_when_grown": "CCE where the tree was grown",
+    "cce_when_grown": "CCE on the rows that grew the tree",
 }
 UNSHOWN = {"thumbnail"}
 """Columns that only a page can show, in its own way."""
@@ -61,7 +61,7 @@ REPEATED: Final = 3
 REMARK: Final = 4
 """How many words a remark has at least."""
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_USUAL: Final = "Measures of uncertainty are computed from {}, unless another source is named."
+_USUAL: Final = "Measures of uncertainty are computed from {} unless stated otherwise."
 OF_KINDS = ("crps", "pinball", "weighted_interval_score")
 """Scores that mean another thing for quantiles than for distributions; their reason tells which.
 Models of both kinds are compared by the score that means the same for all."""
@@ -95,7 +95,7 @@ def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (
     parts: dict[str, list[Record]] = {}
     for record in sorted(answered, key=lambda record: places.get(record.metric, len(places))):
         parts.setdefault(_heading(record, entries), []).append(record)
-    return _record_grid("Every number", parts, entries)
+    return _record_grid("All numbers", parts, entries)
 
 
 def group_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
@@ -108,13 +108,13 @@ def group_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()
     notes = []
     if len(lines) > ROWS_LIMIT:
         notes.append(
-            f"The {ROWS_LIMIT} of {len(lines):,} that lie farthest from their target, in "
-            "standard errors. The JSON and CSV forms of this report hold all."
+            f"The {ROWS_LIMIT} of {len(lines):,} farthest from their target, in standard errors. "
+            "The JSON and CSV reports contain all."
         )
     first = set(lines[:ROWS_LIMIT])
     shown = [record for record in ordered if _line(record) in first]
     entries = {entry.name: entry for entry in glossary}
-    return _record_grid("Every measure by group", {"": shown}, entries, groups=True, notes=notes)
+    return _record_grid("All measures by group", {"": shown}, entries, groups=True, notes=notes)
 
 
 def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]]:
@@ -148,7 +148,7 @@ def unanswered_grid(
         for reason, titles in list(titles_of.items())[:ROWS_LIMIT]
     ]
     columns = (Column("Reason"), Column("Measures"))
-    return Grid.of("What could not be answered, and why", columns, rows)
+    return Grid.of("Measures that could not be computed, and why", columns, rows)
 
 
 def table_grids(tables: Iterable[Table]) -> list[Grid]:
@@ -173,8 +173,7 @@ def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
     if len(table) > len(order):
         which = "first" if layout.ranks is None else "worst"
         notes.append(
-            f"The {which} {len(order)} of {len(table):,} rows. The JSON form of this report "
-            "holds all."
+            f"The {which} {len(order)} of {len(table):,} rows. The JSON report contains all."
         )
     shown = {name: column for name, column in table.columns.items() if name not in UNSHOWN}
     columns, cells = [], []

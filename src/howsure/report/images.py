@@ -69,7 +69,7 @@ def thumbnail(path: str) -> tuple[str, str]:
     except MissingDependencyError as error:
         return "", str(error)
     if not os.path.isfile(path):
-        return "", "the file is gone" if not os.path.lexists(path) else "the path is no file"
+        return "", "file not found" if not os.path.lexists(path) else "not a file"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a file's size or oddities: it is shown or named
@@ -78,7 +78,7 @@ def thumbnail(path: str) -> tuple[str, str]:
                 small = _shrunk(turned(_eight_bits(image, pil)), pil)
     except (*_FAILURES, pil.DecompressionBombError) as error:
         words = getattr(error, "strerror", None) or str(error).replace(path, "it")
-        return "", f"the file cannot be read: {' '.join(str(words).split())[:120]}"
+        return "", f"unreadable file: {' '.join(str(words).split())[:120]}"
     kind = "image/png" if max(small.size) <= _SMALL else "image/jpeg"
     form, choices = _FORMS[kind]
     stream = io.BytesIO()
@@ -110,8 +110,8 @@ def _shrunk(image: Any, pil: Any) -> Any:
 # ---- best and worst images as a page shows them: small pictures with what is known of each row ---
 
 HEADINGS = {
-    "worst": "Farthest from what happened (highest CCE)",
-    "best": "Nearest to what happened (lowest CCE)",
+    "worst": "Farthest from the outcomes (highest CCE)",
+    "best": "Nearest to the outcomes (lowest CCE)",
     "new": "Highest CCE",
 }
 _TITLES = {
@@ -183,6 +183,6 @@ def _tile(table: Table, row: int) -> Tile:
         uri=uri if _SAFE.fullmatch(uri) else "",
         title=f"Row {one_line(formats.cell(columns['row'][row]), 40)}",
         name=one_line(str(columns["image"][row]), 200),
-        problem=str(columns["problem"][row]) or "there is no picture",
+        problem=str(columns["problem"][row]) or "no picture",
         facts=tuple(facts),
     )

@@ -36,30 +36,30 @@ FORMAT: Final = "howsure-improvement/1"
 _SPLITS: Final = {
     "random": "at random",
     "units": "by unit",
-    "time": "by time, the last rows held back",
+    "time": "by time, with the last rows held out",
 }
 _ENDS: Final = {
     "right": "No further recalibration is advised.",
-    "one_step": "One step was asked for; --until-right (until_right=True) goes on.",
-    "most_steps": f"No more than {MOST_STEPS} steps are taken.",
-    "nothing_helps": "The teaching rows advise nothing more.",
-    "unconfirmed": "The last step was not confirmed, which ends the search.",
-    "rows": "The rows themselves are wrong: put them right first.",
+    "one_step": "Stopped after one step; --until-right (until_right=True) continues.",
+    "most_steps": f"Stopped at the maximum of {MOST_STEPS} steps.",
+    "nothing_helps": "No further recalibration helped on the fitting rows.",
+    "unconfirmed": "Stopped, because the last step was not confirmed.",
+    "rows": "The rows themselves have faults: correct them first.",
 }
 
 
 @final
 @frozen(kw_only=True)
 class Improvement:
-    """Recalibrations that rows held back confirm, one after the other, with the proof.
+    """Recalibrations confirmed on held-out rows, one after the other, with the results.
 
     Attributes
     ----------
     rows : ImprovedRows
-        How rows were split, each step with its proof, and the findings before and after.
+        How rows were split, each step with its result, and the findings before and after.
     fitted : FittedRecalibration
-        All confirmed steps as one: it can be saved, and applied to other rows. It leaves
-        predictions as they are where no step was confirmed.
+        All confirmed steps as one: it can be saved, and applied to other rows. It does not change
+        predictions if no step was confirmed.
     notes : tuple of str
         What the reader must know.
     seed : int
@@ -75,7 +75,7 @@ class Improvement:
 
     @property
     def right(self) -> bool:
-        """Whether nothing is proven wrong on the rows held back, after all steps."""
+        """Whether no fault is significant on the held-out rows, after all steps."""
         return self.rows.right
 
     @property
@@ -87,27 +87,26 @@ class Improvement:
         )
         bad = _names(finding.id for finding in self.rows.after if finding.state == "bad")
         if not bad:
-            return f"{steps}. Nothing is proven wrong on the held-back rows."
-        return f"{steps}. On the held-back rows this is still proven wrong: {listed(bad)}."
+            return f"{steps}. No fault is significant on the held-out rows."
+        return f"{steps}. Faults still significant on the held-out rows: {listed(bad)}."
 
     def lines(self) -> tuple[tuple[str, str], ...]:
         """What was done, in words, each line with its tone: good, bad or none."""
         rows = self.rows
         opened = (
-            f"{rows.teaching:,} rows teach, {rows.held_back:,} are held back to prove: split "
-            f"{_SPLITS[rows.split]}."
+            f"{rows.teaching:,} rows are used to fit, {rows.held_back:,} held-out rows to verify "
+            f"(split {_SPLITS[rows.split]})."
         )
         steps = [
             ("good" if step.proof.accepted else "caution", _describe_step(step))
             for step in rows.steps
         ]
         chance = (
-            f"The chance that a step is confirmed though none helps is at most "
-            f"{percent(ERROR_RATE)}, however many are tried."
+            f"If no step helps, the probability of confirming any is at most {percent(ERROR_RATE)}."
         )
         ended = (rows.ended == "nothing_helps" and rows.reason) or _ENDS[rows.ended]
         faults = _names(rows.teaching_faults)
-        taught = [f"The teaching rows still show a fault of {listed(faults)}."] if faults else []
+        taught = [f"The fitting rows still show a fault of {listed(faults)}."] if faults else []
         after = [
             (finding.state, finding.sentence)
             for finding in rows.after
@@ -182,26 +181,27 @@ def improve(
     resume: bool = False,
     **columns: Any,
 ) -> Improvement:
-    """Recalibrate predictions by a held-out table, and prove it on rows that had no part in it.
+    """Recalibrate predictions with a held-out table, and verify on rows not used to fit.
 
-    The rows are split: by units where there are at least 20, else by time, else at random. Some
-    teach: they advise a recalibration, as `howsure.assess` does, and fit it. The others only prove:
-    the step counts if it passes the bar of advice on them too. With `until_right` the next step is
-    asked for, until nothing more is advised or one is not confirmed. As what is tried hangs on the
-    teaching rows alone, and the first failure ends it, the chance that any step is confirmed though
-    none helps is that of one test, 3.5 % (a fixed sequence: Maurer, Hothorn and Lehmacher 1995).
+    The rows are split: by units if there are at least 20, else by time, else at random. Some are
+    used to select a recalibration, as in `howsure.assess`, and to fit it. The others are used only
+    to verify: a step is confirmed if it passes the same criteria on them. With `until_right`, steps
+    are repeated until no recalibration is advised or a step is not confirmed. Steps depend only on
+    the fitting rows, and the first failure ends the sequence. So the probability of confirming any
+    step if none helps is that of one test, 3.5 % (a fixed sequence: Maurer, Hothorn and Lehmacher
+    1995).
 
     Parameters
     ----------
     calibration : path, data frame, mapping of arrays, or EvalSet
         Rows held out from training, at least 60, with y and predictions of one model. Of several
-        kinds of prediction the one that says most is improved.
+        kinds of prediction, the most informative is improved.
     until_right : bool
-        Go on after the first step.
+        Continue after the first step.
     hold_back : float
-        Share of the rows that only prove.
+        Share of the rows used only to verify.
     coverages : sequence of float
-        Nominal coverages to judge by; the verdict speaks of the one nearest to 0.9.
+        Nominal coverages to judge; the verdict reports the one nearest to 0.9.
     seed : int
         Fixes the split and all draws.
     missing, crossing, encoding, decimal
@@ -214,8 +214,8 @@ def improve(
     Returns
     -------
     Improvement
-        ``print`` tells what was done; ``.fitted`` goes to `howsure.recalibrate` in place of
-        calibration rows; ``.save`` writes the proof.
+        ``print`` shows what was done; pass ``.fitted`` to `howsure.recalibrate` in place of
+        calibration rows; ``.save`` writes the results.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def check_proof(path: str | os.PathLike[str]) -> None:
     """Refuse a place for the proof where another file is."""
     target = Path(path)
     if target.suffix.lower() != ".json":
-        raise InputError(f"a proof is written to a .json file, got {str(path)!r}")
+        raise InputError(f"the proof needs a .json file, got {str(path)!r}")
     check_outputs([target])
     if not target.exists():
         return
@@ -269,7 +269,7 @@ def check_proof(path: str | os.PathLike[str]) -> None:
     except (OSError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{str(path)!r} is there and is no proof: choose another name")
+        raise InputError(f"{str(path)!r} exists and is not a proof: choose another name")
 
 
 def _names(ids: Iterable[str]) -> list[str]:

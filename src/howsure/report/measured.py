@@ -163,7 +163,7 @@ class Model:
             f"worst rows of {self.name}", partial(worst_rows, self.found), lambda _: None
         )
         if self._totals is not None and worst is not None:
-            worst = replace(worst, notes=f"{worst.notes} They are of the sample.")
+            worst = replace(worst, notes=f"{worst.notes} They come from the sample.")
         tables = (self.groups.table, *tables_of(self.found), worst)
         return [table for table in tables if table is not None]
 
@@ -288,7 +288,7 @@ def given_inputs(
     if how.cells is not None:
         eased = [evalset for evalset in evalsets if evalset.ease in evalset.features]
         if not eased:
-            raise InputError("cells are by ease, and the ease of each row is needed: got none")
+            raise InputError("cells needs the ease score of each row; none given")
         for evalset in eased:
             check_cells(how.cells, evalset.n)
     subjects: list[tuple[EvalSet, Beside]] = []

@@ -45,7 +45,7 @@ def assess_model(
     x: Any = "X",
     **options: Any,
 ) -> Assessment:
-    """Ask a fitted model what it can say at X, and assess it as `howsure.assess` does.
+    """Predict with a fitted model at X, and assess the predictions as `howsure.assess` does.
 
     Parameters
     ----------
@@ -55,18 +55,18 @@ def assess_model(
         LightGBM, XGBoost or CatBoost, several of them being one prediction by quantiles; or any
         other regressor, whose forecast is a point. A mapping compares models.
     X : array-like of shape (n, d), or data frame
-        What the model predicts from, in rows that it was not fitted to.
+        Inputs of the model, for rows that it was not fitted to.
     y : array-like of shape (n,)
-        What happened.
+        The outcomes.
     coverage : float or sequence of float
         Nominal coverages to ask the model for and to assess; its own, or 0.9, if omitted.
     levels : array-like of shape (k,), optional
         Levels of quantiles to ask the model for; or those of the quantile regressors, one each.
     x : array-like, mapping or data frame, optional
-        Inputs to assess by: X itself if omitted, without columns in which a value is missing.
+        Inputs for the assessment: X itself if omitted, without columns with missing values.
         None: no inputs.
     **options
-        All else that `howsure.assess` takes beside a prediction.
+        Further arguments of `howsure.assess`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def assess_model(
     Raises
     ------
     InputError
-        If a model is not fitted, fails at X, or says nothing that can be assessed.
+        If a model is not fitted, fails at X, or predicts nothing that can be assessed.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def assess_model(
     named = isinstance(model, Mapping)
     models = model if named else {_title(model): model}
     if not models:
-        raise InputError("model must hold at least one model, got none")
+        raise InputError("model needs at least one model, got none")
     inputs: dict[str, PredictionInput] = {}
     for name, fitted in models.items():
         inputs[str(name)] = asked(
@@ -146,7 +146,7 @@ def _check_rows(X: Any, n: int) -> None:
         raise InputError(f"X must be an array or a data frame, got {type(X).__name__}")
     rows = shape[0] if shape else len(X)
     if rows != n:
-        raise InputError(f"X must have {n} rows as y has, got {rows}")
+        raise InputError(f"X must have {n} rows, as many as y; got {rows}")
 
 
 def _inputs(X: Any) -> tuple[dict[str, npt.ArrayLike] | None, str]:
@@ -254,7 +254,7 @@ class _Asked:
         )
         if not coverages:
             raise InputError(
-                f"of class {type(model).__name__} does not tell the coverage of its intervals: "
+                f"of class {type(model).__name__} does not state the coverage of its intervals: "
                 "pass coverage=0.9"
             )
         return PredictionInput(
@@ -275,8 +275,8 @@ class _Asked:
         if other:
             raise InputError(
                 f"of class {type(model).__name__} gives intervals at coverage "
-                f"{', '.join(f'{c:g}' for c in coverages)}, not {other[0]:g}: leave coverage= out, "
-                f"or make it with confidence_level={other[0]:g}"
+                f"{', '.join(f'{c:g}' for c in coverages)}, not {other[0]:g}: omit coverage=, "
+                f"or build it with confidence_level={other[0]:g}"
             )
         return self._intervals(model, prediction, coverages)
 
@@ -349,15 +349,15 @@ class _Asked:
             if self.levels is not None:
                 return self._quantiles(forecast, self.levels)
             raise InputError(
-                f"predicts an array of shape {shape}: if these are quantiles, pass levels=, one a "
-                "column"
+                f"predicts an array of shape {shape}: if these are quantiles, pass levels=, one "
+                "per column"
             )
         return PredictionInput(point=as_vector(forecast, "forecast", length=self.n))
 
     def _of_list(self, models: Sequence[Any]) -> PredictionInput:
         """Quantile regressors as one prediction."""
         if not models:
-            raise InputError("must hold at least one model, got an empty list")
+            raise InputError("needs at least one model, got an empty list")
         several = len(models) > 1
         tables: list[Any] = []
         levels_of_models: list[tuple[float, ...] | None] = []
@@ -372,7 +372,7 @@ class _Asked:
                 count = 0 if (model_levels := levels_of_models[-1]) is None else len(model_levels)
                 if count not in (0, forecast.shape[1]):
                     raise InputError(
-                        f"tells {count} levels, but predicts {forecast.shape[1]} columns"
+                        f"states {count} levels, but predicts {forecast.shape[1]} columns"
                     )
                 tables.append(forecast)
             except InputError as error:
@@ -383,8 +383,8 @@ class _Asked:
         if self.levels is not None:
             if len(self.levels) != table.shape[1]:
                 raise InputError(
-                    f"predicts {table.shape[1]} quantiles in all, but levels= holds "
-                    f"{len(self.levels)}"
+                    f"predicts {table.shape[1]} quantiles in all, but levels= has "
+                    f"{len(self.levels)} levels"
                 )
             return self._quantiles(table, self.levels)
         silent = [
@@ -393,10 +393,10 @@ class _Asked:
         if silent:
             number = silent[0]
             raise InputError(
-                f"{number + 1} of {len(models)} ({_title(models[number])}) tells no level. Of "
-                "quantiles, one a model: pass levels=(0.05, 0.5, 0.95). Of an ensemble's members: "
+                f"{number + 1} of {len(models)} ({_title(models[number])}) states no level. For "
+                "one quantile per model: pass levels=(0.05, 0.5, 0.95). For ensemble members: "
                 "howsure.assess(y, howsure.Samples(np.stack([m.predict(X) for m in models], "
-                "axis=1))). To compare models: give a mapping of names to them."
+                "axis=1))). To compare models: give a mapping of names to models."
             )
         levels = [
             level
@@ -407,8 +407,8 @@ class _Asked:
         if len(set(levels)) < len(levels):
             twice = next(level for level in levels if levels.count(level) > 1)
             raise InputError(
-                f"tells level {twice:g} twice: give one regressor a level, or a mapping of names "
-                "to models to compare them"
+                f"states level {twice:g} twice: give one regressor per level, or a mapping of "
+                "names to models to compare them"
             )
         return self._quantiles(table, levels)
 
@@ -420,7 +420,7 @@ class _Asked:
             raise InputError(f"predicts {table.shape[1]} columns for {len(at)} levels")
         quantiles = Quantiles(at, table, crossing="sort")
         rows = quantiles.crossed_rows
-        note = f"{rows:,} of {self.n:,} rows had quantiles that crossed; each was sorted"
+        note = f"{rows:,} of {self.n:,} rows had crossing quantiles, which were sorted"
         return PredictionInput(predictions=(quantiles,), notes=(note,) if rows else ())
 
 
@@ -432,13 +432,13 @@ def _check_kind(model: Any) -> None:
         raise InputError(f"must be fitted, got {type(model).__name__}: give model.fit(x, y, rng)")
     if "BaseForecaster" in library_classes(model, "sktime"):
         raise InputError(
-            f"must predict from X, but {type(model).__name__} takes a horizon: give its forecast, "
+            f"must predict from X, but {type(model).__name__} needs a horizon: give its forecast, "
             "howsure.assess(y, forecaster.predict_interval(fh, coverage=0.9))"
         )
     if hasattr(model, "predict_proba") and hasattr(model, "classes_"):
         raise InputError(
-            f"must be a regressor, got the classifier {type(model).__name__}: give its sets of "
-            "labels, howsure.LabelSets"
+            f"must be a regressor, got the classifier {type(model).__name__}: give its label sets, "
+            "howsure.LabelSets"
         )
 
 
@@ -461,8 +461,8 @@ def _without_noise(model: Any) -> tuple[str, ...]:
     if kernel is None or "WhiteKernel" in repr(kernel) or np.max(model.alpha) <= 1e-9:
         return ()
     return (
-        f"the standard deviation of {type(model).__name__} leaves out alpha, the noise of y; a "
-        "WhiteKernel in its kernel keeps noise in",
+        f"the standard deviation of {type(model).__name__} does not include alpha, the noise of "
+        "y; use a WhiteKernel in its kernel to include it",
     )
 
 
@@ -510,10 +510,10 @@ def _failure(model: Any, method: str, X: Any, error: Exception) -> str:
     title = type(model).__name__
     message = error_line(error)
     if _unfitted(model, error):
-        return f"must be fitted before it is assessed, got {title} that is not: {message}"
+        return f"must be fitted before assessment; this {title} is not: {message}"
     shape = getattr(X, "shape", None)
     got = f"of shape {tuple(shape)}" if shape is not None else shortened(X)
-    return f"of class {title} must give {method}(X), and with X {got} said {message}"
+    return f"of class {title} failed in {method}(X), with X {got}: {message}"
 
 
 def _unfitted(model: Any, error: Exception) -> bool:

@@ -65,13 +65,13 @@ OUTSIDE = 0.01
 FLAGGED = 0.03
 """Level at which a row is flagged: with rows outside, at most 5 % of right rows near an edge."""
 LABELS = {
-    "support_p_value": "p of lying inside",
+    "support_p_value": "p-value of being inside",
     "distance": "Distance, in sd",
     "cce": "CCE",
     "perfect": "CCE of a perfect model",
-    "upper": "Upper end of a perfect model's CCE",
+    "upper": "Upper limit of a perfect model's CCE",
     "p_value": "p-value",
-    "near_p_value": "p of nearest rows",
+    "near_p_value": "p-value, nearest rows",
 }
 """What columns of rows are called, in every table and figure."""
 _PLAIN = CongruenceOptions()
@@ -95,11 +95,11 @@ class Judged:
 @final
 @frozen
 class Monitor:
-    """A reference that says of new inputs whether it has their like, and if the model errs there.
+    """A reference that shows whether new inputs are similar to it, and if the model errs there.
 
     Made by `fit_monitor`. The conditional congruence error needs no label at the point where it
     is evaluated, so rows can be scored as they come. It needs a predictive distribution in the
-    reference; whether rows lie inside needs inputs alone.
+    reference; only inputs are needed to find rows outside.
     """
 
     part: EvalSet  # the reference's rows
@@ -134,10 +134,10 @@ class Monitor:
         if self.encoder is None:
             assert self.part.embedding is not None
             if embedding is None:
-                raise InputError("embedding is needed, as the reference came with one, got none")
+                raise InputError("new rows need an embedding, as the reference has one; none given")
             return as_matrix(embedding, "embedding", columns=self.part.embedding.shape[1])
         if not features:
-            raise InputError("features are needed, as the reference came with them, got none")
+            raise InputError("new rows need features, as the reference has them; none given")
         return np.asarray(self.encoder.transform(features), dtype=np.float64)
 
     @one_thread()
@@ -146,7 +146,7 @@ class Monitor:
         features: Mapping[str, AnyArray] | None = None,
         embedding: npt.ArrayLike | None = None,
     ) -> Judged:
-        """Find which rows lie outside the reference, and the errors at the others."""
+        """Find the rows outside the reference, and the errors at the others."""
         grid = self.inputs(features, embedding)
         codes = _codes(self.seen, features or {}, len(grid))
         p, distance = self.neighbours.outside(grid, codes)
@@ -179,8 +179,8 @@ class Monitor:
 def scored(monitor: Monitor, judged: Judged, names: AnyArray) -> Table:
     """The table ``monitor``: rows that were judged."""
     notes = (
-        f"A row is outside if it lies farther from its {monitor.neighbours.near.shape[1]} "
-        f"nearest reference rows than all but {percent(monitor.chance)} of those themselves. "
+        f"A row is outside if its distance to its {monitor.neighbours.near.shape[1]} nearest "
+        f"reference rows is above that of all but {percent(monitor.chance)} of reference rows. "
         "It cannot be judged."
     )
     columns = {
@@ -206,8 +206,9 @@ def scored(monitor: Monitor, judged: Judged, names: AnyArray) -> Table:
         columns["flagged"] = (columns["p_value"] <= FLAGGED) & (columns["near_p_value"] <= FLAGGED)
         notes += (
             " A row inside is flagged if two errors are significant at "
-            f"{percent(FLAGGED)}: its CCE, and that of its {monitor.around} nearest reference rows "
-            f"alone. Of rows without a fault, at most {percent(FLAGGED)} are flagged by chance."
+            f"{percent(FLAGGED)}: its own CCE, and the CCE of its {monitor.around} nearest "
+            f"reference rows. By chance, at most {percent(FLAGGED)} of rows without a fault are "
+            "flagged."
         )
     columns["why"] = judged.why
     return Table(
@@ -229,7 +230,7 @@ def fit_monitor(
     if reference.embedding is None:
         if not reference.features:
             raise InputError(
-                "the reference must hold features or an embedding, got neither: name them with "
+                "the reference needs features or an embedding, got neither: name them with "
                 "--features, --embedding or --encode"
             )
         from howsure.inputs.encoders.tabular import tabular_encoder
@@ -347,11 +348,11 @@ WITHHELD = 0.2
 FEWEST = 5
 """The fewest rows withheld of which it tells."""
 UNREAD = (
-    "Errors are those of the reference's model at the new inputs. Predictions in the new table are "
-    "used only in rows that have y."
+    "Errors refer to the reference's model at the new inputs. Predictions in the new table are "
+    "used only for rows with y."
 )
-SUPPORT_ONLY = "The reference states no distribution, so rows are judged by where they lie alone."
-_ONE_INSIDE = "The row lies inside the reference."
+SUPPORT_ONLY = "The reference has no predictive distributions, so only inputs are judged."
+_ONE_INSIDE = "The row is inside the reference."
 
 
 @frozen
@@ -444,7 +445,7 @@ def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding
     adjusted = holm(np.array(p_values)).tolist()
     support = _finding(
         id="outside",
-        question="Do rows lie where the reference does?",
+        question="Are new rows similar to the reference?",
         good=count == 0 or high - chance <= 0.03,
         effect=count / rows - chance,
         lower=low - chance,
@@ -464,7 +465,7 @@ def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding
         few = flagged <= math.ceil(special.bdtrik(0.95, inside, FLAGGED))
         congruence = _finding(
             id="congruence",
-            question="Is the prediction right around the rows inside?",
+            question="Is the prediction correct near the rows inside?",
             good=near.power >= POWER and few,
             effect=ratio - 1.0,
             lower=ratio - 1.0 - spread,
@@ -504,31 +505,29 @@ def _finding(
 
 def _support_words(finding: Finding, count: int, rows: int, chance: float) -> str:
     if count == 0:
-        return f"All {rows:,} rows lie inside the reference." if rows > 1 else _ONE_INSIDE
+        return f"All {rows:,} rows are inside the reference." if rows > 1 else _ONE_INSIDE
     if rows == 1:
-        return "The row lies outside the reference: there the model cannot be judged."
-    text = f"{percent(count / rows)} of {rows:,} rows lie outside the reference"
+        return "The row is outside the reference: the model cannot be judged there."
+    text = f"{percent(count / rows)} of {rows:,} rows are outside the reference"
     if finding.state == "good":
-        return f"{text}, as may happen by chance ({percent(chance)}). These cannot be judged."
-    return f"{text} ({percent(chance)} would by chance): there the model cannot be judged."
+        return f"{text}, consistent with chance ({percent(chance)}). These cannot be judged."
+    return f"{text} (expected {percent(chance)}): the model cannot be judged there."
 
 
 def _near_words(finding: Finding, flagged: int, rows: int, power: float) -> str:
     which = f"the {rows:,} rows" if rows > 1 else "the row"
     text = (
-        f"Around {which} inside, the prediction is {1.0 + finding.effect:.2f} times as far from "
-        f"the data as a correctly specified model's ({p_words(finding.p)})."
+        f"Near {which} inside, the congruence error is {1.0 + finding.effect:.2f} × that of a "
+        f"correctly specified model ({p_words(finding.p)})."
     )
     if flagged:
-        text += (
-            f" {percent(flagged / rows)} are flagged; by chance up to {percent(FLAGGED)} would be."
-        )
+        text += f" {percent(flagged / rows)} are flagged (by chance up to {percent(FLAGGED)})."
     else:
         text += " No row is flagged."
     if finding.state == "good":
-        return f"{text} A bias of half an sd would show."
+        return f"{text} A bias of half an sd would have been detected."
     if finding.state == "undecided" and power < POWER:
-        return f"{text} The reference is too small to show a bias of half an sd."
+        return f"{text} The reference is too small to detect a bias of half an sd."
     return text
 
 
@@ -544,12 +543,12 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
         error = math.sqrt(sum(group.var(ddof=1) / len(group) for group in (withheld, rest)))
         gap = float(withheld.mean() - rest.mean())
         way = "lowers" if gap > 0 else "raises"
-        way = "does not change, beyond chance," if abs(gap) <= 1.96 * error else way
+        way = "does not significantly change" if abs(gap) <= 1.96 * error else way
         best = np.sort(losses)[: len(rest)].mean()
         text = (
-            f"Withholding the {percent(WITHHELD, 0)} of highest CCE {way} the mean {LOSSES[name]} "
-            f"of {len(scores):,} labelled rows: {losses.mean():.4g} before, {rest.mean():.4g} "
-            f"after. The best order would reach {best:.4g}."
+            f"Withholding the {percent(WITHHELD, 0)} of rows with the highest CCE {way} the mean "
+            f"{LOSSES[name]} of {len(scores):,} labelled rows: {losses.mean():.4g} before, "
+            f"{rest.mean():.4g} after. The best possible order would give {best:.4g}."
         )
         lines.append(VerdictLine(text, "info", "Does it help to withhold suspect rows?"))
     return lines
@@ -571,9 +570,9 @@ def _record(monitor: Monitor, judged: Judged) -> Record:
         model=monitor.part.model,
         source="embedding",
         reason=(
-            "the reference states no distribution"
+            "the reference has no predictive distributions"
             if monitor.reference is None
-            else "every row lies outside the reference"
+            else "every row is outside the reference"
         ),
         options=options,
     )
@@ -641,7 +640,7 @@ def outermost(judged: Judged, columns: Mapping[str, AnyArray], model: str = "") 
     """The table ``outside``: rows outside the reference, the farthest first."""
     rows = np.flatnonzero(judged.outside)
     rows = rows[np.argsort(-judged.distance[rows], kind="stable")]
-    notes = "Rows that the model cannot be judged at, farthest from the reference first."
+    notes = "Rows outside the reference, farthest first; the model cannot be judged there."
     if len(rows) > OUTERMOST:
         notes += f" The first {OUTERMOST} of {len(rows):,}."
     rows = rows[:OUTERMOST]

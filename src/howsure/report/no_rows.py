@@ -28,7 +28,7 @@ FEWEST: Final = FEWEST_ROWS
 OTHERS: Final = "others"
 """What labels of few rows are called together."""
 
-_FACTS: Final = {"Single rows": f"not shown, nor is anything of fewer than {FEWEST} rows"}
+_FACTS: Final = {"Single rows": f"not shown, and no result on fewer than {FEWEST} rows"}
 _ROW: Final = "row"
 """The column that names rows: a table that has it shows single ones."""
 _COUNTS: Final = ("n", "rows", "Rows")
@@ -42,7 +42,7 @@ def check_no_state(state: object) -> None:
     """Refuse to keep what `howsure merge` needs."""
     if state is not None:
         raise InputError(
-            "state (--state) keeps a sample of rows, which no_rows (--no-rows) forbids"
+            "state (--state) saves a sample of rows, which no_rows (--no-rows) forbids"
         )
 
 
@@ -71,11 +71,11 @@ def without_rows(loaded: Loaded) -> Loaded:
     pairs = [(first.groups, first_pooled.groups), (first.features, first_pooled.features)]
     changed = [name for old, new in pairs for name in new if new[name] is not old[name]]
     notes = [
-        f"{name}: labels of fewer than {FEWEST} rows are put together as {OTHERS}"
+        f"{name}: labels of fewer than {FEWEST} rows are pooled as {OTHERS}"
         for name in dict.fromkeys(changed)
     ]
     notes += [
-        f"{name} is left out, as it is not known of how many rows each group is"
+        f"{name} is omitted, because the sizes of its groups are unknown"
         for name in first.groups
         if name not in first_pooled.groups
     ]

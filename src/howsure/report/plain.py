@@ -61,7 +61,7 @@ def to_json(document: Document) -> str:
 
 
 def verdict_parts(document: Document) -> dict[str, Any]:
-    """What the JSON form of a report holds before its numbers."""
+    """The JSON report before its numbers."""
     return {
         "title": document.title,
         "command": document.command,
@@ -99,7 +99,7 @@ def to_frame(records: Sequence[Record], library: str) -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             f"to_frame({library!r}) needs {library}, which is not installed: "
-            f"run pip install {library}, or take to_frame('pyarrow')"
+            f"run pip install {library}, or use to_frame('pyarrow')"
         ) from error
     return table.to_pandas() if library == "pandas" else module.from_arrow(table)
 
@@ -245,13 +245,13 @@ def to_card(document: Document) -> str:
         f"# {escape(document.title)}",
         *_section_blocks("Verdict", "\n".join(map(sentence, sentences(document)))),
     ]
-    blocks += _section_blocks("What it was assessed on", _facts(document))
+    blocks += _section_blocks("Data", _facts(document))
     numbers = key_numbers(document.records)
     blocks += _section_blocks("Numbers", *(grid_blocks(numbers) if numbers.size else ()))
     for grid in grids.table_grids([t for t in document.tables if t.name == "not_judged"]):
-        blocks += _section_blocks("What was not asked", *grid_blocks(grid))
+        blocks += _section_blocks("Questions not judged", *grid_blocks(grid))
     if document.command:
-        blocks += _section_blocks("How to repeat it", fenced(document.command))
+        blocks += _section_blocks("Reproduce", fenced(document.command))
     return legible("\n\n".join(filter(None, blocks)), lines=True) + "\n"
 
 
@@ -331,7 +331,7 @@ _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
 _SENTENCES: Final = 6
 _GROUPS: Final = 6
 _TRIED: Final = 5
-_REST: Final = "The HTML and JSON forms of this report hold every number."
+_REST: Final = "The HTML and JSON reports contain all numbers."
 _FACTS: Final = ("Source", "Files", "Rows", "Models", "Dropped rows", "Reading", "Notes")
 
 
@@ -423,7 +423,7 @@ def key_numbers(records: Sequence[Record], first: Sequence[str] = ()) -> Grid:
     judged = {model: _coverages(answered, model) for model in models}
     if len(set(judged.values()) - {""}) > 1:
         coverages = ", ".join(f"{model} at {at}" for model, at in judged.items() if at)
-        notes.append(f"Models are judged at different coverages, which leaves blanks: {coverages}.")
+        notes.append(f"Blanks: models are judged at different coverages ({coverages}).")
     columns = (Column("Measure"), *(Column(title, numeric=True) for title in titles))
     return Grid.of("Key numbers", columns, rows, notes)
 

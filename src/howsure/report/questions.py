@@ -56,6 +56,14 @@ _CALIBRATION: Final = {
     "pit_ecdf": "PIT ECDF",
 }
 """Figures of calibration, in the order of their switch, and what it calls them."""
+_WHAT: Final = {
+    "spread": "error size",
+    "width": "error size",
+    "trade": "gain",
+    "skill": "skill",
+    "dependence": "variance",
+}
+"""What a ratio of a finding is of, for its size."""
 _TOLD: Final = ("bad", "caution", "negligible")
 """States whose size is told beside their mark."""
 
@@ -107,7 +115,7 @@ _PAGE: Final = (
         tables=("relative_skill", "models", OVERVIEW),
     ),
     _PagePart(label="Coverage", figures=("intervals",)),
-    _PagePart(label="Distribution", title="Is the predictive distribution right?"),
+    _PagePart(label="Distribution", title="Is the predictive distribution correct?"),
     _PagePart(label="Groups", figures=("groups",), tables=("groups",)),
     _PagePart(label="Inputs", ids=("outside",)),
     _PagePart(label="Ease"),
@@ -115,11 +123,11 @@ _PAGE: Final = (
     _PagePart(label="Widths"),
     _PagePart(label="Time", ids=("dependence",)),
     _PagePart(label="Lead time"),
-    _PagePart(label="Series", title="How does it do on each series?"),
+    _PagePart(label="Series", title="Is each series predicted well?"),
     _PagePart(label="Rejection"),
-    _PagePart(label="Tried", title="What was tried", tables=("mends",), folded=True),
+    _PagePart(label="Tried", title="Recalibration methods tried", tables=("mends",), folded=True),
     _PagePart(label="Worst", title="The worst rows", tables=("worst_rows",), folded=True),
-    _PagePart(label="Others", title="What else there is", folded=True),
+    _PagePart(label="Others", title="Other results", folded=True),
 )
 """Sections in their order, with what belongs to no topic."""
 _UNLISTED: Final = ("files", "not_judged")
@@ -308,14 +316,17 @@ def _size(finding: Finding) -> str:
     if not np.isfinite(finding.effect) or (question and not question.measured):
         return ""
     if question and question.times:
-        return f"{formats.fixed(1.0 + finding.effect, 1)} times {question.times}"
+        return f"{formats.fixed(1.0 + finding.effect, 1)} × {question.times}"
+    what = _WHAT.get(finding.id, "")
     if finding.unit == "ratio − 1" and finding.effect > 1.0:
-        return f"{formats.number(1.0 + finding.effect, 2)} times"
+        return f"{formats.number(1.0 + finding.effect, 2)} × {what}".strip()
     places = 0 if abs(finding.effect) >= 0.1 else 1
     number = formats.fixed(100.0 * finding.effect, places, plus=True)
     if finding.unit == "share":
         return f"{number} points"
-    return f"{number} %" if finding.unit in ("ratio − 1", "mean error") else ""
+    if finding.unit == "mean error":
+        return f"{number} % of the mean error"
+    return f"{number} % {what}".strip() if finding.unit == "ratio − 1" else ""
 
 
 def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell, ...]]:
@@ -410,11 +421,9 @@ def _numbers(
     numbers = (grids.record_grid(records, entries), grids.group_grid(records, entries))
     shown = tuple(grid for grid in numbers if grid is not None)
     if shown:
-        yield Section(title="Every number", label="Numbers", grids=shown, folded=True)
+        yield Section(title="All numbers", label="Numbers", grids=shown, folded=True)
     silent = grids.table_grids([table for table in tables if table.name == "not_judged"])
     missing = grids.unanswered_grid(records, entries)
     lost = (*silent, *([] if missing is None else [missing]))
     if lost:
-        yield Section(
-            title="What could not be judged, and why", label="Silent", grids=lost, folded=True
-        )
+        yield Section(title="Not judged, and why", label="Silent", grids=lost, folded=True)

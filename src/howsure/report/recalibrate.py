@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from howsure.report.recalibrate_parts import RecalibratedFiles
     from howsure.verdict import Advice
 
-NO_HELP: Final = "Nothing that was tried helps beyond chance."
+NO_HELP: Final = "No recalibration gave a significant improvement."
 UNCHANGED: Final = "The predictions are unchanged."
 _SHOWN: Final = 4  # numbers learnt that a line can hold
 _SET: Final = "label_set"  # what the name of a column of label sets begins with
@@ -163,7 +163,7 @@ class Recalibration(ServedRows):
 
     @property
     def learnt(self) -> Table:
-        """What was learnt, a row each, with what it guarantees in numbers."""
+        """The fitted parameters, one per row, with their guarantees in numbers."""
         return Recalibrated(evalset=self.evalset, recalibrators=self.recalibrators).table()
 
     def save(self, path: str | os.PathLike[str], *, csv_safe: bool = False) -> None:
@@ -195,8 +195,8 @@ class Recalibration(ServedRows):
         twice = [name for name in new if name in table.column_names]
         if twice:
             raise InputError(
-                f"the new rows hold columns of the names that are to be written ({listed(twice)}): "
-                "drop or rename them"
+                f"the new rows already have the columns to be written ({listed(twice)}): drop or "
+                "rename them"
             )
         for name, values in new.items():
             text = values.dtype == object
@@ -260,23 +260,23 @@ def recalibrate(
     resume: bool = False,
     **columns: Any,
 ) -> Recalibration | RecalibratedFiles:
-    """Correct predictions of new rows by what held-out rows teach. No y of new rows is read.
+    """Recalibrate predictions of new rows with held-out data. It does not use y of new rows.
 
     Parameters
     ----------
     new : path, sequence of paths, data frame, mapping of arrays, or EvalSet
-        Predictions of one model, for rows whose y need not be known. A path may be that of a
-        folder, or a pattern such as ``preds/*.parquet``; several are of one model.
+        Predictions of one model, for rows with or without y. A path may be a folder, or a pattern
+        such as ``preds/*.parquet``; several paths belong to one model.
     calibration : path, data frame, mapping of arrays, EvalSet, or FittedRecalibration
         Rows held out from training, with y and the same kinds of prediction by the same model.
-        Or what was learnt once: a `FittedRecalibration`, or the .json file that one was saved to.
+        Or a saved fit: a `FittedRecalibration`, or its .json file.
     method : str, optional
-        As in `howsure.recalibration.recalibrate`; ``best`` tries every one on folds of the
-        calibration rows, and takes the one whose gain is proven, or none.
+        As in `howsure.recalibration.recalibrate`; ``best`` tries every method on folds of the
+        calibration rows, and uses the one with a significant gain, or none.
     by : str or sequence of str, optional
-        Columns of groups: the method is then ``group`` where none is named.
+        Columns of groups; the method is then ``group`` if omitted.
     since : number, date or str, optional
-        The time from which on calibration rows teach.
+        First time of the calibration rows to use.
     coverage : float, optional
         Nominal coverage to reach.
     too_few, rank, delta, levels
@@ -287,32 +287,31 @@ def recalibrate(
         As in `howsure.load`. With ``missing="drop"``, new rows without a prediction stay in the
         table, without a recalibrated one.
     output : path, optional
-        Where to write the rows of files, some at a time, so that files of any size fit: one file
-        for all rows; or a folder, there or with no ending, for a file of the same name for each of
-        several. What is written is what is given of all rows at once. All files appear when the
-        last row is done; an error leaves none.
+        Where to write the rows, in batches, so that files of any size fit in memory: one file for
+        all rows; or a folder (existing, or a path without an ending), for one file of the same name
+        per input file. Batches do not change the result. All files appear when the last row is
+        done; after an error there are none.
     csv_safe : bool
         As in `howsure.inputs.write_table`.
     batch_rows : int
-        Rows that are held at once.
+        Rows per batch.
     memory, jobs, scheduler, resume
-        What reading may take, and who reads, as in `howsure.assess`: of the calibration rows, and
-        of new rows that go to `output`.
+        As in `howsure.assess`, for the calibration rows, and for new rows written to `output`.
     **columns
         Columns of both tables by role, as in `howsure.load`.
 
     Returns
     -------
     Recalibration or RecalibratedFiles
-        ``print`` tells what was done; ``.table`` holds every column of `new` and the recalibrated
-        ones, ``.predictions`` the latter; ``.fitted.save`` keeps what was learnt. With `output`,
-        ``.files`` says what was written, and nothing of it is held.
+        ``print`` shows what was done; ``.table`` has every column of `new` and the recalibrated
+        ones, ``.predictions`` the latter; ``.fitted.save`` saves the fit. With `output`,
+        ``.files`` lists the files, and no rows stay in memory.
 
     Raises
     ------
     InputError
-        If an argument or a table breaks its rule, and the message names it; or if a method that
-        needs all rows at once is to serve several files.
+        If an argument or a table is invalid; the message names it. Or if a method that needs all
+        rows at once is applied to several files.
 
     Examples
     --------
@@ -324,7 +323,7 @@ def recalibrate(
     >>> found.predictions["recalibrated_sd"]
     array([2., 4.])
 
-    Files, written some rows at a time:
+    Files, written in batches of rows:
 
     >>> import tempfile
     >>> from howsure.inputs import open_table, write_table
@@ -416,7 +415,7 @@ def recalibrate_tables(
         and isinstance(new, EvalSet)
         and isinstance(calibration, EvalSet | FittedRecalibration)
     ):
-        raise InputError(f"columns are named for tables, got {', '.join(columns)} beside EvalSets")
+        raise InputError(f"columns apply only to tables, got {', '.join(columns)} with EvalSets")
     fit = given_fit(calibration)
     groups = names_of(by)
     if fit is not None:
@@ -430,7 +429,7 @@ def recalibrate_tables(
         ]
         if names:
             raise InputError(
-                f"a saved recalibration takes no further options, got {', '.join(names)} beside it"
+                f"a saved recalibration allows no further options, got {', '.join(names)}"
             )
         rows = _rows(new, fit, columns, reading)
         done = fit.apply(rows.evalset)
@@ -529,7 +528,7 @@ def rows_to_compare(
     rows = _rows(new, FittedRecalibration(by=tuple(by)), columns, reading)
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
-        raise InputError(f"a comparison needs y of the new rows{why}")
+        raise InputError(f"a comparison needs y in the new rows{why}")
     counted = rows.evalset
     if counted.weights is not None:
         counted = counted.take(np.flatnonzero(counted.weights.values))
@@ -545,10 +544,10 @@ def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     columns = by.split(",") if isinstance(by, str) else by
     if not isinstance(columns, list | tuple) or not all(isinstance(name, str) for name in columns):
-        raise InputError(f"by must hold names of columns, got {by!r}")
+        raise InputError(f"by must be names of columns, got {by!r}")
     names = tuple(dict.fromkeys(name.strip() for name in columns))
     if not all(names):
-        raise InputError(f"by must hold names of columns, got {by!r}")
+        raise InputError(f"by must be names of columns, got {by!r}")
     return names
 
 
@@ -558,7 +557,7 @@ def check_method(method: str | None, by: Sequence[str]) -> None:
     if method is not None and method not in allowed:
         raise InputError(unknown(method, allowed, "method"))
     if by and method not in ("group", BEST):
-        raise InputError(f"by is for the methods group and best, got {method!r}")
+        raise InputError(f"by needs the method group or best, got {method!r}")
 
 
 def given_fit(calibration: Any) -> FittedRecalibration | None:
@@ -603,12 +602,11 @@ def held_out(
     ]
     if recalibrated:
         raise InputError(
-            "calibration holds predictions that are recalibrated already "
-            f"({listed(recalibrated)}): "
-            "name the columns of the model's own"
+            "calibration contains predictions that are already recalibrated "
+            f"({listed(recalibrated)}): name the columns of the model's own predictions"
         )
     _check_groups(calibration_rows, by)
-    note = f"{source.dropped:,} calibration rows are left out, as a cell is missing."
+    note = f"{source.dropped:,} calibration rows with missing values are omitted."
     return HeldOut(
         rows=calibration_rows,
         vectors=source.roles["embedding"],
@@ -621,7 +619,7 @@ def _only(loaded: Loaded, name: str) -> EvalSet:
     """The rows of the one model of a table."""
     if len(loaded.evalsets) != 1:
         models = ", ".join(evalset.model for evalset in loaded.evalsets)
-        raise InputError(f"{name} must hold one model, got {models}")
+        raise InputError(f"{name} must have exactly one model, got {models}")
     return loaded.evalsets[0]
 
 
@@ -648,7 +646,7 @@ def _rows(
         for name in needed:
             if name not in columns_of_rows:
                 raise InputError(
-                    f"new must hold {quoted(name)}, which the recalibration needs, got "
+                    f"new needs {quoted(name)}, which the recalibration uses, got "
                     f"{listed(columns_of_rows) or 'none'}"
                 )
     return NewRows(evalset=source, labelled=True, places=np.arange(source.n), n=source.n)
@@ -669,7 +667,7 @@ def _check_names(rows: NewRows, method: str | None) -> None:
     ]
     if columns_of_sets and method != "":
         raise InputError(
-            f"the new rows hold label sets already ({listed(columns_of_sets)}): "
+            f"the new rows already have label sets ({listed(columns_of_sets)}): "
             "drop or rename the column"
         )
 
@@ -683,6 +681,6 @@ def _advised(evalset: EvalSet, seed: int) -> tuple[Advice, str]:
         raise InputError(NO_PROBABILITIES)
     if sets:
         methods = ", ".join(methods_of(LabelSets.kind))
-        raise InputError(f"label sets are not tried: method must be one of {methods}, got 'best'")
+        raise InputError(f"for label sets, method must be one of {methods}, not 'best'")
     trials = try_recalibrations(evalset, seed=seed)
     return trials.advice or Advice(method=""), trials.step

@@ -185,15 +185,15 @@ def _serve_first_file(
 ) -> RecalibratedFiles:
     """One file served at once, by what was learnt."""
     methods = ", ".join(fit.method for fit in first.recalibrators if not fit.by_rows)
-    why = f"method {methods!r} gives rows of equal content draws of their own"
+    why = f"method {methods!r} draws separately for rows of equal content"
     if len(files) > 1:
-        raise InputError(f"{why}, so new rows must be in one file, got {len(files):,} files")
+        raise InputError(f"{why}, so it needs all new rows in one file, got {len(files):,} files")
     if files[0].place.remote:
-        raise InputError(f"{why}, so new rows must be in a file at hand, got {files[0].path}")
+        raise InputError(f"{why}, so it needs new rows in a local file, got {files[0].path}")
     (target,) = plan
     done = recalibrate_tables(files[0].path, first.fitted, columns, **shared)
     done.save(target, csv_safe=csv_safe)
-    notes = (*_lasting(first), *done.notes, f"All rows were held at once, as {why}.")
+    notes = (*_lasting(first), *done.notes, f"All rows were read at once, because {why}.")
     return RecalibratedFiles(
         files=(target,),
         n=done.rows.n,
@@ -430,8 +430,8 @@ def _as(table: pa.Table, schema: pa.Schema, file: NewFile, first: NewFile) -> pa
     unlike = [f"{what} {listed(columns)}" for what, columns in names.items() if columns]
     if unlike:
         raise InputError(
-            f"{file.path} must have the columns of {first.path} to stand in one file with it, got "
-            f"columns {' and '.join(unlike)}; a folder as output has a file for each"
+            f"{file.path} needs the columns of {first.path} to share one output file, got columns "
+            f"{' and '.join(unlike)}; use a folder as output for one file each"
         )
     table = table.select(schema.names)
     try:
@@ -445,8 +445,8 @@ def _as(table: pa.Table, schema: pa.Schema, file: NewFile, first: NewFile) -> pa
         return table.cast(schema)
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"{file.path} must have columns of the types that those of {first.path} have, to stand "
-            f"in one file with it, got {error}"
+            f"{file.path} needs the column types of {first.path} to share one output file, got "
+            f"{error}"
         ) from error
 
 
@@ -480,4 +480,4 @@ def few_notes(notes: Sequence[str]) -> list[str]:
     """The first notes, and how many more there are."""
     if len(notes) <= _MOST_NOTES:
         return list(notes)
-    return [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more notes are left out."]
+    return [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more notes are not shown."]

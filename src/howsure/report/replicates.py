@@ -96,8 +96,8 @@ def covered_rows(
         hits = np.asarray(y)
         if hits.dtype != np.bool_ or hits.ndim != 1:
             raise InputError(
-                "covered must hold True or False for each row, where neither a prediction nor ends "
-                f"are given, got {hits.dtype} of shape {hits.shape}"
+                "covered needs True or False for each row if neither a prediction nor ends are "
+                f"given, got {hits.dtype} of shape {hits.shape}"
             )
     elif upper is not None:
         from howsure.topics.coverage import covered
@@ -109,7 +109,7 @@ def covered_rows(
 
         models = opened(y, prediction, coverage=(coverage,)).evalsets
         if len(models) > 1:
-            raise InputError(f"prediction must be of one model, got {len(models)}")
+            raise InputError(f"prediction must come from one model, got {len(models)}")
         hits = np.asarray(View(models[0]).get("covered", coverage))
     if not len(hits):
         raise InputError("a replicate must have at least one row, got none")
@@ -186,20 +186,20 @@ class CoverageOutcome:
         if self.most < 1.0:
             within = f"between {percent(self.least)} and {percent(self.most)}"
         if self.state == "holds":
-            return f"{seen} It is proven to be {within}."
+            return f"{seen} It is significantly {within}."
         if self.state == "undecided":
             more = "no number of" if self.needed is None else f"about {self.needed:,}"
             return (
-                f"{seen} It is not proven to be {within}, nor beyond. If they go on so, {more} "
-                "replicates would decide."
+                f"{seen} Inconclusive whether it is {within}; at this coverage, {more} "
+                "replicates should decide."
             )
         low = self.empirical_coverage < self.coverage
         beyond = f"below {percent(self.least)}" if low else f"above {percent(self.most)}"
         drawn = drawn_with(self.test, self.farthest or 1, self.seed)
         return (
-            f"{seen} It is proven to be {beyond}, and should be {within}. Its e-value, "
-            f"{number(self.e_value, 3)}, exceeds {number(self.e_value_needed, 3)}: a right method "
-            f"gets there with probability {percent(self.error_rate, 3)} at most. The farthest is "
+            f"{seen} It is significantly {beyond}, and should be {within}. The e-value is "
+            f"{number(self.e_value, 3)} (limit {number(self.e_value_needed, 3)}; a correct method "
+            f"exceeds it with probability {percent(self.error_rate, 3)} at most). The farthest is "
             f"replicate {self.farthest}, {percent(self.farthest_coverage)}, drawn with {drawn}."
         )
 
@@ -323,8 +323,8 @@ class CoverageSession:
         return (
             f"{counted(len(self.outcomes), 'test')} of coverage: "
             f"{', '.join(states) or 'none ran'}. "
-            f"If all methods are right, any fails with probability {percent(self.error_rate, 3)} "
-            "at most."
+            "If all methods are correct, the probability of any failure is at most "
+            f"{percent(self.error_rate, 3)}."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Scorers, displays and a regressor, as scikit-learn has them.
 
 Scorers go where scikit-learn takes ``scoring=``; greater is better. Displays draw predictions with
-their bands. `RecalibratedRegressor` teaches any regressor by its own out-of-fold predictions.
+their bands. `RecalibratedRegressor` recalibrates any regressor with its out-of-fold predictions.
 """
 
 from __future__ import annotations

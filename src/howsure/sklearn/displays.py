@@ -92,8 +92,8 @@ class _Display:
         name = next((curve_name for curve_name in self._curves if curve_name in drawable), None)
         if name is None:
             raise InputError(
-                f"prediction must give one of the curves {', '.join(self._curves)}, got one that "
-                f"says too little, {self.assessment.facts['Predictions']}"
+                f"prediction must give one of the curves {', '.join(self._curves)}, which "
+                f"{self.assessment.facts['Predictions']} do not"
             )
         drawn: Axes = self.assessment.plot(name, ax=ax)
         return drawn
@@ -108,7 +108,7 @@ class CalibrationDisplay(_Display):
     Parameters
     ----------
     assessment : Assessment
-        What is drawn; ``print`` tells its verdict.
+        What is drawn; ``print`` shows its verdict.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class CoverageDisplay(_Display):
     Parameters
     ----------
     assessment : Assessment
-        What is drawn; ``print`` tells its verdict.
+        What is drawn; ``print`` shows its verdict.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class WidthDisplay(_Display):
     Parameters
     ----------
     assessment : Assessment
-        What is drawn; ``print`` tells its verdict.
+        What is drawn; ``print`` shows its verdict.
 
     Attributes
     ----------

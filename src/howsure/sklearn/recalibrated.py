@@ -43,29 +43,28 @@ _NONE: Final = "None in finite samples"
 
 @final
 class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor, corrected by what its errors on rows that it was not fitted to teach.
+    """A regressor, recalibrated with its errors on rows that it was not fitted to.
 
-    `fit` predicts each fold of the rows by a clone fitted to the others. These out-of-fold
-    predictions teach the recalibration; then the estimator is fitted to all rows.
+    `fit` predicts each fold of the rows with a clone fitted to the other folds. The recalibration
+    is fitted to these out-of-fold predictions; then the estimator is fitted to all rows.
 
     Parameters
     ----------
     estimator : regressor, or list of quantile regressors
         What `howsure.assess_model` can ask: a regressor whose ``predict`` takes ``return_std``, one
-        that gives intervals or quantiles, several with a level each, or any other, whose forecast
+        that gives intervals or quantiles, several with one level each, or any other, whose forecast
         is a point.
     method : str
-        A way to recalibrate that `howsure.recalibration.methods_of` names for the kind of
-        prediction, and that needs nothing beside it. ``best`` takes the one whose gain is proven
-        in cross-validation on the out-of-fold predictions, or none, as `howsure.recalibrate` finds
-        it. A point forecast has no spread that could be wrong: there it is ``split``, conformal
-        intervals.
+        A method that `howsure.recalibration.methods_of` lists for the kind of prediction, and that
+        needs nothing beside it. ``best`` uses the one with a significant gain in cross-validation
+        on the out-of-fold predictions, or none, as in `howsure.recalibrate`. For a point forecast,
+        which has no spread, it is ``split``, conformal intervals.
     cv : int, splitter, iterable of pairs, or "prefit"
         Folds, as in scikit-learn; each row is in one test fold at most. With ``prefit`` the
-        estimator is fitted already, and the rows of `fit` must be others.
+        estimator is fitted already, and `fit` needs other rows.
     coverage : float
-        Nominal coverage of intervals where none is asked for, and the one at which an estimator is
-        asked that gives intervals.
+        Nominal coverage of intervals if none is asked for, also when asking an estimator for its
+        intervals.
 
     Attributes
     ----------
@@ -73,9 +72,9 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     calibration_ : EvalSet
         The out-of-fold predictions beside y.
     method_ : str
-        The way that is used; empty where nothing helps, and predictions stay as they are.
+        The method that is used; empty if none helps, and predictions stay as they are.
     guarantee_ : str
-        What holds in finite samples, in words.
+        The guarantee in finite samples, in words.
     n_features_in_ : int
         Columns of X in `fit`, where these can be counted.
     feature_names_in_ : ndarray of str
@@ -88,16 +87,16 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
 
     Notes
     -----
-    With cross-fitting there is no finite-sample guarantee. Errors are of models fitted to fewer
-    rows than the one that predicts, and out-of-fold predictions of different folds depend on each
-    other. Coverage is near the nominal one where leaving a fold out changes predictions little.
+    With cross-fitting there is no finite-sample guarantee. Errors come from models fitted to fewer
+    rows than the final model, and out-of-fold predictions of different folds depend on each
+    other. Coverage is near the nominal one if leaving a fold out changes predictions little.
     (Cross-conformal sets and CV+ guarantee 2·coverage − 1; these intervals are neither.)
-    With ``prefit`` and a fixed method, what ``guarantee_`` says holds for new rows exchangeable
-    with those of `fit`: of ``split`` and ``cqr``, the nominal coverage on average. After ``best``
-    nothing is guaranteed, for the same rows chose the method and teach it.
+    With ``prefit`` and a fixed method, the guarantee in ``guarantee_`` applies to new rows
+    exchangeable with those of `fit`: for ``split`` and ``cqr``, nominal coverage on average. After
+    ``best`` there is no guarantee, because the same rows select the method and fit it.
 
     Rows that depend on each other need folds that keep them together, such as those of
-    ``GroupKFold().split(X, y, groups)``. Weights of rows are not taken.
+    ``GroupKFold().split(X, y, groups)``. Row weights are not supported.
 
     Examples
     --------
@@ -129,7 +128,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         return tags
 
     def fit(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Cross-fit, learn the recalibration, and fit to all rows.
+        """Cross-fit, fit the recalibration, and fit to all rows.
 
         Parameters
         ----------
@@ -146,7 +145,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             raise InputError(f"cv must be folds or {PREFIT!r}, got {self.cv!r}")
         if y is None:
             raise InputError(
-                "y must hold what happened (RecalibratedRegressor requires y to be passed, but the "
+                "y must be the outcomes (RecalibratedRegressor requires y to be passed, but the "
                 "target y is None)"
             )
         (X,) = indexable(X)
@@ -183,7 +182,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         Raises
         ------
         UnanswerableError
-            If a standard deviation is asked for, and intervals or quantiles tell none.
+            If a standard deviation is asked for, but intervals or quantiles have none.
         """
         rows = self._recalibrated(X)
         if rows.point is not None:
@@ -200,7 +199,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         Returns
         -------
         ndarray of float, shape (n, 2)
-            Lower and upper ends; infinite where too few rows taught.
+            Lower and upper ends; infinite with too few calibration rows.
 
         Raises
         ------
@@ -295,7 +294,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         tested, times = np.unique(np.concatenate([test for _, test in folds]), return_counts=True)
         if (times > 1).any():
             raise InputError(
-                "cv must put each row into one test fold at most, got row "
+                "cv must put each row in at most one test fold, got row "
                 f"{tested[np.argmax(times)]} in {times.max()}"
             )
         point: FloatArray | None = None
@@ -359,9 +358,9 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         if self._recalibrator is None:
             return f"{_NONE}: predictions are those of the estimator."
         if self.cv != PREFIT:
-            return f"{_NONE}: the rows that taught were predicted by other models, fold by fold."
+            return f"{_NONE}: calibration rows were predicted by other models, fold by fold."
         if self.method == BEST and self.calibration_.beliefs:
-            return f"{_NONE}: the rows that taught the method chose it."
+            return f"{_NONE}: the same rows selected the method and fitted it."
         return self._recalibrator.guarantee
 
 

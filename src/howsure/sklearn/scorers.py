@@ -69,9 +69,9 @@ class MetricScorer:
     def __post_init__(self) -> None:
         named = metric_named(self.metric)
         if named.direction is Direction.NONE:
-            raise InputError(f"metric must have a better and a worse, got {self.metric!r}")
+            raise InputError(f"metric must have a direction (better or worse), got {self.metric!r}")
         if named.beside or not named.forms:
-            raise InputError(f"metric must need y and a prediction alone, got {self.metric!r}")
+            raise InputError(f"metric must need only y and a prediction, got {self.metric!r}")
         object.__setattr__(self, "metric", named.name)
         object.__setattr__(self, "coverage", check_fraction(self.coverage, "coverage"))
         if self.levels is not None:
@@ -108,7 +108,7 @@ class MetricScorer:
         if math.isnan(record.value):
             title = type(estimator).__name__
             raise InputError(
-                f"estimator must say what {self.metric} needs, got {title}: {record.reason}"
+                f"estimator {title} does not predict what {self.metric} needs: {record.reason}"
             )
         if metric.direction is Direction.HIGHER:
             return record.value
@@ -121,7 +121,7 @@ class MetricScorer:
         if self.levels is None:
             return stated
         if not stated.predictions:
-            raise InputError("estimator must tell quantiles for levels=, got a point forecast")
+            raise InputError("estimator must predict quantiles for levels=, got a point forecast")
         return replace(stated, predictions=(_quantiles(stated.predictions[0], self.levels),))
 
 

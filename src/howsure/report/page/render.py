@@ -30,6 +30,8 @@ from howsure.report.page.figures import Block, block_of, packed
 FACT_LENGTH = 48
 """Facts up to this length stand under the title; all stand at the end."""
 FACT_COUNT = 6
+LATER = ("Seed",)
+"""Facts that stand at the end alone."""
 MOST_NAMED = 4
 """How many of the things in a fold its title names."""
 
@@ -83,7 +85,11 @@ def render(document: Document) -> str:
             drawn=bool(library),
             installs=installs("report"),
             facts=facts,
-            headline_facts=[fact for fact in facts if len(fact[1]) <= FACT_LENGTH][:FACT_COUNT],
+            headline_facts=[
+                (name, fact)
+                for name, fact in facts
+                if name not in LATER and len(fact) <= FACT_LENGTH
+            ][:FACT_COUNT],
             style=Markup(properties() + _resource("page.css")),
             code=code,
             library=_packed_library(library),

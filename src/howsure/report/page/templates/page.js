@@ -247,7 +247,7 @@
         told.textContent = "Copied";
       } catch {
         getSelection().selectAllChildren(command);
-        told.textContent = "Marked: press Ctrl+C";
+        told.textContent = "Selected: press Ctrl+C";
       }
     });
   }
