@@ -303,10 +303,10 @@ class Case:
 def _absence(name: str, grouped: bool) -> str:
     """Why there is no record of a measure."""
     if name not in catalogue():
-        return f"no topic brings the measure {name}"
+        return f"no topic has the measure {name}"
     need = catalogue()[name].beside
     if need == "groups" and grouped:
-        return f"no column has {MOST_LABELS:,} groups or fewer"
+        return f"every column has more than {MOST_LABELS:,} groups"
     return f"the table has no {need}" if need else "it was not measured"
 
 
@@ -492,7 +492,7 @@ class Standing:
 
 # ---- numbers as sentences of findings tell them --------------------------------------------------
 
-SDS = "predicted standard deviations"
+SDS = "predicted sd"
 """The unit of what is measured by the spread that a model states."""
 
 

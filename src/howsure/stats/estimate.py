@@ -119,7 +119,7 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Est
     """Weighted mean of per-row scores, with its influence values."""
     value = weighted_mean(scores, weights)
     if not math.isfinite(value):
-        return Estimate(value, None, reason="some rows score infinity")
+        return Estimate(value, None, reason="some rows have an infinite score")
     return Estimate(value, scores - value)
 
 

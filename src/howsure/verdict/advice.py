@@ -330,9 +330,9 @@ class _Bench:
         cluster, times = self.evalset.cluster, self.evalset.chronology
         if times is not None:
             if (count := len(times.ranks()[0])) < FOLDS:
-                return f"{count} times are too few to try methods on held-out stretches of time"
+                return f"{count} times are too few to try methods on held-out periods"
             if times.few:
-                return "rows remember too much to try methods on held-out stretches of time"
+                return "rows are too strongly correlated in time to try methods on held-out periods"
             return ""
         if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
             return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
@@ -423,7 +423,7 @@ class _Bench:
     ) -> _Way:
         """What is known of a recalibration once its rows are let go."""
         if score is None:
-            raise InputError("no score suits the predictions before and after it")
+            raise InputError("no score applies to the predictions both before and after it")
         after = self._evaluate(_recalibrate_folds(self.evalset, fit.fitted, folds))
         remaining = scored(after, score)
         if isinstance(remaining, str):

@@ -224,8 +224,8 @@ def split(evalset: EvalSet, hold_back: float, seed: int) -> tuple[Split, BoolArr
     check_fraction(hold_back, "hold_back")
     if evalset.n < 2 * FEWEST_ROWS:
         raise InputError(
-            f"calibration must hold at least {2 * FEWEST_ROWS} rows, some to teach and some to "
-            f"prove, got {evalset.n}"
+            f"calibration must have at least {2 * FEWEST_ROWS} rows, some to fit and some to "
+            f"verify, got {evalset.n}"
         )
     cluster, times = evalset.cluster, evalset.time
     many = cluster is not None and len(cluster.labels) >= 2 * FEWEST_UNITS
@@ -260,7 +260,7 @@ def _leading(evalset: EvalSet) -> EvalSet:
     if not kind or any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
         told = ", ".join(each.kind for each in evalset.beliefs) or "none"
         raise InputError(
-            "calibration must hold a distribution, samples, quantiles, intervals or a point "
+            "calibration must have a distribution, samples, quantiles, intervals or a point "
             f"forecast to be improved, got {told}"
         )
     if kind == POINT:

@@ -330,7 +330,9 @@ def whole_gain(sums: Joint) -> tuple[Estimate, FloatArray | None]:
     prices = np.array([_price(up, above, middle), _price(down, below, middle)])
     constant = float(np.array([up, down]) @ prices)
     if not (math.isfinite(scale) and math.isfinite(constant) and constant > 0.0):
-        return Estimate(math.nan, reason="an area is infinite, or that of the constant is 0"), None
+        return Estimate(
+            math.nan, reason="an area is infinite, or the area of the constant band is 0"
+        ), None
     ratio = half * scale / constant
     slopes = np.array([scale, half, *(-ratio * prices)])
     return Estimate(100.0 * (1.0 - ratio), details=details), -100.0 / constant * slopes
@@ -344,7 +346,7 @@ def _price(error: float, band: float, middle: float) -> float:
 
 
 def _outside(count: float) -> str:
-    return f"the point lies outside its interval in {count:,.0f} rows"
+    return f"the point is outside its interval in {count:,.0f} rows"
 
 
 def _sums(value: Value) -> Sums:

@@ -222,7 +222,7 @@ def worst_slab(
         alternative="less",
     )
     value, m, simulated = region.empirical_coverage, region.n, values[1:]
-    reason = "no row of the other half lies in the slab" if m == 0 else ""
+    reason = "no row of the other half is in the slab" if m == 0 else ""
     if problem.covered[:half].all():
         reason = "every searched row is covered: no slab is worse than another"
     searched = Estimate(
