@@ -74,7 +74,7 @@ TOPICS = {
     "metrics-tails": Topic(
         "howsure.metrics",
         "Measures: tails",
-        "Are extremes foretold, as often and as far out as stated? VaR backtests by name.",
+        "Are extremes foretold, as often and as far out as predicted? VaR backtests by name.",
         ("tails", "tail_calibration", "backtests"),
     ),
     "metrics-uncertainty": Topic(
@@ -92,7 +92,7 @@ TOPICS = {
     "metrics-adaptivity": Topic(
         "howsure.metrics",
         "Measures: ease and label sets",
-        "Do widths and sets grow where rows are harder?",
+        "Are widths and sets larger for harder rows?",
         ("adaptivity",),
     ),
     "metrics-point": Topic(

@@ -264,7 +264,7 @@ def test_what_has_no_order_says_why() -> None:
     assert told[name].reason == "the order of rows is unknown: the table has no time"
     assert told["kupiec_below", 0.9].p > 0
     told = records(EvalSet.checked(y, table, time=np.arange(100) // 2))
-    assert told[name].reason == "several rows share a time, so no row follows another"
+    assert told[name].reason == "several rows have the same time, so their order is unknown"
     told = records(EvalSet.checked(y, table, time=np.arange(100), weights=np.full(100, 2)))
     assert "no one order" in told[name].reason
     told = records(EvalSet.checked(np.zeros(100), table, time=np.arange(100)))

@@ -230,7 +230,7 @@ def test_a_loss_against_what_anyone_could_have_predicted_is_told() -> None:
         ({"lead": 1, "season": 1}, "season must be a whole number of at least 2, got 1"),
         ({"season": 7}, r"season 7 serves nothing: it needs by how many steps .*--lead N"),
         ({"baseline": "seasonal"}, r"baseline 'seasonal' cannot be made: it needs by how many"),
-        ({"baseline": "seasonal", "lead": 1}, "times suggest no season: give season"),
+        ({"baseline": "seasonal", "lead": 1}, "no season was found in the times: give season"),
         ({"baseline": "persistence", "lead": 99}, "no row has 30 past changes over its lead"),
     ],
 )

@@ -296,7 +296,7 @@ def test_too_few_effective_rows_give_no_p_value() -> None:
         assert math.isnan(told[name].p)
         assert told[name].state == "undecided"
     facts = assess_loaded(Loaded(evalsets=(held,))).facts
-    assert facts["Clusters"] == "one: too few effective rows for batches of time"
+    assert facts["Clusters"] == "one: the effective sample size is too small for batches of time"
     walk = np.cumsum(np.random.default_rng(0).normal(size=60)) / 5.0
     findings, _ = examine(right(walk, rng, time=np.arange(60)))
     told = {each.id: each for each in findings}
@@ -372,11 +372,11 @@ def test_what_is_said_of_panels() -> None:
     assert sampled.endswith(", of a sample of short stretches of time).")
     unnamed = of_panel(rng, 16, 20, 0.0, named="")
     assert sentence_of(unnamed).endswith(
-        "Several rows per time: name the column of series (--series COLUMN); without it 20 times "
-        "are too few."
+        "There are several rows per time: name the column of series (--series COLUMN); without it "
+        "20 times are too few."
     )
     assert sentence_of(of_panel(rng, 16, 60, 0.0, named="")).endswith(
-        "Several rows per time: if these are series, name their column (--series COLUMN)."
+        "There are several rows per time: if these are series, name their column (--series COLUMN)."
     )
     for held in (few, unnamed):
         findings, silent = examine(held)

@@ -78,7 +78,7 @@ def test_tails_and_skew_are_shown_where_they_show(name: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "seen", "claim"),
     [
-        ("bias", r"y averages ([\d.]+) predicted standard deviations higher", "bias depends"),
+        ("bias", r"y averages ([\d.]+) predicted sd higher", "bias depends"),
         ("spread", r"errors are ([\d.]+) times as large", "spread depends"),
     ],
 )

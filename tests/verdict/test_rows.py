@@ -647,7 +647,7 @@ def test_the_first_sentence_is_the_cause(world: Planted, name: str, bad: bool) -
     assert not others or name in NO_FAULT_OF_OTHERS
     for each in findings[1:]:
         if bad and each.id in ("spread", "coverage") and each.state == "caution":
-            assert each.sentence.endswith("this is part of what is wrong with the rows.")
+            assert each.sentence.endswith("this is part of the problems of the rows.")
     told = answer(findings, 1_000)
     assert told.reply != "yes"
     assert findings[0].clause.partition(". ")[0][1:] in told.sentence

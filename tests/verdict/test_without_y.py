@@ -153,7 +153,7 @@ def test_text_and_counts_without_y_are_read() -> None:
         (lambda t, u: (t["site"] == "B") & (u < 0.5), " % of those in site=B, 0 % of the others."),
         (lambda t, u: (t["age"] > 60) & (u < 0.8), "; their age is above that of "),
         (lambda t, u: np.abs(t["age"] - 50) > 24, "; their age is more often extreme than that "),
-        (lambda t, u: u < 0.25, "; nothing that was stated sets them apart."),
+        (lambda t, u: u < 0.25, "; in all columns they are like the other rows."),
     ],
 )
 def test_what_sets_rows_without_y_apart_is_named(gone: Any, told: str) -> None:

@@ -89,7 +89,7 @@ def test_directions_are_those_of_the_signs() -> None:
 
 EXACT: dict[tuple[str, State], str] = {
     ("rows", "caution"): "1,000 rows hold 200 different ones: y, inputs and predictions repeat. "
-    "Copies count as one cluster; remove them, or name what they share with --cluster.",
+        "Copies count as one cluster; remove them, or name the column they share with --cluster.",
     ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the nominal "
     "coverage.",
     ("coverage", "caution"): "The 90 % intervals cover 84 % (82.0–86.0). Perhaps they under-cover "
@@ -101,8 +101,7 @@ EXACT: dict[tuple[str, State], str] = {
     (
         "bias",
         "bad",
-    ): "y averages 0.05 predicted standard deviations below its prediction: "
-    "predictions are too high.",
+    ): "y averages 0.05 predicted sd below its prediction: predictions are too high.",
     ("spread", "negligible"): "Errors are 0.94 times their stated size (0.92–0.96): the stated "
     "spread is too large. This is within the tolerance of 2 %.",
     ("skew", "bad"): "Skew moves stated probabilities by up to 6 points: the lower tail is longer "
@@ -152,8 +151,8 @@ EXACT: dict[tuple[str, State], str] = {
     ("dependence", "caution"): "Errors are correlated in time (r = 0.06): 3,000 rows "
     "count as about 1,400.",
     ("dependence", "good"): "Errors are not correlated in time (r = 0.06).",
-    ("dependence", "undecided"): "Errors may be correlated in time (r = 0.06). Rows "
-    "are too few to tell.",
+    ("dependence", "undecided"): "Errors may be correlated in time (r = 0.06). There are too few "
+        "rows to decide.",
     ("drift", "bad"): "Around 2024-03-01 coverage fell from 93.3 % to 87.3 % (83.0–91.0): coverage "
     "drifts. It fell by at least 4 points. Over the last tenth of rows it is 95 %.",
     ("lead_time", "bad"): "Coverage falls with lead time: 93.1 % at 1 step, 87.1 % at 17–24 "
@@ -182,41 +181,42 @@ def test_every_finding_has_an_exact_text() -> None:
 
 
 ROWS = {
-    "without_y": "30 of 120 rows have no y; nothing that was stated sets them apart. Over all rows "
-    "coverage is between 68 and 93 %.",
-    "corrected": "30 rows were delivered twice: two rows of one time are alike but for small "
-    "corrections. Keep one of them.",
-    "variance": "Errors are 20.51 times their stated size and go with its square root: this looks "
-    "like a variance. Read that column with --variance, or give its square root.",
-    "units": "Where plant=C, predictions look divided by 1,000. Give y and predictions in one "
-    "unit.",
-    "leakage": "Errors are 0.10 times their stated size, as if the model had seen these y, or "
-    "stated far too much. Judge it on rows that it never saw.",
-    "target": "The input price is y itself. If the model was given it, it knew the answer; if not, "
-    "leave it out of the inputs.",
+    "without_y": "30 of 120 rows have no y; in all columns they are like the other rows. Over all "
+        "rows coverage is between 68 and 93 %.",
+    "corrected": "30 rows were delivered twice: pairs of rows with the same time differ only by "
+        "small corrections. Keep one of each pair.",
+    "variance": "Errors are 20.51 times their stated size and proportional to its square root: it "
+        "looks like a variance. Give that column with --variance, or give its square root.",
+    "units": "Where plant=C, predictions look divided by 1,000. Use the same unit for y and "
+        "predictions.",
+    "leakage": "Errors are 0.10 times their stated size, as if the model had seen these y, or its "
+        "predicted spread is far too large. Evaluate on rows that the model never saw.",
+    "target": "The input price is y itself. If it is an input of the model, this is leakage; if "
+        "not, remove it from the inputs.",
     "marks": "y is −9999 in 30 rows (3 %), far from all others: this looks like a mark of missing "
     "values. If it is one, --missing-value -9999 --missing drop leaves these rows out.",
     "clipped": "y is 0 and never below in 30 rows (3 %): it looks clipped there. Judge y before it "
     "was clipped, or predict a distribution with a share at that value.",
     "clipped_predictions": "Predictions are 10 and never above in 30 rows (3 %), and y lies beyond "
-    "in 25. They look clipped: give them as the model made them.",
+        "in 25. They look clipped: give the model's original predictions.",
     "rounded": "y is rounded to 0.5, a step of 0.98 stated sd. Give y unrounded, or predict a "
     "distribution of rounded values.",
     "censored": "y seems censored in 30 rows (3 %), by the column event: there it is a lower "
-    "bound. No measure here allows for that; without these rows, small y prevail.",
+        "bound. No measure here accounts for that; without these rows, small y are "
+        "over-represented.",
     "mean_and_sd": "The mean and the sd look swapped: the other way round they agree. Name their "
     "columns by --mean and --sd.",
     "swapped": "y and its prediction look swapped: the other way round they agree. Name their "
     "columns by --y and --point or --mean.",
-    "one_prediction": "All rows have one prediction, though y follows age (r = 0.85). Give the "
-    "prediction of each row.",
+    "one_prediction": "All rows have one prediction, though y follows age (r = 0.85). Give one "
+        "prediction per row.",
     "order": "y and predictions correlate by 0.85 if one is turned round, and by 0.12 as they "
-    "stand. Bring both into one order, by a name that each row has.",
+        "stand. Sort both into the same order, using an identifier per row.",
     "exchanged": "Predictions of plant=B and plant=C look swapped: exchanged, they fit y. Check by "
     "which plant they were joined to their rows.",
-    "log": "y looks like the logarithm of what was predicted. Give both on one scale.",
-    "multiple": "Predictions look divided by 1.5: y rises with them by that factor. If it is a "
-    "unit, give both in one; howsure recalibrate --method multiply learns it.",
+    "log": "y looks like the logarithm of what was predicted. Use the same scale for both.",
+    "multiple": "Predictions look divided by 1.5: y rises with them by that factor. If units "
+        "differ, use the same unit for both; howsure recalibrate --method multiply estimates it.",
 }
 
 
@@ -228,13 +228,14 @@ def test_what_rows_are_not_and_what_to_do() -> None:
     said = [sentence(finding(each, "caution"), each) for each in drafts("rows", 1.0)]
     assert (
         "y and predictions correlate by 0.85 if one is moved by 1 row in time within each series, "
-        "and by 0.12 as they stand. Check that both are of the same time, such as one time zone."
+        "and by 0.12 as they stand. Check that both refer to the same times, for example in one "
+        "time zone."
     ) in said
     assert any(
         each.startswith("The input price gives y to within 0.03 stated sd. If") for each in said
     )
     assert (
-        "What was predicted looks like the decimal logarithm of y. Give both on one scale." in said
+        "What was predicted looks like the decimal logarithm of y. Use the same scale for both." in said
     )
 
 
@@ -253,10 +254,10 @@ def test_what_sets_rows_without_y_apart() -> None:
 def test_groups_that_differ_in_bias_or_spread() -> None:
     winter = "In season=winter"
     assert told("groups", "bad", 1.0)[5:9] == [
-        f"{winter} predictions are 0.40 predicted standard deviations too low on average, 0.10 "
-        "overall: groups differ in bias.",
-        f"{winter} predictions are 0.40 predicted standard deviations too low on average, in "
-        "season=summer 0.48 too high: groups differ in bias. They cancel overall.",
+        f"{winter} predictions are 0.40 predicted sd too low on average, 0.10 overall: groups "
+        "differ in bias.",
+        f"{winter} predictions are 0.40 predicted sd too low on average, in season=summer 0.48 too "
+        "high: groups differ in bias. They cancel overall.",
         f"{winter} errors are 1.25 times their stated size, 1.06 times overall: groups differ in "
         "spread.",
         f"{winter} errors are 1.25 times their stated size, 1.06 times overall, in season=summer "
@@ -289,7 +290,7 @@ def test_drift_names_what_changed() -> None:
     assert coverage.startswith("Around 2024-03-01 coverage rose from 81.3 % to 87.3 % (83.0–91.0)")
     assert spread.startswith("Around 2024-03-01 errors went from 0.81 to 0.87 (0.83–0.91) times")
     assert bias.startswith(
-        "Around 2024-03-01 y moved from 0.81 to 0.87 (0.83–0.91) predicted standard deviations "
+        "Around 2024-03-01 y moved from 0.81 to 0.87 (0.83–0.91) predicted sd "
     )
     assert "Stated probabilities moved by at least 4 points." in spread
     claimed = told("drift", "bad", 1.0)[-3]
@@ -349,7 +350,7 @@ def test_skill_is_told_by_its_state() -> None:
 def test_what_is_as_good_as_zero_is_told_so() -> None:
     (each, *_) = drafts("bias", 1e-7)
     assert sentence(finding(each, "good"), each).startswith(
-        "y averages within 0.01 predicted standard deviations of"
+        "y averages within 0.01 predicted sd of"
     )
 
 

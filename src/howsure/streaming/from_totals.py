@@ -171,7 +171,7 @@ class FromTotals:
     def _mean(self, key: Key, column: int) -> Record:
         value = float(self._every.mean[0, column])
         if not math.isfinite(value):
-            return self._record(key, Estimate(value, reason="some rows score infinity"))
+            return self._record(key, Estimate(value, reason="some rows have an infinite score"))
         rows, values = self.rows_of(key, column, self._every)
         return self._record(key, Estimate(value, values - value), rows)
 
