@@ -76,7 +76,7 @@ def test_findings_are_judged_by_the_baseline(tables: Path) -> None:
     assert checked(tables, "calendar.csv", *words)[0] == 0
     status, told = checked(tables, "constant.csv", *words)
     assert status == 1, told
-    assert "than that of the seasonal naive forecast (a week before)" in told
+    assert "than the seasonal naive forecast (a week before)" in told
 
 
 @pytest.mark.parametrize(

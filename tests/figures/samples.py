@@ -454,7 +454,7 @@ def findings() -> tuple[Finding, ...]:
             "The 90 % intervals cover 83.1 % (82.5–83.7): they under-cover by 6.9 points.",
             -0.069,
         ),
-        finding("spread", "caution", "Errors are 1.31 times their stated size.", 0.31),
+        finding("spread", "caution", "Actual errors are 1.31 × the predicted spread.", 0.31),
         finding("bias", "negligible", "y lies 0.03 stated sd below its prediction.", -0.03),
         finding("groups", "bad", "region=North covers 71 % of its 804 rows.", -0.19),
         finding("width", "good", "Errors grow as widths do."),

@@ -78,7 +78,7 @@ def test_two_steps_are_kept_and_served_as_one(tmp_path: Path) -> None:
 def test_it_is_told_in_words(found: Improvement) -> None:
     told = str(found).split("\n")
     assert told[0] == ("1,500 rows teach, 1,500 are held back to prove: split at random.")
-    assert told[1].startswith("Recalibrate within region. On the held-back rows this cuts the ")
+    assert told[1].startswith("Recalibrate within region. On the held-out rows this cuts the ")
     assert told[-3:] == [
         "No further recalibration is advised.",
         "One step was confirmed. Nothing is proven wrong on the held-back rows.",

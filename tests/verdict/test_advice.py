@@ -231,7 +231,7 @@ def test_what_harms_a_part_is_not_advised(monkeypatch: pytest.MonkeyPatch) -> No
     assert alone.method == ""
     assert re.match(
         r"Recalibration by scale would cut the CRPS by [\d.]+ %\. It was refused, because it would "
-        r"harm site=left\. For groups: ",
+        r"harm site=left\. Needed for groups: ",
         alone.sentence,
     )
 
@@ -343,10 +343,9 @@ def test_sentences_say_what_is_known() -> None:
         leaves=("region",),
     )
     assert words.step(step, (), None) == (
-        "move the lower and the upper ends of intervals by a constant each. In "
-        "five-fold cross-validation the interval score does not change beyond its error (gain "
-        "0.40 %, −0.10 to 0.90). "
-        "After it, no fault of the balance of misses or overall coverage remains. "
+        "move the lower and the upper ends of intervals by a constant each. In five-fold "
+        "cross-validation the interval score does not change significantly (gain 0.40 %, −0.10 to "
+        "0.90). No fault of the balance of misses or overall coverage was detected afterwards. "
         "It does not correct coverage given inputs."
     )
 

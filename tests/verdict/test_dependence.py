@@ -168,7 +168,7 @@ def test_the_finding_tells_the_season() -> None:
     assert told is not None
     assert told.state == "caution"
     assert "(r = 0.7" in told.sentence or "(r = 0.8" in told.sentence
-    assert "at lag 12): 1,000 rows count as about 1" in told.sentence
+    assert "at lag 12): effective sample size about 1" in told.sentence
 
 
 HOURS = np.datetime64("2022-01-01T00") + np.arange(0, 17_520, 4).astype("timedelta64[h]")
@@ -247,7 +247,7 @@ def test_the_finding_tells_the_effective_number_of_rows() -> None:
     assert told.effect == pytest.approx(8.0, rel=0.25)
     assert told.lower < 8.0 < told.upper
     assert told.sentence.startswith("Errors are correlated in time (r = 0.7")
-    assert ": 3,000 rows count as about 3" in told.sentence
+    assert ": effective sample size about 3" in told.sentence
 
 
 @pytest.mark.slow
@@ -367,9 +367,9 @@ def test_what_is_said_of_panels() -> None:
     assert sentence_of(few).endswith(" of 320. 20 times are too few for any test.")
     own = sentence_of(of_panel(rng, 16, 60, 0.5))
     assert own.startswith("Errors are correlated in time (r = 0.")
-    assert ": 960 rows count as about " in own
+    assert ": effective sample size about " in own
     sampled = sentence_of(replace(of_panel(rng, 16, 60, 0.5), share=0.1))
-    assert sampled.endswith(", of a sample of short stretches of time).")
+    assert sampled.endswith(", from a sample of short periods).")
     unnamed = of_panel(rng, 16, 20, 0.0, named="")
     assert sentence_of(unnamed).endswith(
         "There are several rows per time: name the column of series (--series COLUMN); without it "
@@ -668,8 +668,8 @@ def test_what_goes_to_a_file_has_no_batches() -> None:
 @pytest.mark.parametrize(
     ("p", "told"),
     [
-        (0.2, "2 spells cannot show whether site=A is so in general."),
-        (0.03, "Perhaps groups differ in coverage: p = 0.03 alone"),
+        (0.2, "With 2 periods alone, this may not apply to site=A in general."),
+        (0.03, "Possibly groups differ in coverage: p = 0.03 alone"),
     ],
 )
 def test_what_spells_cannot_tell_is_said_where_rows_alone_reject(p: float, told: str) -> None:

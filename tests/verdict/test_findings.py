@@ -219,7 +219,7 @@ def regions(signal: str, value: float, deviation: float = -0.2) -> Record:
     [
         (-np.inf, np.inf, "no", "Intervals have no end: they cover whatever happens, "),
         (np.where(np.arange(N) % 10 < 3, -np.inf, -1.645), 0.0, "partly", "Intervals have no end "),
-        (-np.inf, 1.2816, "partly", "Intervals have no lower end."),
+        (-np.inf, 1.2816, "partly", "Intervals have no lower bound."),
     ],
 )
 def test_intervals_without_an_end_are_told_first_and_are_no_yes(

@@ -20,8 +20,8 @@ from howsure.verdict.words import sentence
 
 N = 4_000
 SHOWN = re.compile(
-    r"Of y, ([\d.]+) % lie below the stated ([\d.]+) % quantile "
-    r"and ([\d.]+) % above the ([\d.]+) % quantile\."
+    r"Of y, ([\d.]+) % are below the predicted ([\d.]+) % quantile and ([\d.]+) % above the "
+    r"([\d.]+) % quantile\."
 )
 SHAPES: dict[str, Callable[[np.random.Generator], FloatArray]] = {
     "t3": lambda rng: rng.standard_t(3, N) / 3**0.5,
@@ -78,8 +78,8 @@ def test_tails_and_skew_are_shown_where_they_show(name: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "seen", "claim"),
     [
-        ("bias", r"y averages ([\d.]+) predicted sd higher", "bias depends"),
-        ("spread", r"errors are ([\d.]+) times as large", "spread depends"),
+        ("bias", r"predictions are ([\d.]+) predicted sd lower relative to y than", "bias depends"),
+        ("spread", r"errors relative to the predicted spread are ([\d.]+) ×", "spread depends"),
     ],
 )
 def test_a_region_names_its_own_signal(fault: str, seen: str, claim: str) -> None:

@@ -118,6 +118,6 @@ def test_the_rows_that_would_decide_do_so_at_every_level() -> None:
     """Of each level alone the rows that bring it within the margin; of all the most of them."""
     y = np.random.default_rng(1).normal(size=1_200)
     told = finding(y, bands(1_200), "coverage").sentence
-    (rows,) = re.findall(r"about ([\d,]+) more would settle it", told)
+    (rows,) = re.findall(r"about ([\d,]+) more rows should decide", told)
     alone = Intervals(*(end[:, None] for end in bands(1_200).interval(0.68)), [0.68])
-    assert f"about {rows} more would settle it" in finding(y, alone, "coverage").sentence
+    assert f"about {rows} more rows should decide" in finding(y, alone, "coverage").sentence

@@ -234,7 +234,7 @@ class FindingQuestion:
     needs: str = ""
     healed: Literal["any", "aimed", "none"] = "any"
     reported: bool = False
-    sought: str = "departure"
+    sought: str = "difference"
     measured: bool = True
     times: str = ""
     reads_null: Callable[[Record], bool] | None = None

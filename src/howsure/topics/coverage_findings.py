@@ -351,7 +351,7 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
         clause = f"in {draft.where} actual errors are {times} the predicted spread"
         sentence = f"{clause}, {overall_size} overall"
     if second:
-        sentence += f", in {facts['where_2']} {second}"
+        sentence += f", {second} in {facts['where_2']}"
     fault = f"groups differ in {facts['signal']}"
     limit = _limit_of_spells(draft, finding)
     return Words(f"I{sentence[1:]}", fault, _well(), more, limit, clause)
@@ -410,7 +410,11 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
     margin = points(MARGIN)
     if facts["claimed"]:
         return Words(
-            sentence, "it under-covers", f"no group under-covers by {margin}", more, clause=clause
+            sentence,
+            "this group under-covers",
+            f"no group under-covers by {margin}",
+            more,
+            clause=clause,
         )
     limit = _limit_of_spells(draft, finding)
     return Words(sentence, "groups differ in coverage", _well(), more, limit, clause)

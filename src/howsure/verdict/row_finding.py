@@ -151,8 +151,8 @@ def _marks(fault: RowFault, what: str, values: Sequence[float]) -> str:
     flags = " ".join(f"--missing-value {value}" for value in written)
     return (
         f"{'y is' if what == 'y' else 'Predictions are'} {named} in {_of_rows(fault)}, far from "
-        f"all others: it looks like a code for missing values. If so, {flags} --missing drop omits "
-        "these rows."
+        f"all others: this looks like a code for missing values. If so, {flags} --missing drop "
+        "omits these rows."
     )
 
 
@@ -173,8 +173,8 @@ def _end(value: float, high: bool) -> str:
 def _clipped(fault: RowFault, ends: Sequence[tuple[float, bool]]) -> str:
     return (
         f"y is {' or '.join(_end(*end) for end in ends)} in {_of_rows(fault)}: it looks clipped "
-        "there. Judge y before it was clipped, or predict a distribution with a share at that "
-        "value."
+        "there. Use y before it was clipped, or predict a distribution with probability mass at "
+        "that value."
     )
 
 
