@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import howsure
+from docs.test_words import wrong_in_finding
 from generated import examples
 from howsure.core.rng import child
 from howsure.engine.finding import Finding, Standing, State
 from howsure.report.assessment import Assessment
 from howsure.verdict.words import STATES, answer
 from verdict.drafts import drafts, finding, possible
-from verdict.test_words import FORBIDDEN
 
 ROWS = 1_200
 
@@ -292,7 +292,7 @@ def test_it_is_the_first_line_in_every_form(sd: float, n: int, reply: str) -> No
     assert document.headline == first
     assert document.answer == told
     assert told.sentence.split(";")[0] in result.to_markdown()
-    assert not FORBIDDEN.search(told.sentence)
+    assert not wrong_in_finding(told.sentence)
     for each in re.split(r"(?<=\.)\s+", told.sentence):
         assert len(each.split()) <= 25
 

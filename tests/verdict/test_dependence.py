@@ -194,7 +194,7 @@ def test_a_wrong_season_is_named_by_its_spells() -> None:
     assert groups.state == "bad"
     assert groups.where == "season=winter"
     assert groups.sentence.startswith("Intervals cover 4")
-    assert "rows in 3 spells in season=winter, 78.5 % overall" in groups.sentence
+    assert "rows in 3 periods in season=winter, 78.5 % overall" in groups.sentence
     assert told["coverage"].state == "bad"
     assert told["coverage"].upper < -0.08
     count = int(dependence.sentence.rpartition("about ")[2].rstrip(".").replace(",", ""))
@@ -214,7 +214,7 @@ def test_few_spells_tell_of_themselves_alone() -> None:
     told = {each.id: each for each in examine(held)[0]}
     assert told["groups"].state == "caution"
     assert told["groups"].sentence.endswith(
-        "% overall. 2 spells cannot show whether season=winter is so in general."
+        "% overall. With 2 periods alone, this may not apply to season=winter in general."
     )
 
 

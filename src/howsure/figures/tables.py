@@ -211,7 +211,7 @@ def _leaves_figure(table: Table) -> Figure | None:
     return Figure(
         name=table.name,
         question="Which inputs go with the error?",
-        title="Mean CCE where the inputs are alike" + of_model(table),
+        title="Congruence error by input region" + of_model(table),
         reading=(
             "Each row is a part of the inputs that a shallow tree found, with its 95 % interval. "
             "One wholly right of the line is worse, if the model is proven to be wrong at all."
