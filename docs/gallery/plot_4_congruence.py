@@ -24,8 +24,8 @@ result = howsure.assess(y, prediction, x={"x": x, "z": z}, trials=False)
 result.plot("cce_map")
 
 # %%
-# Where the inputs are alike
-# --------------------------
+# Congruence error by input region
+# --------------------------------
 # The mean CCE in the leaves of a small tree.
 
 result.plot("cce_tree")

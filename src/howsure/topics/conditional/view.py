@@ -245,9 +245,9 @@ def _region_table(
         columns[key] = np.array([float(getattr(region, key)) for _, region in regions])
     columns["nominal"] = np.full(len(regions), nominal)
     labels = {
-        "found": "coverage where it was sought",
+        "found": "coverage in the search half",
         "share": "share of rows",
-        "expected": "coverage expected",
+        "expected": "expected coverage",
     }
     return Table(name=name, columns=columns, labels=labels, model=model, notes=notes)
 
