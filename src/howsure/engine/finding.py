@@ -455,7 +455,7 @@ class SharedScore:
 
     @property
     def title(self) -> str:
-        """Its name within a sentence; what was kept may name a measure that is gone."""
+        """Its name within a sentence; kept files may name a measure that is gone."""
         entry = catalogue().get(self.metric)
         title = self.metric if entry is None else entry.title.partition(" (")[0]
         return title if title.isupper() else title[:1].lower() + title[1:]

@@ -162,7 +162,7 @@ class Metric:
     bounds : tuple of float
         The least and the greatest value that it can take; intervals are cut there.
     slow : bool
-        Too slow for tables past 50,000 rows unless asked for by name.
+        Too slow for tables above 50,000 rows unless requested by name.
     expected : {"", "covered", "missed", "below", "above"}
         Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
     supposes : str

@@ -45,9 +45,9 @@ class NormNoise:
 
 @frozen
 class Estimate:
-    """What any measure that is no plain mean returns: a number with all that is known of it.
+    """The result of any measure that is not a plain mean: a number with its uncertainty.
 
-    What is left NaN is unknown, or follows from the influence values, see `spread_of`.
+    NaN means unknown, or that it follows from the influence values, see `spread_of`.
 
     Attributes
     ----------

@@ -197,7 +197,7 @@ def with_baselines(
     lead: int | None = None,
     season: int | None = None,
 ) -> tuple[EvalSet, ...]:
-    """The sets, each with the forecasts beside which its skill is told.
+    """The sets, each with the forecasts that its skill is relative to.
 
     `baseline` is the one by which the verdict judges: ``climatology`` (or nothing),
     ``persistence``, ``seasonal``, or a model's name. A `lead` of all rows goes before their own;

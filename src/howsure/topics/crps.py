@@ -64,7 +64,7 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level, k ≥ 2.
+        Predicted quantiles, one column per level, k ≥ 2.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
 

@@ -263,7 +263,7 @@ def mean_pinball(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLi
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
 
@@ -299,7 +299,7 @@ def weighted_pinball(
     y : ndarray of float, shape (n,)
         What happened.
     quantiles : ndarray of float, shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels, factors : ndarray of float, shape (k,)
         Their levels, and the factors.
 

@@ -213,7 +213,7 @@ def pairing_gain(
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     weights : ndarray of float, shape (n,), optional

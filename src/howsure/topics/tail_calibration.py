@@ -163,7 +163,7 @@ def tail_occurrence(
     InputError
         If lengths differ, or a probability leaves [0, 1].
     UnanswerableError
-        If fewer than ten rows lie beyond, or none has a stated probability above 0.
+        If fewer than ten rows are beyond, or none has a stated probability above 0.
 
     Notes
     -----
@@ -223,7 +223,7 @@ def tail_severity(
     InputError
         If lengths differ, or a PIT leaves [0, 1].
     UnanswerableError
-        If fewer than ten rows lie beyond, or each could only have one value there.
+        If fewer than ten rows are beyond, or each could only have one value there.
 
     Notes
     -----
@@ -295,7 +295,7 @@ def tail_miscalibration(
     InputError
         If lengths differ, or a value leaves [0, 1].
     UnanswerableError
-        If fewer than ten rows lie beyond, or none has a stated probability above 0.
+        If fewer than ten rows are beyond, or none has a stated probability above 0.
 
     Notes
     -----

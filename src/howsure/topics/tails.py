@@ -240,7 +240,7 @@ def twcrps_quantiles(
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level, k ≥ 2.
+        Predicted quantiles, one column per level, k ≥ 2.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     lower, upper : float
@@ -369,7 +369,7 @@ def qwcrps_quantiles(
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level, k ≥ 2.
+        Predicted quantiles, one column per level, k ≥ 2.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     weight : {"left", "right", "tails", "centre"}

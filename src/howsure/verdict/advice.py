@@ -94,7 +94,7 @@ class RecalibrationTrial:
     by : tuple of str
         Columns of groups, of the method ``group``.
     since : str
-        The time from which on rows teach, and are judged; all if empty.
+        The time from which on rows are used to fit and test; all if empty.
     gain, lower, upper : float
         By which share the score falls on held-out rows, with its 95 % interval.
     p : float
@@ -106,7 +106,7 @@ class RecalibrationTrial:
         most; or those without y, where it narrows predictions though these may lack y as their
         errors are large. Empty where there is none.
     accepted : bool
-        Whether its gain is proven among all that were tried, or it heals what it aims at; and it
+        Whether its gain is significant among all that were tried, or it heals what it aims at; and it
         harms no part.
     reason : str
         Why it could not be tried.
@@ -137,7 +137,7 @@ class Advice:
     by : tuple of str
         Columns of groups, of the method ``group``.
     since : str
-        The time from which on rows teach; all if empty.
+        The time from which on rows are used to fit; all if empty.
     score : str
         What the gain is of, in words.
     gain, lower, upper : float

@@ -224,11 +224,11 @@ class TrustAnswer:
     Attributes
     ----------
     reply : {"yes", "partly", "no", "unknown"}
-        ``no``: coverage is proven to be off, or of predictions without intervals anything else.
-        ``partly``: something is wrong, with rows or predictions, but coverage over all rows is not
-        proven to be; or nothing is, and the forecast knows no more than the distribution of y.
-        ``yes``: nothing is, and coverage is right within the margin. ``unknown``: the rows do not
-        tell, as too few or not what they seem.
+        ``no``: coverage is significantly wrong or, for predictions without intervals, anything
+        else is. ``partly``: rows or predictions have a fault, but coverage over all rows is not
+        significantly wrong; or there is no fault, and the forecast has no skill against
+        climatology. ``yes``: no fault, and coverage is right within the margin. ``unknown``:
+        inconclusive, because there are too few rows or they have data problems.
     sentence : str
         The answer in words; of several models, also which to use.
     model : str

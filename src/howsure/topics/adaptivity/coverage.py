@@ -171,7 +171,7 @@ def sscv(
     Returns
     -------
     AdaptivityMeasure
-        NaN where no row lies in a stratum.
+        NaN where no row is in a stratum.
 
     Raises
     ------

@@ -526,7 +526,7 @@ def width_response(
     weights: Weights | None = None,
     cluster: Units = None,
 ) -> Estimate:
-    """How much larger errors are, against their stated size, where widths are large than small.
+    """Ratio of errors to the predicted spread: where widths are large against where small.
 
     Parameters
     ----------
@@ -535,7 +535,7 @@ def width_response(
     rank : ndarray of float, shape (n,)
         Standardised rank of the width.
     size : callable
-        Log of the errors' multiple of their stated size that a mean signal shows.
+        Log of the ratio of errors to the predicted spread that a mean signal shows.
     expected : ndarray of float, shape (n,), optional
         Mean of rank × signal if the row is right, where the width tells of chance itself.
     weights, cluster : optional

@@ -257,7 +257,7 @@ def calibration_error_quantiles(
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles in the units of y, one column a level.
+        Predicted quantiles in the units of y, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     exponent, weighting, weights

@@ -37,7 +37,7 @@ _LEVEL = 1e-12  # a difference of mean bands below this share comes from adding 
 
 @frozen(eq=False)
 class Bands:
-    """Errors and the bands that should contain them, one entry a row and output.
+    """Errors and the bands that should contain them, one entry per row and output.
 
     The interval at the knob's setting is [ŷ − L, ŷ + U]. Scaling: L = k·below, U = k·above, k ≥ 0
     (now: 1). Bias: L = max(below + t, 0), U = max(above + t, 0) (now: 0); all bands are closed at

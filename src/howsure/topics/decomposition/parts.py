@@ -108,7 +108,7 @@ def quantile_decomposition(
     y : array-like of shape (n,)
         What happened, at least ten rows.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     weights : array-like of shape (n,), optional
