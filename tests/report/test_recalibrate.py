@@ -175,7 +175,7 @@ def test_best_leaves_predictions_as_they_are_where_nothing_helps(
     new = table(40, 1, y=False)
     found = howsure.recalibrate(new, table(300, 0), method="best")
     np.testing.assert_array_equal(found.predictions["recalibrated_sd"], new["sd"])
-    assert "Nothing that was tried helps beyond chance" in str(found)
+    assert "No recalibration gave a significant improvement" in str(found)
     assert (found.methods, found.recalibrators) == ({}, ())
     found.fitted.save(tmp_path / "mend.json")
     again = howsure.recalibrate(new, tmp_path / "mend.json")

@@ -45,11 +45,11 @@ class Finding:
     Attributes
     ----------
     id : str
-        Its name; a page of the documentation bears it.
+        Its name, also that of its page in the documentation.
     question : str
         What it answers.
     state : {"good", "caution", "bad", "negligible", "undecided"}
-        ``bad``: jointly proven, and beyond the tolerance. ``negligible``: proven, within it.
+        ``bad``: jointly significant and beyond the tolerance. ``negligible``: within it.
         ``good``: the interval lies within the margin. ``caution``: below .05 alone, not jointly.
     effect, unit, lower, upper
         Size of the departure from a correctly specified model, and its 95 % interval.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from howsure.report.recalibrate_parts import RecalibratedFiles
     from howsure.verdict import Advice
 
-NO_HELP: Final = "Nothing that was tried helps beyond chance."
+NO_HELP: Final = "No recalibration gave a significant improvement."
 UNCHANGED: Final = "The predictions are unchanged."
 _SHOWN: Final = 4  # numbers learnt that a line can hold
 _SET: Final = "label_set"  # what the name of a column of label sets begins with

@@ -106,8 +106,8 @@ class RecalibrationTrial:
         most; or those without y, where it narrows predictions though these may lack y as their
         errors are large. Empty where there is none.
     accepted : bool
-        Whether its gain is significant among all that were tried, or it heals what it aims at; and it
-        harms no part.
+        Whether its gain is significant among all that were tried, or it heals what it aims at; and
+        it harms no part.
     reason : str
         Why it could not be tried.
     """

@@ -452,8 +452,8 @@ def worst_region(
     Returns
     -------
     WorstRegion
-        In [0, 1]; the nominal coverage is best. Where all rows of a half are covered alike, its region
-        is all rows. NaN with a reason where no input varies or none would hold ten judged rows.
+        In [0, 1]; the nominal coverage is best. Where all rows of a half are covered alike, its
+        region is all rows. NaN with a reason where no input varies or none would hold ten judged rows.
 
     Raises
     ------
