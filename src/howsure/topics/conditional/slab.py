@@ -453,7 +453,8 @@ def worst_region(
     -------
     WorstRegion
         In [0, 1]; the nominal coverage is best. Where all rows of a half are covered alike, its
-        region is all rows. NaN with a reason where no input varies or none would hold ten judged rows.
+        region is all rows. NaN with a reason where no input varies or none would have ten judged
+        rows.
 
     Raises
     ------
