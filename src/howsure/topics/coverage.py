@@ -844,7 +844,7 @@ TOPIC = Topic(
     layouts={
         "interval_calibration": Layout(
             order=1,
-            question="Do the intervals have their nominal coverage?",
+            question="Is coverage right at every level?",
             title="Interval calibration",
             reading="Below the diagonal the intervals under-cover; above it they over-cover.",
             banded="Where a shaded band contains the diagonal, the difference may be chance.",
