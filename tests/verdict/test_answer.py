@@ -162,7 +162,7 @@ def test_sets_that_claim_to_cover_nearly_always_are_no_evidence_for_probabilitie
     assert (told.answer.reply, told.answer.sentence[: len(begins)]) == ("unknown", begins)
     found = next(each for each in told.findings if each.id == "coverage")
     assert (found.state, found.more_rows) == ("undecided", math.inf)
-    assert "hardly test the probabilities: give a lower coverage" in found.sentence
+    assert "hardly test the probabilities; use a lower coverage" in found.sentence
     lower = howsure.assess(y, howsure.LabelSets.likeliest(stated, 0.5), trials=False).answer
     assert lower.sentence == "No. The 50 % sets cover 49.5 % (expected 85 %)."
     y = np.where(rng.random(5000) < 0.85, likelier, 1 - likelier)
@@ -177,16 +177,14 @@ def test_an_answer_tells_what_samples_claim() -> None:
     claimed = r"the 80 % intervals cover 7\d\.\d % \(expected 76\.5 %\)"
     assert re.search(claimed, found.answer.sentence)
     (sentence,) = (each.sentence for each in found.findings if each.id == "coverage")
-    assert sentence.endswith(
-        "where the predictions claim 76.5 %: in line with the expected coverage."
-    )
+    assert sentence.endswith(", expected 76.5 %: in line with the expected coverage.")
 
 
 def test_an_answer_tells_what_one_quantile_claims() -> None:
     y = child(0, "claim of a quantile").normal(size=2000)
     told = howsure.assess(y, np.full((2000, 1), 0.5), levels=0.8, trials=False).answer.sentence
     assert re.search(
-        r"^No\. 6\d.* % of y lie at or below the 0\.8 quantile \(expected 80 %\)", told
+        r"^No\. 6\d.* % of y are at or below the 0\.8 quantile \(expected 80 %\)", told
     )
 
 
@@ -246,7 +244,9 @@ def test_of_several_models_one_is_named(
 
 def test_models_without_a_score_in_common_are_said_to_have_none() -> None:
     told = answer([found("coverage", "good", COVER)], ROWS, models=["a", "b"])
-    assert told.sentence.startswith("The 2 models share no score; a stands first. Its 90 %")
+    assert told.sentence.startswith(
+        "The 2 models have no score in common; a is listed first. Its 90 %"
+    )
 
 
 ANY = [(name, state) for name in howsure.verdict.QUESTIONS for state in possible(name)]

@@ -112,8 +112,8 @@ def test_empty_sets_are_explained_and_the_floor_does_what_it_says() -> None:
     before, after = assessed(allow_empty=True), assessed(allow_empty=False)
     (told,) = (each for each in before.findings if each.id == "sets")
     assert told.state == "bad"
-    assert "more accurate than the nominal coverage asks" in told.sentence
-    assert "A floor of one label fills them and lifts coverage" in told.sentence
+    assert "accuracy exceeds the nominal coverage" in told.sentence
+    assert "Requiring at least one label fills them and raises coverage" in told.sentence
     assert before.value("empty_sets") > 0.05
     assert after.value("empty_sets") == 0
     assert after.value("empirical_coverage") > before.value("empirical_coverage")
@@ -147,9 +147,7 @@ def test_the_least_number_is_stated() -> None:
     )
     made = _finding(draft, 1e-6, 0.01, "model")
     assert made.state == "caution"
-    assert sentence(made, draft).endswith(
-        "10 rows are the least by which a part of them is condemned."
-    )
+    assert sentence(made, draft).endswith("A part of the rows needs at least 10 rows to fail.")
 
 
 @pytest.mark.parametrize("r", [0.004, 0.0004, 0.00002, -0.003])

@@ -64,7 +64,7 @@ def test_one_side_of_an_inner_level() -> None:
     y = np.random.default_rng(2).normal(size=20_000)
     told = finding(y, bands(20_000, above=0.1), "one_sided")
     assert told.state == "bad"
-    assert "y lies below its 68 % interval in 18" in told.sentence
+    assert "y is below its 68 % interval in 18" in told.sentence
     assert told.sentence.endswith("misses are mostly below.")
 
 

@@ -708,7 +708,7 @@ def test_predictions_in_other_units_are_named_with_what_multiplies_them() -> Non
     )
     assert try_recalibrations(held).advice is None
     told = next(each for each in examine(held)[0] if each.id == "rows").sentence
-    assert told.endswith("in one unit; howsure recalibrate --method multiply does it.")
+    assert told.endswith("for y and predictions; howsure recalibrate --method multiply does it.")
     mended = recalibrate(new, held, method="multiply").evalset
     assert not any(each.state == "bad" for each in examine(mended)[0])
     ignoring, silent = examine(held, ignore={"rows"})
