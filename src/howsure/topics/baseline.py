@@ -238,7 +238,7 @@ def _describe_refusal(baseline: str, lead: int | None, season: int | None) -> st
     """What cannot be done of what was asked."""
     if baseline in NAIVE:
         return f"baseline {baseline!r} cannot be made"
-    return f"season {season} is not used" if lead is None else f"lead {lead} is not used"
+    return f"season {season} cannot be used" if lead is None else f"lead {lead} cannot be used"
 
 
 def _of_model(evalset: EvalSet) -> BaselineForecast:
