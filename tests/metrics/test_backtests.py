@@ -268,7 +268,7 @@ def test_what_has_no_order_says_why() -> None:
     told = records(EvalSet.checked(y, table, time=np.arange(100), weights=np.full(100, 2)))
     assert "no unique order" in told[name].reason
     told = records(EvalSet.checked(np.zeros(100), table, time=np.arange(100)))
-    assert told[name].reason == "no row misses"
+    assert told[name].reason == "no row is a miss"
     unknown = howsure.Intervals(y - 1, y + 1, coverage=None)
     told = {each.metric: each for each in evaluate(EvalSet.checked(y, unknown)).records}
     assert told["kupiec_below"].reason == "the nominal coverage of the intervals is unknown"

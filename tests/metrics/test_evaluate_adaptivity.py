@@ -217,7 +217,7 @@ def test_one_ease_for_all_rows_divides_nothing() -> None:
     held = _claimed(100)
     for ease, reason in (
         (np.ones(100), "the same ease in every row"),
-        (None, "'ease' must hold num"),
+        (None, "'ease' must contain num"),
     ):
         column = np.array(["a", "b"] * 50) if ease is None else ease
         found = {r.metric: r for r in adapted(held, ease=column).records}

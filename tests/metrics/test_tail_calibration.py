@@ -332,7 +332,7 @@ def test_what_has_no_tail_says_why() -> None:
     assert (
         told["tail_severity_left"].reason == "predictions state a single value beyond the threshold"
     )
-    assert told["tail_severity_right"].reason == "0 rows lie beyond the threshold, fewer than 10"
+    assert told["tail_severity_right"].reason == "0 rows are beyond the threshold, fewer than 10"
 
 
 def test_bad_input_is_named() -> None:
