@@ -119,7 +119,7 @@ def empirical_coverage(
 
 
 def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
-    """Whether y lies below its interval, 1{y_i < l_i}; best at half the nominal miss rate.
+    """Whether y is below its interval, 1{y_i < l_i}; best at half the nominal miss rate.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
 
 
 def missed_above(y: npt.ArrayLike, upper: npt.ArrayLike) -> BoolArray:
-    """Whether y lies above its interval, 1{y_i > u_i}; best at half the nominal miss rate.
+    """Whether y is above its interval, 1{y_i > u_i}; best at half the nominal miss rate.
 
     Parameters
     ----------
