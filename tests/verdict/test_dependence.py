@@ -446,7 +446,7 @@ def test_the_order_of_a_file_gives_a_caution_alone() -> None:
     told, _ = found_in(held)
     assert told is not None
     assert told.state == "caution"
-    assert told.sentence.endswith("name that column with --time.")
+    assert told.sentence.endswith("name the time column with --time.")
     mixed = held.take(rng.permutation(900))
     missing, why = found_in(mixed)
     assert missing is None
