@@ -75,7 +75,7 @@ _READ = {
         for read, more in (
             ("missed_{0}, level_{0}", ", and how often that is predicted"),
             ("missed_in_time_{0}", ", in order of time"),
-            ("missed_in_time_{0}, level_{0}", ", in order of time, and how often that is predicted"),
+            ("missed_in_time_{0}, level_{0}", ", in time order, and how often that is predicted"),
         )
     },
 }

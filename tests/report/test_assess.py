@@ -244,7 +244,7 @@ def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
         assert len(told) > 3 if name in best else len(told) == 1
     which = next(line.text for line in result.lines if line.question.startswith("Which model"))
     assert "m5" in which
-    assert "3 of 12 models remain" in which
+    assert "it and 2 others of 12 models do not differ" in which
 
 
 def test_the_verdict_takes_a_tolerance_and_leaves_findings_out() -> None:
