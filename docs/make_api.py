@@ -59,7 +59,7 @@ TOPICS = {
     "metrics-scores": Topic(
         "howsure.metrics",
         "Measures: scores and skill",
-        "Interval scores, pinball loss, CRPS in one number, and what it is worth.",
+        "Interval scores, pinball loss, CRPS, and skill against a baseline.",
         (
             *("scores", "crps", "crps_closed", "crps_counts", "skill", "baseline"),
             *("decomposition", "many_series"),
@@ -68,19 +68,19 @@ TOPICS = {
     "metrics-calibration": Topic(
         "howsure.metrics",
         "Measures: calibration",
-        "Do stated probabilities and stated spreads come true?",
+        "Are predicted probabilities and spreads calibrated?",
         ("calibration", "pit", "dispersion"),
     ),
     "metrics-tails": Topic(
         "howsure.metrics",
         "Measures: tails",
-        "Are extremes foretold, as often and as far out as stated? VaR backtests by name.",
+        "Are extremes as frequent and as far out as predicted? VaR backtests by name.",
         ("tails", "tail_calibration", "backtests"),
     ),
     "metrics-uncertainty": Topic(
         "howsure.metrics",
-        "Measures: what widths tell",
-        "Do widths follow errors, and what does covering more rows cost?",
+        "Measures: widths and errors",
+        "Do widths follow errors, and how much width does higher coverage cost?",
         ("association", "selective", "characteristic"),
     ),
     "metrics-conditional": Topic(
@@ -92,7 +92,7 @@ TOPICS = {
     "metrics-adaptivity": Topic(
         "howsure.metrics",
         "Measures: ease and label sets",
-        "Do widths and sets grow where rows are harder?",
+        "Are widths and sets larger for harder rows?",
         ("adaptivity",),
     ),
     "metrics-point": Topic(
@@ -104,7 +104,7 @@ TOPICS = {
     "topics": Topic(
         "howsure.topics",
         "Measures of your own",
-        "What a topic is made of that another package brings.",
+        "The parts of a topic that another package adds.",
     ),
     "recalibration": Topic(
         "howsure.recalibration",

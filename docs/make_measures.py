@@ -36,7 +36,7 @@ _READ = {
     "local_pit": "the PIT and the inputs",
     "log_density": "y and distributions",
     "mean_decomposition": "y and a mean",
-    "miss_imbalance": "whether y lies below or above its interval",
+    "miss_imbalance": "whether y is below or above its interval",
     "noise_given_inputs": "errors and the inputs, where all widths are equal",
     "pit_counts": "the PIT",
     "pit_drift": "the PIT and time",
@@ -70,12 +70,12 @@ _READ = {
         for side in ("left", "right")
     },
     **{
-        read.format(end): f"whether y lies {end} its interval{more}"
+        read.format(end): f"whether y is {end} its interval{more}"
         for end in ("below", "above")
         for read, more in (
-            ("missed_{0}, level_{0}", ", and how often that is stated"),
+            ("missed_{0}, level_{0}", ", and how often that is predicted"),
             ("missed_in_time_{0}", ", in order of time"),
-            ("missed_in_time_{0}, level_{0}", ", in order of time, and how often that is stated"),
+            ("missed_in_time_{0}, level_{0}", ", in time order, and how often that is predicted"),
         )
     },
 }

@@ -2,7 +2,7 @@
 Calibration
 ===========
 
-Do stated probabilities come true? Six figures of a model whose spread is too
+Are predicted probabilities calibrated? Six figures of a model whose spread is too
 small at the ends of x.
 """
 

@@ -25,7 +25,7 @@ result.plot("intervals")
 # %%
 # Error by predicted uncertainty
 # ------------------------------
-# Points that rise mean that widths tell easy rows from hard ones.
+# Rising points mean that widths separate easy rows from hard ones.
 
 result.plot("error_by_width")
 

@@ -76,13 +76,13 @@ def test_findings_are_judged_by_the_baseline(tables: Path) -> None:
     assert checked(tables, "calendar.csv", *words)[0] == 0
     status, told = checked(tables, "constant.csv", *words)
     assert status == 1, told
-    assert "than that of the seasonal naive forecast (a week before)" in told
+    assert "than the seasonal naive forecast (a week before)" in told
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--baseline", "seasonal"), "by how many steps rows were predicted ahead: give lead"),
+        (("--baseline", "seasonal"), "the lead time of rows in steps: give lead"),
         (("--baseline", "sesonal", "--lead", "1"), "near: seasonal"),
         (("--lead", "0"), "lead must be a whole number of at least 1, got 0"),
     ],

@@ -1,4 +1,8 @@
-"""Sentences that people read use the field's terms, and those of the help are short."""
+"""Sentences that people read use the field's terms, in plain English; those of the help are short.
+
+All patterns are here: of documentation, of texts in modules, of help, and of findings, each of
+which `verdict.test_words` makes in all its states.
+"""
 
 from __future__ import annotations
 
@@ -73,8 +77,25 @@ DIALECT = {
         "No departure is proven.",
     ),
     r"\bcounts? as (?:fewer|about [\d,]+)\b": ("effective sample size", "Rows count as fewer."),
+    r"\b(?:cannot be told|told apart|too few(?: rows)? to tell)\b": (
+        "inconclusive, do not differ significantly",
+        "Too few rows to tell.",
+    ),
+    r"\bas far as (?:[\d,]+|x) rows\b": ("Yes: no problems found in …", "As far as 9 rows tell."),
+    r"\b(?:would|will) settle\b": ("should decide", "About 9 more would settle it."),
+    r"\bbeyond chance\b": ("significant", "Nothing that was tried helps beyond chance."),
+    r"\b(?:is|are) no sizes?\b": ("is not an effect size", "A p-value is no size."),
+    r"\bread (?:it|them) beside\b": ("read it with, compare", "Read it beside the deficit."),
+    r"\b(?:asked for by name|looked at unless)\b": ("requested", "Drawn if asked for by name."),
+    r"\bstated sizes?\b": ("the predicted spread", "Errors are 1.57 times their stated size."),
 }
 """Patterns of a terse dialect, each with plain English and an example; see docs/style.md."""
+OF_FINDINGS = {
+    r"\bbandwidths?\b": "half-width",
+    r"\b(?:nan|inf|none)\b|∞": "a number, or why there is none",
+    r"\?": "what was found",
+}
+"""What no sentence of a finding contains besides."""
 ALLOWED = (
     r"power laws?",
     r"\*\*Laws\.\*\*|^#+ Laws$",  # what a measure obeys
@@ -101,6 +122,19 @@ PAGES = [
 
 MADE = ("verdict", "advice", "speed", "contributing")
 """Pages of docs whose sentences come from elsewhere: scripts, or another file."""
+NOT_YET = {
+    "cli",
+    "conformal",
+    "core",
+    "figures",
+    "inputs",
+    "predictions",
+    "recalibration",
+    "report",
+    "streaming",
+    "watch",
+}
+"""Rooms of the source whose texts are not in plain English yet; no room may be added."""
 PLAIN = [
     path
     for path in matched(ROOT / "docs", "*.md", "explanations/*.md", "findings/*.md", "how-to/*.md")
@@ -119,6 +153,11 @@ def wrong(text: str) -> list[str]:
 def dialect(text: str) -> list[str]:
     """Where a text is not plain English, each with what to say instead."""
     return matches(text, {pattern: better for pattern, (better, _) in DIALECT.items()})
+
+
+def wrong_in_finding(text: str) -> list[str]:
+    """What a sentence of a finding must not contain, each with what to say instead."""
+    return [*wrong(text), *dialect(text), *matches(text, OF_FINDINGS)]
 
 
 def matches(text: str, patterns: dict[str, str]) -> list[str]:
@@ -145,10 +184,9 @@ def plain_prose(page: str) -> str:
     return re.sub(r"^<!-- before and after -->\n.*?\n\n", "", prose(page), flags=re.DOTALL | re.M)
 
 
-def in_plain_english() -> Iterator[tuple[str, str]]:
-    """Each text that is to be free of the dialect, by where it stands; add other sources here."""
-    for path in PLAIN:
-        yield str(path.relative_to(ROOT)), plain_prose(path.read_text(encoding="utf-8"))
+def rewritten(path: Path) -> bool:
+    """Whether the texts of a module are to be in plain English."""
+    return path.relative_to(SOURCE).parts[0] not in NOT_YET
 
 
 def sentences(path: Path) -> list[str]:
@@ -247,27 +285,34 @@ def test_what_scripts_write_is_left_out() -> None:
 
 
 def test_pages_are_in_plain_english() -> None:
-    found = dict(in_plain_english())
+    found = {path: plain_prose(path.read_text("utf-8")) for path in PLAIN}
     assert len(found) > 80
-    faults = [f"{where}: {fault}" for where, text in found.items() for fault in dialect(text)]
+    faults = [f"{path}: {fault}" for path, text in found.items() for fault in dialect(text)]
     assert not faults, "\n".join(faults)
 
 
 def test_help_uses_the_fields_terms_in_short_sentences() -> None:
     texts = sorted({*helps(typer.main.get_command(app), "howsure")})
     assert len(texts) > 200
+    plain = (lambda _: []) if "cli" in NOT_YET else dialect
     faults = [
         f"{where}: {fault}"
         for where, text in texts
-        for fault in (*wrong(text), *long_sentences(re.split(r"(?<=[.;:?!]) ", text)))
+        for fault in (*wrong(text), *plain(text), *long_sentences(re.split(r"(?<=[.;:?!]) ", text)))
     ]
-    assert not faults, faults
+    assert not faults, "\n".join(faults)
 
 
 @pytest.mark.slow
-def test_sentences_use_the_fields_terms() -> None:
-    faults = [f"{path}: {word}" for path in MODULES for word in wrong("\n".join(sentences(path)))]
-    assert not faults, faults
+def test_sentences_use_the_fields_terms_in_plain_english() -> None:
+    assert {path.relative_to(SOURCE).parts[0] for path in MODULES} > NOT_YET
+    faults = [
+        f"{path}: {fault}"
+        for path in MODULES
+        for text in sentences(path)
+        for fault in (*wrong(text), *(dialect(text) if rewritten(path) else ()))
+    ]
+    assert not faults, "\n".join(faults)
 
 
 def test_pages_use_the_fields_terms() -> None:
@@ -275,6 +320,8 @@ def test_pages_use_the_fields_terms() -> None:
     assert not faults, faults
 
 
-def test_measures_use_the_fields_terms() -> None:
+def test_measures_use_the_fields_terms_in_plain_english() -> None:
     for metric in catalogue().values():
-        assert not wrong(f"{metric.title}. {metric.question.value} {metric.meaning}"), metric.name
+        texts = (metric.title, metric.question.value, metric.meaning, metric.beware)
+        faults = [fault for text in texts for fault in (*wrong(text), *dialect(text))]
+        assert not faults, (metric.name, faults)

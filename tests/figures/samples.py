@@ -396,7 +396,7 @@ def group_records(count: int) -> tuple[Record, ...]:
 
 def glossary() -> tuple[GlossaryEntry, ...]:
     """Entries for `records`."""
-    cover, width = "Do the intervals cover as often as they claim?", "How wide are the intervals?"
+    cover, width = "Do the intervals have their nominal coverage?", "How wide are the intervals?"
     score, claim = "How good are the beliefs, in one number?", "Do the probabilities come true?"
     told = [
         ("empirical_coverage", "Empirical coverage (PICP)", cover, "mean 1{l ≤ y ≤ u}"),
@@ -406,7 +406,7 @@ def glossary() -> tuple[GlossaryEntry, ...]:
         ("log_score", "Log score", score, "−log f(y)"),
         ("pinball", "Pinball loss", score, "(y − q)τ if y ≥ q, else (q − y)(1 − τ)"),
         ("miscalibration_area", "Miscalibration area", claim, "∫ |observed − nominal|"),
-        ("kendall_tau", "Kendall τ-b", "Does the width mean anything?", "(C − D)/√…"),
+        ("kendall_tau", "Kendall τ-b", "Are widths related to errors?", "(C − D)/√…"),
         ("mae", "Mean absolute error", "How good is the point forecast?", "mean |y − ŷ|"),
     ]
     return tuple(
@@ -454,7 +454,7 @@ def findings() -> tuple[Finding, ...]:
             "The 90 % intervals cover 83.1 % (82.5–83.7): they under-cover by 6.9 points.",
             -0.069,
         ),
-        finding("spread", "caution", "Errors are 1.31 times their stated size.", 0.31),
+        finding("spread", "caution", "Actual errors are 1.31 × the predicted spread.", 0.31),
         finding("bias", "negligible", "y lies 0.03 stated sd below its prediction.", -0.03),
         finding("groups", "bad", "region=North covers 71 % of its 804 rows.", -0.19),
         finding("width", "good", "Errors grow as widths do."),

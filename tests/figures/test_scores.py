@@ -188,7 +188,7 @@ def test_a_narrow_forecast_leaves_its_bands(one: dict[str, Figure]) -> None:
     """Its quantiles lie 1.28 × .7 too near to a median that is right."""
     for name, apart in (("low", -0.9), ("median", 0.0), ("high", 0.9)):
         figure = one[f"reliability_{name}"]
-        line, band = layer(figure, "narrow"), layer(figure, "90 % of right forecasts")
+        line, band = layer(figure, "narrow"), layer(figure, "90 % of correct forecasts")
         inner = (line.x > np.quantile(line.x, 0.1)) & (line.x < np.quantile(line.x, 0.9))
         assert (line.y - line.x)[inner].mean() == pytest.approx(apart, abs=0.15)
         low, high = (np.interp(line.x, band.x, end) for end in (band.lower, band.upper))
@@ -226,7 +226,7 @@ def test_dependent_rows_have_no_band() -> None:
     figures = drawn(model("narrow", cluster=np.arange(N) % 50), slow=("miscalibration",))
     figure = figures["reliability_low"]
     assert not any(each.mark is Mark.BAND for each in figure.layers)
-    assert any("No band: rows depend" in note for note in figure.notes)
+    assert any("No band: rows are dependent" in note for note in figure.notes)
     assert "score_parts" in figures
 
 

@@ -390,7 +390,7 @@ def test_an_unknown_nominal_coverage_is_told_first() -> None:
     y = np.arange(40.0)
     table = {"y": y, "yhat_lower": y - 1.0, "yhat_upper": y + 1.0}
     answer, first, *_ = howsure.assess(table, trials=False).verdict.splitlines()
-    assert answer == "Cannot be told: the nominal coverage of the intervals is unknown."
+    assert answer == "Inconclusive: the nominal coverage of the intervals is unknown."
     assert first.startswith("The nominal coverage of the intervals is unknown")
     assert "--coverage 0.9 (coverage=0.9)" in first
     known = howsure.assess(table, coverage=0.9, trials=False).verdict

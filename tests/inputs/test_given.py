@@ -386,7 +386,7 @@ def test_what_was_inferred_is_told_and_what_was_said_is_not(
 def test_two_arrays_without_a_finite_number_are_ends() -> None:
     ends = np.full(60, -np.inf), np.full(60, np.inf)
     found = howsure.assess(MEAN, ends, coverage=0.9, trials=False)
-    assert found.answer.sentence == "No. Intervals have no end."
+    assert found.answer.sentence == "No. Intervals have no bounds."
 
 
 @examples(50)

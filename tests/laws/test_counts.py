@@ -40,7 +40,7 @@ def test_every_measure_of_a_continuous_law_answers(kind: str) -> None:
     counts = records(make_counts(kind, 157, rng))
     assert {"crps", "log_score", "pit_uniformity", "calibration_error"} <= answered
     reasons = {counts[name].reason for name in answered if np.isnan(counts[name].value)}
-    assert reasons <= {"0 rows lie beyond the threshold, fewer than 10"}  # a tenth are 0
+    assert reasons <= {"0 rows are beyond the threshold, fewer than 10"}  # a tenth are 0
 
 
 @pytest.mark.parametrize("kind", COUNT_KINDS)

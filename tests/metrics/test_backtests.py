@@ -264,11 +264,11 @@ def test_what_has_no_order_says_why() -> None:
     assert told[name].reason == "the order of rows is unknown: the table has no time"
     assert told["kupiec_below", 0.9].p > 0
     told = records(EvalSet.checked(y, table, time=np.arange(100) // 2))
-    assert told[name].reason == "several rows share a time, so no row follows another"
+    assert told[name].reason == "several rows have the same time, so their order is unknown"
     told = records(EvalSet.checked(y, table, time=np.arange(100), weights=np.full(100, 2)))
-    assert "no one order" in told[name].reason
+    assert "no unique order" in told[name].reason
     told = records(EvalSet.checked(np.zeros(100), table, time=np.arange(100)))
-    assert told[name].reason == "no row misses"
+    assert told[name].reason == "no row is a miss"
     unknown = howsure.Intervals(y - 1, y + 1, coverage=None)
     told = {each.metric: each for each in evaluate(EvalSet.checked(y, unknown)).records}
     assert told["kupiec_below"].reason == "the nominal coverage of the intervals is unknown"
@@ -279,6 +279,6 @@ def test_bad_input_is_named() -> None:
         kupiec_test([True, False], level=1.0)
     with pytest.raises(InputError, match="missed must be true or false in every row"):
         christoffersen_test([0.5, 1.0])
-    with pytest.raises(InputError, match="must hold misses and others, got 0 misses in 3 rows"):
+    with pytest.raises(InputError, match="must contain misses and others, got 0 misses in 3 rows"):
         christoffersen_test([False] * 3)
     assert not math.isnan(christoffersen_coverage_test([False] * 30, level=0.05).p)

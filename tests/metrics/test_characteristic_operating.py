@@ -98,7 +98,7 @@ def test_wishes_that_cannot_be_met_have_a_reason():
         ({"bandwidth": math.inf}, "bandwidth must be finite"),
         ({"excess": math.nan}, "excess must be finite"),
         ({"knob": -0.5}, "knob must be finite and at least 0"),
-        ({"bandwidth": 1.0, "miss_rate": 0.1}, "at most one wish may be given"),
+        ({"bandwidth": 1.0, "miss_rate": 0.1}, "at most one target may be given"),
         ({"confidence": 1.0}, "confidence must be strictly"),
     ],
 )

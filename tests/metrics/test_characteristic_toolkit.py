@@ -70,7 +70,7 @@ def test_bands_of_zero_become_the_smallest_band_and_predictions_stay():
 
 def test_it_knows_no_weights():
     curve = characteristic_curve([1.0, 2.0], [0, 0], [-1, -1], [1, 1], weights=[1, 2])
-    with pytest.raises(InputError, match="knows no weights"):
+    with pytest.raises(InputError, match="does not support weights"):
         curve.area("uq360")
 
 

@@ -332,8 +332,8 @@ def test_differences_follow_errors_that_follow_each_other_in_time() -> None:
         rows[bool(given)] = width, float(table["p_value"][row]), str(table["note"][row])
     assert rows[True][0] > 3 * rows[False][0]
     assert rows[True][1] > rows[False][1]
-    assert rows[True][2].startswith("rows count as about ")
-    assert rows[True][2].endswith("p-value of Student's t, as rows follow each other in time")
+    assert rows[True][2].startswith("effective sample size about ")
+    assert rows[True][2].endswith("p-value from Student's t, because rows are in time order")
 
 
 @pytest.mark.slow

@@ -500,7 +500,7 @@ def test_what_is_wrong_with_degenerate_input_is_found() -> None:
     assert below.bias.p < 1e-6
     assert below.bias.null_lower == pytest.approx(-below.bias.null_upper)
     assert 0.0 < below.bias.null_upper < 1.0
-    assert "too alike" in below.spread.reason
+    assert "too similar" in below.spread.reason
     assert found(DEGENERATE["equal members"]).bias.p == 1.0
     assert found(DEGENERATE["y apart from equal members"]).bias.p < 1e-3
     assert found(DEGENERATE["no count"]).bias.p > 0.5
@@ -596,7 +596,7 @@ def test_a_width_made_in_another_way_finds_its_own_rank(factor: float) -> None:
     [
         ("constant y", "every row has the same width"),
         ("bare intervals", "every row has the same width"),
-        ("all missed", "rows are all alike"),
+        ("all missed", "all rows have the same"),
         ("unknown coverage", "unknown"),
     ],
 )

@@ -211,7 +211,7 @@ def test_an_evaluation_has_six_parts_that_add_up() -> None:
     assert mcb.value - dsc.value + unc.value == pytest.approx(own.score, abs=1e-10)
     assert mcb.lower < mcb.value < mcb.upper
     assert {record.source for record in found.values()} == {"distributions"}
-    assert mcb.options["no_null"] == "drawn where it is asked for by name"
+    assert mcb.options["no_null"] == "shown if requested by name"
     square = np.square(y - x).mean()
     assert found[OF_MEANS[0]].value - found[OF_MEANS[1]].value + found[OF_MEANS[2]].value == (
         pytest.approx(square, abs=1e-10)

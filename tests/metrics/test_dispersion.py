@@ -155,7 +155,7 @@ def test_extreme_errors_give_numbers_or_reasons() -> None:
     lost = ence(np.ones(n), np.zeros(n), np.geomspace(1e-200, 1e200, n))
     assert np.isnan(lost.value)
     assert lost.reason != ""
-    assert mean_squared_z(huge, np.zeros(n), tiny).reason == "some rows score infinity"
+    assert mean_squared_z(huge, np.zeros(n), tiny).reason == "some rows have an infinite score"
 
 
 @pytest.mark.parametrize(

@@ -192,10 +192,14 @@ def test_what_has_no_answer_says_why() -> None:
     held = EvalSet.checked(np.zeros(50), sure, time=np.arange(50))
     assert records(held)["coverage_drift"].reason == "every row is covered"
     short = normal(60, time=np.arange(60) % 3)
-    assert records(short)["spread_drift"].reason == "3 different times are too few to tell a change"
+    assert records(short)["spread_drift"].reason == (
+        "3 different times are too few to detect a change"
+    )
 
 
-@pytest.mark.parametrize(("half", "proof"), [(1.2536, "no proof of drift"), (None, "more than")])
+@pytest.mark.parametrize(
+    ("half", "proof"), [(1.2536, ": not significant evidence"), (None, ": significant.")]
+)
 def test_the_caption_of_the_rolling_figure_follows_the_test(half: float | None, proof: str) -> None:
     """It said 'drifted' of a constant 79 %."""
     n = 2_000

@@ -215,7 +215,10 @@ def test_parts_by_ease_are_those_of_the_rows() -> None:
 
 def test_one_ease_for_all_rows_divides_nothing() -> None:
     held = _claimed(100)
-    for ease, reason in ((np.ones(100), "one ease for every row"), (None, "'ease' must hold num")):
+    for ease, reason in (
+        (np.ones(100), "the same ease in every row"),
+        (None, "'ease' must contain num"),
+    ):
         column = np.array(["a", "b"] * 50) if ease is None else ease
         found = {r.metric: r for r in adapted(held, ease=column).records}
         assert math.isnan(found["t_cv"].value)

@@ -97,7 +97,7 @@ def test_the_answer_is_no_yes_where_biases_cancel() -> None:
     findings, _ = examine(held)
     (groups,) = (each for each in findings if each.id == "groups")
     assert groups.state == "bad"
-    assert groups.sentence.endswith("groups differ in bias. They cancel overall.")
+    assert groups.sentence.endswith("groups differ in bias. The biases cancel overall.")
     assert answer(findings, held.n).reply == "partly"
 
 

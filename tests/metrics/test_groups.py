@@ -188,7 +188,7 @@ def test_the_worst_group_by_chance_is_that_of_perfect_models() -> None:
     error = values.std() * math.sqrt(1 / 150 + 1 / 199)
     assert values.mean() == pytest.approx(null.null, abs=4 * error)
     assert np.mean(values > null.null_upper) <= allowed(150, 0.025) + 0.02
-    assert null.reason == "no group is proven to fall short"
+    assert null.reason == "no group under-covers significantly"
 
 
 def test_the_table_tells_what_each_group_claims() -> None:

@@ -179,7 +179,7 @@ def test_too_few_effective_rows_have_no_interval() -> None:
     found = known(few)["lead_time_drop"]
     assert math.isnan(found.standard_error)
     assert math.isnan(found.p)
-    assert found.reason.startswith("no interval: rows count as too few")
+    assert found.reason.startswith("no interval: the effective sample size is too small")
 
 
 def test_ends_that_agree_at_every_time_have_the_error_of_independent_rows() -> None:

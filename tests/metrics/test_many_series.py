@@ -178,7 +178,7 @@ def test_rmsse_by_hand() -> None:
         ({"weights": np.full(130, 2)}, "relative_score", "rows have weights, which"),
         ({"series": np.arange(130)}, "relative_score", "fewer than two series have 10 rows"),
         ({}, "rmsse", "the table has no time"),
-        ({"time": np.zeros(130)}, "rmsse", "y of one series differs between rows of one time"),
+        ({"time": np.zeros(130)}, "rmsse", "one series has different y at the same time"),
     ],
 )
 def test_why_there_is_no_answer(more: dict[str, Any], measure: str, reason: str) -> None:

@@ -135,8 +135,8 @@ def test_a_report_tells_compares_and_shades_the_range() -> None:
     assert not set(PARTS) & set(table.columns["metric"])
     assert "Miss rates of partial areas" not in plain.facts
     said = [next(f for f in held.findings if f.id == "trade").sentence for held in (told, plain)]
-    assert "at miscoverage from 10 % to 60 %" in said[0]
-    assert "at miscoverage up to 20 %" in said[1]
+    assert "miss rates from 10 % to 60 %" in said[0]
+    assert "miss rates up to 20 %" in said[1]
 
 
 @pytest.mark.parametrize("command", ["assess", "check", "characteristic"])

@@ -252,7 +252,9 @@ def test_what_has_no_skill_says_why() -> None:
     same = records(
         EvalSet.checked([2.0, 2.0, 2.0], howsure.Distribution.normal([2, 2, 2], [1, 1, 1]))
     )
-    assert same["crps_skill"].reason == "the reference scores 0, as where y is constant"
+    assert same["crps_skill"].reason == (
+        "the score of the reference is 0, for example because y is constant"
+    )
     wide = records(EvalSet.checked([1e-300, 3e-300], howsure.Distribution.normal([0, 0], [1, 1])))
     assert wide["crps_skill"].reason == "its score is over 1e+12 times the reference's"
     alone = records(EvalSet.checked([2.0], howsure.Distribution.normal([2], [1])))

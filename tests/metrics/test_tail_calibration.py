@@ -105,9 +105,9 @@ def test_values_of_probability_zero_are_as_far_out_as_can_be() -> None:
     rows = beyond(y, law, threshold=2.0)
     assert rows.pit[:12].tolist() == [1.0] * 12
     assert tail_severity(rows.happened, rows.pit).value == 0.5
-    with pytest.raises(UnanswerableError, match="no row lies beyond the threshold"):
+    with pytest.raises(UnanswerableError, match="no row a probability beyond the threshold"):
         tail_occurrence(rows.happened, rows.stated)
-    with pytest.raises(UnanswerableError, match="no row lies beyond the threshold"):
+    with pytest.raises(UnanswerableError, match="no row a probability beyond the threshold"):
         tail_miscalibration(rows.happened, rows.stated, rows.pit)
 
 
@@ -321,7 +321,7 @@ def test_the_threshold_that_is_told_is_no_rows_own() -> None:
 def test_what_has_no_tail_says_why() -> None:
     y, law = world(90, "few")
     told = records(EvalSet.checked(y, law))
-    reason = "9 rows lie beyond the threshold, fewer than 10"
+    reason = "9 rows are beyond the threshold, fewer than 10"
     assert {record.reason for record in told.values()} == {reason}
     table = howsure.Quantiles([0.1, 0.5, 0.9], law.quantile([0.1, 0.5, 0.9]))
     told = records(EvalSet.checked(y, table))
@@ -332,7 +332,7 @@ def test_what_has_no_tail_says_why() -> None:
     assert (
         told["tail_severity_left"].reason == "predictions state a single value beyond the threshold"
     )
-    assert told["tail_severity_right"].reason == "0 rows lie beyond the threshold, fewer than 10"
+    assert told["tail_severity_right"].reason == "0 rows are beyond the threshold, fewer than 10"
 
 
 def test_bad_input_is_named() -> None:
@@ -350,5 +350,5 @@ def test_bad_input_is_named() -> None:
         tail_severity(seen, seen * 2)
     with pytest.raises(InputError, match="pit must have 12 entries"):
         tail_miscalibration(seen, seen, [0.5])
-    with pytest.raises(UnanswerableError, match="1 row lies beyond the threshold, fewer than 10"):
+    with pytest.raises(UnanswerableError, match="1 row is beyond the threshold, fewer than 10"):
         tail_severity([True, False], [0.5, 0.5])

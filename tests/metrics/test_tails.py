@@ -338,11 +338,11 @@ def test_what_has_no_skill_in_a_tail_says_why() -> None:
     same = np.append(np.zeros(180), np.full(20, 5.0))
     law = howsure.Distribution.normal(np.zeros(200), np.ones(200))
     told = skills(EvalSet.checked(same, law))
-    reason = "0 rows lie beyond the threshold, fewer than 10"
+    reason = "0 rows are beyond the threshold, fewer than 10"
     assert told["twcrps_skill_left"].reason == reason
     assert not math.isnan(told["twcrps_skill_right"].value)
     told = skills(EvalSet.checked(np.arange(99.0), law.take(np.arange(99))))
-    assert "9 rows lie beyond" in told["twcrps_skill_right"].reason
+    assert "9 rows are beyond" in told["twcrps_skill_right"].reason
     slow = howsure.Distribution.from_scipy(stats.gumbel_r(0.0, 1.0), n=50_001)
     told = skills(EvalSet.checked(np.arange(50_001) / 1e4, slow))
     for side in ("left", "right"):

@@ -85,7 +85,7 @@ def test_points_outside_their_interval_are_told_never_moved_in_silence() -> None
     held = EvalSet.checked(y, Intervals(lower, upper, coverage=0.9), point=point)
     rows = np.flatnonzero((point < lower) | (point > upper))
     records = found(held)
-    told = f"the point lies outside its interval in {len(rows)} rows (first at row {rows[0]})"
+    told = f"the point is outside its interval in {len(rows)} rows (first at row {rows[0]})"
     for name in GAINS:
         assert math.isnan(records[name].value)
         assert records[name].reason == f"{told}, where no scale is defined"

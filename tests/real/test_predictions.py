@@ -176,6 +176,6 @@ def test_the_leader_of_four_hourly_forecasters_is_named(data_dir: Find) -> None:
     assert found.best.tolist() == [True, False, False, False]
     told, _ = judge((), sets[0], comparison=found)
     assert told[0].sentence == (
-        "hour before and last week's change has the lowest CRPS; "
-        f"{found.models[1]}, {found.models[2]} and {found.models[3]} are provably worse."
+        f"hour before and last week's change has the lowest CRPS; {found.models[1]}, "
+        f"{found.models[2]} and {found.models[3]} are significantly worse."
     )

@@ -61,7 +61,7 @@ def test_the_best_models_may_be_one() -> None:
     y, belief = normal(200)
     _, wide = normal(200, 3.0)
     told = howsure.assess(y, {"a": belief, "wide": wide, "b": belief}).verdict
-    assert "a and b cannot be told apart in CRPS; both beat wide." in told
+    assert "a and b do not differ significantly in CRPS; both beat wide." in told
 
 
 def test_models_are_ranked_at_a_level_that_all_have() -> None:
@@ -74,7 +74,7 @@ def test_models_are_ranked_at_a_level_that_all_have() -> None:
         for name, by in (("high", 0.9), ("low", -0.7))
     }
     told = howsure.assess(y, {**off, "good": good}).verdict
-    assert "good has the lowest interval score; low and high are provably worse." in told
+    assert "good has the lowest interval score; low and high are significantly worse." in told
 
 
 def test_few_rows_are_not_judged() -> None:
@@ -83,7 +83,7 @@ def test_few_rows_are_not_judged() -> None:
     states = {finding.id: finding.state for finding in told.findings}
     assert states.pop("skill") == "good"  # which 30 rows show plainly
     assert set(states.values()) == {"undecided"}
-    assert "more would settle it" in told.verdict
+    assert "more rows should decide" in told.verdict
 
 
 def test_every_kind_of_belief_is_taken() -> None:
@@ -109,7 +109,7 @@ def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
     result = howsure.assess([1.0, 2.0, 3.0], point=[1.5, 2.0, 2.5])
     assert result.value("mae") == pytest.approx(1 / 3)
     assert result.answer is not None
-    assert result.answer.sentence == "Cannot be told: the predictions state no uncertainty."
+    assert result.answer.sentence == "Inconclusive: the predictions state no uncertainty."
     told = next(table for table in result.tables if table.name == "not_judged")
     assert "coverage" in told.columns["id"]
     assert {record.metric for record in result.unanswered} >= {"empirical_coverage", "crps"}
@@ -248,7 +248,7 @@ def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
         assert len(told) > 3 if name in best else len(told) == 1
     which = next(line.text for line in result.lines if line.question.startswith("Which model"))
     assert "m5" in which
-    assert "3 of 12 models remain" in which
+    assert "it and 2 others of 12 models do not differ" in which
 
 
 def test_the_verdict_takes_a_tolerance_and_leaves_findings_out() -> None:

@@ -41,6 +41,6 @@ def test_counts_are_judged_by_what_their_law_claims() -> None:
     record = found.record("empirical_coverage")
     assert record.lower > 0.9
     assert record.lower <= record.null <= record.upper
-    assert "in line with this claim" in found.lines[1].text
+    assert "in line with the expected coverage" in found.lines[1].text
     halved = assess(rng.poisson(2 * mu).astype(float), law, trials=False)
     assert "under-cover" in halved.verdict

@@ -160,7 +160,7 @@ def test_ease_that_is_no_number_has_a_reason() -> None:
     words = np.where(np.arange(60) % 2, "easy", "hard")
     found = assess(table["y"], bounds, x={"ease": words}, coverage=0.9, trials=False)
     (record,) = (record for record in found.records if record.metric == "t_cv")
-    assert record.reason == "the column 'ease' must hold numbers"
+    assert record.reason == "the column 'ease' must contain numbers"
 
 
 @pytest.mark.rate

@@ -140,7 +140,7 @@ def test_sources_are_named_where_few_measures_share_one() -> None:
 
 
 def test_a_remark_of_many_cells_stands_once_below() -> None:
-    many = "intervals give only how often y lies inside"
+    many = "intervals give only the probability that y is inside"
     few = "y is the same in all rows"
     remarks = [("by range", many), (many,), ("at 90 %", few), (many,), (few,), ("at 90 %",)]
     rows = tuple(

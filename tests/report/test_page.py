@@ -373,8 +373,8 @@ def test_the_size_of_a_region_is_left_to_its_sentence() -> None:
     assert grid is not None
     shown = {row[0].text: row[1] for row in grid.parts[0].rows}
     assert shown["Coverage"].small
-    assert shown["Regions"].tone == "bad"
-    assert not shown["Regions"].small
+    assert shown["Input regions"].tone == "bad"
+    assert not shown["Input regions"].small
 
 
 def test_answers_that_are_folded_are_counted() -> None:

@@ -244,7 +244,7 @@ def test_blocks_of_time_follow_each_other_where_rows_do() -> None:
     )
     assert two.value == pytest.approx(one.value, rel=1e-9)
     assert two.standard_error == pytest.approx(one.standard_error, rel=0.35)
-    assert "rows count as about" in two.reason
+    assert "effective sample size about" in two.reason
 
 
 @pytest.mark.rate

@@ -147,12 +147,12 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
         case "rows":
             return [draft(each.share, found=(each,), bad=each.bad) for each in ROW_FAULTS]
         case "ends":
-            some = {"no end": 0.3 + effect, "no lower end": 0.0, "no upper end": 0.02}
-            whole = {"no end": 1.0, "no lower end": 0.0, "no upper end": 0.0}
+            some = {"no bounds": 0.3 + effect, "no lower bound": 0.0, "no upper bound": 0.02}
+            whole = {"no bounds": 1.0, "no lower bound": 0.0, "no upper bound": 0.0}
             return [
                 draft(0.32 + effect, kinds=some, others=0.873, bad=False),
                 draft(1.0, kinds=whole, others=math.nan, bad=True),
-                draft(1.0, kinds={"no lower end": 1.0}, others=math.nan, bad=False),
+                draft(1.0, kinds={"no lower bound": 1.0}, others=math.nan, bad=False),
             ]
         case "coverage":
             seen = record("empirical_coverage", 0.9 + effect, null=0.9)

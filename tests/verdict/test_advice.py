@@ -230,8 +230,8 @@ def test_what_harms_a_part_is_not_advised(monkeypatch: pytest.MonkeyPatch) -> No
     assert alone is not None
     assert alone.method == ""
     assert re.match(
-        r"Recalibration by scale would cut the CRPS by [\d.]+ %\. It was refused, because it would "
-        r"harm site=left\. For groups: ",
+        r"Recalibration with scale would cut the CRPS by [\d.]+ %\. It was refused because it "
+        r"would harm site=left\. Needed for groups: ",
         alone.sentence,
     )
 
@@ -346,9 +346,9 @@ def test_sentences_say_what_is_known() -> None:
     )
     assert words.step(step, (), None) == (
         "shift all lower ends by one constant and all upper ends by another. In five-fold "
-        "cross-validation the interval score does not change beyond its error (gain 0.40 %, "
-        "−0.10 to 0.90). After it, no fault of the balance of misses or overall coverage "
-        "remains. It does not correct coverage given inputs."
+        "cross-validation the interval score does not change significantly (gain 0.40 %, "
+        "−0.10 to 0.90). No fault of the balance of misses or overall coverage was "
+        "detected afterwards. It does not correct coverage given inputs."
     )
 
 
@@ -382,8 +382,8 @@ def test_few_times_are_not_said_to_remember_too_much() -> None:
     held = table(3, scale=0.7)
     times = replace(held, chronology=Chronology(np.arange(held.n) % 4))
     bench = mends._Bench(times, "", (), Judging())
-    assert bench.too_few == "4 times are too few to try methods on held-out stretches of time"
+    assert bench.too_few == "4 times are too few to try methods on held-out periods"
     few = replace(held, chronology=Chronology(np.arange(held.n), few=True))
-    assert replace(bench, evalset=few).too_few.startswith("rows remember too much")
+    assert replace(bench, evalset=few).too_few.startswith("rows are too strongly correlated")
     enough = replace(held, chronology=Chronology(np.arange(held.n)))
     assert replace(bench, evalset=enough).too_few == ""

@@ -168,7 +168,7 @@ def test_the_finding_tells_the_season() -> None:
     assert told is not None
     assert told.state == "caution"
     assert "(r = 0.7" in told.sentence or "(r = 0.8" in told.sentence
-    assert "at lag 12): 1,000 rows count as about 1" in told.sentence
+    assert "at lag 12): effective sample size about 1" in told.sentence
 
 
 HOURS = np.datetime64("2022-01-01T00") + np.arange(0, 17_520, 4).astype("timedelta64[h]")
@@ -194,10 +194,10 @@ def test_a_wrong_season_is_named_by_its_spells() -> None:
     assert groups.state == "bad"
     assert groups.where == "season=winter"
     assert groups.sentence.startswith("Intervals cover 4")
-    assert "rows in 3 spells in season=winter, 78.5 % overall" in groups.sentence
+    assert "rows in 3 periods in season=winter, 78.5 % overall" in groups.sentence
     assert told["coverage"].state == "bad"
     assert told["coverage"].upper < -0.08
-    count = int(dependence.sentence.rpartition("about ")[2].rstrip(".").replace(",", ""))
+    count = int(dependence.sentence.partition("about ")[2].partition(" ")[0].replace(",", ""))
     assert count > 700  # of 4,380 rows; 1,095 where the season alone differs
 
 
@@ -214,7 +214,7 @@ def test_few_spells_tell_of_themselves_alone() -> None:
     told = {each.id: each for each in examine(held)[0]}
     assert told["groups"].state == "caution"
     assert told["groups"].sentence.endswith(
-        "% overall. 2 spells cannot show whether season=winter is so in general."
+        "% overall. With 2 periods alone, this may not apply to season=winter in general."
     )
 
 
@@ -247,7 +247,7 @@ def test_the_finding_tells_the_effective_number_of_rows() -> None:
     assert told.effect == pytest.approx(8.0, rel=0.25)
     assert told.lower < 8.0 < told.upper
     assert told.sentence.startswith("Errors are correlated in time (r = 0.7")
-    assert ": 3,000 rows count as about 3" in told.sentence
+    assert ": effective sample size about 3" in told.sentence
 
 
 @pytest.mark.slow
@@ -296,7 +296,7 @@ def test_too_few_effective_rows_give_no_p_value() -> None:
         assert math.isnan(told[name].p)
         assert told[name].state == "undecided"
     facts = assess_loaded(Loaded(evalsets=(held,))).facts
-    assert facts["Clusters"] == "one: too few effective rows for batches of time"
+    assert facts["Clusters"] == "one: the effective sample size is too small for batches of time"
     walk = np.cumsum(np.random.default_rng(0).normal(size=60)) / 5.0
     findings, _ = examine(right(walk, rng, time=np.arange(60)))
     told = {each.id: each for each in findings}
@@ -367,16 +367,16 @@ def test_what_is_said_of_panels() -> None:
     assert sentence_of(few).endswith(" of 320. 20 times are too few for any test.")
     own = sentence_of(of_panel(rng, 16, 60, 0.5))
     assert own.startswith("Errors are correlated in time (r = 0.")
-    assert ": 960 rows count as about " in own
+    assert ": effective sample size about " in own
     sampled = sentence_of(replace(of_panel(rng, 16, 60, 0.5), share=0.1))
-    assert sampled.endswith(", of a sample of short stretches of time).")
+    assert sampled.endswith(", from a sample of short periods).")
     unnamed = of_panel(rng, 16, 20, 0.0, named="")
     assert sentence_of(unnamed).endswith(
-        "Several rows per time: name the column of series (--series COLUMN); without it 20 times "
-        "are too few."
+        "There are several rows per time: name the column of series (--series COLUMN); without it "
+        "20 times are too few."
     )
     assert sentence_of(of_panel(rng, 16, 60, 0.0, named="")).endswith(
-        "Several rows per time: if these are series, name their column (--series COLUMN)."
+        "There are several rows per time: if these are series, name their column (--series COLUMN)."
     )
     for held in (few, unnamed):
         findings, silent = examine(held)
@@ -446,7 +446,7 @@ def test_the_order_of_a_file_gives_a_caution_alone() -> None:
     told, _ = found_in(held)
     assert told is not None
     assert told.state == "caution"
-    assert told.sentence.endswith("name that column with --time.")
+    assert told.sentence.endswith("name the time column with --time.")
     mixed = held.take(rng.permutation(900))
     missing, why = found_in(mixed)
     assert missing is None
@@ -630,7 +630,7 @@ def test_a_part_of_dependent_rows_stands_for_no_statistic() -> None:
     taken, known = followed(held)
     found = evaluate(taken, metrics=["rmse", "crps"])
     by_name = {each.metric: each for each in with_nulls(found, dependence=known)[0]}
-    assert "rows depend" in by_name["rmse"].options[WHY]
+    assert "rows are dependent" in by_name["rmse"].options[WHY]
     assert by_name["crps"].null_lower < by_name["crps"].null_upper
     copula = copula_of(View(taken), known)
     assert copula is not None
@@ -668,8 +668,8 @@ def test_what_goes_to_a_file_has_no_batches() -> None:
 @pytest.mark.parametrize(
     ("p", "told"),
     [
-        (0.2, "2 spells cannot show whether site=A is so in general."),
-        (0.03, "Perhaps groups differ in coverage: p = 0.03 alone"),
+        (0.2, "With 2 periods alone, this may not apply to site=A in general."),
+        (0.03, "Possibly groups differ in coverage: p = 0.03 alone"),
     ],
 )
 def test_what_spells_cannot_tell_is_said_where_rows_alone_reject(p: float, told: str) -> None:

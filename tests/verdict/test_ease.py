@@ -56,8 +56,8 @@ def test_a_question_that_ease_cannot_answer_says_why() -> None:
     held = _sets(0.0, n=200)
     for features, reason in (
         ({}, "no ease"),
-        ({"sharp": np.ones(200)}, "one ease for every row"),
-        ({"sharp": np.array(["a", "b"] * 100)}, "must hold numbers"),
+        ({"sharp": np.ones(200)}, "the same ease in every row"),
+        ({"sharp": np.array(["a", "b"] * 100)}, "must contain numbers"),
     ):
         asked = EvalSet.checked(held.y, held.beliefs, features=features, ease="sharp")
         findings, silent = examine(asked)

@@ -217,9 +217,14 @@ def regions(signal: str, value: float, deviation: float = -0.2) -> Record:
 @pytest.mark.parametrize(
     ("low", "high", "reply", "told"),
     [
-        (-np.inf, np.inf, "no", "Intervals have no end: they cover whatever happens, "),
-        (np.where(np.arange(N) % 10 < 3, -np.inf, -1.645), 0.0, "partly", "Intervals have no end "),
-        (-np.inf, 1.2816, "partly", "Intervals have no lower end."),
+        (-np.inf, np.inf, "no", "Intervals have no bounds: they always cover and "),
+        (
+            np.where(np.arange(N) % 10 < 3, -np.inf, -1.645),
+            0.0,
+            "partly",
+            "Intervals have no bounds ",
+        ),
+        (-np.inf, 1.2816, "partly", "Intervals have no lower bound."),
     ],
 )
 def test_intervals_without_an_end_are_told_first_and_are_no_yes(
@@ -269,7 +274,7 @@ def test_a_region_that_over_covers_comes_after_the_lowest_coverage() -> None:
     high = regions("coverage", 0.99, 0.09)
     draft = from_records("region", {"regions_differ": high, "worst_region": low})
     judged = finding(draft, "bad")
-    assert sentence(judged, draft).startswith("Coverage is 85 % where x ≤ 1, 99 % where x > 1; ")
+    assert sentence(judged, draft).startswith("Coverage is 85 % where x ≤ 1, 99 % where x > 1 (")
     assert words.clause(judged, draft) == "coverage is 85 % where x ≤ 1"
 
 

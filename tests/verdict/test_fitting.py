@@ -20,8 +20,8 @@ from howsure.verdict.words import sentence
 
 N = 4_000
 SHOWN = re.compile(
-    r"Of y, ([\d.]+) % lie below the stated ([\d.]+) % quantile "
-    r"and ([\d.]+) % above the ([\d.]+) % quantile\."
+    r"Of y, ([\d.]+) % are below the predicted ([\d.]+) % quantile and ([\d.]+) % above the "
+    r"([\d.]+) % quantile\."
 )
 SHAPES: dict[str, Callable[[np.random.Generator], FloatArray]] = {
     "t3": lambda rng: rng.standard_t(3, N) / 3**0.5,
@@ -78,8 +78,8 @@ def test_tails_and_skew_are_shown_where_they_show(name: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("fault", "seen", "claim"),
     [
-        ("bias", r"y averages ([\d.]+) predicted standard deviations higher", "bias depends"),
-        ("spread", r"errors are ([\d.]+) times as large", "spread depends"),
+        ("bias", r"predictions are ([\d.]+) predicted sd lower relative to y than", "bias depends"),
+        ("spread", r"errors relative to the predicted spread are ([\d.]+) ×", "spread depends"),
     ],
 )
 def test_a_region_names_its_own_signal(fault: str, seen: str, claim: str) -> None:
@@ -112,8 +112,8 @@ def test_empty_sets_are_explained_and_the_floor_does_what_it_says() -> None:
     before, after = assessed(allow_empty=True), assessed(allow_empty=False)
     (told,) = (each for each in before.findings if each.id == "sets")
     assert told.state == "bad"
-    assert "more accurate than the nominal coverage asks" in told.sentence
-    assert "A floor of one label fills them and lifts coverage" in told.sentence
+    assert "accuracy exceeds the nominal coverage" in told.sentence
+    assert "Requiring at least one label fills them and raises coverage" in told.sentence
     assert before.value("empty_sets") > 0.05
     assert after.value("empty_sets") == 0
     assert after.value("empirical_coverage") > before.value("empirical_coverage")
@@ -147,9 +147,7 @@ def test_the_least_number_is_stated() -> None:
     )
     made = _finding(draft, 1e-6, 0.01, "model")
     assert made.state == "caution"
-    assert sentence(made, draft).endswith(
-        "10 rows are the least by which a part of them is condemned."
-    )
+    assert sentence(made, draft).endswith("A part of the rows needs at least 10 rows to fail.")
 
 
 @pytest.mark.parametrize("r", [0.004, 0.0004, 0.00002, -0.003])

@@ -67,7 +67,7 @@ def test_a_share_is_between_0_and_1(share: Any) -> None:
 
 
 def test_what_cannot_be_improved_is_refused() -> None:
-    with pytest.raises(InputError, match="at least 60 rows, some to teach and some to prove"):
+    with pytest.raises(InputError, match="at least 60 rows, some to fit and some to verify"):
         improved(normal(0, n=59))
     sets = LabelSets(np.ones((80, 2), dtype=np.bool_), 0.8)
     with pytest.raises(InputError, match="to be improved, got label sets"):

@@ -64,7 +64,7 @@ def test_one_side_of_an_inner_level() -> None:
     y = np.random.default_rng(2).normal(size=20_000)
     told = finding(y, bands(20_000, above=0.1), "one_sided")
     assert told.state == "bad"
-    assert "y lies below its 68 % interval in 18" in told.sentence
+    assert "y is below its 68 % interval in 18" in told.sentence
     assert told.sentence.endswith("misses are mostly below.")
 
 
@@ -118,6 +118,6 @@ def test_the_rows_that_would_decide_do_so_at_every_level() -> None:
     """Of each level alone the rows that bring it within the margin; of all the most of them."""
     y = np.random.default_rng(1).normal(size=1_200)
     told = finding(y, bands(1_200), "coverage").sentence
-    (rows,) = re.findall(r"about ([\d,]+) more would settle it", told)
+    (rows,) = re.findall(r"about ([\d,]+) more rows should decide", told)
     alone = Intervals(*(end[:, None] for end in bands(1_200).interval(0.68)), [0.68])
-    assert f"about {rows} more would settle it" in finding(y, alone, "coverage").sentence
+    assert f"about {rows} more rows should decide" in finding(y, alone, "coverage").sentence

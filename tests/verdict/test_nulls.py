@@ -282,7 +282,9 @@ def test_bare_intervals_are_coins() -> None:
         low, high = stats.binom(90, coverage).ppf([0.025, 0.975]) / 90
         assert (perfect(record), record.null_lower, record.null_upper) == (coverage, low, high)
     for name in ("interval_score", "deficit", "excess", "mae", "kendall_tau", "auucc"):
-        assert only(found, name).options[WHY] == "intervals give only how often y lies inside"
+        assert only(found, name).options[WHY] == (
+            "intervals give only the probability that y is inside"
+        )
 
 
 def test_a_point_alone_has_no_perfect_model() -> None:

@@ -647,7 +647,7 @@ def test_the_first_sentence_is_the_cause(world: Planted, name: str, bad: bool) -
     assert not others or name in NO_FAULT_OF_OTHERS
     for each in findings[1:]:
         if bad and each.id in ("spread", "coverage") and each.state == "caution":
-            assert each.sentence.endswith("this is part of what is wrong with the rows.")
+            assert each.sentence.endswith("this is part of the problems of the rows.")
     told = answer(findings, 1_000)
     assert told.reply != "yes"
     assert findings[0].clause.partition(". ")[0][1:] in told.sentence
@@ -708,7 +708,7 @@ def test_predictions_in_other_units_are_named_with_what_multiplies_them() -> Non
     )
     assert try_recalibrations(held).advice is None
     told = next(each for each in examine(held)[0] if each.id == "rows").sentence
-    assert told.endswith("in one unit; howsure recalibrate --method multiply does it.")
+    assert told.endswith("for y and predictions; howsure recalibrate --method multiply does it.")
     mended = recalibrate(new, held, method="multiply").evalset
     assert not any(each.state == "bad" for each in examine(mended)[0])
     ignoring, silent = examine(held, ignore={"rows"})

@@ -52,7 +52,7 @@ def read(table: pd.DataFrame, **said: Any) -> EvalSet:
 def said_of(held: EvalSet) -> str:
     (first, *_), _ = examine(held)
     assert first.id == "rows"
-    alike = any(words in first.sentence for words in ("sets them apart", "has no y."))
+    alike = any(words in first.sentence for words in ("like the other rows", "has no y."))
     assert first.state == ("negligible" if alike else "caution")
     return first.sentence
 
@@ -74,7 +74,7 @@ def test_all_doors_say_how_many_rows_have_no_y(tmp_path: Path) -> None:
     ratio = table["sd"][table["y"].isna()].median() / whole["sd"].median()
     told = (
         f"100 of 400 rows have no y; their predicted sd is {ratio:.1f} times that of the rest. "
-        f"Over all rows coverage is between {math.floor(hits / 4)} and "
+        f"Coverage over all rows is between {math.floor(hits / 4)} and "
         f"{math.ceil((hits + 100) / 4)} %."
     )
     table.to_csv(tmp_path / "rows.csv", index=False)
@@ -153,7 +153,7 @@ def test_text_and_counts_without_y_are_read() -> None:
         (lambda t, u: (t["site"] == "B") & (u < 0.5), " % of those in site=B, 0 % of the others."),
         (lambda t, u: (t["age"] > 60) & (u < 0.8), "; their age is above that of "),
         (lambda t, u: np.abs(t["age"] - 50) > 24, "; their age is more often extreme than that "),
-        (lambda t, u: u < 0.25, "; nothing that was stated sets them apart."),
+        (lambda t, u: u < 0.25, "; in all columns they are like the other rows."),
     ],
 )
 def test_what_sets_rows_without_y_apart_is_named(gone: Any, told: str) -> None:
@@ -246,7 +246,7 @@ def test_no_narrowing_is_advised_where_labels_may_be_missing_by_the_size_of_erro
     assert trials.advice is not None
     assert not trials.advice.method
     assert "rows without y" in {each.harms for each in trials.trials}
-    said = "It was refused, because rows without y may be those of the largest errors."
+    said = "It was refused because rows without y may have the largest errors."
     assert said in trials.advice.sentence
     wide = frame("few", 800, times=1.5)
     rare = read(lacking(wide, np.arange(800) % 80 == 0))

@@ -183,7 +183,7 @@ def from_sums() -> Mapping[str, Sums]:
 
 @cache
 def key_measures() -> tuple[str, ...]:
-    """The measures that a report tells first, in the order in which they are looked for."""
+    """The measures that a report shows first, in the order in which they are looked for."""
     return _in_order({name: entry.key_number for name, entry in catalogue().items()})
 
 

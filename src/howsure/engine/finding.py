@@ -45,11 +45,11 @@ class Finding:
     Attributes
     ----------
     id : str
-        Its name; a page of the documentation bears it.
+        Its name, also that of its page in the documentation.
     question : str
         What it answers.
     state : {"good", "caution", "bad", "negligible", "undecided"}
-        ``bad``: jointly proven, and beyond the tolerance. ``negligible``: proven, within it.
+        ``bad``: jointly significant and beyond the tolerance. ``negligible``: within it.
         ``good``: the interval lies within the margin. ``caution``: below .05 alone, not jointly.
     effect, unit, lower, upper
         Size of the departure from a correctly specified model, and its 95 % interval.
@@ -234,7 +234,7 @@ class FindingQuestion:
     needs: str = ""
     healed: Literal["any", "aimed", "none"] = "any"
     reported: bool = False
-    sought: str = "departure"
+    sought: str = "difference"
     measured: bool = True
     times: str = ""
     reads_null: Callable[[Record], bool] | None = None
@@ -303,10 +303,10 @@ class Case:
 def _absence(name: str, grouped: bool) -> str:
     """Why there is no record of a measure."""
     if name not in catalogue():
-        return f"no topic brings the measure {name}"
+        return f"no topic has the measure {name}"
     need = catalogue()[name].beside
     if need == "groups" and grouped:
-        return f"no column has {MOST_LABELS:,} groups or fewer"
+        return f"every column has more than {MOST_LABELS:,} groups"
     return f"the table has no {need}" if need else "it was not measured"
 
 
@@ -455,7 +455,7 @@ class SharedScore:
 
     @property
     def title(self) -> str:
-        """Its name within a sentence; what was kept may name a measure that is gone."""
+        """Its name within a sentence; kept files may name a measure that is gone."""
         entry = catalogue().get(self.metric)
         title = self.metric if entry is None else entry.title.partition(" (")[0]
         return title if title.isupper() else title[:1].lower() + title[1:]
@@ -492,7 +492,7 @@ class Standing:
 
 # ---- numbers as sentences of findings tell them --------------------------------------------------
 
-SDS = "predicted standard deviations"
+SDS = "predicted sd"
 """The unit of what is measured by the spread that a model states."""
 
 

@@ -218,7 +218,7 @@ def refuse_open_side(view: View, metric: Metric, coverage: float, values: FloatA
         and prediction.one_sided(coverage)
         and np.isinf(values).any()
     ):
-        raise UnanswerableError("one quantile alone leaves the other side open")
+        raise UnanswerableError("one quantile alone gives a one-sided interval")
 
 
 def tail_of(view: View, form: Form, coverage: float) -> str:
@@ -456,18 +456,18 @@ def _from_influence(
     if bundles is not None:  # they tell the error; the rows count all the same
         spread = replace(spread, units=np.array([record.n]))
         count = int(bundles.max()) + 1
-        record = because(record, f"its error is that of {count:,} bundles of rows")
+        record = because(record, f"standard error from {count:,} groups of rows")
     if weights is not None and weights.kind == "importance":
         record = because(record, "approximate: importance weights")
     if isinstance(units, Chronology):
         like = counts_as(influence, weights, spread, record.n)
-        reason = f"{record.n:,.0f} rows count as about {roughly(like)}"
+        reason = f"effective sample size about {roughly(like)} of {record.n:,.0f}"
         if math.isnan(record.standard_error):
-            reason = f"no interval: rows count as fewer than {FEWEST:g}"
+            reason = f"no interval: effective sample size below {FEWEST:g}"
         record = because(record, reason)
     elif evalset.cluster is not None:
         count = len(evalset.cluster.labels)
-        reason = f"{count:,} clusters" if count > 1 else "no interval: rows are one cluster"
+        reason = f"{count:,} clusters" if count > 1 else "no interval: all rows are in one cluster"
         record = because(record, reason)
     if tail:
         return because(record, tail)

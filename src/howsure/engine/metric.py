@@ -40,19 +40,19 @@ Merges = Literal["sums", "histogram", "rows"]
 class Question(StrEnum):
     """What the reader wants to know; measures are grouped by it."""
 
-    COVERAGE = "Do the intervals cover as often as they claim?"
+    COVERAGE = "Do the intervals have their nominal coverage?"
     WIDTH = "How wide are the intervals?"
     SCORE = "How good are the predictions, in one number?"
-    SKILL = "What does the model know?"
+    SKILL = "Does it beat a baseline?"
     TAILS = "How good are predictions of extreme values?"
-    CALIBRATION = "Do the stated probabilities come true?"
-    ASSOCIATION = "Does the width mean anything?"
-    TRADE = "What does covering more rows cost in width?"
+    CALIBRATION = "Are the predicted probabilities calibrated?"
+    ASSOCIATION = "Are widths related to errors?"
+    TRADE = "How much width does higher coverage cost?"
     TIME = "Does it change over time?"
-    SERIES = "How does it do on each series?"
+    SERIES = "How good are predictions for each series?"
     CONDITIONAL = "Does coverage depend on the inputs?"
-    CONGRUENCE = "Is the prediction right at every input?"
-    ADAPTIVITY = "Do widths and sets grow where rows are harder?"
+    CONGRUENCE = "Is the predictive distribution right for all inputs?"
+    ADAPTIVITY = "Are widths and sets larger for harder rows?"
     POINT = "How good is the point forecast?"
 
 
@@ -162,7 +162,7 @@ class Metric:
     bounds : tuple of float
         The least and the greatest value that it can take; intervals are cut there.
     slow : bool
-        Too slow for tables past 50,000 rows unless asked for by name.
+        Too slow for tables above 50,000 rows unless requested by name.
     expected : {"", "covered", "missed", "below", "above"}
         Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
     supposes : str
@@ -319,7 +319,10 @@ class Topic:
 
 BY_UNIT = Laws(scale=1.0)
 """Laws of a measure in the units of y."""
-BINNED = "It depends on the number of bins, and is above 0 for a perfect model: read its reference."
+BINNED = (
+    "It depends on the number of bins and is above 0 for a perfect model: compare it with its "
+    "reference."
+)
 """What to beware of in a measure of bins."""
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)

@@ -264,7 +264,7 @@ def assess(
     >>> y = rng.normal(size=500)
     >>> result = assess(y, Intervals(np.full(500, -1.0), np.full(500, 1.0), coverage=0.9))
     >>> print(result.verdict.splitlines()[0])
-    No. The 90 % intervals cover 66 %; always predicting the distribution of y would serve better.
+    No. The 90 % intervals cover 66 %; a climatology baseline is better.
 
     The same from bare arrays:
 

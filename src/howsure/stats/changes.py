@@ -183,7 +183,7 @@ class _Course:
         batch = np.searchsorted(self.starts, times, side="right") - 1
         self.count = len(self.starts)
         if self.count < FEWEST_BATCHES:
-            few = f"{self.count} different times are too few to tell a change"
+            few = f"{self.count} different times are too few to detect a change"
             raise UnanswerableError(few if self.count > 1 else "all rows have one time")
         self.mass, self.noise = (np.bincount(batch, weights=sizes) for sizes in (mass, noise))
         self.total = float(self.mass.sum())

@@ -101,7 +101,7 @@ def grid_dot(
 
 
 def check_pit(value: npt.ArrayLike, name: str = "pit", *, length: int | None = None) -> FloatArray:
-    """Check probabilities in [0, 1], one a row."""
+    """Check probabilities in [0, 1], one per row."""
     array = as_vector(value, name, length=length)
     outside = (array < 0.0) | (array > 1.0)
     if outside.any():

@@ -45,9 +45,9 @@ class NormNoise:
 
 @frozen
 class Estimate:
-    """What any measure that is no plain mean returns: a number with all that is known of it.
+    """The result of any measure that is not a plain mean: a number with its uncertainty.
 
-    What is left NaN is unknown, or follows from the influence values, see `spread_of`.
+    NaN means unknown, or that it follows from the influence values, see `spread_of`.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def mean_statistic(scores: FloatArray, weights: FloatArray | None = None) -> Est
     """Weighted mean of per-row scores, with its influence values."""
     value = weighted_mean(scores, weights)
     if not math.isfinite(value):
-        return Estimate(value, None, reason="some rows score infinity")
+        return Estimate(value, None, reason="some rows have an infinite score")
     return Estimate(value, scores - value)
 
 

@@ -34,7 +34,7 @@ class Neighbours:
     def outside(
         self, grid: FloatArray, labels: IntArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """How surprisingly far each new row lies from the reference.
+        """how surprisingly far each new row is from the reference.
 
         Parameters
         ----------

@@ -466,8 +466,8 @@ def _error_by_width(evaluation: Evaluation, confidence: float) -> list[Curve]:
 
 
 ORDER_ALONE = (
-    "It sees the order of uncertainties alone: doubling all of them changes nothing, so it says "
-    "nothing of coverage."
+    "It uses only the order of uncertainties: doubling them all changes nothing, so it does not "
+    "measure coverage."
 )
 _entry = partial(
     Metric,
@@ -495,7 +495,7 @@ _ENTRIES = (
         formula="(C − D)/√((C + D + T_x)(C + D + T_y))",
         source="Kendall 1945",
         forms=(_of_ranks(kendall_tau),),
-        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
+        beware=f"{ORDER_ALONE} Even a perfect model is far below 1, because errors are random.",
     ),
     _entry(
         name="spearman",
@@ -505,7 +505,7 @@ _ENTRIES = (
         formula="correlation of mid-ranks",
         source="Spearman 1904",
         forms=(_of_ranks(spearman),),
-        beware=f"{ORDER_ALONE} Even a perfect model stays far below 1, as errors are random.",
+        beware=f"{ORDER_ALONE} Even a perfect model is far below 1, because errors are random.",
     ),
     _entry(
         name="binned_r2",
@@ -516,7 +516,7 @@ _ENTRIES = (
         forms=(_of_ranks(binned_r2),),
         by_size=True,
         bounds=SHARE,
-        beware=f"{BINNED} A line with a wrong slope has an R² of 1, too.",
+        beware=f"{BINNED} A line with a wrong slope can also have an R² of 1.",
     ),
 )
 
@@ -532,11 +532,11 @@ TOPIC = Topic(
     layouts={
         "error_by_width": Layout(
             order=4,
-            question="Are errors larger where the predicted uncertainty is?",
+            question="Are errors larger where predicted uncertainty is larger?",
             title="Error by predicted uncertainty",
             reading=(
-                "Each point is a bin of rows of similar uncertainty. "
-                "Rising points mean that it tells easy rows from hard ones."
+                "Each point is a bin of rows of similar uncertainty. Rising points mean that "
+                "predicted uncertainty separates easy rows from hard ones."
             ),
             x=Axis(title="Mean width", zero=True),
             y=Axis(title="Mean |error|", zero=True),

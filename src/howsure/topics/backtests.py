@@ -129,7 +129,7 @@ def christoffersen_test(missed: npt.ArrayLike) -> Estimate:
     seen, n = _checked(missed)
     k = int(seen.sum())
     if not 0 < k < n:
-        raise DegenerateError(f"missed must hold misses and others, got {k} misses in {n} rows")
+        raise DegenerateError(f"missed must contain misses and others, got {k} misses in {n} rows")
     own = _runs(seen)
     ratio = float(_independence_ratio(n, own)[0])
     sequences, chances = _arrangements(n, [k])
@@ -319,7 +319,7 @@ def _one_level(least: float, most: float) -> float:
     if most - least > RANGED:
         raise UnanswerableError("y often equals an end, where quantiles state a range of levels")
     if not 0.0 < least < 1.0:
-        raise UnanswerableError(f"the stated share of misses is {least:g}, which no test can doubt")
+        raise UnanswerableError(f"the predicted miss rate is {least:g}, which no test can reject")
     return least
 
 
@@ -329,12 +329,12 @@ def _in_time(end: End, view: View, coverage: float) -> BoolArray:
     if evalset.time is None:
         raise UnanswerableError("the order of rows is unknown: the table has no time")
     if evalset.share < 1.0:
-        raise UnanswerableError("the test needs every row, and these are a sample")
+        raise UnanswerableError("the test needs all rows; these are a sample")
     if evalset.weights is not None:
-        raise UnanswerableError("rows that count unequally follow each other in no one order")
+        raise UnanswerableError("weighted rows have no unique order in time")
     order = np.argsort(evalset.time, kind="stable")
     if (evalset.time[order[1:]] == evalset.time[order[:-1]]).any():
-        raise UnanswerableError("several rows share a time, so no row follows another")
+        raise UnanswerableError("several rows have the same time, so their order is unknown")
     return np.asarray(missed[order] > 0.0)
 
 
@@ -362,7 +362,7 @@ _entry = partial(
     calibration=True,
     bounds=SHARE,
 )
-_NO_SIZE = "A p-value is no size: read it beside the share of misses."
+_NO_SIZE = "A p-value is not an effect size: read it with the miss rate."
 
 
 def _at_level(
@@ -387,16 +387,16 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             title=f"Kupiec's test, misses {end}",
             synonyms=(f"proportion of failures, {end}", f"POF test, {end}"),
             meaning=(
-                f"P-value of the test that y lies {end} the {quantile} end of its interval, a "
-                "value at risk, as often as stated."
+                f"P-value of the test that y is {end} the {quantile} end of its interval, a value "
+                "at risk, as often as predicted."
             ),
             formula="2 [x log(π/p) + (n − x) log((1 − π)/(1 − p))], π = x/n, with an exact p-value",
             source="Kupiec 1995",
             forms=(_at_level(kupiec_test, end, "missed"),),
             laws=Laws(reflection=f"kupiec_{other}"),
             beware=(
-                f"{_NO_SIZE} It takes rows as independent, and intervals as central: half of what "
-                "they may miss on each side."
+                f"{_NO_SIZE} It assumes independent rows and central intervals, with half of the "
+                "nominal miss rate on each side."
             ),
         ),
         _entry(
@@ -404,37 +404,37 @@ def _of_end(end: End) -> tuple[Metric, ...]:
             title=f"Christoffersen's test of independence, misses {end}",
             synonyms=(f"independence of failures, {end}",),
             meaning=(
-                f"P-value of the test that whether y lies {end} its interval does not depend on "
-                "whether it did at the time before."
+                f"P-value of the test that misses {end} the interval are independent of a miss at "
+                "the previous time."
             ),
             formula="2 [ℓ(n₀₀, n₀₁) + ℓ(n₁₀, n₁₁) − ℓ(n₀₀ + n₁₀, n₀₁ + n₁₁)], exact given misses",
             source="Christoffersen 1998",
             forms=(statistic(_independence, f"missed_in_time_{end}", weighted=False),),
             merges="rows",
             laws=Laws(reflection=f"christoffersen_{other}"),
-            beware=f"{_NO_SIZE} It sees dependence on the time just before alone.",
+            beware=f"{_NO_SIZE} It detects only dependence on the previous time.",
         ),
         _entry(
             name=f"christoffersen_coverage_{end}",
             title=f"Christoffersen's test of conditional coverage, misses {end}",
             synonyms=(f"conditional coverage test, {end}",),
             meaning=(
-                f"P-value of the test that y lies {end} its interval as often as stated, and "
-                "whether or not it did at the time before."
+                f"P-value of the test that misses {end} the interval are as frequent as predicted, "
+                "and independent of a miss at the previous time."
             ),
             formula="LR of Kupiec's test + LR of Christoffersen's test of independence",
             source="Christoffersen 1998",
             forms=(_at_level(christoffersen_coverage_test, end, "missed_in_time", weighted=False),),
             merges="rows",
             laws=Laws(reflection=f"christoffersen_coverage_{other}"),
-            beware=f"{_NO_SIZE} It does not say which of the two fails.",
+            beware=f"{_NO_SIZE} It does not show which of the two fails.",
         ),
     )
 
 
 def _independence(missed: BoolArray) -> Estimate:
     if not 0 < missed.sum() < len(missed):
-        raise UnanswerableError("no row misses" if not missed.any() else "every row misses")
+        raise UnanswerableError("no row is a miss" if not missed.any() else "every row is a miss")
     return christoffersen_test(missed)
 
 

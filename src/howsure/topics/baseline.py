@@ -197,7 +197,7 @@ def with_baselines(
     lead: int | None = None,
     season: int | None = None,
 ) -> tuple[EvalSet, ...]:
-    """The sets, each with the forecasts beside which its skill is told.
+    """The sets, each with the forecasts that its skill is relative to.
 
     `baseline` is the one by which the verdict judges: ``climatology`` (or nothing),
     ``persistence``, ``seasonal``, or a model's name. A `lead` of all rows goes before their own;
@@ -238,7 +238,7 @@ def _describe_refusal(baseline: str, lead: int | None, season: int | None) -> st
     """What cannot be done of what was asked."""
     if baseline in NAIVE:
         return f"baseline {baseline!r} cannot be made"
-    return f"season {season} serves nothing" if lead is None else f"lead {lead} serves nothing"
+    return f"season {season} cannot be used" if lead is None else f"lead {lead} cannot be used"
 
 
 def _of_model(evalset: EvalSet) -> BaselineForecast:
@@ -259,15 +259,15 @@ def _naive(
         raise InputError("it needs the time of each row: give time (--time COLUMN)")
     if ahead is None:
         raise InputError(
-            "it needs by how many steps rows were predicted ahead: give lead (--lead N) or a "
-            "column of horizons (--horizon COLUMN)"
+            "it needs the lead time of rows in steps: give lead (--lead N) or a column of horizons "
+            "(--horizon COLUMN)"
         )
     if evalset.share < 1.0:
-        raise InputError("it needs all rows, and the table is read by parts")
+        raise InputError("it needs all rows, and the table is read in parts")
     leads = _leads(ahead, evalset.n)
     length, count, unit = (season, season, "step") if season else _season_of(evalset.time)
     if baseline == "seasonal" and not length:
-        raise InputError("times suggest no season: give season (--season STEPS)")
+        raise InputError("no season was found in the times: give season (--season STEPS)")
     series = np.zeros(evalset.n, dtype=np.int64) if evalset.series is None else evalset.series.codes
     places = slots(evalset.time)
     past = _Past.of(evalset.y, places, series)
@@ -296,8 +296,8 @@ def _naive(
                 )
         if baseline in NAIVE and len(levels) and not any(forecast.asked for forecast in forecasts):
             raise InputError(
-                f"baseline {baseline!r} cannot be made: no row has {FEWEST_CHANGES} past changes "
-                "over its lead before it"
+                f"baseline {baseline!r} cannot be made: no row has {FEWEST_CHANGES} earlier "
+                "changes over its lead time"
             )
         return forecasts
 
@@ -359,7 +359,7 @@ def _against(view: View, _: float, *, kind: str) -> Estimate:
     ours, theirs, score = _scores(view, view.on(replace(evalset, beliefs=other.beliefs)))
     rows, weights = other.known, evalset.multiplicities
     if not rows.any():
-        raise UnanswerableError(f"no row has a past of {FEWEST_CHANGES} changes")
+        raise UnanswerableError(f"no row has {FEWEST_CHANGES} earlier changes")
     mass = None if weights is None else weights[rows]
     skill = skill_score(ours[rows], theirs[rows], weights=mass)
     share = float(rows.mean()) if weights is None else float(weights[rows].sum() / weights.sum())
@@ -434,7 +434,7 @@ _entry = partial(
     source="as crps_skill",
 )
 _PAST = "Rows whose past is not in the table are left out."
-_OF_THIS_Y = "the baseline knows the y that happened, not a drawn one"
+_OF_THIS_Y = "the baseline uses the observed y, not a simulated one"
 
 _ENTRIES = (
     _entry(
@@ -443,7 +443,7 @@ _ENTRIES = (
         synonyms=("skill against the last value",),
         meaning=(
             "Share by which the pinball loss is lower than that of the last known value with the "
-            "quantiles of past changes. Intervals are judged by the interval score."
+            "quantiles of past changes. Intervals use the interval score."
         ),
         formula="1 − S / S of y[t − h] + quantiles of y[u] − y[u − h] for u ≤ t − h",
         forms=(estimated("skill_persistence"),),
@@ -455,8 +455,7 @@ _ENTRIES = (
         synonyms=("skill against seasonal naive",),
         meaning=(
             "Share by which the pinball loss is lower than that of the last known value of the "
-            "same season with the quantiles of past changes. Intervals are judged by the interval "
-            "score."
+            "same season with the quantiles of past changes. Intervals use the interval score."
         ),
         formula="as persistence_skill, with lag s ⌈h/s⌉ for a season of s steps",
         forms=(estimated("skill_seasonal"),),
@@ -467,12 +466,12 @@ _ENTRIES = (
         title="Skill against a baseline",
         synonyms=("skill against a model", "relative skill of two models"),
         meaning=(
-            "Share by which the pinball loss is lower than that of a named model. Intervals are "
-            "judged by the interval score."
+            "Share by which the pinball loss is lower than that of a named model. Intervals use "
+            "the interval score."
         ),
         formula="1 − S / S of the model",
         forms=(estimated("skill_model"),),
-        beware="A weak baseline lets any forecast look skilful.",
+        beware="A weak baseline makes any forecast look skilful.",
     ),
 )
 

@@ -254,7 +254,7 @@ class _Scored:
         comparable = [pair for pair in pairs if pair[0] in usable and pair[1] in usable]
         for pair in pairs:
             if pair not in comparable:
-                yield pair, _unknown(score, "some rows score infinity")
+                yield pair, _unknown(score, "some rows have an infinite score")
         if not comparable:
             return
         columns = _Columns.of(self.evaluations, usable, score.metric, self.seed)
@@ -339,13 +339,16 @@ class _Columns:
         spread = self._in_time(pair)
         if spread is not None:
             if math.isnan(spread.error[0]):
-                return f"no interval: rows count as fewer than {FEWEST:g}"
+                return f"no interval: effective sample size below {FEWEST:g}"
             gap, mean = self._gap(pair)
             n = float(len(gap)) if self.weights is None else self.weights.effective_n
-            return f"rows count as about {roughly(counts_as(gap - mean, self.weights, spread, n))}"
+            return (
+                "effective sample size about "
+                f"{roughly(counts_as(gap - mean, self.weights, spread, n))}"
+            )
         if self.cluster is None:
             return ""
-        return f"interval by {len(np.unique(self.cluster)):,} clusters"
+        return f"interval from {len(np.unique(self.cluster)):,} clusters"
 
     def mean(self, place: int) -> float:
         """The mean score of a model."""
@@ -390,7 +393,7 @@ class _Columns:
             if spread is not None and tests[number].units > 0:
                 mean = self._gap(pair)[1]
                 units = float(spread.units[0])
-                note = "p-value of Student's t, as rows follow each other in time"
+                note = "p-value from Student's t, because rows are in time order"
                 tests[number] = FlipTest(mean, spread.p(mean), units, "Student's t", 0, note)
         return tests
 

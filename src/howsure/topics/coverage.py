@@ -119,7 +119,7 @@ def empirical_coverage(
 
 
 def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
-    """Whether y lies below its interval, 1{y_i < l_i}; best at half the nominal miss rate.
+    """Whether y is below its interval, 1{y_i < l_i}; best at half the nominal miss rate.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
 
 
 def missed_above(y: npt.ArrayLike, upper: npt.ArrayLike) -> BoolArray:
-    """Whether y lies above its interval, 1{y_i > u_i}; best at half the nominal miss rate.
+    """Whether y is above its interval, 1{y_i > u_i}; best at half the nominal miss rate.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def normalised_width(
 def _by_range(sums: Joint) -> tuple[Estimate, None]:
     """Of widths, and y beside them."""
     estimate = _over_spread(sums, float(sums.greatest[1] - sums.least[1]))
-    reason = estimate.reason or "no interval: the range of y is that of two rows alone"
+    reason = estimate.reason or "no interval: the range of y depends on two rows only"
     return replace(estimate, reason=reason), None
 
 
@@ -485,7 +485,7 @@ def _claim(view: View, coverage: float) -> FloatArray:
     least, most = view.get("claims", coverage)["covered"].T
     if weighted_mean(most - least, view.evalset.multiplicities) > RANGED:
         raise UnanswerableError(
-            "y often equals an end of its interval, where quantiles claim a range of coverages"
+            "y often equals an end of its interval, where quantiles imply a range of coverages"
         )
     return np.asarray(least)
 
@@ -589,7 +589,7 @@ _ENTRIES = (
             "marginal coverage",
             "interval coverage",
         ),
-        meaning="Share of rows whose y lies in its closed interval or label set.",
+        meaning="Share of rows whose y is in its closed interval or label set.",
         formula="mean 1{l ≤ y ≤ u}",
         source="prediction interval coverage probability",
         forms=(row_mean(itself, "covered", reduce="share"),),
@@ -599,8 +599,8 @@ _ENTRIES = (
         expected="covered",
         key_number=1,
         beware=(
-            "An average over all rows: groups may miss it on either side. Infinitely wide "
-            "intervals cover all, so read it with a width. With 100 rows it is known to about 6 "
+            "An average over all rows: groups may be above or below it. Infinitely wide intervals "
+            "cover everything, so read it with a width. With 100 rows it is accurate to about 6 "
             "points."
         ),
     ),
@@ -608,7 +608,7 @@ _ENTRIES = (
         name="misses_below",
         title="Misses below",
         synonyms=("lower misses", "below rate"),
-        meaning="Share of rows whose y lies below its interval.",
+        meaning="Share of rows whose y is below its interval.",
         formula="mean 1{y < l}",
         forms=(row_mean(missed_below, "y", "lower", reduce="share"),),
         laws=Laws(reflection="misses_above"),
@@ -616,13 +616,13 @@ _ENTRIES = (
         target="half miss",
         expected="below",
         key_number=15,
-        beware="A share of half the miss rate is best only where intervals are central.",
+        beware="Half the miss rate is the target only for central intervals.",
     ),
     _share(
         name="misses_above",
         title="Misses above",
         synonyms=("upper misses", "above rate"),
-        meaning="Share of rows whose y lies above its interval.",
+        meaning="Share of rows whose y is above its interval.",
         formula="mean 1{y > u}",
         forms=(row_mean(missed_above, "y", "upper", reduce="share"),),
         laws=Laws(reflection="misses_below"),
@@ -630,39 +630,40 @@ _ENTRIES = (
         target="half miss",
         expected="above",
         key_number=16,
-        beware="A share of half the miss rate is best only where intervals are central.",
+        beware="Half the miss rate is the target only for central intervals.",
     ),
     _share(
         name="miss_rate",
         title="Miss rate",
         synonyms=("miscoverage", "miscoverage rate", "non-coverage"),
-        meaning="Share of rows whose y lies outside its interval, 1 − empirical coverage.",
+        meaning="Share of rows whose y is outside its interval, 1 − empirical coverage.",
         formula="mean 1{y < l or y > u}",
         source=f"{_NAVRATIL}, equation 1",
         forms=(row_mean(_missed, "covered", reduce="share"),),
         standard_normal=0.1,
         target="miss",
         expected="missed",
-        beware="As empirical coverage: an average that hides groups, and knows no width.",
+        beware="Like empirical coverage, it is an average that hides groups and ignores width.",
     ),
     _of_width(
         name="deficit",
         title="Deficit",
         synonyms=("mean deficit",),
         question=Question.COVERAGE,
-        meaning="How far missed values lie from their interval, averaged over all rows.",
+        meaning="How far missed values are from their interval, averaged over all rows.",
         formula="mean max(l − y, y − u, 0)",
         source=_NAVRATIL,
         forms=(row_mean(deficit, "y", "lower", "upper"),),
         standard_normal=0.0418,
-        beware="It is 0 for intervals wide enough; read it beside the excess or a width.",
+        beware="It is 0 for intervals that are wide enough; read it with the excess or a width.",
     ),
     Metric(
         name="groups_differ",
         title="Do groups differ?",
         synonyms=("group differences",),
         question=Question.COVERAGE,
-        meaning="P-value of the test that all groups have the same coverage, given their claims.",
+        meaning="P-value of the test that all groups have the same coverage, given their nominal "
+        "coverage.",
         formula="max over groups of |Σ(c − p̃)| / sd, p̃ the claims shifted to all rows' coverage",
         source="max-statistic test by permutation, of unequal claims by simulation",
         direction=Direction.NONE,
@@ -674,8 +675,8 @@ _ENTRIES = (
         per_coverage=True,
         bounds=SHARE,
         beware=(
-            "A p-value is no size: with many rows a difference without consequence is "
-            "significant. Groups must be chosen before y is seen."
+            "A p-value is not an effect size: with many rows, a negligible difference is "
+            "significant. Choose groups before y is seen."
         ),
     ),
     Metric(
@@ -683,8 +684,8 @@ _ENTRIES = (
         title="Shortfall of the worst group",
         synonyms=("worst group", "worst group coverage"),
         question=Question.COVERAGE,
-        meaning="How far the coverage of the worst group lies below its nominal coverage.",
-        formula="mean claim of the group − c_g",
+        meaning="How far the coverage of the worst group is below its nominal coverage.",
+        formula="mean nominal coverage of the group − c_g",
         direction=Direction.LOWER,
         forms=(),
         beside="groups",
@@ -692,7 +693,7 @@ _ENTRIES = (
         notion=Notion.GROUP,
         per_coverage=True,
         target=0.0,
-        beware="The worst of many groups looks bad by chance: see its reference.",
+        beware="The worst of many groups looks bad by chance: compare it with its reference.",
     ),
     _of_width(
         name="mean_width",
@@ -712,7 +713,7 @@ _ENTRIES = (
         forms=(row_mean(width, "lower", "upper"),),
         standard_normal=3.2897,
         key_number=2,
-        beware="Narrow intervals that miss look best. Compare widths at equal coverage only.",
+        beware="Narrow intervals that miss look best. Compare widths only at equal coverage.",
     ),
     _of_width(
         name="median_width",
@@ -723,7 +724,7 @@ _ENTRIES = (
         forms=(statistic(median_width, "lower", "upper"),),
         merges="rows",
         standard_normal=3.2897,
-        beware="It does not see how wide the wider half is. Compare at equal coverage.",
+        beware="It ignores how wide the wider half is. Compare only at equal coverage.",
     ),
     _of_width(
         name="normalised_width",
@@ -744,7 +745,7 @@ _ENTRIES = (
         by_size=True,
         laws=Laws(),
         standard_normal=math.nan,
-        beware="The range of y rests on two rows, and grows with the number of rows.",
+        beware="The range of y depends on two rows and grows with the number of rows.",
     ),
     _of_width(
         name="relative_width",
@@ -767,18 +768,18 @@ _ENTRIES = (
         source=f"{_NAVRATIL}, equation 2",
         forms=(row_mean(bandwidth, "lower", "upper"),),
         standard_normal=1.6449,
-        beware="Narrow bands that miss look best. Read it beside the miss rate.",
+        beware="Narrow bands that miss look best. Read it with the miss rate.",
     ),
     _of_width(
         name="excess",
         title="Excess",
         synonyms=("mean excess",),
-        meaning="How far covered values lie from the nearer end, averaged over all rows.",
+        meaning="How far covered values are from the nearer end, averaged over all rows.",
         formula="mean 1{l ≤ y ≤ u} min(y − l, u − y)",
         source=_NAVRATIL,
         forms=(row_mean(excess, "y", "lower", "upper"),),
         standard_normal=0.8888,
-        beware="It is least where intervals are narrow and miss. Read it beside the deficit.",
+        beware="It is smallest for narrow intervals that miss. Read it with the deficit.",
     ),
     Metric(
         name="set_size",
@@ -793,7 +794,7 @@ _ENTRIES = (
         standard_normal=math.nan,
         bounds=POSITIVE,
         key_number=3,
-        beware="Small sets that miss look best. Compare at equal coverage.",
+        beware="Small sets that miss look best. Compare only at equal coverage.",
     ),
     Metric(
         name="empty_sets",
@@ -806,7 +807,7 @@ _ENTRIES = (
         forms=(row_mean(_empty, "set_sizes", reduce="share"),),
         standard_normal=math.nan,
         bounds=SHARE,
-        beware="Empty sets may be right where coverage asked is below the accuracy.",
+        beware="Empty sets may be right where the nominal coverage is below the accuracy.",
     ),
 )
 
@@ -843,7 +844,7 @@ TOPIC = Topic(
     layouts={
         "interval_calibration": Layout(
             order=1,
-            question="Do intervals cover as often as they claim?",
+            question="Is coverage right at every level?",
             title="Interval calibration",
             reading="Below the diagonal the intervals under-cover; above it they over-cover.",
             banded="Where a shaded band contains the diagonal, the difference may be chance.",

@@ -41,7 +41,7 @@ _FEWEST_MISSES = 0.1
 Sets that claim fewer hold nearly every class: they cover whatever the probabilities are.
 """
 _LIMIT_OF_SURE_SETS = (
-    "Sets that claim to cover nearly always hardly test the probabilities: give a lower coverage "
+    "Sets with nominal coverage near 100 % hardly test the probabilities; use a lower coverage "
     "(--coverage, coverage=)."
 )
 
@@ -125,9 +125,9 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
         claim += f" to {percent(most)}"
     elif abs(least - facts["coverage"]) <= 5e-4:
         claim = ""
-    sentence += f", where the predictions claim {claim}" if claim else ""
+    sentence += f", expected {claim}" if claim else ""
     way = "under-cover" if draft.effect < 0 else "over-cover"
-    well = f"in line with {'this claim' if claim else 'the nominal coverage'}"
+    well = f"in line with the {'expected' if claim else 'nominal'} coverage"
     clause = f"the {percent(facts['coverage'])} {what} cover {percent(facts['record'].value)}"
     more = ""
     if "above" in facts:
@@ -149,14 +149,14 @@ def _quantile_words(draft: Draft) -> Words:
     """Of one quantile alone, by the share of y on the side that it bounds."""
     level, record = draft.facts["quantile"], draft.facts["record"]
     upper = level >= 0.5
-    where = f"of y lie {'at or below' if upper else 'at or above'} the {level:g} quantile"
+    where = f"of y are {'at or below' if upper else 'at or above'} the {level:g} quantile"
     least, most = draft.facts["claims"]
     claim = percent(least) if most - least <= 5e-4 else f"{percent(least)} to {percent(most)}"
     way = "low" if (draft.effect < 0) == upper else "high"
     return Words(
-        f"{share_with_span(record)} {where}, where it claims {claim}",
-        f"it is too {way}, by {points(draft.effect)}",
-        "in line with its level" + _as_others(draft, "intervals"),
+        f"{share_with_span(record)} {where}, expected {claim}",
+        f"the quantile is too {way} by {points(draft.effect)}",
+        "in line with the expected share" + _as_others(draft, "intervals"),
         clause=f"{percent(record.value)} {where} (expected {claim})",
     )
 
@@ -186,9 +186,9 @@ def _ends(case: Case) -> Draft:
         others_counts = None if counts is None else counts[~infinite]
         others_cover = weighted_mean(case.array("covered")[~infinite], others_counts)
     kinds = {
-        "no end": below & above,
-        "no lower end": below & ~above,
-        "no upper end": above & ~below,
+        "no bounds": below & above,
+        "no lower bound": below & ~above,
+        "no upper bound": above & ~below,
     }
     return Draft(
         effect=weighted_mean(infinite.astype(float), counts),
@@ -198,7 +198,7 @@ def _ends(case: Case) -> Draft:
                 what: weighted_mean(rows.astype(float), counts) for what, rows in kinds.items()
             },
             "others": others_cover,
-            "bad": bool(kinds["no end"].all()),
+            "bad": bool(kinds["no bounds"].all()),
         },
     )
 
@@ -216,7 +216,7 @@ def _ends_words(draft: Draft, _: Finding) -> Words:
     if not math.isnan(others_cover):
         return Words(f"{sentence}; the others cover {percent(others_cover)}", clause=clause)
     if draft.facts["bad"]:
-        sentence += ": they cover whatever happens, and say nothing of it"
+        sentence += ": they always cover and carry no information"
     return Words(sentence, clause=clause)
 
 
@@ -248,7 +248,7 @@ def _one_sided_words(draft: Draft, _: Finding) -> Words:
     above = below + draft.facts["record"].value
     level = f"{percent(draft.facts['coverage'])} " if draft.facts.get("others") else ""
     sentence = (
-        f"y lies below its {level}interval in {percent(below)} of rows and above it in "
+        f"y is below its {level}interval in {percent(below)} of rows and above it in "
         f"{percent(above)}"
     )
     side = "above" if draft.effect > 0 else "below"
@@ -339,19 +339,19 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
         clause = f"in {draft.where} predictions are {_far(size, f'{SDS} ')}"
         sentence, second = f"{clause} on average", "" if other is None else _far(other)
         if other is not None and other * size < 0.0 and abs(overall) < _CANCELLED * abs(size):
-            more = "They cancel overall."
+            more = "The biases cancel overall."
         else:
             way = f" {_far(overall).partition(' ')[2]}" if overall * size < 0.0 else ""
             sentence += f", {fixed(abs(overall), 2)}{way} overall"
     else:
         times, overall_size, second = (
-            "" if each is None else f"{small(each, 2, trim=False)} times"
+            "" if each is None else f"{small(each, 2, trim=False)} ×"
             for each in (size, overall, other)
         )
-        clause = f"in {draft.where} errors are {times} their stated size"
+        clause = f"in {draft.where} actual errors are {times} the predicted spread"
         sentence = f"{clause}, {overall_size} overall"
     if second:
-        sentence += f", in {facts['where_2']} {second}"
+        sentence += f", {second} in {facts['where_2']}"
     fault = f"groups differ in {facts['signal']}"
     limit = _limit_of_spells(draft, finding)
     return Words(f"I{sentence[1:]}", fault, _well(), more, limit, clause)
@@ -374,12 +374,12 @@ def _limit_of_spells(draft: Draft, finding: Finding) -> str:
     """That so few spells show nothing in general, where rows alone would."""
     count = int(draft.facts.get("spells", 0))
     if float(draft.facts.get("p_here", 1.0)) < LEVEL <= finding.p:
-        return f"{_spells(count)} cannot show whether {draft.where} is so in general."
+        return f"With {_spells(count)} alone, this may not apply to {draft.where} in general."
     return ""
 
 
 def _spells(count: int) -> str:
-    return "1 spell" if count == 1 else f"{count:,} spells"
+    return "1 period" if count == 1 else f"{count:,} periods"
 
 
 def _groups_words(draft: Draft, finding: Finding) -> Words:
@@ -399,18 +399,22 @@ def _groups_words(draft: Draft, finding: Finding) -> Words:
         sentence = f"{what} cover {least} in {worst.group}, but {cover} in {where}, "
         clause = f"coverage is {least} in {worst.group}"
     if facts["claimed"]:
-        sentence += f"where at least {expected} is claimed"
+        sentence += f"where at least {expected} is expected"
     elif expected == percent(float(facts["overall"])):
         sentence += f"{expected} overall"
     else:
-        sentence += f"where {expected} is {FROM_ALL}"
+        sentence += f"{expected} {FROM_ALL}"
     if finding.state == "bad" and isinstance(worst, Record) and worst.lower > 0:
-        who = "It" if worst.group == where else worst.group
-        more = f"{who} is at least {points(worst.lower)} short of its claim."
+        who = "That group" if worst.group == where else worst.group
+        more = f"{who} under-covers by at least {points(worst.lower)}."
     margin = points(MARGIN)
     if facts["claimed"]:
         return Words(
-            sentence, "it falls short", f"no group falls {margin} short", more, clause=clause
+            sentence,
+            "this group under-covers",
+            f"no group under-covers by {margin}",
+            more,
+            clause=clause,
         )
     limit = _limit_of_spells(draft, finding)
     return Words(sentence, "groups differ in coverage", _well(), more, limit, clause)
@@ -420,8 +424,8 @@ FINDINGS = (
     FindingQuestion(
         id="ends",
         kind="data",
-        asked="Do all intervals have two ends?",
-        label="Ends",
+        asked="Are all intervals bounded?",
+        label="Bounds",
         draft=_ends,
         words=_ends_words,
         tolerance=0.0,
@@ -430,7 +434,7 @@ FINDINGS = (
     ),
     FindingQuestion(
         id="coverage",
-        asked="Do the intervals cover as often as they claim?",
+        asked="Do the intervals have their nominal coverage?",
         label="Coverage",
         draft=_coverage,
         words=_coverage_words,
@@ -439,8 +443,8 @@ FINDINGS = (
     ),
     FindingQuestion(
         id="one_sided",
-        asked="Are misses as frequent on both sides?",
-        label="Both sides",
+        asked="Are misses equally frequent on both sides?",
+        label="Left/right balance",
         draft=_one_sided,
         words=_one_sided_words,
         measures=("misses_below", "miss_imbalance"),
@@ -456,7 +460,7 @@ FINDINGS = (
         section="Groups",
         name="coverage in groups",
         cause="how groups differ",
-        needs="For groups: more rows of {where}, or a model that uses this column.",
+        needs="Needed for groups: more rows of {where}, or a model that uses this column.",
         measured=False,  # its effect may be of probabilities, its sentence of bias
         healed="aimed",
     ),

@@ -64,7 +64,7 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level, k ≥ 2.
+        Predicted quantiles, one column per level, k ≥ 2.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
 
@@ -272,8 +272,8 @@ _ENTRIES = (
         key_number=5,
         compares=1,
         beware=(
-            "From quantiles it stops at the outermost levels; from samples it favours narrow "
-            "ensembles. Large errors of the mean hide faults of the spread."
+            "From quantiles it is truncated at the outermost levels; from samples it favours "
+            "narrow ensembles. Large errors of the mean hide faults of the spread."
         ),
     ),
     _entry(
@@ -285,7 +285,7 @@ _ENTRIES = (
         source="Ferro 2014",
         forms=(row_mean(crps_samples, "y", "samples", options={"fair": True}),),
         standard_normal=math.nan,
-        beware="It judges the distribution behind the samples, not the ensemble that is served.",
+        beware="It assesses the distribution behind the samples, not the ensemble itself.",
     ),
 )
 

@@ -436,7 +436,7 @@ def _stated_sd(view: View, _: float) -> FloatArray:
     sd: FloatArray = view.get("sd")
     if members := _members(view):
         raise UnanswerableError(
-            f"bins follow the sd of {members} samples, so a perfect model scores above 0"
+            f"bins are based on the sd of {members} samples, so a perfect model scores above 0"
         )
     return sd
 
@@ -466,7 +466,7 @@ _ENTRIES = (
         title="Sharpness",
         synonyms=("SHP", "root mean variance"),
         question=Question.WIDTH,
-        meaning="Root mean predicted variance; lower claims more certainty.",
+        meaning="Root mean predicted variance; lower is sharper.",
         formula="√mean sd²",
         source="Gneiting, Balabdaoui and Raftery 2007",
         direction=Direction.NONE,
@@ -475,7 +475,7 @@ _ENTRIES = (
         laws=BY_UNIT,
         standard_normal=1.0,
         bounds=POSITIVE,
-        beware="A model that claims no doubt is sharpest. Read it beside a calibration.",
+        beware="A model that claims certainty is sharpest. Read it with a measure of calibration.",
     ),
     _entry(
         name="mean_squared_z",
@@ -498,8 +498,8 @@ _ENTRIES = (
         target=1.0,
         bounds=POSITIVE,
         beware=(
-            "One tiny sd with an ordinary error decides it. Where z is heavy-tailed, the "
-            "interval is withheld. Over- and under-confident rows cancel."
+            "One tiny sd with an ordinary error can dominate it. Where z is heavy-tailed, no "
+            "interval is given. Over- and under-confident rows cancel."
         ),
     ),
     _entry(
@@ -512,7 +512,7 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         bounds=(-math.inf, 1.0),
-        beware="Rows with large variances decide it; others may be wrong.",
+        beware="Rows with large variances dominate it; others may be wrong.",
     ),
     _entry(
         name="ence",

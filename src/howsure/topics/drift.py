@@ -100,7 +100,7 @@ def _joined(times: IntArray, cluster: IntArray) -> IntArray:
 def _changes(view: View, series: FloatArray) -> list[Change | None]:
     weights, times = view.evalset.weights, view.evalset.chronology
     if times is not None and times.few:
-        raise UnanswerableError("rows that depend on each other are too few to tell a change")
+        raise UnanswerableError("dependent rows are too few to detect a change")
     noise = None
     if weights is not None and weights.kind == "importance":
         noise = np.square(weights.values)
@@ -311,7 +311,7 @@ def _in_words(view: View, coverage: float) -> str:
     details = estimate.details
     before, after = (percent(float(details[name])) for name in ("before", "after"))
     sentence = f"The clearest change is from {before} to {after} around {details['when']}"
-    proof = "this alone is no proof of drift" if estimate.p >= _ALONE else "more than chance alone"
+    proof = "not significant evidence of drift" if estimate.p >= _ALONE else "significant"
     return f"{sentence} ({p_words(estimate.p)}): {proof}."
 
 
@@ -326,8 +326,8 @@ _entry = partial(
     target=0.0,
     bounds=SHARE,
     beware=(
-        "The change point is sought where the change is clearest, so compare it with what "
-        "stationary rows show, not with 0."
+        "The change point is chosen where the change is clearest, so compare the value with that "
+        "of stationary rows, not with 0."
     ),
 )
 
@@ -336,7 +336,7 @@ _ENTRIES = (
         name="coverage_drift",
         title="Largest change of coverage over time",
         synonyms=("drift",),
-        meaning="Change of coverage minus its claim at the clearest change point in time.",
+        meaning="Change of coverage minus nominal coverage at the clearest change point in time.",
         formula="max over splits in time of |mean (c − p) after − before|, the clearest one",
         forms=(estimated("coverage_drift"),),
         per_coverage=True,
@@ -344,14 +344,14 @@ _ENTRIES = (
     _entry(
         name="bias_drift",
         title="Largest change of bias over time",
-        meaning="Largest change of a stated probability by a change of bias over time.",
+        meaning="Largest change of a predicted probability due to a change of bias over time.",
         formula="max over splits in time of |mean φ_1 after − before| · max |∫φ_1|",
         forms=(stated("pit_drift", "bias"),),
     ),
     _entry(
         name="spread_drift",
         title="Largest change of spread over time",
-        meaning="Largest change of a stated probability by a change of error size over time.",
+        meaning="Largest change of a predicted probability due to a change of spread over time.",
         formula="max over splits in time of |mean φ_2 after − before| · max |∫φ_2|",
         forms=(stated("pit_drift", "spread"),),
     ),
@@ -395,8 +395,8 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
     low, high = float(options["after_lower"]), float(options["after_upper"])
     what, unit = {
         "coverage": ("coverage", ""),
-        "spread": ("errors", " times their stated size"),
-        "bias": ("y", f" {SDS} above its prediction"),
+        "spread": ("actual errors", " × the predicted spread"),
+        "bias": ("y − prediction", f" {SDS}"),
     }[signal]
     times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
 
@@ -404,18 +404,18 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
         return percent(value) if signal == "coverage" else fixed(value, 2)
 
     way = "rose" if draft.effect > 0 else "fell"
-    moved = {"coverage": way, "spread": "went", "bias": "moved"}[signal]
+    moved = {"coverage": way, "spread": "changed", "bias": "moved"}[signal]
     interval = between(times * low, times * high, places)
     levels = f"from {say(before)} to {say(after)}{interval}{unit}"
     if "claimed_after" in options:
         claim, later = (percent(float(options[f"claimed_{side}"])) for side in ("before", "after"))
-        what = "coverage against its claim"
-        levels = f"from {say(before)} ({claim} claimed) to {say(after)} ({later} claimed)"
+        what = "coverage relative to nominal"
+        levels = f"from {say(before)} ({claim} expected) to {say(after)} ({later} expected)"
     fault = {"coverage": "coverage", "spread": "the spread", "bias": "the bias"}[signal] + " drifts"
     margin = points(max(MARGIN, finding.tolerance))
     well = f"changes stay within {margin}"
     if signal != "coverage":
-        well = f"no probability moves by {margin}"
+        well = f"no probability shifts by {margin}"
     if finding.state not in ("bad", "negligible"):
         verb = "change" if signal == "spread" else "changes"
         begins = what if signal == "bias" else what.capitalize()
@@ -427,7 +427,7 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
     sure = points(draft.facts["record"].lower)
     more = f"It {way} by at least {sure}."
     if signal != "coverage":
-        more = f"Stated probabilities moved by at least {sure}."
+        more = f"Predicted probabilities shifted by at least {sure}."
     if not low <= latest <= high:
         more += f" Over the last tenth of rows it is {say(latest)}."
     return Words(sentence, fault, well, more, clause=clause)
@@ -452,7 +452,8 @@ TOPIC = Topic(
             measures=("coverage_drift", "bias_drift", "spread_drift"),
             cause="the drift",
             needs=(
-                "For drift: a longer history since the change, or a model trained on recent rows."
+                "Needed for drift: a longer history since the change, or a model trained on recent "
+                "rows."
             ),
         ),
     ),
@@ -460,11 +461,11 @@ TOPIC = Topic(
     layouts={
         "rolling_coverage": Layout(
             order=12,
-            question="Does coverage hold over time?",
+            question="Is coverage stable over time?",
             title="Rolling coverage",
             reading=(
-                "Below the dashed line the intervals under-cover, above it they over-cover. "
-                "Single windows stray by chance; a level that moves and stays is drift."
+                "Below the dashed line the intervals under-cover, above it they over-cover. Single "
+                "windows deviate by chance; a lasting shift is drift."
             ),
             x=Axis(title="Time"),
             y=Axis(title="Empirical coverage", kind="percent"),

@@ -88,8 +88,8 @@ def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:
     for name, column in evalset.groups.items():
         if len(column.labels) > MOST_LABELS:
             notes.append(
-                f"column {name} has {len(column.labels):,} labels; groups are assessed up to "
-                f"{MOST_LABELS:,}"
+                f"column {name} has {len(column.labels):,} labels; at most {MOST_LABELS:,} groups "
+                "are assessed"
             )
             continue
         labels = tuple(f"{name}={label}" for label in column.labels.tolist())
@@ -162,9 +162,9 @@ def assess_groups(
     notes = tests.notes
     if left_out:
         note = (
-            f"of groups by {listed(left_out, most=3)} only means of rows are told: past "
-            f"{STATISTIC_ROWS:,} rows or {STATISTIC_GROUPS} groups --with group_statistics asks "
-            "for all measures"
+            f"for groups by {listed(left_out, most=3)} only means of rows are reported: above "
+            f"{STATISTIC_ROWS:,} rows or {STATISTIC_GROUPS} groups, --with group_statistics adds "
+            "all measures"
         )
         notes = (*notes, note)
     return replace(tests, records=(*records, *tests.records), notes=notes)
@@ -427,7 +427,8 @@ class GroupComparison:
             model=evalset.model,
             notes=(
                 f"Bands are simultaneous for all groups of a grouping ({self.confidence:.0%}). "
-                "P-values are exact binomial against the claims, Holm-adjusted over all groups."
+                "P-values are exact binomial against the nominal coverage, Holm-adjusted over all "
+                "groups."
             ),
         )
 
@@ -551,7 +552,7 @@ class GroupComparison:
             null=float(null.mean()) if len(null) else math.nan,
             null_lower=float(ends[0]),
             null_upper=float(ends[1]),
-            reason="" if proven.any() else "no group is proven to fall short",
+            reason="" if proven.any() else "no group under-covers significantly",
             details={
                 "claimed": float(claimed[worst]),
                 **({"spells": float(spells[worst])} if spells[worst] else {}),

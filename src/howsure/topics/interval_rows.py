@@ -113,7 +113,7 @@ def _in_words(inside: BoolArray, n: int, unseen: int, coverage: float) -> str:
     """How many rows are shown of how many, and how many of them hold y."""
     shown, held = len(inside), int(inside.sum())
     plural = "row" if n == 1 else "rows"
-    chance = ", drawn at random" if shown + unseen < n else ""
+    chance = ", chosen at random" if shown + unseen < n else ""
     which = f"{shown:,} of {n:,} {plural}{chance}" if shown < n else f"all {n:,} {plural}"
     claim = "" if math.isnan(coverage) else f"{level(coverage)} "
     told = [f"Shown: {which}.", f"The {claim}intervals contain y in {held:,} of them."]

@@ -1,4 +1,4 @@
-"""Does it hold at every lead time? Coverage, score, width and skill by how far ahead rows were
+"""How does it change with lead time? Coverage, score, width and skill by how far ahead rows were
 predicted.
 
 Horizons are cells: each its own, or, of many, consecutive ones of about as many rows. Rows of one
@@ -199,7 +199,7 @@ def _drop(view: View, coverage: float) -> Estimate:
         null_upper=_TWO_SIDED * error,
         p=p,
         n=float(mass[both].sum()),
-        reason="no interval: rows count as too few" if math.isnan(error) else "",
+        reason="no interval: the effective sample size is too small" if math.isnan(error) else "",
         details=details,
     )
 
@@ -225,7 +225,7 @@ def _profiles(view: View, coverage: float) -> list[Profile]:
         except UnanswerableError:
             continue
     if not profiles:
-        raise UnanswerableError("nothing of these predictions is scored by row")
+        raise UnanswerableError("these predictions have no score per row")
     return profiles
 
 
@@ -249,7 +249,7 @@ def _scores(leads: Leads, coverage: float) -> Profile:
     name, form = find_measure(leads.view, _SCORES, coverage)
     rows = np.asarray(apply_form(leads.view, form, coverage), dtype=np.float64)
     if not np.isfinite(rows).all():
-        raise UnanswerableError("some rows score infinity")
+        raise UnanswerableError("some rows have an infinite score")
     return _means(leads, name, rows)
 
 
@@ -266,7 +266,9 @@ def _skills(leads: Leads, coverage: float) -> Profile:
     evalset, codes, size = leads.view.evalset, leads.grouping.codes, len(leads.labels)
     name, value, influence = skill_of_groups(leads.view, codes, range(size), coverage)
     if not np.isfinite(value).any():
-        raise UnanswerableError("the reference scores 0, as where y is constant")
+        raise UnanswerableError(
+            "the score of the reference is 0, for example because y is constant"
+        )
     spread = spread_of(influence, evalset.weights, evalset.units, codes, size)
     level = _level(leads, influence)
     lower, upper = skewed_ends(value, spread, level)
@@ -398,8 +400,8 @@ def _words(draft: Draft, finding: Finding) -> Words:
         facts = draft.facts
         cover = percent(float(facts["value"]))
         sentence = (
-            f"At {draft.where}, {cover} of {float(facts['rows']):,.0f} rows are covered; "
-            f"{percent(float(facts['expected']))} is {FROM_ALL}"
+            f"At {draft.where}, {cover} of {float(facts['rows']):,.0f} rows are covered "
+            f"({percent(float(facts['expected']))} {FROM_ALL})"
         )
         clause = f"coverage is {cover} at {draft.where}"
         return Words(sentence, "coverage depends on lead time", well, clause=clause)
@@ -408,7 +410,7 @@ def _words(draft: Draft, finding: Finding) -> Words:
     claims = [float(ends[f"{end}_claim"]) for end in ("short", "long")]
     if abs(claims[0] - claims[1]) > _MOVED_CLAIM:
         short, long = (
-            f"{cover} ({percent(claim)} claimed)"
+            f"{cover} ({percent(claim)} expected)"
             for cover, claim in zip((short, long), claims, strict=True)
         )
     way, side = ("falls", 100.0) if draft.effect < 0 else ("rises", -100.0)
@@ -438,27 +440,29 @@ _ENTRIES = (
         title="Drop of coverage with lead time",
         synonyms=("coverage by lead time", "coverage by horizon"),
         meaning=(
-            "Coverage less its claim at the shortest third of lead times, less the same at the "
-            "longest third."
+            "Coverage minus nominal coverage at the shortest third of lead times, minus the same "
+            "at the longest third."
         ),
         formula="mean (c − p) of the shortest third of horizons − that of the longest",
         direction=Direction.TARGET,
         target=0.0,
         bounds=(-1.0, 1.0),
         forms=(estimated("lead_time_drop"),),
-        beware="It does not see what lies between: coverage may be lowest at a lead time there.",
+        beware="It ignores the middle third: coverage may be lowest there.",
     ),
     _entry(
         name="lead_times_differ",
         title="Do lead times differ?",
-        meaning="P-value of the test that all lead times have the same coverage, given claims.",
+        meaning="P-value of the test that all lead times have the same coverage, given their "
+        "nominal coverage.",
         formula="max over lead times of |Σ(c − p̃)| / sd, p̃ the claims shifted to all coverage",
         source="as groups_differ",
         direction=Direction.NONE,
         units="p-value",
         bounds=SHARE,
         forms=(estimated("lead_times_differ"),),
-        beware="A p-value is no size: with many rows a difference without consequence is proven.",
+        beware="A p-value is not an effect size: with many rows, a negligible difference is "
+        "significant.",
     ),
 )
 
@@ -477,25 +481,26 @@ TOPIC = Topic(
     findings=(
         FindingQuestion(
             id="lead_time",
-            asked="Does coverage hold at every lead time?",
+            asked="Is coverage the same at all lead times?",
             label="Lead time",
             draft=_draft,
             words=_words,
             measures=("lead_time_drop", "lead_times_differ"),
             name="coverage by lead time",
             cause="how coverage depends on lead time",
-            needs="For lead time: a spread that grows with the horizon as errors do.",
+            needs="Needed for lead time: a spread that grows with the horizon as errors do.",
         ),
     ),
     label="Lead time",
-    title="Does it hold at every lead time?",
+    title="How does it change with lead time?",
     layouts={
         "lead_time_coverage": _layout(
             question="Up to which lead time do the intervals cover?",
             title="Coverage by lead time",
             reading=(
-                "Where a claim is known it is dashed: below it intervals under-cover. A line that "
-                "falls to the right says that intervals do not widen as fast as errors grow."
+                "The dashed line is nominal coverage, where it is known: below it intervals "
+                "under-cover. A line that falls to the right means that intervals do not widen as "
+                "fast as errors grow."
             ),
             y=Axis(title="Empirical coverage", kind="percent"),
             reference="claimed",
@@ -503,15 +508,16 @@ TOPIC = Topic(
         "lead_time_score": _layout(
             question="How does the score grow with lead time?",
             title="Score by lead time",
-            reading="Lower is better. Scores grow with lead time where the future is less known.",
+            reading="Lower is better. Scores grow with lead time as the future becomes less "
+            "predictable.",
             y=Axis(title="Score", zero=True),
         ),
         "lead_time_skill": _layout(
-            question="Up to which lead time does the model know anything?",
+            question="Up to which lead time does the model have skill?",
             title="Skill by lead time",
             reading=(
-                "At 0 a forecast is no better than the distribution of y at that lead time; "
-                "where the band reaches 0, no skill is proven."
+                "At 0 a forecast is no better than the distribution of y at that lead time; where "
+                "the band reaches 0, skill is not significant."
             ),
             y=Axis(title="Skill"),
             reference="no skill",
@@ -519,7 +525,7 @@ TOPIC = Topic(
         "lead_time_width": _layout(
             question="How do intervals widen with lead time?",
             title="Width by lead time",
-            reading="Widths that stay while scores grow are what makes coverage fall.",
+            reading="Coverage falls where widths stay constant while scores grow.",
             y=Axis(title="Mean width", zero=True),
         ),
     },

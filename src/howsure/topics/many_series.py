@@ -47,7 +47,7 @@ FEWEST = 10
 MOST_LISTED = 1_000
 """Series in the table, the worst first."""
 _NAMED = 6  # missing combinations that are named
-NOT_DRAWN = {"no_null": "y is not drawn as series are"}
+NOT_DRAWN = {"no_null": "y is not simulated by series"}
 """Why there is no perfect model's value."""
 
 
@@ -79,7 +79,7 @@ def _series(view: View) -> Categories:
     if len(evalset.series.labels) < 2:
         raise UnanswerableError("all rows are one series")
     if evalset.weights is not None:
-        raise UnanswerableError("rows have weights, which scores by series do not take")
+        raise UnanswerableError("rows have weights, which scores by series do not support")
     return evalset.series
 
 
@@ -180,7 +180,7 @@ def _changes(view: View, _: float) -> ScaledScores:
     fresh = (np.diff(group, prepend=-1) != 0) | (np.diff(when, prepend=-1) != 0)
     moment = np.cumsum(fresh) - 1
     if (y != y[fresh][moment]).any():
-        raise UnanswerableError("y of one series differs between rows of one time")
+        raise UnanswerableError("one series has different y at the same time")
     group, y = group[fresh], y[fresh]
     inside = np.diff(group) == 0
     steps = np.bincount(group[1:][inside], minlength=size)
@@ -270,7 +270,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         notes.append(f"The {len(chosen):,} of {len(labels):,} with the highest relative score.")
     notes.append(
         "Below 1 predictions score better than the distribution of the series' own y. Series of "
-        f"fewer than {FEWEST} rows are not told of."
+        f"fewer than {FEWEST} rows are omitted."
     )
     return [
         Table(
@@ -419,7 +419,9 @@ _entry: Callable[..., Metric] = partial(
     standard_normal=math.nan,
     bounds=POSITIVE,
 )
-_ALIKE = "Its error takes series for independent: those that move together are fewer."
+_ALIKE = (
+    "Its error assumes independent series: correlated series have a smaller effective sample size."
+)
 
 _ENTRIES = (
     _entry(
@@ -428,12 +430,12 @@ _ENTRIES = (
         synonyms=("relative CRPS", "scaled CRPS", "relative score by series"),
         meaning=(
             "Score of each series as a multiple of that of the distribution of its own y; the mean "
-            "over series, each weighing the same."
+            "over series, with equal weights."
         ),
         formula="mean over series of S_s / R_s, S_s a mean score, R_s that of the series' own y",
         source="as crps_skill, by series",
         forms=(estimated("relative_score"),),
-        beware=f"The distribution of these very y is known only afterwards. {_ALIKE}",
+        beware=f"The distribution of these y is known only afterwards. {_ALIKE}",
     ),
     _entry(
         name="rmsse",
@@ -441,12 +443,12 @@ _ENTRIES = (
         synonyms=("scaled error", "root mean squared scaled error over series"),
         meaning=(
             "Root mean squared error of each series as a multiple of that of its value before; the "
-            "mean over series, each weighing the same."
+            "mean over series, with equal weights."
         ),
         formula="mean over series of √(mean (y − f)² / mean (y_t − y_{t−1})²)",
         source="Hyndman and Koehler 2006; M5 competition, there with changes of training rows",
         forms=(estimated("rmsse"),),
-        beware=f"It is scaled by changes in these rows, not in those of training. {_ALIKE}",
+        beware=f"It is scaled by changes in these rows, not in the training rows. {_ALIKE}",
     ),
 )
 

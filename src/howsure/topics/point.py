@@ -197,7 +197,7 @@ def _absolute_error(view: View, _: float) -> FloatArray:
     return np.asarray(np.abs(view.evalset.y - view.get("point")))
 
 
-_POINT_ALONE = "It says nothing of the uncertainty."
+_POINT_ALONE = "It does not measure uncertainty."
 _entry = partial(
     Metric,
     question=Question.POINT,
@@ -217,7 +217,7 @@ _ENTRIES = (
         standard_normal=0.7979,
         key_number=6,
         compares=6,
-        beware=f"{_POINT_ALONE} It is least for a median, not for a mean.",
+        beware=f"{_POINT_ALONE} It is minimised by a median, not by a mean.",
     ),
     _entry(
         name="rmse",
@@ -228,7 +228,7 @@ _ENTRIES = (
         forms=(statistic(root_mean_squared_error, "y", "point", squares=True),),
         standard_normal=1.0,
         key_number=7,
-        beware=f"{_POINT_ALONE} A few large errors decide it.",
+        beware=f"{_POINT_ALONE} A few large errors dominate it.",
     ),
     Metric(
         name="bias",
@@ -244,7 +244,7 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         supposes="mean_point",
-        beware="Too high here and too low there cancel. Judge groups as well.",
+        beware="Predictions that are too high and too low cancel. Check groups as well.",
     ),
     Metric(
         name="r_squared",

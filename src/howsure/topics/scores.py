@@ -263,7 +263,7 @@ def mean_pinball(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLi
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
 
@@ -299,7 +299,7 @@ def weighted_pinball(
     y : ndarray of float, shape (n,)
         What happened.
     quantiles : ndarray of float, shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels, factors : ndarray of float, shape (k,)
         Their levels, and the factors.
 
@@ -490,9 +490,8 @@ _ENTRIES = (
         key_number=14,
         compares=5,
         beware=(
-            "One outlier can decide it, and it is infinite where a density is 0. A unit of y "
-            "changes it by a constant. Densities cannot be compared with probabilities of "
-            "counts."
+            "One outlier can dominate it, and it is infinite where a density is 0. Changing the "
+            "unit of y adds a constant. Densities cannot be compared with probabilities of counts."
         ),
     ),
     Metric(
@@ -510,7 +509,7 @@ _ENTRIES = (
         standard_normal=0.0,
         target=0.0,
         bounds=SHARE,
-        beware="It is 0 for any distribution with tails, however wrong these are.",
+        beware="It is 0 for any distribution with unbounded tails, however wrong they are.",
     ),
 )
 
@@ -551,7 +550,7 @@ TOPIC = Topic(
             measures=("impossible_share",),
             section="Coverage",
             name="impossible outcomes",
-            needs="For impossible outcomes: a predictive distribution that allows them.",
+            needs="Needed for impossible outcomes: a predictive distribution that allows them.",
         ),
     ),
 )

@@ -498,7 +498,7 @@ _ENTRIES = (
         source="Geifman, Uziel and El-Yaniv 2019",
         forms=(statistic(Acceptance.excess_aurc, "acceptance", "oracle", weighted=False),),
         standard_normal=math.nan,
-        beware=f"{ORDER_ALONE} A perfect model stays above 0, as it cannot know its errors.",
+        beware=f"{ORDER_ALONE} A perfect model is above 0, because errors are random.",
     ),
     *(_most_certain(share) for share in (50, 80, 90, 95)),
 )
@@ -517,9 +517,8 @@ TOPIC = Topic(
             question="Does keeping only the most certain rows lower the error?",
             title="Risk–coverage curve",
             reading=(
-                "Rows are kept from the most certain on. "
-                "The further the curve lies below random order, the better uncertainty ranks "
-                "errors."
+                "The most certain rows are kept first. The further the curve is below random "
+                "order, the better uncertainty ranks errors."
             ),
             x=Axis(title="Prediction rate", kind="percent", domain=UNIT),
             y=Axis(title="Mean |error| of the rows kept", zero=True),

@@ -180,7 +180,7 @@ def scored(evaluation: Evaluation, score: SharedScore, *, fair: bool = True) -> 
     except UnanswerableError as error:
         return str(error)
     if not np.isfinite(rows).all():
-        return "some rows score infinity"
+        return "some rows have an infinite score"
     return rows
 
 

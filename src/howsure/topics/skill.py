@@ -177,10 +177,12 @@ def skill_score(
     other = as_vector(reference, "reference", length=len(own_scores), finite=False)
     mean = weighted_mean(own_scores, weights)
     if not math.isfinite(mean):
-        return Estimate(math.nan, reason="some rows score infinity")
+        return Estimate(math.nan, reason="some rows have an infinite score")
     base = weighted_mean(other, weights)
     if not base > 0.0:
-        return Estimate(math.nan, reason="the reference scores 0, as where y is constant")
+        return Estimate(
+            math.nan, reason="the score of the reference is 0, for example because y is constant"
+        )
     if not mean < _MOST * base:
         return Estimate(math.nan, reason=f"its score is over {_MOST:g} times the reference's")
     ratio = mean / base
@@ -211,7 +213,7 @@ def pairing_gain(
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     weights : ndarray of float, shape (n,), optional
@@ -451,14 +453,15 @@ _entry = partial(
     bounds=(-math.inf, 1.0),
     merges="rows",
 )
-_CLIMATOLOGY = "The distribution of these very y is known only afterwards."
+_CLIMATOLOGY = "The distribution of these y is known only afterwards."
 
 _ENTRIES = (
     _entry(
         name="crps_skill",
         title="Skill in CRPS",
         synonyms=("skill", "CRPSS", "CRPS skill score", "skill against climatology"),
-        meaning="Share by which the CRPS is lower than that of always predicting all y.",
+        meaning="Share by which the CRPS is lower than a climatology baseline (all y, for every "
+        "row).",
         formula="1 − 2 mean CRPS / mean_{i≠j} |y_i − y_j|",
         source="Gneiting and Raftery 2007; fair scores of samples and reference by Ferro 2014",
         forms=(
@@ -473,22 +476,22 @@ _ENTRIES = (
         title="Skill in CRPS within groups",
         synonyms=("skill against climatology within groups",),
         meaning=(
-            "Share by which the CRPS is lower than that of always predicting all y of the row's "
-            "own group, such as its hour; of the column of groups by which it is least."
+            "Share by which the CRPS is lower than a climatology baseline within the row's own "
+            "group, such as its hour; for the column of groups with the least skill."
         ),
         formula="1 − mean CRPS / mean of Δ_g / 2, Δ_g the mean of |y_i − y_j| within group g",
         source="as crps_skill",
         standard_normal=math.nan,
         forms=(estimated("skill_within_groups"),),
-        beware=f"{_CLIMATOLOGY} In small groups few rows tell it.",
+        beware=f"{_CLIMATOLOGY} In small groups it is based on few rows.",
     ),
     _entry(
         name="interval_skill",
         title="Skill in interval score",
         synonyms=("interval skill score", "interval score skill", "Winkler skill score"),
         meaning=(
-            "Share by which the interval score is lower than that of always predicting the "
-            "interval of all y."
+            "Share by which the interval score is lower than a climatology baseline (the interval "
+            "of all y, for every row)."
         ),
         formula="1 − mean interval score / that of the quantiles of y",
         source="Gneiting and Raftery 2007",
@@ -503,18 +506,20 @@ _ENTRIES = (
         calibration=True,
         per_coverage=True,
         beware=(
-            f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen. Of 100 rows or "
-            "fewer its 95 % interval contains the truth in 90 to 93 % of tables."
+            f"{_CLIMATOLOGY} It rises with the spread of y in the rows chosen. With 100 rows or "
+            "fewer, its 95 % interval contains the truth in 90 to 93 % of tables."
         ),
     ),
     _entry(
         name="pairing_gain",
         title="Gain from pairing",
         synonyms=("pairing test", "discrimination by pairing"),
-        meaning="Share by which forecasts score better in their rows than dealt to rows at random.",
+        meaning="Share by which forecasts score better for their own rows than for rows assigned "
+        "at random.",
         formula="1 − mean_i L(q_i, y_i) / mean_{i≠j} L(q_j, y_i), L the pinball loss",
         forms=(statistic(_pairing, "y", "knowledge"),),
-        beware="It says that a forecast tells rows apart, not that it is right or of use.",
+        beware="It shows that forecasts discriminate between rows, not that they are right or "
+        "useful.",
     ),
 )
 
@@ -579,7 +584,9 @@ def _by_climatology(case: Case) -> tuple[Record, float]:
     _check_error(record)
     dependent = case.evalset.units is not None
     if dependent and case.freedom + 1.0 < FEWEST:
-        raise UnanswerableError(f"rows count as fewer than {FEWEST}, which tell no distribution")
+        raise UnanswerableError(
+            f"the effective sample size is below {FEWEST}, too few for a distribution"
+        )
     # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
     # close: by about the share that one independent row has of all.
     hindsight = 1.0 / (case.freedom + 1.0) if dependent else 0.0
@@ -589,7 +596,7 @@ def _by_climatology(case: Case) -> tuple[Record, float]:
 
 def _check_error(record: Record) -> None:
     if not record.standard_error > 0:
-        raise UnanswerableError(record.reason or "every row scores as the reference does")
+        raise UnanswerableError(record.reason or "every row has the same score as the reference")
 
 
 def _naive(case: Case) -> list[Record]:
@@ -616,37 +623,34 @@ def _within(case: Case) -> Record | None:
 
 def _skill_words(draft: Draft, finding: Finding) -> Words:
     record = draft.facts["record"]
-    always, own = _rival(record), f"{small(100.0 * abs(record.value), 1)} %"
-    sentence = f"The {_score(record)} is {_compared(record)} than that of {always}"
+    baseline, own = _rival(record, ""), f"{small(100.0 * abs(record.value), 1)} %"
+    sentence = f"The {_score(record)} is {_compared(record)} than {_rival(record)}"
     within, also = draft.facts["within"], [*map(_also, draft.facts["beside"])]
     if within is not None:
         size = f"{small(-100.0 * within.value, 1)} %{span(within, times=-100.0)}"
         also.append(
-            f"The CRPS is {size} above that of the distribution of y in the same "
-            f"{within.options['within']}, in hindsight."
+            f"The CRPS is {size} higher than the distribution of y in the same "
+            f"{within.options['within']}, known only in hindsight."
         )
     more = " ".join(filter(None, also))
     if finding.state == "good":
-        return Words(sentence, more=more, clause=f"{own} better than {always}")
+        return Words(sentence, more=more, clause=f"{own} better than {baseline}")
     if draft.caution:
         ends = (record.value, record.lower, record.upper)
         skill, low, high = (fixed(100.0 * each, 1, trim=True) for each in ends)
-        clause = f"no better than {always} (skill {skill} %, {low} to {high})"
+        clause = f"no better than {baseline} (skill {skill} %, {low} to {high})"
         return Words(f"Predictions are {clause}", more=more, clause=clause)
+    discriminates = "Forecasts do discriminate between rows." if draft.facts["informed"] else ""
+    more = f"{discriminates} {more}".strip()
     if finding.state == "undecided":
-        tells_apart = "Forecasts do tell rows apart." if draft.facts["informed"] else ""
-        sentence = f"{sentence}. No gain or loss is proven"
-        more = f"{tells_apart} {more}".strip()
-        return Words(sentence, more=more, clause=f"perhaps no better than {always}")
-    fault = "that would serve better"
-    if draft.facts["informed"]:
-        fault += ", though forecasts do tell rows apart"
-    return Words(sentence, fault, more=more, clause=f"{always} would serve better")
+        sentence = f"{sentence}. No significant gain or loss"
+        return Words(sentence, more=more, clause=f"possibly no better than {baseline}")
+    return Words(sentence, "the baseline is better", more=more, clause=f"{baseline} is better")
 
 
-def _rival(record: Record) -> str:
-    """What predictions are compared with."""
-    return str(record.options.get("baseline", "always predicting the distribution of y"))
+def _rival(record: Record, gloss: str = " (the distribution of y for every row)") -> str:
+    """What predictions are compared with; `gloss` explains climatology."""
+    return str(record.options.get("baseline", f"a climatology baseline{gloss}"))
 
 
 def _score(record: Record) -> str:
@@ -667,13 +671,13 @@ def _also(record: Record) -> str:
     """What is said beside the reference by which the state is told; empty where it is open."""
     if record.lower <= 0.0 <= record.upper:
         return ""
-    return f"The {_score(record)} is {_compared(record)} than that of {_rival(record)}."
+    return f"The {_score(record)} is {_compared(record)} than {_rival(record)}."
 
 
 FINDINGS = (
     FindingQuestion(
         id="skill",
-        asked="What does the model know?",
+        asked="Does it beat a baseline?",
         label="Skill",
         unit="ratio − 1",
         draft=_skill,
@@ -682,7 +686,7 @@ FINDINGS = (
         margin=math.nan,
         measures=("crps_skill", "interval_skill", *MEASURE_OF.values()),
         told_by=("crps_skill_within", "pairing_gain"),
-        needs="For skill: inputs that say something of y.",
+        needs="Needed for skill: inputs that are informative about y.",
         sought="skill",
         healed="aimed",
     ),
@@ -696,5 +700,5 @@ TOPIC = Topic(
         Array("skill_within_groups", _within_groups),
     ),
     label="Skill",
-    title="What does the model know?",
+    title="Does it beat a baseline?",
 )

@@ -163,7 +163,7 @@ def tail_occurrence(
     InputError
         If lengths differ, or a probability leaves [0, 1].
     UnanswerableError
-        If fewer than ten rows lie beyond, or none has a stated probability above 0.
+        If fewer than ten rows are beyond, or none has a stated probability above 0.
 
     Notes
     -----
@@ -223,7 +223,7 @@ def tail_severity(
     InputError
         If lengths differ, or a PIT leaves [0, 1].
     UnanswerableError
-        If fewer than ten rows lie beyond, or each could only have one value there.
+        If fewer than ten rows are beyond, or each could only have one value there.
 
     Notes
     -----
@@ -295,7 +295,7 @@ def tail_miscalibration(
     InputError
         If lengths differ, or a value leaves [0, 1].
     UnanswerableError
-        If fewer than ten rows lie beyond, or none has a stated probability above 0.
+        If fewer than ten rows are beyond, or none has a stated probability above 0.
 
     Notes
     -----
@@ -359,7 +359,7 @@ def _checked(
     if not ((claims >= 0.0) & (claims <= 1.0)).all():
         raise InputError(f"stated must lie in [0, 1], got {claims.min():g} to {claims.max():g}")
     if not _sum(claims, w) > 0.0:
-        raise UnanswerableError("predictions state that no row lies beyond the threshold")
+        raise UnanswerableError("predictions give no row a probability beyond the threshold")
     return is_beyond, claims, w
 
 
@@ -434,7 +434,7 @@ def _stating(view: View) -> Prediction:
     prediction = view.held(Distribution) or view.held(Samples)
     if prediction is None:
         raise UnanswerableError(
-            "only distributions and samples state how likely y lies beyond a threshold"
+            "only distributions and samples give the probability that y is beyond a threshold"
         )
     return prediction
 
@@ -530,7 +530,7 @@ _entry = partial(
     direction=Direction.TARGET,
     merges="rows",
 )
-_OF_THESE = "The threshold is a quantile of these very y: on other rows another tail is judged."
+_OF_THESE = "The threshold is a quantile of these y: other rows have another threshold."
 
 
 def _of_tail(side: Side, measure: str, **more: Any) -> Metric:
@@ -549,36 +549,37 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
             title=f"Occurrence ratio of the {side} tail",
             synonyms=(f"occurrence of extremes, {side}",),
             meaning=(
-                f"How many times as often as stated y lies {where} quantile of y: above 1 "
-                "extremes are more frequent than stated."
+                f"How many times as often as predicted y is {where} quantile of y: above 1, "
+                "extremes are more frequent than predicted."
             ),
             formula=f"Σ 1{{y {sign} t}} / Σ {stated}",
             standard_normal=1.0,
             target=1.0,
             bounds=POSITIVE,
-            beware=f"It does not see how far out they are: read the severity. {_OF_THESE}",
+            beware=f"It ignores how extreme they are: read it with the severity. {_OF_THESE}",
         ),
         entry(
             "severity",
             title=f"Severity of the {side} tail",
             synonyms=(f"severity of extremes, {side}", f"conditional PIT of the {side} tail"),
             meaning=(
-                f"How far out y lies {where} quantile of y: the mean conditional PIT less ½, above "
-                "0 where extremes are farther out than stated."
+                f"How extreme y is {where} quantile of y: the mean conditional PIT less ½, above 0 "
+                "where extremes are farther out than predicted."
             ),
             formula=f"½ − mean of {stated.replace('t)', 'y)')} / {stated}, rows with y {sign} t",
             standard_normal=0.0,
             target=0.0,
             bounds=(-0.5, 0.5),
-            beware=f"It does not see how many they are: read the occurrence ratio. {_OF_THESE}",
+            beware="It ignores how frequent they are: read it with the occurrence ratio. "
+            f"{_OF_THESE}",
         ),
         entry(
             "miscalibration",
             title=f"Miscalibration of the {side} tail",
             synonyms=(f"combined ratio of the {side} tail", f"tail calibration, {side}"),
             meaning=(
-                f"How far the combined ratio of occurrence and severity {where} quantile of y "
-                "departs from the diagonal, at most."
+                "Largest departure from the diagonal of the combined ratio of occurrence and "
+                f"severity {where} quantile of y."
             ),
             formula=f"max_u |Σ 1{{y {sign} t, PIT ≤ u}} / Σ {stated} − u|, PIT given y {sign} t",
             direction=Direction.LOWER,
@@ -586,8 +587,8 @@ def _of_side(side: Side) -> tuple[Metric, ...]:
             target=0.0,
             bounds=POSITIVE,
             beware=(
-                f"It is above 0 by chance: read its reference. {_OF_THESE} Its figure is drawn if "
-                "it is asked for by name."
+                f"It is above 0 by chance: compare it with its reference. {_OF_THESE} Its figure "
+                "is shown if it is requested by name."
             ),
         ),
     )
@@ -611,12 +612,12 @@ TOPIC = Topic(
     layouts={
         f"tail_calibration_{side}": Layout(
             order=4,
-            question=f"Is y in the {side} tail as often and as far out as stated?",
+            question=f"Is y in the {side} tail as often and as far out as predicted?",
             title=f"Calibration of the {side} tail",
             reading=(
-                f"Of y {where} quantile of y: the height at 1 is how many times as often as stated "
-                "it lies there. A curve that sags below a straight line to its end says that it "
-                "lies farther out than stated."
+                f"For y {where} quantile of y: the height at 1 is how many times as often as "
+                "predicted y is there. A curve that sags below a straight line to its end means "
+                "that y is farther out than predicted."
             ),
             banded="A departure from the diagonal inside the shaded band may be chance.",
             x=Axis(title="Conditional PIT", domain=UNIT),

@@ -94,7 +94,7 @@ class RecalibrationTrial:
     by : tuple of str
         Columns of groups, of the method ``group``.
     since : str
-        The time from which on rows teach, and are judged; all if empty.
+        The time from which on rows are used to fit and test; all if empty.
     gain, lower, upper : float
         By which share the score falls on held-out rows, with its 95 % interval.
     p : float
@@ -106,8 +106,8 @@ class RecalibrationTrial:
         most; or those without y, where it narrows predictions though these may lack y as their
         errors are large. Empty where there is none.
     accepted : bool
-        Whether its gain is proven among all that were tried, or it heals what it aims at; and it
-        harms no part.
+        Whether its gain is significant among all that were tried, or it heals what it aims at; and
+        it harms no part.
     reason : str
         Why it could not be tried.
     """
@@ -137,7 +137,7 @@ class Advice:
     by : tuple of str
         Columns of groups, of the method ``group``.
     since : str
-        The time from which on rows teach; all if empty.
+        The time from which on rows are used to fit; all if empty.
     score : str
         What the gain is of, in words.
     gain, lower, upper : float
@@ -330,9 +330,9 @@ class _Bench:
         cluster, times = self.evalset.cluster, self.evalset.chronology
         if times is not None:
             if (count := len(times.ranks()[0])) < FOLDS:
-                return f"{count} times are too few to try methods on held-out stretches of time"
+                return f"{count} times are too few to try methods on held-out periods"
             if times.few:
-                return "rows remember too much to try methods on held-out stretches of time"
+                return "rows are too strongly correlated in time to try methods on held-out periods"
             return ""
         if cluster is not None and len(cluster.labels) < FEWEST_UNITS:
             return f"{len(cluster.labels)} clusters are too few to try methods on held-out folds"
@@ -423,7 +423,7 @@ class _Bench:
     ) -> _Way:
         """What is known of a recalibration once its rows are let go."""
         if score is None:
-            raise InputError("no score suits the predictions before and after it")
+            raise InputError("no score applies to the predictions both before and after it")
         after = self._evaluate(_recalibrate_folds(self.evalset, fit.fitted, folds))
         remaining = scored(after, score)
         if isinstance(remaining, str):

@@ -165,7 +165,7 @@ def batches_in_words(known: Sequence[Known]) -> str:
     """What the batches are, for people; empty where there are none."""
     count = next((each.batches for each in known if isinstance(each, Dependence)), 0)
     if count == 1:
-        return "one: too few effective rows for batches of time"
+        return "one: the effective sample size is too small for batches of time"
     return f"{count} batches of consecutive rows in time" if count else ""
 
 
@@ -276,7 +276,7 @@ _MARGIN = 0.25
 def _draft_dependence(case: Case) -> Draft:
     known = case.dependence
     if isinstance(known, str):
-        raise UnanswerableError(known or "it was not asked for")
+        raise UnanswerableError(known or "it was not requested")
     return Draft(
         effect=known.effect,
         lower=known.lower,
@@ -296,9 +296,9 @@ def _describe_dependence(draft: Draft, finding: Finding) -> Words:
     if finding.state == "caution":  # what is correlated has no r of 0.00
         r = number(known.correlation, 2) if abs(known.correlation) < 0.005 else r
     seen = f"(r = {r}{later})"
-    errors = "Sizes of errors" if known.signal == "size" else "Errors"
+    errors = "Error sizes" if known.signal == "size" else "Errors"
     if known.by == "file":
-        more = "If rows stand in the order of time, name that column with --time."
+        more = "If rows are in time order, name the time column with --time."
         return Words(f"{errors} of neighbouring rows in the file are correlated {seen}", more=more)
     how = "correlated in time" if known.by == "time" else "correlated within clusters"
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
@@ -307,16 +307,16 @@ def _describe_dependence(draft: Draft, finding: Finding) -> Words:
         return Words(sentence)
     why = _of_few(known) or _of_series(known)
     if finding.state != "caution":
-        return Words(sentence, more=why or "Rows are too few to tell.")
+        return Words(sentence, more=why or "There are too few rows to decide.")
     effective = roughly(known.effective)
     if known.by == "time" and draft.facts.get("share", 1.0) < 1.0:
-        sentence = f"{sentence[:-1]}, of a sample of short stretches of time)"
+        sentence = f"{sentence[:-1]}, from a sample of short periods)"
     elif known.common > 0.5:
         sentence = (
             f"Series share shocks {seen}: effective sample size about {effective} of {known.n:,.0f}"
         )
     else:
-        sentence += f": {known.n:,.0f} rows count as about {effective}"
+        sentence += f": effective sample size about {effective} of {known.n:,.0f}"
     return Words(sentence, more=why)
 
 
@@ -329,15 +329,17 @@ def _of_few(known: Dependence) -> str:
     if known.series != "unknown":
         return f"{known.times} times are too few for any test."
     return (
-        "Several rows per time: name the column of series (--series COLUMN); "
-        f"without it {known.times} times are too few."
+        "There are several rows per time: name the column of series (--series COLUMN); without it "
+        f"{known.times} times are too few."
     )
 
 
 def _of_series(known: Dependence) -> str:
     if known.series != "unknown":
         return ""
-    return "Several rows per time: if these are series, name their column (--series COLUMN)."
+    return (
+        "There are several rows per time: if these are series, name their column (--series COLUMN)."
+    )
 
 
 DEPENDENCE = FindingQuestion(

@@ -126,7 +126,7 @@ def drafts_of(case: Case, ignore: Collection[str] = ()) -> tuple[list[Draft], di
         ask: Callable[[], Draft | str] = partial(question.draft, case)
         answer = attempt(what, ask, str)
         if isinstance(answer, Draft) and _is_of_few(answer, case.evalset.fewest):
-            silent[name] = f"the part found has fewer than {case.evalset.fewest} rows"
+            silent[name] = f"the part that was found has fewer than {case.evalset.fewest} rows"
         elif isinstance(answer, Draft):
             drafts.append(replace(answer, id=name))
         elif answer:
@@ -162,28 +162,28 @@ def _describe_comparison(draft: Draft, finding: Finding) -> Words:
     models, title, count = standing.models, standing.score.title, len(standing.models)
     best = [name for name, is_best in zip(models, standing.best, strict=True) if is_best]
     worse = [name for name in models if name not in best]
-    p = "as no row differs" if math.isnan(finding.p_adjusted) else p_words(finding.p_adjusted)
+    p = "all rows are equal" if math.isnan(finding.p_adjusted) else p_words(finding.p_adjusted)
     if count == 2 and worse:
         size = abs(draft.effect)
         share = size * per_cent(standing.score.metric, float(standing.values[1]))
         lead = number(size, 3) + ("" if math.isnan(share) else f", or {number(share, 2)} %")
         seen = f"{best[0]} beats {worse[0]} in {title} by {lead} ({p})"
     elif count == 2:
-        seen = f"{best[0]} and {best[1]} cannot be told apart in {title} ({p})"
+        seen = f"{best[0]} and {best[1]} do not differ significantly in {title} ({p})"
     elif count > _NAMED and len(best) == 1:
         seen = f"{models[0]} has the lowest {title}; "
-        seen += f"the other {len(worse)} models are provably worse"
+        seen += f"the other {len(worse)} models are significantly worse"
     elif count > _NAMED:
         seen = f"{models[0]} has the lowest {title}; "
-        seen += f"{len(best)} of {count} models remain, which cannot be told apart"
+        seen += f"it and {len(best) - 1} others of {count} models do not differ significantly"
     elif len(best) == 1:
-        seen = f"{best[0]} has the lowest {title}; {listed(worse)} are provably worse"
+        seen = f"{best[0]} has the lowest {title}; {listed(worse)} are significantly worse"
     else:
-        seen = f"{listed(best)} cannot be told apart in {title}"
+        seen = f"{listed(best)} do not differ significantly in {title}"
         if worse and standing.behind[np.ix_(~standing.best, standing.best)].all():
             seen += f"; {'both' if len(best) == 2 else 'all'} beat {listed(worse)}"
         elif worse:
-            seen += f"; {listed(worse)} {'is' if len(worse) == 1 else 'are'} provably worse"
+            seen += f"; {listed(worse)} {'is' if len(worse) == 1 else 'are'} significantly worse"
     return Words(seen, more=_not_compared(standing.left_out))
 
 
@@ -198,7 +198,7 @@ def _not_compared(left_out: Mapping[str, str]) -> str:
     if len(left_out) == 1:
         ((name, why),) = left_out.items()
         return f"{name} cannot be compared: {why}."
-    return f"{len(left_out)} models cannot be compared; the table says why."
+    return f"{len(left_out)} models cannot be compared; the table gives the reasons."
 
 
 COMPARISON = FindingQuestion(

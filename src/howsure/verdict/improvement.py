@@ -59,16 +59,16 @@ Ended = Literal["right", "one_step", "most_steps", "nothing_helps", "unconfirmed
 
 @frozen(kw_only=True)
 class ImprovementStep:
-    """A recalibration that the teaching rows advise, and what the rows held back say of it.
+    """A recalibration advised by the fitting rows, and its test on held-out rows.
 
     Attributes
     ----------
     advice : Advice
-        By the teaching rows; its gain is that on their held-out folds.
+        From the fitting rows; its gain is that on their held-out folds.
     proof : RecalibrationTrial
-        The same on the rows held back: gain, interval, p-value, what it heals, leaves and harms.
+        The same on the held-out rows: gain, interval, p-value, what it heals, leaves and harms.
     fitted : tuple of Recalibrator
-        What all teaching rows taught.
+        As fitted to all fitting rows.
     """
 
     advice: Advice
@@ -78,7 +78,7 @@ class ImprovementStep:
 
 @frozen(kw_only=True)
 class ImprovedRows:
-    """What came of it; all findings are those of the rows held back.
+    """The result; all findings are those of the held-out rows.
 
     Attributes
     ----------
@@ -95,9 +95,9 @@ class ImprovedRows:
     reason : str
         Where no step was found, why.
     teaching_faults : tuple of str
-        Where no step was found, ids of what is bad on the teaching rows as they are by then.
+        Where no step was found, ids of bad findings on the fitting rows as they are by then.
     held : EvalSet
-        The teaching rows as they were given.
+        The fitting rows as they were given.
     """
 
     split: Split
@@ -113,12 +113,12 @@ class ImprovedRows:
 
     @property
     def confirmed(self) -> tuple[ImprovementStep, ...]:
-        """The steps that the rows held back confirm."""
+        """The steps that the held-out rows confirm."""
         return tuple(step for step in self.steps if step.proof.accepted)
 
     @property
     def right(self) -> bool:
-        """Whether no finding of the rows held back is bad."""
+        """Whether no finding of the held-out rows is bad."""
         return not any(each.state == "bad" for each in self.after)
 
     @property
@@ -159,7 +159,7 @@ def improved(
     Raises
     ------
     InputError
-        If `hold_back` is no share, or the rows hold no prediction that can be recalibrated or are
+        If `hold_back` is no share, or the rows have no prediction that can be recalibrated or are
         too few to be split.
     """
     evalset = _leading(evalset)
@@ -224,8 +224,8 @@ def split(evalset: EvalSet, hold_back: float, seed: int) -> tuple[Split, BoolArr
     check_fraction(hold_back, "hold_back")
     if evalset.n < 2 * FEWEST_ROWS:
         raise InputError(
-            f"calibration must hold at least {2 * FEWEST_ROWS} rows, some to teach and some to "
-            f"prove, got {evalset.n}"
+            f"calibration must have at least {2 * FEWEST_ROWS} rows, some to fit and some to "
+            f"verify, got {evalset.n}"
         )
     cluster, times = evalset.cluster, evalset.time
     many = cluster is not None and len(cluster.labels) >= 2 * FEWEST_UNITS
@@ -260,7 +260,7 @@ def _leading(evalset: EvalSet) -> EvalSet:
     if not kind or any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
         told = ", ".join(each.kind for each in evalset.beliefs) or "none"
         raise InputError(
-            "calibration must hold a distribution, samples, quantiles, intervals or a point "
+            "calibration must have a distribution, samples, quantiles, intervals or a point "
             f"forecast to be improved, got {told}"
         )
     if kind == POINT:

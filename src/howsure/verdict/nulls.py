@@ -93,7 +93,7 @@ class _Measure:
         """Its formula on a view; of a statistic the one estimate that it makes."""
         answer = apply_form(view, self.form, self.key.at)
         if self.form.reduce == "statistic" and not isinstance(answer, Estimate):
-            raise UnanswerableError("several numbers answer at once")
+            raise UnanswerableError("the answer is several numbers at once")
         return answer
 
     def integrated(self, belief: Prediction) -> bool:
@@ -224,7 +224,7 @@ class _Nulls:
         part = self.population.stand(2 * reach(self.view.evalset, kind) // _FEWEST)
         if not part.whole:
             raise UnanswerableError(
-                "the value depends on the number of rows, so no part of them stands for all"
+                "the value depends on the number of rows, so no subset can represent them all"
             )
         self._draw(part, kind, measures, _FEWEST if len(part.rows) > _STATISTICS else _DRAWS)
 
@@ -283,7 +283,7 @@ class _Nulls:
             return None
         rows = np.arange(n) if rows is None else rows
         if not part.whole or len(part.rows) > len(rows) or n > _MEANS:
-            raise UnanswerableError("rows depend, so no part of them stands for all")
+            raise UnanswerableError("rows are dependent, so no subset can represent them all")
         chosen = rows[part.rows]
         return lambda number: copula.uniforms(self.seed, f"outcome {number}")[chosen]
 
@@ -296,7 +296,7 @@ class _Nulls:
             count += len(grouping.labels)
             for code, label in enumerate(grouping.labels):
                 if count > _GROUPS:
-                    reason = f"statistics of more than {_GROUPS} groups are not drawn"
+                    reason = f"statistics of more than {_GROUPS} groups are not simulated"
                     self.nulls |= dict.fromkeys(
                         ((measure.key, label) for measure in measures), reason
                     )
@@ -406,7 +406,7 @@ class _Moments:
         return [
             Null(float(shown[g]), float(low[g]), float(high[g]), options)
             if total[g] > 0 and math.isfinite(mean[g])
-            else "none of its rows is among those that stand for all"
+            else "none of its rows is in the subset that represents them all"
             for g in range(len(n))
         ]
 
@@ -481,7 +481,7 @@ class _Stack:
         if measure.integrated(self.belief):
             scores = _crps_among(scores)
         if not np.isfinite(scores).all():
-            return "some rows of a perfect model score infinity"
+            return "some rows of a perfect model have an infinite score"
         mean = scores.mean(axis=0)
         off = scores - mean
         squares = np.square(off)
@@ -617,7 +617,9 @@ def _drawer(evalset: EvalSet, measure: _Measure, source: str) -> type[Prediction
     if not types:
         raise UnanswerableError("a point forecast alone gives no distribution of y")
     if not drawers:
-        raise UnanswerableError(f"{evalset.beliefs[0].kind} give only how often y lies inside")
+        raise UnanswerableError(
+            f"{evalset.beliefs[0].kind} give only the probability that y is inside"
+        )
     return next((kind for kind in drawers if kind.kind in named), drawers[0])
 
 
@@ -630,7 +632,7 @@ def _answered_by(kind: type[Prediction], measure: _Measure, view: View) -> dict[
 
 def _options(subsample: Subsample) -> dict[str, str]:
     """How many rows stood for all, where some did."""
-    return {} if subsample.whole else {ROWS: f"{len(subsample.rows):,} rows stand for all"}
+    return {} if subsample.whole else {ROWS: f"from a subset of {len(subsample.rows):,} rows"}
 
 
 def _of_kind(evalset: EvalSet, kind: type[Prediction]) -> Prediction:

@@ -58,38 +58,44 @@ def _without_y(
     elif apart:
         seen += f"; their {apart['what']} is above that of {percent(apart['above'], 0)} of the rest"
     elif fault.rows > 1:
-        seen += "; nothing that was stated sets them apart"
+        seen += "; in all columns they are like the other rows"
     if between is None:
         return f"{seen}."
     ends = f"{math.floor(100.0 * between[0]):.0f} and {math.ceil(100.0 * between[1]):.0f} %"
-    return f"{seen}. Over all rows coverage is between {ends}."
+    return f"{seen}. Coverage over all rows is between {ends}."
 
 
 def _copies(fault: RowFault, n: int, distinct: int) -> str:
-    remedy = "Remove copies, or name what they share with --cluster."
+    remedy = "Remove the copies, or name the column they share with --cluster."
     if fault.harmless:
-        remedy = "Copies count as one cluster; remove them, or name what they share with --cluster."
+        remedy = (
+            "Copies count as one cluster; remove them, or name the column they share with "
+            "--cluster."
+        )
     return (
-        f"{n:,} rows hold {distinct:,} different ones: y, inputs and predictions repeat. {remedy}"
+        f"Only {distinct:,} of {n:,} rows are distinct: y, inputs and predictions repeat. {remedy}"
     )
 
 
 def _corrected(fault: RowFault) -> str:
     return (
-        f"{int(fault.rows):,} rows were delivered twice: two rows of one time are alike but for "
-        "small corrections. Keep one of them."
+        f"{int(fault.rows):,} rows were delivered twice: pairs of rows with the same time differ "
+        "only by small corrections. Keep one of each pair."
     )
 
 
 def _variance(fault: RowFault, read: str, times: float) -> str:
-    seen = f"Errors are {small(times, 2, trim=False)} times their stated size"
+    seen = f"Actual errors are {small(times, 2, trim=False)} × the predicted spread"
     if read == "sd":
-        return f"{seen} and go with its square: an sd was read as a variance. Read it with --sd."
+        return (
+            f"{seen} and proportional to its square: an sd was read as a variance. Give it with "
+            "--sd."
+        )
     if fault.bad:
-        why = "and go with its square root: this looks like a variance"
+        why = "and proportional to its square root: it looks like a variance"
     else:
-        why = "and as large as its square root: perhaps it is a variance"
-    return f"{seen} {why}. Read that column with --variance, or give its square root."
+        why = "and as large as its square root: it may be a variance"
+    return f"{seen} {why}. Give that column with --variance, or give its square root."
 
 
 def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: bool) -> str:
@@ -102,7 +108,7 @@ def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: b
         what = f"as if in degrees {ways[factor < 1.0]}"
     else:
         what = _times(factor, 7)
-    remedy = "Give y and predictions in one unit"
+    remedy = "Use the same unit for y and predictions"
     if multiply:
         remedy += "; howsure recalibrate --method multiply does it"
     return f"{where or 'Predictions'} {look} {what}. {remedy}."
@@ -119,15 +125,20 @@ def _leakage(_: RowFault, same: float = 0.0, size: float = math.nan) -> str:
     seen, why = f"{percent(same, 0)} of predictions equal y", ""
     if not same:
         times = small(size, 2, trim=False)
-        seen, why = f"Errors are {times} times their stated size", ", or stated far too much"
-    return f"{seen}, as if the model had seen these y{why}. Judge it on rows that it never saw."
+        seen, why = (
+            f"Actual errors are {times} × the predicted spread",
+            (", or its predicted spread is far too large"),
+        )
+    return (
+        f"{seen}: the model may have seen these y{why}. Evaluate on rows that the model never saw."
+    )
 
 
 def _target(_: RowFault, column: str, size: float) -> str:
-    near = f"gives y to within {small(size, 2)} stated sd" if size > _SAME else "is y itself"
+    near = f"predicts y to within {small(size, 2)} predicted sd" if size > _SAME else "is y itself"
     return (
-        f"The input {column} {near}. If the model was given it, it knew the "
-        "answer; if not, leave it out of the inputs."
+        f"The input {column} {near}. If it is an input of the model, this is leakage; if not, "
+        "remove it from the inputs."
     )
 
 
@@ -140,8 +151,8 @@ def _marks(fault: RowFault, what: str, values: Sequence[float]) -> str:
     flags = " ".join(f"--missing-value {value}" for value in written)
     return (
         f"{'y is' if what == 'y' else 'Predictions are'} {named} in {_of_rows(fault)}, far from "
-        "all others: this looks like a mark of missing values. "
-        f"If it is one, {flags} --missing drop leaves these rows out."
+        f"all others: this looks like a code for missing values. If so, {flags} --missing drop "
+        "omits these rows."
     )
 
 
@@ -162,23 +173,23 @@ def _end(value: float, high: bool) -> str:
 def _clipped(fault: RowFault, ends: Sequence[tuple[float, bool]]) -> str:
     return (
         f"y is {' or '.join(_end(*end) for end in ends)} in {_of_rows(fault)}: it looks clipped "
-        "there. Judge y before it was clipped, or predict a distribution with a share at that "
-        "value."
+        "there. Use y before it was clipped, or predict a distribution with probability mass at "
+        "that value."
     )
 
 
 def _clipped_predictions(fault: RowFault, value: float, high: bool, beyond: int) -> str:
     return (
-        f"Predictions are {_end(value, high)} in {_of_rows(fault)}, and y lies beyond in "
-        f"{beyond:,}. They look clipped: give them as the model made them."
+        f"Predictions are {_end(value, high)} in {_of_rows(fault)}, and y is beyond in {beyond:,}. "
+        "They look clipped: give the model's original predictions."
     )
 
 
 def _rounded(_: RowFault, step: float, coarse: float) -> str:
-    size = f"{number(coarse, 2)} stated sd"
+    size = f"{number(coarse, 2)} predicted sd"
     if step == 1.0:
         return (
-            f"y holds whole numbers, in steps of {size}. If they are counts, predict a "
+            f"y contains whole numbers, in steps of {size}. If they are counts, predict a "
             "distribution of counts, such as a Poisson; if not, give y unrounded."
         )
     return (
@@ -189,8 +200,9 @@ def _rounded(_: RowFault, step: float, coarse: float) -> str:
 
 def _censored(fault: RowFault, column: str) -> str:
     return (
-        f"y seems censored in {_of_rows(fault)}, by the column {column}: there it "
-        "is a lower bound. No measure here allows for that; without these rows, small y prevail."
+        f"y seems censored in {_of_rows(fault)}, by the column {column}: there it is a lower "
+        "bound. No measure here accounts for that; without these rows, small y are "
+        "over-represented."
     )
 
 
@@ -199,44 +211,44 @@ def _swapped(fault: RowFault) -> str:
         what, flags = "The mean and the sd", "--mean and --sd"
     else:
         what, flags = "y and its prediction", "--y and --point or --mean"
-    return f"{what} look swapped: the other way round they agree. Name their columns by {flags}."
+    return f"{what} look swapped: exchanged, they agree. Name their columns with {flags}."
 
 
 def _one_prediction(_: RowFault, column: str, correlation: float) -> str:
     return (
-        f"All rows have one prediction, though y follows {column} (r = {fixed(correlation, 2)}). "
-        "Give the prediction of each row."
+        f"All rows have the same prediction, though y depends on {column} (r = "
+        f"{fixed(correlation, 2)}). Give one prediction per row."
     )
 
 
 def _order(_: RowFault, lag: int, how: str, here: float, there: float) -> str:
-    way = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "turned round"
-    seen = f"y and predictions correlate by {fixed(there, 2)} if one is {way}"
-    remedy = "Bring both into one order, by a name that each row has"
+    way = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "reversed"
+    seen = f"y and predictions have a correlation of {fixed(there, 2)} if one is {way}"
+    remedy = "Sort both into the same order, using an identifier per row"
     if how and lag:
         seen += f" in time{' within each series' if how == 'series' else ''}"
-        remedy = "Check that both are of the same time, such as one time zone"
-    return f"{seen}, and by {fixed(here, 2)} as they stand. {remedy}."
+        remedy = "Check that both refer to the same times, for example in one time zone"
+    return f"{seen}, but of {fixed(here, 2)} as given. {remedy}."
 
 
 def _exchanged(_: RowFault, column: str, pair: tuple[str, str]) -> str:
     first, second = pair
     return (
         f"Predictions of {column}={first} and {column}={second} look swapped: exchanged, they fit "
-        f"y. Check by which {column} they were joined to their rows."
+        f"y. Check how predictions were joined to rows on {column}."
     )
 
 
 def _log(_: RowFault, of: str, base: str) -> str:
     decimal = "decimal " if base == "decimal" else ""
     log, values = ("What was predicted", "y") if of == "y" else ("y", "what was predicted")
-    return f"{log} looks like the {decimal}logarithm of {values}. Give both on one scale."
+    return f"{log} looks like the {decimal}logarithm of {values}. Use the same scale for both."
 
 
 def _multiple(_: RowFault, factor: float) -> str:
     return (
-        f"Predictions look {_times(factor, 3)}: y rises with them by that factor. If it is a unit, "
-        "give both in one; howsure recalibrate --method multiply learns it."
+        f"Predictions look {_times(factor, 3)}: y rises with them by that factor. If units differ, "
+        "use the same unit for both; howsure recalibrate --method multiply estimates it."
     )
 
 
@@ -267,12 +279,12 @@ _FAULTS: Mapping[str, Callable[..., str]] = {
 ROWS = FindingQuestion(
     id="rows",
     kind="data",
-    asked="Are rows what they seem?",
+    asked="Do the rows have data problems?",
     label="Rows",
     draft=_draft_rows,
     words=_describe_rows,
     tolerance=0.0,
     margin=math.nan,
-    cause="what is wrong with the rows",
+    cause="the problems of the rows",
     healed="none",
 )

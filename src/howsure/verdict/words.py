@@ -25,7 +25,7 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
     question = questions()[finding.id]
     seen, fault, well, after, limit, _ = question.words(draft, finding)
-    few = f"{FEWEST_ROWS} rows are the least by which a part of them is condemned."
+    few = f"A part of the rows needs at least {FEWEST_ROWS} rows to fail."
     if not fault:
         told = f"{seen}."
     elif cause:
@@ -42,17 +42,18 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         told = f"{seen}. {limit}"
     elif finding.state == "caution":
         told = (
-            f"{seen}. Perhaps {fault}: {p_words(finding.p)} alone, not significant among all tests."
+            f"{seen}. Possibly {fault}: {p_words(finding.p)} alone, not significant after "
+            "correction for all tests."
         )
     elif finding.state == "good":
         told = f"{seen}: {well}."
     else:
         more = more_rows(finding, draft)
-        told = f"{seen}. No {question.sought} is proven."
+        told = f"{seen}. No significant {question.sought}."
         if more == math.inf:
             told = f"{seen}. {limit}"
         elif not math.isnan(more):
-            told = f"{seen}. Too few rows to tell; about {more:,.0f} more would settle it."
+            told = f"{seen}. Inconclusive; about {more:,.0f} more rows should decide."
     return f"{told} {after}".strip()
 
 
@@ -112,12 +113,12 @@ def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: Recalibratio
     done = _done(advice, learnt)
     told = f"{done[0].upper()}{done[1:]}."
     if trial.reason:
-        return f"{told} It could not be tested on the held-back rows: {trial.reason}."
-    told += f" On the held-back rows {_gain(trial, advice.score)}."
+        return f"{told} It could not be tested on the held-out rows: {trial.reason}."
+    told += f" On the held-out rows {_gain(trial, advice.score)}."
     if trial.accepted:
         return " ".join([told, *_effect(trial)])
     why = f": it worsens {trial.harms}" if trial.harms else ""
-    return f"{told} They do not confirm it{why}, so it was not applied."
+    return f"{told} The test did not confirm it{why}, so it was not applied."
 
 
 def _done(advice: Advice, learnt: Sequence[FittedParameter]) -> str:
@@ -135,17 +136,17 @@ def _gain(found: Advice | RecalibrationTrial, score: str) -> str:
     ends = f"{fixed(100 * found.lower, places)} to {fixed(100 * found.upper, places)}"
     share = f"{fixed(100 * found.gain, places)} %"
     if math.isnan(found.lower):
-        return f"this cuts the {score} by {share}; too few independent times tell its error"
+        return f"this cuts the {score} by {share}; too few independent times to estimate its error"
     if found.lower > 0:
         return f"this cuts the {score} by {share} ({ends})"
-    return f"the {score} does not change beyond its error (gain {share}, {ends})"
+    return f"the {score} does not change significantly (gain {share}, {ends})"
 
 
 def _effect(found: Advice | RecalibrationTrial) -> list[str]:
     """Which faults it heals, and which it leaves."""
     told = []
     if found.heals:
-        told.append(f"After it, no fault of {_named(found.heals)} remains.")
+        told.append(f"No fault of {_named(found.heals)} was detected afterwards.")
     if found.leaves:
         told.append(f"It does not correct {_named(found.leaves)}.")
     return told
@@ -168,18 +169,18 @@ def nothing_helps(
     elif refused is not None:
         why = f"it would harm {refused.harms}"
         if refused.harms == LACKING:
-            why = f"{LACKING} may be those of the largest errors"
+            why = f"{LACKING} may have the largest errors"
         told = (
-            f"Recalibration by {refused.method} would cut the {score} by {percent(refused.gain)}. "
-            f"It was refused, because {why}."
+            f"Recalibration with {refused.method} would cut the {score} by "
+            f"{percent(refused.gain)}. It was refused because {why}."
         )
     else:
-        told = "Nothing that was tried helps beyond chance."
+        told = "No recalibration gave a significant improvement."
     if nearest is not None:
         method, gain, rows = nearest
         told += (
-            f" The nearest is {method}, with a gain of {percent(gain)}. "
-            f"About {_rounded_up(rows):,.0f} rows would prove it."
+            f" The closest is {method}, with a gain of {percent(gain)}. About "
+            f"{_rounded_up(rows):,.0f} rows would make it significant."
         )
     needs = [questions()[each.id].needs.format(where=each.where) for each in red]
     return " ".join([told, *dict.fromkeys(filter(None, needs))])
@@ -223,11 +224,11 @@ class TrustAnswer:
     Attributes
     ----------
     reply : {"yes", "partly", "no", "unknown"}
-        ``no``: coverage is proven to be off, or of predictions without intervals anything else.
-        ``partly``: something is wrong, with rows or predictions, but coverage over all rows is not
-        proven to be; or nothing is, and the forecast knows no more than the distribution of y.
-        ``yes``: nothing is, and coverage is right within the margin. ``unknown``: the rows do not
-        tell, as too few or not what they seem.
+        ``no``: coverage is significantly wrong or, for predictions without intervals, anything
+        else is. ``partly``: rows or predictions have a fault, but coverage over all rows is not
+        significantly wrong; or there is no fault, and the forecast has no skill against
+        climatology. ``yes``: no fault, and coverage is right within the margin. ``unknown``:
+        inconclusive, because there are too few rows or they have data problems.
     sentence : str
         The answer in words; of several models, also which to use.
     model : str
@@ -273,18 +274,16 @@ def answer(
     Examples
     --------
     >>> answer((), 10, reason="the predictions state no uncertainty").sentence
-    'Cannot be told: the predictions state no uncertainty.'
+    'Inconclusive: the predictions state no uncertainty.'
     """
     reply, told = _of_one(findings, rows, reason)
     if len(models) < 2:
         begins = {
-            "yes": f"Yes, as far as {_counted(rows)} can tell: ",
+            "yes": f"Yes: no problems found in {_counted(rows)}; ",
             "partly": "Partly: ",
             "no": "No. ",
-            "unknown": "Cannot be told: ",
+            "unknown": "Inconclusive: ",
         }[reply]
-        if reply == "unknown" and any(finding.more_rows == math.inf for finding in findings):
-            begins = "Inconclusive: "
         return TrustAnswer(
             reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}."
         )
@@ -331,13 +330,17 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
         return "partly", f"{told}, but {idle.clause}"
     if coverage.state in _HOLDS:
         though = [f", though {_first(each.clause)}" for each in about_rows]
-        though += [f", though perhaps {each.clause}" for each in findings if _doubtful(each)]
+        though += [
+            f", though possibly {each.clause} (not significant)"
+            for each in findings
+            if _doubtful(each)
+        ]
         return "yes", coverage.clause + "".join(though[:1])
     if coverage.more_rows == math.inf:
-        return "unknown", f"{coverage.clause}, and more rows would not settle it"
+        return "unknown", f"{coverage.clause}, and more rows would not decide"
     few = f"{_counted(rows)} {'is' if rows == 1 else 'are'} too few"
     if not math.isnan(coverage.more_rows):
-        few += f"; about {coverage.more_rows:,.0f} more would settle it"
+        few += f"; about {coverage.more_rows:,.0f} more should decide"
     return "unknown", f"{coverage.clause}, and {few}"
 
 
@@ -370,13 +373,13 @@ def _first(clause: str) -> str:
 def _chosen(standing: Standing | None, models: Sequence[str]) -> str:
     """Which of several models to use, and by how much it is better."""
     if standing is None:
-        return f"The {len(models)} models share no score; {models[0]} stands first."
+        return f"The {len(models)} models have no score in common; {models[0]} is listed first."
     best = [name for name, is_best in zip(standing.models, standing.best, strict=True) if is_best]
     title = standing.score.title
     if len(best) == 1:
         return f"Use {best[0]}: its {title} is lower by {_lead(standing)}."
     named = listed(best) if len(best) <= _NAMED else f"{len(best)} of {len(models):,} models"
-    return f"{named} cannot be told apart in {title}; that of {best[0]} is lowest."
+    return f"{named} do not differ significantly in {title}; {best[0]} has the lowest."
 
 
 def _lead(standing: Standing) -> str:

@@ -171,7 +171,7 @@ def sscv(
     Returns
     -------
     AdaptivityMeasure
-        NaN where no row lies in a stratum.
+        NaN where no row is in a stratum.
 
     Raises
     ------
@@ -341,7 +341,7 @@ def _violation(
 
 
 def _missing(table: CellTable) -> AdaptivityMeasure:
-    none = Estimate(math.nan, reason="no row lies in any stratum", n=0.0)
+    none = Estimate(math.nan, reason="no row is in any stratum", n=0.0)
     return AdaptivityMeasure(estimate=none, cells=table)
 
 

@@ -140,12 +140,12 @@ def _ease(view: View, _: float) -> FloatArray:
     if column is None:
         raise UnanswerableError("the ease of each row is needed")
     if column.dtype.kind not in "iufb":
-        raise UnanswerableError(f"the column {name!r} must hold numbers")
+        raise UnanswerableError(f"the column {name!r} must contain numbers")
     ease = column.astype(np.float64)
     if not np.isfinite(ease).all():
         raise UnanswerableError(f"the column {name!r} must be complete")
     if (ease == ease[0]).all():
-        raise UnanswerableError(f"the column {name!r} holds one ease for every row")
+        raise UnanswerableError(f"the column {name!r} has the same ease in every row")
     return ease
 
 
@@ -379,9 +379,11 @@ def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     return curves
 
 
-_STRATA = "It sees coverage that depends on the size of sets, and nothing else."
-_MAXIMUM = "A largest violation is above 0 by chance: compare it with the value of a perfect model."
-_RANK = "It conditions on the true label, which no method knows: it describes, and is no test."
+_STRATA = "It detects only coverage that depends on the size of sets."
+_MAXIMUM = (
+    "The largest violation is above 0 by chance: compare it with the value of a perfect model."
+)
+_RANK = "It conditions on the true label, which no method can use: it is descriptive, not a test."
 _entry = partial(
     Metric,
     question=Question.ADAPTIVITY,
@@ -404,7 +406,7 @@ _ENTRIES = (
         synonyms=("transformation-based coverage violation", "coverage violation by ease"),
         source="Jang and Lee 2025, equation 3",
         forms=(stated("t_cv"),),
-        beware=f"{_MAXIMUM} It sees ease alone.",
+        beware=f"{_MAXIMUM} It uses ease alone.",
     ),
     _entry(
         name="t_ss",
@@ -416,7 +418,8 @@ _ENTRIES = (
         forms=(stated("t_ss"),),
         target=1.0,
         bounds=(-1.0, 1.0),
-        beware="Constant widths have none. Random sizes reach some value by chance.",
+        beware="It is undefined for constant widths. Random sizes give values other than 0 by "
+        "chance.",
     ),
     _entry(
         name="satisfaction_rate",
@@ -427,7 +430,7 @@ _ENTRIES = (
         direction=Direction.HIGHER,
         forms=(stated("satisfaction_rate"),),
         target=1.0,
-        beware="Random sizes satisfy the property half of the time: 0.5 is nothing.",
+        beware="Random sizes satisfy the property half of the time: 0.5 means no relation.",
     ),
     _entry(
         name="sscv",
@@ -448,7 +451,7 @@ _ENTRIES = (
         formula="max over sizes j ≥ 1 of |(1−α) − cov_j|",
         source="Huang et al. 2024; two-sided as in Jang and Lee 2025",
         forms=(stated("escv"),),
-        beware=f"{_STRATA} Rare sizes decide it.",
+        beware=f"{_STRATA} Rare sizes can dominate it.",
     ),
     _entry(
         name="rank_cv",
@@ -479,7 +482,7 @@ _ENTRIES = (
         per_coverage=False,
         target=0.0,
         bounds=POSITIVE,
-        beware="It is 0 for sets of all labels; read it beside the excess.",
+        beware="It is 0 for sets of all labels; read it with the excess.",
     ),
     _entry(
         name="set_excess",
@@ -491,7 +494,7 @@ _ENTRIES = (
         per_coverage=False,
         target=0.0,
         bounds=POSITIVE,
-        beware="It is 0 for empty sets; read it beside the deficit.",
+        beware="It is 0 for empty sets; read it with the deficit.",
     ),
 )
 
@@ -511,12 +514,10 @@ def _ease_words(draft: Draft, _: Finding) -> Words:
     record: Record = facts["record"]
     seen = (
         f"Where {draft.where}, {percent(float(facts['value']))} of "
-        f"{float(facts['rows']):,.0f} rows are covered; "
-        f"{percent(float(facts['expected']))} is {FROM_ALL}"
+        f"{float(facts['rows']):,.0f} rows are covered "
+        f"({percent(float(facts['expected']))} {FROM_ALL})"
     )
-    more = (
-        f"T-CV is {fixed(record.value, 3)}, of a correctly specified model {fixed(record.null, 3)}."
-    )
+    more = f"T-CV is {fixed(record.value, 3)} (correctly specified model: {fixed(record.null, 3)})."
     well = f"no part differs by more than {points(MARGIN)}"
     clause = f"coverage is {percent(float(facts['value']))} where {draft.where}"
     return Words(seen, "coverage depends on ease", well, more, clause=clause)
@@ -549,40 +550,40 @@ def _sets_words(draft: Draft, _: Finding) -> Words:
         f"{float(facts['rows']):,.0f} rows"
     )
     due = percent(float(facts["expected"]))
-    seen += f"; {due} is {FROM_ALL}" if facts["free"] else f", all sets {due}"
+    seen += f" ({due} {FROM_ALL})" if facts["free"] else f", all sets {due}"
     empty = float(facts["empty"])
     more = f"{percent(empty)} of sets are empty." if empty else ""
     if draft.where == "0":  # as of one threshold for an accurate model, by LAC or randomised APS
         more += (
-            " They arise where a model is more accurate than the nominal coverage asks. A floor of "
-            "one label fills them and lifts coverage: LabelConformal(allow_empty=False)."
+            " They occur where the model's accuracy exceeds the nominal coverage. Requiring at "
+            "least one label fills them and raises coverage: LabelConformal(allow_empty=False)."
         )
     fault = "coverage depends on the size of the set"
     clause = f"sets of {draft.where} {labels} cover {percent(float(facts['value']))}"
-    return Words(seen, fault, "sets of all sizes cover alike", more, clause=clause)
+    return Words(seen, fault, "sets of all sizes have similar coverage", more, clause=clause)
 
 
 FINDINGS = (
     FindingQuestion(
         id="ease",
-        asked="Does coverage hold where rows are hard?",
+        asked="Is coverage the same for hard and easy rows?",
         label="Ease",
         draft=_ease_of,
         words=_ease_words,
         measures=("t_cv",),
         name="coverage by ease",
         cause="how coverage depends on ease",
-        needs="For ease: calibration within parts of the rows by ease.",
+        needs="Needed for ease: calibration within ranges of ease.",
     ),
     FindingQuestion(
         id="sets",
-        asked="Do sets of every size cover alike?",
+        asked="Do sets of all sizes have the same coverage?",
         label="Set sizes",
         draft=_sets,
         words=_sets_words,
         measures=("sscv", "empty_sets", "set_size", "empirical_coverage"),
         section="Coverage",
-        needs="For label sets: class probabilities, from which new sets can be built.",
+        needs="Needed for label sets: class probabilities, from which new sets can be built.",
     ),
 )
 

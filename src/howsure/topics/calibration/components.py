@@ -300,7 +300,7 @@ def _newton(
             return at, slopes / units.sum(axis=1)
         # At most half or twice the spread a turn: far off, means are flat and steps overshoot.
         at = at + np.clip(move, -0.7, 0.7) @ units
-    raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
+    raise UnanswerableError("rows are too few or too similar to separate shift from spread")
 
 
 def _started(
@@ -341,7 +341,7 @@ def _root(
                     beyond = middle
             return (edge + beyond) / 2.0
         edge, step = beyond, step * growth
-    raise UnanswerableError("rows are too few, or too alike, to tell shift from spread")
+    raise UnanswerableError("rows are too few or too similar to separate shift from spread")
 
 
 _LEVELS = (0.1, 0.05, 0.025, 0.01, 0.25)
@@ -526,7 +526,7 @@ def width_response(
     weights: Weights | None = None,
     cluster: Units = None,
 ) -> Estimate:
-    """How much larger errors are, against their stated size, where widths are large than small.
+    """Ratio of errors to the predicted spread: where widths are large against where small.
 
     Parameters
     ----------
@@ -535,7 +535,7 @@ def width_response(
     rank : ndarray of float, shape (n,)
         Standardised rank of the width.
     size : callable
-        Log of the errors' multiple of their stated size that a mean signal shows.
+        Log of the ratio of errors to the predicted spread that a mean signal shows.
     expected : ndarray of float, shape (n,), optional
         Mean of rank × signal if the row is right, where the width tells of chance itself.
     weights, cluster : optional
@@ -553,7 +553,7 @@ def width_response(
     slope = weighted_mean(rows, share)
     spread = math.sqrt(weighted_mean(np.square(signal - mean), share))
     if spread == 0.0:
-        raise UnanswerableError("rows are all alike in what tells of their errors")
+        raise UnanswerableError("all rows have the same predictors of errors")
     p = mean_test(rows, spread, weights=weights, cluster=cluster, exact=True)  # rows permuted
     error = standard_error(rows - slope, weights, cluster)
 

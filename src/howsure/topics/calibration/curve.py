@@ -257,7 +257,7 @@ def calibration_error_quantiles(
     y : array-like of shape (n,)
         What happened.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles in the units of y, one column a level.
+        Predicted quantiles in the units of y, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     exponent, weighting, weights
@@ -286,7 +286,7 @@ def calibration_error_quantiles(
     observed = column_shares(truth, table, grid, w)
     value, slope = _gap(grid, observed, exponent, weighting)
     if math.isnan(value):
-        return Estimate(value, reason="no row lies at or below any quantile")
+        return Estimate(value, reason="no row is at or below any quantile")
     influence = np.zeros(len(truth))
     for column, factor, level, share in zip(table.T, slope, grid, observed, strict=True):
         below = (truth <= column if share <= level else truth < column).astype(np.float64)

@@ -176,7 +176,7 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
         raise UnanswerableError("one quantile gives no spread")
     if whole is None and _tied(values, y):
         raise UnanswerableError(
-            "y often equals a stated quantile, where a quantile table states no probability"
+            "y often equals a predicted quantile, where quantiles define no probability"
         )
     cells = np.diff(np.r_[0.0, levels, 1.0])
     table = cell_polynomials(cells)
@@ -380,13 +380,12 @@ def _bias_words(draft: Draft, _: Finding) -> Words:
         )
     else:
         size = small(abs(record.value), 2, trim=False)
-        far = f"{size} {SDS} {'above' if low else 'below'}"
+        far = f"{size} {SDS} too {'low' if low else 'high'}"
         if abs(record.value) < 0.005:
-            far = f"within 0.01 {SDS} of"
-        seen = f"y averages {far} its prediction"
-    way = "low" if low else "high"
-    clause = seen if seen[0] == "y" else f"t{seen[1:]}"
-    return Words(seen, f"predictions are too {way}", "predictions are centred", clause=clause)
+            far = f"within 0.01 {SDS} of y"
+        seen = f"Predictions are {far} on average"
+    clause = f"{seen[0].lower()}{seen[1:]}"
+    return Words(seen, "they are biased", "bias is small", clause=clause)
 
 
 def _spread(case: Case) -> Draft:
@@ -398,11 +397,11 @@ def _spread(case: Case) -> Draft:
 def _spread_words(draft: Draft, _: Finding) -> Words:
     record: Record = draft.facts["record"]
     times = small(record.value, 2, trim=False)
-    seen = f"Errors are {times} times their stated size{span(record, places=2)}"
+    clause = f"actual errors are {times} × the predicted spread"
+    seen = f"A{clause[1:]}{span(record, places=2)}"
     way = "small" if draft.effect > 0 else "large"
-    clause = f"errors are {times} times their stated size"
     return Words(
-        seen, f"the stated spread is too {way}", "the stated spread is right", clause=clause
+        seen, f"the predicted spread is too {way}", "the predicted spread is right", clause=clause
     )
 
 
@@ -417,9 +416,9 @@ def _shape_words(name: str, fault: tuple[str, str], draft: Draft, finding: Findi
     verb = "is" if name == "Skew" else "are"
     if finding.state == "good":
         farther_end = max(abs(draft.lower), abs(draft.upper))
-        return Words(f"{name} {verb} right, to within {points(farther_end)}")
-    moves = "moves" if name == "Skew" else "move"
-    seen = f"{name} {moves} stated probabilities by up to {points(draft.effect)}"
+        return Words(f"{name} {verb} as predicted, to within {points(farther_end)}")
+    errors = "Errors in skew" if name == "Skew" else "Errors in the tails"
+    seen = f"{errors} shift predicted probabilities by up to {points(draft.effect)}"
     return Words(seen, fault[0 if draft.effect > 0 else 1], more=_outside(draft, finding))
 
 
@@ -431,7 +430,7 @@ def _outside(draft: Draft, finding: Finding) -> str:
     low, high = float(options["stated_below"]), 1.0 - float(options["stated_above"])
     below, above = (percent(float(options[f"seen_{side}"])) for side in ("below", "above"))
     return (
-        f"Of y, {below} lie below the stated {percent(low)} quantile "
+        f"Of y, {below} are below the predicted {percent(low)} quantile "
         f"and {above} above the {percent(high)} quantile."
     )
 
@@ -456,15 +455,15 @@ def _width_words(draft: Draft, _: Finding) -> Words:
             return Words(seen, fault, "the inputs do not predict the size of errors")
         seen = (
             "Every row has the same width. "
-            f"Where {draft.where}, errors are {record.value:.2f} times those elsewhere"
+            f"Where {draft.where}, errors are {record.value:.2f} × those elsewhere"
         )
-        return Words(seen, fault, "constant noise, as stated")
+        return Words(seen, fault, "constant noise, as predicted")
     wide, narrow = (
         small(float(record.options[name]), 2, trim=False) for name in ("widest", "narrowest")
     )
     seen = (
-        f"Errors are {wide} times their stated size where widths are large, "
-        f"{narrow} times where small"
+        f"Actual errors are {wide} × the predicted spread where widths are large, "
+        f"{narrow} × where small"
     )
     way = "overreact" if draft.effect < 0 else "react too little"
     clause = f"widths {way} to the size of errors"
@@ -474,7 +473,7 @@ def _width_words(draft: Draft, _: Finding) -> Words:
 FINDINGS = (
     FindingQuestion(
         id="bias",
-        asked="Are the predictions centred?",
+        asked="Are the predictions unbiased?",
         label="Bias",
         unit="mean error",
         draft=_bias,
@@ -485,7 +484,7 @@ FINDINGS = (
     ),
     FindingQuestion(
         id="spread",
-        asked="Is the stated spread right?",
+        asked="Is the predicted spread right?",
         label="Spread",
         unit="ratio − 1",
         draft=_spread,
@@ -496,26 +495,26 @@ FINDINGS = (
     ),
     FindingQuestion(
         id="skew",
-        asked="Is the stated skew right?",
+        asked="Is the predicted skew right?",
         label="Skew",
         draft=partial(_shape, "pit_skew"),
         words=partial(
             _shape_words,
             "Skew",
-            ("the upper tail is longer than stated", "the lower tail is longer than stated"),
+            ("the upper tail is longer than predicted", "the lower tail is longer than predicted"),
         ),
         measures=("pit_skew",),
         cause="the skew",
     ),
     FindingQuestion(
         id="tails",
-        asked="Are the stated tails right?",
+        asked="Are the predicted tails right?",
         label="Tails",
         draft=partial(_shape, "pit_tails"),
         words=partial(
             _shape_words,
             "Tails",
-            ("tails are heavier than stated", "tails are lighter than stated"),
+            ("tails are heavier than predicted", "tails are lighter than predicted"),
         ),
         measures=("pit_tails",),
         cause="the tails",
@@ -533,7 +532,7 @@ FINDINGS = (
         section="Widths",
         name="widths",
         cause="how errors depend on widths",
-        needs="For widths: inputs that tell easy rows from hard ones.",
+        needs="Needed for widths: inputs that separate easy rows from hard ones.",
         healed="aimed",
     ),
 )
@@ -551,16 +550,14 @@ _entry = partial(
     merges="histogram",
     standard_normal=0.0,
     target=0.0,
-    beware=(
-        "Faults share the blame: look at all four of shift, spread, skew and tails before acting."
-    ),
+    beware=("Faults overlap: check shift, spread, skew and tails together before acting."),
 )
 
 _ENTRIES = (
     _entry(
         name="pit_bias",
         title="Bias by the PIT",
-        meaning="Shift of y against its prediction; above 0 where predictions are too low.",
+        meaning="Shift of y relative to its prediction; above 0 where predictions are too low.",
         formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
         units="sd",
         forms=(stated("components", "bias"),),
@@ -571,7 +568,7 @@ _ENTRIES = (
         name="pit_spread",
         title="Spread by the PIT",
         meaning=(
-            "Size of the errors as a multiple of the stated one, for any predictive distribution."
+            "Actual errors as a multiple of the predicted spread, for any predictive distribution."
         ),
         formula="k with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
         forms=(stated("components", "spread"),),
@@ -583,7 +580,8 @@ _ENTRIES = (
     _entry(
         name="pit_skew",
         title="Skew by the PIT",
-        meaning="How far unstated skew moves a stated probability; above 0 for a long upper tail.",
+        meaning="How far errors in skew shift a predicted probability; above 0 for a long upper "
+        "tail.",
         formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
         forms=(stated("components", "skew"),),
         laws=Laws(reflection="negates"),
@@ -591,7 +589,8 @@ _ENTRIES = (
     _entry(
         name="pit_tails",
         title="Tails by the PIT",
-        meaning="How far unstated tails move a stated probability; above 0 for heavier ones.",
+        meaning="How far errors in the tails shift a predicted probability; above 0 for heavier "
+        "tails.",
         formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
         forms=(stated("components", "tails"),),
     ),
@@ -600,7 +599,8 @@ _ENTRIES = (
         title="Error size at large widths against small",
         question=Question.CALIBRATION,
         meaning=(
-            "Errors over their stated size: ratio of rows with large to rows with small widths."
+            "Ratio of actual error to predicted spread: rows with large widths over rows with "
+            "small widths."
         ),
         formula="k(+1)/k(−1), k from φ_2 (or misses) on the width's standardised rank",
         direction=Direction.TARGET,
@@ -611,7 +611,7 @@ _ENTRIES = (
         notion=Notion.LOCAL,
         target=1.0,
         bounds=(0.0, math.inf),
-        beware="It compares two halves; a fault in the middle of widths is not seen.",
+        beware="It compares two halves and misses a fault at intermediate widths.",
     ),
     _entry(
         name="miss_imbalance",
@@ -624,7 +624,7 @@ _ENTRIES = (
         laws=Laws(reflection="negates"),
         bounds=(-1.0, 1.0),
         merges="sums",
-        beware="Balanced misses may be too many on both sides.",
+        beware="Balanced misses may still be too frequent on both sides.",
     ),
 )
 

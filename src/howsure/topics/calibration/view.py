@@ -173,7 +173,7 @@ _ENTRIES = (
             "regression ECE",
             "quantile calibration error",
         ),
-        meaning="Distance of observed frequencies from stated probabilities, over levels.",
+        meaning="Distance of observed frequencies from predicted probabilities, over levels.",
         formula="Σ_j w_j |p_j − q_j|^a",
         source="Kuleshov, Fenner and Ermon 2018",
         forms=(
@@ -192,8 +192,8 @@ _ENTRIES = (
         ),
         bounds=SHARE,
         beware=(
-            "It is above 0 by chance: read its reference. A model that ignores its inputs may be "
-            "perfectly calibrated."
+            "It is above 0 by chance: compare it with its reference. A model that ignores its "
+            "inputs may be perfectly calibrated."
         ),
     ),
     _entry(
@@ -213,8 +213,8 @@ _ENTRIES = (
             ),
         ),
         beware=(
-            "It is above 0 by chance: read its reference. Faults of opposite sign at other "
-            "levels do not cancel, those at other inputs do."
+            "It is above 0 by chance: compare it with its reference. Faults of opposite sign at "
+            "different levels do not cancel; those at different inputs do."
         ),
     ),
     _entry(
@@ -239,7 +239,8 @@ _ENTRIES = (
         title="Uniformity of the PIT",
         synonyms=("PIT", "probability integral transform", "PIT histogram", "KS of the PIT"),
         question=Question.CALIBRATION,
-        meaning="P-value that the PIT is uniform, from the simultaneous band of its shares.",
+        meaning="P-value of the test that the PIT is uniform, from the simultaneous band of its "
+        "shares.",
         formula="simultaneous ECDF test",
         source="Säilynoja, Bürkner and Vehtari 2022",
         direction=Direction.NONE,
@@ -249,14 +250,14 @@ _ENTRIES = (
         laws=Laws(
             reflection="varies",
             why=(
-                "where y meets a jump of its distribution, a draw breaks the tie, and other "
-                "jumps draw anew"
+                "where y is at a jump of its distribution, a random draw breaks the tie, and other "
+                "jumps have other draws"
             ),
         ),
         standard_normal=math.nan,
         beware=(
-            "A p-value is no size: with many rows small departures are proven. Importance "
-            "weights are refused."
+            "A p-value is not an effect size: with many rows, small departures are significant. "
+            "Importance weights are not supported."
         ),
     ),
     Metric(
@@ -264,7 +265,7 @@ _ENTRIES = (
         title="Do groups differ in bias or spread?",
         synonyms=("bias by group", "spread by group"),
         question=Question.CALIBRATION,
-        meaning="P-value of the test that no group is biased, or spread, otherwise than all rows.",
+        meaning="P-value of the test that no group differs from all rows in bias or spread.",
         formula="min over groups and φ_1, φ_2 of p of |Σ(φ − mean φ)| / sd, times their number",
         source="Bonferroni over groups and both components",
         direction=Direction.NONE,
@@ -275,8 +276,8 @@ _ENTRIES = (
         notion=Notion.GROUP,
         bounds=SHARE,
         beware=(
-            "A p-value is no size: with many rows a difference without consequence is "
-            "significant. Groups must be chosen before y is seen."
+            "A p-value is not an effect size: with many rows, a negligible difference is "
+            "significant. Choose groups before y is seen."
         ),
     ),
 )

@@ -37,7 +37,7 @@ _LEVEL = 1e-12  # a difference of mean bands below this share comes from adding 
 
 @frozen(eq=False)
 class Bands:
-    """Errors and the bands that should contain them, one entry a row and output.
+    """Errors and the bands that should contain them, one entry per row and output.
 
     The interval at the knob's setting is [ŷ − L, ŷ + U]. Scaling: L = k·below, U = k·above, k ≥ 0
     (now: 1). Bias: L = max(below + t, 0), U = max(above + t, 0) (now: 0); all bands are closed at
@@ -330,7 +330,9 @@ def whole_gain(sums: Joint) -> tuple[Estimate, FloatArray | None]:
     prices = np.array([_price(up, above, middle), _price(down, below, middle)])
     constant = float(np.array([up, down]) @ prices)
     if not (math.isfinite(scale) and math.isfinite(constant) and constant > 0.0):
-        return Estimate(math.nan, reason="an area is infinite, or that of the constant is 0"), None
+        return Estimate(
+            math.nan, reason="an area is infinite, or the area of the constant band is 0"
+        ), None
     ratio = half * scale / constant
     slopes = np.array([scale, half, *(-ratio * prices)])
     return Estimate(100.0 * (1.0 - ratio), details=details), -100.0 / constant * slopes
@@ -344,7 +346,7 @@ def _price(error: float, band: float, middle: float) -> float:
 
 
 def _outside(count: float) -> str:
-    return f"the point lies outside its interval in {count:,.0f} rows"
+    return f"the point is outside its interval in {count:,.0f} rows"
 
 
 def _sums(value: Value) -> Sums:

@@ -329,7 +329,7 @@ class CharacteristicCurve:
         }
         wanted_values = {name: value for name, value in wishes.items() if value is not None}
         if len(wanted_values) > 1:
-            raise InputError(f"at most one wish may be given, got {' and '.join(wanted_values)}")
+            raise InputError(f"at most one target may be given, got {' and '.join(wanted_values)}")
         wanted, value = next(iter(wanted_values.items()), ("now", math.nan))
         return operating_point(self.bands, self.trace, wanted, value, confidence)
 
@@ -545,7 +545,7 @@ class CharacteristicCurve:
             value, complete = area_of(path, request)
         if not complete:
             reason = (
-                f"a share {self.uncaptured:.3g} of rows lies on the side of a band of 0 and is "
+                f"a share {self.uncaptured:.3g} of rows is on the side where the band is 0 and is "
                 "never captured: the area is infinite, and given up to the last critical point"
             )
         return Area(

@@ -163,8 +163,8 @@ def _smallest_setting(trace: Trace, axis: str, value: float) -> tuple[float, str
     if math.isfinite(knob):
         return knob, ""
     return math.nan, (
-        f"no setting brings the {axis.replace('_', ' ')} below {y[-1]:g}: "
-        "some rows lie on the side of a band of 0"
+        f"no setting brings the {axis.replace('_', ' ')} below {y[-1]:g}: some rows are on the "
+        "side where the band is 0"
     )
 
 
@@ -226,7 +226,7 @@ def _conformal(
     if rank > n:
         reason = f"{n} rows are too few for a miss rate of {miss_rate:g}"
     elif not len(reached):
-        reason = "the row of this rank lies on the side of a band of 0"
+        reason = "the row of this rank is on the side where the band is 0"
     if reason:
         return promise(
             knob=math.inf, rank=rank, n=n, coverage=1.0, coverage_lower=1.0, reason=reason
@@ -414,7 +414,7 @@ class ToolkitCurve:
 def toolkit_curve(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> ToolkitCurve:
     """Compute the toolkit's critical points."""
     if bands.weights is not None:
-        raise InputError("the convention 'uq360' knows no weights")
+        raise InputError("the convention 'uq360' does not support weights")
     repaired = _without_zeros(bands)
     axes = ("miss_rate", x_axis, y_axis)
     kinks = find_kinks(repaired, axes, one_sided=True)

@@ -46,7 +46,7 @@ class PerfectGain:
     lower, upper : float
         Their 90 % range: the 5 % and 95 % quantiles.
     gains : ndarray of float, shape (replicates,)
-        One a replicate.
+        One per replicate.
     method : {"draws", "permuted scales"}
         y drawn from the model's own distribution, or its signed critical scales put on other
         rows.

@@ -156,7 +156,7 @@ def partial_gain_statistic(
 
 
 def _outside(rows: IntArray) -> str:
-    return f"the point lies outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
+    return f"the point is outside its interval in {len(rows):,} rows (first at row {rows[0]:,})"
 
 
 def bands_of(view: View, _: float) -> Bands:
@@ -354,8 +354,8 @@ _ENTRIES = (
         standard_normal=0.7979,
         bounds=POSITIVE,
         beware=(
-            "Intervals are rescaled, so their own coverage is not judged. Areas of models with "
-            "different forecasts mix both."
+            "Intervals are rescaled, so their own coverage is not assessed. If models have "
+            "different forecasts, areas mix forecast errors and widths."
         ),
     ),
     _entry(
@@ -370,8 +370,8 @@ _ENTRIES = (
         standard_normal=0.0,
         bounds=(-math.inf, 100.0),
         beware=(
-            "It is not a proper score: a correct model gains about 0 %, and a shrunken one more. "
-            "Read the gain of a perfect model beside it."
+            "It is not a proper score: a correctly specified model gains about 0 %, and one with "
+            "shrunken widths more. Compare it with the gain of a perfect model."
         ),
     ),
     _partial_gain(
@@ -382,7 +382,7 @@ _ENTRIES = (
         formula="100 (A_const − A)/A_const, areas under the curve where a ≤ ρ ≤ b",
         reading="under",
         key_number=10,
-        beware="The range of miss rates is part of the number: state it.",
+        beware="Report the range of miss rates with the number.",
     ),
     _partial_gain(
         name="characteristic_left_gain",
@@ -391,17 +391,17 @@ _ENTRIES = (
         meaning="Gain by the area left of the curve: the mean bandwidth saved at these miss rates.",
         formula="100 (A_const − A)/A_const, A = ∫ x dρ from ρ = a to b",
         reading="left",
-        beware="The range of miss rates is part of the number: state it.",
+        beware="Report the range of miss rates with the number.",
     ),
 )
 
 _CURVE = Layout(
     order=6,
-    question="What does a lower miss rate cost in width?",
+    question="How much width does a lower miss rate cost?",
     title="Uncertainty characteristics curve",
     reading=(
-        "All intervals are scaled from nothing to wide enough for every row; lower is better. "
-        "Where the constant band lies lower, varying widths do not pay."
+        "All intervals are scaled from zero width to wide enough for every row; lower is better. "
+        "Where the constant band is lower, adaptive widths do not help."
     ),
     x=Axis(title="Mean half-width (bandwidth)", zero=True),
     y=Axis(title="Miss rate", kind="percent", domain=UNIT),
@@ -444,21 +444,24 @@ def _trade(case: Case) -> Draft:
 def _trade_words(draft: Draft, finding: Finding) -> Words:
     low, overall = draft.facts["record"], draft.facts["whole"]
     start, end = map(float, str(low.options["miss_range"]).split(" to "))
-    where = f"at miscoverage {in_words((start, end))}"
-    more = f"Over all levels of miscoverage they are {_against(overall)}."
+    where = f"miss rates {in_words((start, end))}"
+    more = f"Over all miss rates, adaptive widths {_against(overall)}."
     if finding.state == "undecided":
-        sentence = f"Varying widths bring no provable gain over one constant width {where}"
+        sentence = f"Adaptive widths show no significant gain over a constant width ({where})"
         return Words(f"{sentence}: {fixed(low.value, 1)} %{span(low)}", more=more)
-    interval = span(low, times=math.copysign(1.0, low.value)) if low.value > -_PERCENT else ""
-    sentence = f"Varying widths are {_against(low)} than one constant width {where}{interval}"
+    interval = span(low, times=math.copysign(1.0, low.value)).strip(" ()")
+    if interval and low.value > -_PERCENT:
+        where += f"; interval {interval}"
+    sentence = f"Adaptive widths {_against(low)} ({where})"
     return Words(sentence, "a constant width is better", "they help", more)
 
 
 def _against(gain: Record) -> str:
     if gain.value <= -_PERCENT:
-        return f"worse by a factor of {number(1.0 - gain.value / _PERCENT, 2)}"
-    way = "better" if gain.value >= 0 else "worse"
-    return f"{small(abs(gain.value), 1)} % {way}"
+        factor = number(1.0 - gain.value / _PERCENT, 2)
+        return f"are worse than a constant width by a factor of {factor}"
+    way = "beat a constant width" if gain.value >= 0 else "are worse than a constant width"
+    return f"{way} by {small(abs(gain.value), 1)} %"
 
 
 _PERCENT = 100.0
@@ -467,8 +470,8 @@ _PERCENT = 100.0
 FINDINGS = (
     FindingQuestion(
         id="trade",
-        asked="Do varying widths help?",
-        label="Gain of widths",
+        asked="Do adaptive widths help?",
+        label="Adaptive widths",
         unit="ratio − 1",
         draft=_trade,
         words=_trade_words,
@@ -476,7 +479,7 @@ FINDINGS = (
         margin=math.nan,
         measures=("characteristic_partial_gain", "characteristic_gain"),
         name="the trade-off of width and coverage",
-        needs="For widths: inputs that tell easy rows from hard ones.",
+        needs="Needed for widths: inputs that separate easy rows from hard ones.",
         sought="gain",
         reads_null=_is_loss,
         healed="aimed",
@@ -506,8 +509,8 @@ TOPIC = Topic(
             question="Would scaling the intervals improve their score?",
             title="Half-width against deficit",
             reading=(
-                "The interval score is the same all along the straight line, and worse above it. "
-                "The curve touches the line at the scale that scores best."
+                "The interval score is constant along the straight line and worse above it. The "
+                "curve touches the line at the scale with the best score."
             ),
             x=Axis(title="Mean half-width (bandwidth)", zero=True),
             y=Axis(title="Deficit", zero=True),

@@ -56,7 +56,7 @@ class ERT:
     probability : ndarray of float, shape (n,)
         Cross-fitted chance that each row is covered, in the order of the rows given.
     region : Region or None
-        Where it is worst: the part of `parts` whose chances, learnt on one half of the rows, lie
+        Where it is worst: the part of `parts` whose chances, fitted on one half of the rows, lie
         farthest below the target.
     parts : tuple of Region
         Leaves of a shallow tree on those chances, the worst first, judged on the other half.
@@ -186,7 +186,7 @@ def conditional_validity_index(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Conditional validity index (CVI): mean distance of learnt coverage from the target.
+    """Conditional validity index (CVI): mean distance of estimated coverage from the target.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def conditional_validity_index(
     -----
     CVI = mean |h_i − (1−α)| = π₋ · mean of (1−α) − h over the rows with h < (1−γ)(1−α), plus
     π₊ · mean of h − (1−α) over those with h > (1+γ)(1−α), with h cross-fitted chances of cover.
-    Chances that are learnt from n rows stray by chance, so that a model with conditional coverage
+    Chances estimated from n rows deviate by chance, so that a model with conditional coverage
     has an index above 0; it has no direction to fall in. Corrected for that to first order, it is
     the absolute excess risk of `ert`: |h−(1−α)| + sign(h−(1−α))·(c−h) =
     sign(h−(1−α))·(c−(1−α)). The standard error counts how each c moves the chances: exactly
@@ -269,7 +269,7 @@ def excess_risk(
     covered : array-like of shape (n,)
         c_i: whether each row was covered.
     chance : array-like of shape (n,)
-        h_i: chance that it is covered, in [0, 1], learnt from other rows; strictly inside for
+        h_i: chance that it is covered, in [0, 1], fitted to other rows; strictly inside for
         the log loss.
     coverage : float or array-like of shape (n,)
         The target 1 − α, in (0, 1), or what each row claims, in [0, 1].

@@ -57,7 +57,7 @@ class LocalPit:
     distance : ndarray of float, shape (n,)
         Mean over the levels of (local share − level)², near each row.
     region : Region or None
-        Where it is worst: the part of the inputs whose local shares, learnt on one half of the
+        Where it is worst: the part of the inputs whose local shares, fitted on one half of the
         rows, lie farthest from the levels; judged by the central interval on the other half.
     fault : str
         What is wrong there, in words: too narrow, too wide, too low, too high.

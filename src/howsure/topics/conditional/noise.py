@@ -112,7 +112,7 @@ def _noise(view: View, _: float) -> Estimate:
     if evalset.weights is not None or evalset.cluster is not None:
         raise UnanswerableError("needs independent, unweighted rows")
     if np.ptp(view.get("uncertainty")) > 0:
-        raise UnanswerableError("widths differ, so width_response judges them")
+        raise UnanswerableError("widths differ, so width_response applies")
     sampled = view.part(MOST_ROWS)
     x, names = input_table(sampled.evalset)
     return noise_given_inputs(sampled.get("absolute_error"), x, names, seed=view.seed)
@@ -125,7 +125,8 @@ TOPIC = Topic(
             title="Error size by inputs, at equal widths",
             question=Question.CONDITIONAL,
             meaning=(
-                "With equal widths: ratio of error sizes in two halves that the inputs predict."
+                "For equal widths: ratio of error sizes in two halves that the inputs predict to "
+                "differ."
             ),
             formula="mean |e| in the half forecast larger / in the other half",
             source="definition; parts are found on one half of the rows, judged on the other",
@@ -137,7 +138,7 @@ TOPIC = Topic(
             notion=Notion.LOCAL,
             target=1.0,
             bounds=(0.0, math.inf),
-            beware="It is computed where all widths are equal, and only there.",
+            beware="It is computed only where all widths are equal.",
         ),
     ),
     arrays=(Array("noise_given_inputs", _noise),),

@@ -222,7 +222,7 @@ def worst_slab(
         alternative="less",
     )
     value, m, simulated = region.empirical_coverage, region.n, values[1:]
-    reason = "no row of the other half lies in the slab" if m == 0 else ""
+    reason = "no row of the other half is in the slab" if m == 0 else ""
     if problem.covered[:half].all():
         reason = "every searched row is covered: no slab is worse than another"
     searched = Estimate(
@@ -452,8 +452,9 @@ def worst_region(
     Returns
     -------
     WorstRegion
-        In [0, 1]; what is claimed is best. Where all rows of a half are covered alike, its region
-        is all rows. NaN with a reason where no input varies or none would hold ten judged rows.
+        In [0, 1]; the nominal coverage is best. Where all rows of a half are covered alike, its
+        region is all rows. NaN with a reason where no input varies or none would have ten judged
+        rows.
 
     Raises
     ------
@@ -465,7 +466,7 @@ def worst_region(
     Each half of the rows fits a tree of depth two to c_i − p_i, whether covered less the claim, and
     takes the node below its root whose upper 99.99 % Clopper–Pearson end lies farthest below its
     mean claim. The other half judges it by the exact binomial test (conservative for unequal
-    claims: Hoeffding 1956). Of the two regions, that with the lowest upper end is told; its p-value
+    claims: Hoeffding 1956). The result is the region with the lower upper end; its p-value
     counts twice, and its interval is simultaneous for both (Bonferroni).
 
     Examples

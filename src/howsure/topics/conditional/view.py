@@ -213,8 +213,9 @@ def _answer(view: View, name: str, coverage: float) -> Any:
 
 
 _JUDGED = (
-    "Where coverage fails by each measure. Regions are found on one half of the rows; coverage, "
-    "interval and p-value are measured on the other. P-values of groups are Holm-adjusted."
+    "Where coverage is worst according to each measure. Regions are found on one half of the rows; "
+    "coverage, interval and p-value are measured on the other. P-values of groups are "
+    "Holm-adjusted."
 )
 _PARTS = (
     "A shallow tree on the probability of coverage, grown on one half of the rows. "
@@ -244,9 +245,9 @@ def _region_table(
         columns[key] = np.array([float(getattr(region, key)) for _, region in regions])
     columns["nominal"] = np.full(len(regions), nominal)
     labels = {
-        "found": "coverage where it was sought",
+        "found": "coverage in the search half",
         "share": "share of rows",
-        "expected": "coverage expected",
+        "expected": "expected coverage",
     }
     return Table(name=name, columns=columns, labels=labels, model=model, notes=notes)
 
@@ -276,11 +277,11 @@ def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
-_LOCAL = "Rows must be independent. At most 5,000 rows are looked at unless all are asked for."
+_LOCAL = "Rows must be independent. At most 5,000 rows are used unless all are requested."
 _ERT = (
-    "It is a lower bound: what the classifier cannot see of the inputs is missed. It is negative "
-    "where the classifier is worse than the nominal coverage itself, so a perfect model shows "
-    "about 0 or less, never surely 0."
+    "It is a lower bound: effects of the inputs that the classifier cannot fit are missed. It is "
+    "negative where the classifier is worse than the nominal coverage itself, so a perfect model "
+    "is about 0 or below."
 )
 _entry = partial(
     Metric,
@@ -310,13 +311,13 @@ _ENTRIES = (
         target="coverage",
         bounds=SHARE,
         key_number=11,
-        beware=f"Another half of the rows may find another region. {_LOCAL}",
+        beware=f"A different split of the rows may find a different region. {_LOCAL}",
     ),
     _entry(
         name="regions_differ",
         title="Do regions differ?",
         synonyms=("region differences",),
-        meaning="P-value of the test that no part of the inputs strays from all rows.",
+        meaning="P-value of the test that no region of the inputs differs from all rows.",
         formula="min over halves and signals of p in the part that the other half finds, adjusted",
         source="trees on one half judged on the other; claims shifted to the coverage of all rows",
         direction=Direction.NONE,
@@ -325,8 +326,8 @@ _ENTRIES = (
         target=math.nan,
         bounds=SHARE,
         beware=(
-            "A p-value is no size: with many rows a difference without consequence is "
-            f"significant. It sees over-coverage as well. {_LOCAL}"
+            "A p-value is not an effect size: with many rows, a negligible difference is "
+            f"significant. It also detects over-coverage. {_LOCAL}"
         ),
     ),
     _entry(
@@ -343,8 +344,8 @@ _ENTRIES = (
         target="coverage",
         bounds=SHARE,
         beware=(
-            "Sought and judged on the same rows, a perfect model looks bad; here rows are split. "
-            f"{_LOCAL}"
+            "Found and measured on the same rows, the slab of a perfect model looks bad; here "
+            f"rows are split. {_LOCAL}"
         ),
     ),
     _entry(
@@ -385,17 +386,17 @@ _ENTRIES = (
     _entry(
         name="conditional_validity_index",
         title="Conditional validity index (CVI)",
-        meaning="Mean distance of coverage given x, as it is learnt, from nominal coverage.",
+        meaning="Mean distance of the estimated coverage given x from nominal coverage.",
         formula="mean |h−(1−α)|, h(x) cross-fitted; the parts below and above 1−α sum to it",
         source="arXiv 2603.27189, by its abstract; the package insurance-conformal",
         forms=(stated("ert", "validity"),),
         target=math.nan,
         bounds=SHARE,
         beware=(
-            "Learnt chances stray by chance, so a perfect model is above 0: read its reference. "
-            "The default trees smooth, and so understate a sharp failure. Compare models on the "
-            "same rows only. The absolute ERT is the same index "
-            f"corrected for that chance. {_LOCAL}"
+            "Estimates vary by chance, so a perfect model is above 0: compare it with its "
+            "reference. The default trees smooth and so understate a sharp failure. Compare "
+            "models only on the same rows. The absolute ERT is the same index corrected for "
+            f"chance. {_LOCAL}"
         ),
     ),
     _entry(
@@ -407,7 +408,7 @@ _ENTRIES = (
         source="Feldman, Bates and Romano 2021",
         forms=(stated("hsic"),),
         bounds=SHARE,
-        beware=f"It sees coverage that depends on width, not on other inputs. {_LOCAL}",
+        beware=f"It detects coverage that depends on width, not on other inputs. {_LOCAL}",
     ),
     _entry(
         name="width_correlation",
@@ -420,7 +421,7 @@ _ENTRIES = (
         forms=(stated("width_correlation"),),
         bounds=(-1.0, 1.0),
         merges="sums",
-        beware=f"It sees a straight relation alone. {_LOCAL}",
+        beware=f"It detects only a linear relation. {_LOCAL}",
     ),
     _entry(
         name="local_pit",
@@ -437,22 +438,24 @@ _ENTRIES = (
         name="coverage_gap",
         title="Coverage gap over groups",
         synonyms=("CovGap", "class coverage gap"),
-        meaning="Mean distance of group coverage from its claim; above 0 by chance alone.",
-        formula="mean over groups of |cov_g − (1−α)|, 1−α as the rows claim it",
+        meaning="Mean distance of group coverage from its nominal coverage; above 0 by chance "
+        "alone.",
+        formula="mean over groups of |cov_g − (1−α)|, 1−α the nominal coverage of the rows",
         forms=(stated("coverage_gaps", "raw"),),
         notion=Notion.GROUP,
         bounds=SHARE,
         merges="sums",
         beware=(
-            "Small groups stray by chance. The debiased form takes that off; the plain one does "
+            "Small groups deviate by chance. The debiased form corrects for that; this one does "
             "not."
         ),
     ),
     _entry(
         name="coverage_gap_debiased",
-        title="Coverage gap over groups, without chance",
+        title="Coverage gap over groups, debiased",
         synonyms=("debiased CovGap",),
-        meaning="Mean squared distance of group coverage from its claim, without binomial chance.",
+        meaning="Mean squared distance of group coverage from its nominal coverage, less its "
+        "binomial variance.",
         formula="mean over groups of [(cov_g − (1−α))² − α(1−α)/n_g]₊",
         forms=(stated("coverage_gaps", "debiased"),),
         notion=Notion.GROUP,
@@ -468,7 +471,7 @@ _ENTRIES = (
 
 # ---- what is concluded of coverage given the inputs ----------------------------------------------
 
-_WELL = "no region is out of line"
+_WELL = "no region differs"
 _VAGUE = 0.5
 """P-value from which on no interval follows from it."""
 
@@ -507,19 +510,19 @@ def _region_words(draft: Draft, finding: Finding) -> Words:
     cover, expected = percent(float(options["value"])), percent(float(options["expected"]))
     if signal == "coverage":
         what, fault = f"coverage is {cover}", "coverage depends on the inputs"
-        sentence = f"{what}, where {expected} is {FROM_ALL}"
+        sentence = f"{what} ({expected} {FROM_ALL})"
         if draft.effect > 0 and isinstance(worst, Record) and worst.value < float(options["value"]):
             lowest = f"is {percent(worst.value)} where {worst.options['where']}"
-            sentence = f"Coverage {lowest}, {cover} where {draft.where}; {expected} is {FROM_ALL}"
+            sentence = f"Coverage {lowest}, {cover} where {draft.where} ({expected} {FROM_ALL})"
             return Words(sentence, fault, _WELL, clause=f"coverage {lowest}")
     elif signal == "bias":  # as of normal y
-        way = "higher" if draft.effect > 0 else "lower"
-        what = f"y averages {abs(shift_of(off)):.2f} {SDS} {way}"
-        sentence, fault = f"{what} beside its prediction than overall", "bias depends on the inputs"
+        way = "lower" if draft.effect > 0 else "higher"
+        what = f"predictions are {abs(shift_of(off)):.2f} {SDS} {way} relative to y"
+        sentence, fault = f"{what} than overall", "bias depends on the inputs"
     else:
         size = small(scale_of(off), 2, trim=False)
-        what = f"errors are {size} times as large"
-        sentence, fault = f"{what} for their stated size as overall", "spread depends on the inputs"
+        what = f"errors relative to the predicted spread are {size} × those overall"
+        sentence, fault = what, "spread depends on the inputs"
     short = signal != "coverage" and float(options["value"]) < float(options["expected"])
     more = f"Coverage there is {cover}." if short and finding.state == "bad" else ""
     clause = f"{what} where {draft.where}"
@@ -530,14 +533,14 @@ FINDINGS = (
     FindingQuestion(
         id="region",
         asked="Does coverage depend on the inputs?",
-        label="Regions",
+        label="Input regions",
         draft=_region,
         words=_region_words,
         measures=("regions_differ",),
         told_by=("worst_region",),
         name="coverage given inputs",
         cause="what depends on the inputs",
-        needs="For the inputs: a model that fits the rows better where {where}.",
+        needs="Needed for the inputs: a model that fits the rows better where {where}.",
         measured=False,  # its effect is of probabilities, its sentence of coverage
         healed="aimed",
     ),
@@ -563,11 +566,11 @@ TOPIC = Topic(
     layouts={
         "local_pit": Layout(
             order=9,
-            question="Where among the inputs is the PIT least uniform?",
+            question="For which inputs is the PIT least uniform?",
             title="Local PIT, difference from uniform",
             reading=(
-                "Each curve is the PIT in the part of the inputs where it departs most. "
-                "Inside its shaded band it is consistent with calibration."
+                "Each curve is the PIT in the region of the inputs where it departs most. Inside "
+                "its shaded band it is consistent with calibration."
             ),
             x=Axis(title="PIT", domain=UNIT),
             y=Axis(title="ECDF − uniform"),

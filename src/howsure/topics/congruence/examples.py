@@ -56,7 +56,7 @@ def map_table(
     """
     notes = "Where the predictive distribution is far from the data; p-values are pointwise."
     if null is None:
-        notes = "Which rows lie outside the reference."
+        notes = "Rows outside the reference."
     chosen = np.arange(len(rows))
     telling = _telling(features or {}, values) if layout == "inputs" else []
     telling.sort(key=lambda axis: first.index(axis[0]) if axis[0] in first else len(first))
@@ -148,7 +148,7 @@ def extremes_table(
         name="cce_rows",
         columns=columns,
         model=evalset.model,
-        notes="Rows whose predictive distribution is farthest from the data, and nearest to it.",
+        notes="Rows whose predictive distribution is farthest from the data and closest to it.",
     )
 
 
@@ -206,8 +206,8 @@ def rejection_curves(evalset: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
         last = max(len(fall.rejected) - evalset.fewest, 0)  # where so many rows are kept
         places = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
         notes += (
-            f" Mean over all shares: {fall.area:.4g}, in random order "
-            f"{fall.random_area:.4g}, by the losses themselves {fall.oracle_area:.4g}."
+            f" Mean over all shares: {fall.area:.4g}, in random order {fall.random_area:.4g}, in "
+            f"oracle order {fall.oracle_area:.4g}."
         )
         draw = partial(
             Curve,

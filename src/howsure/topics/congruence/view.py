@@ -451,8 +451,8 @@ _ENTRIES = (
         notion=Notion.POINTWISE,
         bounds=POSITIVE,
         beware=(
-            "A value means nothing without its reference: it depends on kernels, on λ and on the "
-            "number of rows. It is slow: past 50,000 rows it must be asked for by name."
+            "A value has no meaning without its reference: it depends on kernels, on λ and on the "
+            "number of rows. It is slow: above 50,000 rows it must be requested by name."
         ),
     ),
     Metric(
@@ -461,7 +461,8 @@ _ENTRIES = (
         synonyms=("kernel calibration error", "kernel calibration error of distributions"),
         question=Question.CALIBRATION,
         meaning=(
-            "Distance of y from what was predicted, among rows of like predictions; unbiased."
+            "Distance of y from its predictive distribution, among rows with similar predictions; "
+            "unbiased."
         ),
         formula=(
             "mean over pairs of e^(−W₂(P,P')/ℓ)·[κ(y,y') − E κ(Z,y') − E κ(y,Z') + E κ(Z,Z')], "
@@ -476,10 +477,10 @@ _ENTRIES = (
         notion=Notion.LOCAL,
         target=0.0,
         beware=(
-            "Its size means little: read its p-value. A perfect model is often below 0. "
-            "It sees what depends on the prediction, not on other inputs. "
-            "Past 500 rows, of counts past 100, a part stands for all unless it is asked for by "
-            "name; then rows are paired within blocks of 125."
+            "Its size means little: use its p-value. A perfect model is often below 0. It detects "
+            "faults that depend on the prediction, not on other inputs. Above 500 rows (100 for "
+            "counts) a subset is used unless it is requested by name; then rows are paired within "
+            "blocks of 125."
         ),
     ),
 )
@@ -517,7 +518,7 @@ def _congruence_words(draft: Draft, _: Finding) -> Words:
 FINDINGS = (
     FindingQuestion(
         id="congruence",
-        asked="Is the prediction right at every input?",
+        asked="Is the predictive distribution right for all inputs?",
         label="Congruence",
         unit="ratio − 1",
         draft=_congruence,
@@ -540,12 +541,12 @@ TOPIC = Topic(
     layouts={
         "rejection": Layout(
             order=10,
-            question="Does it help to withhold suspect rows?",
+            question="Does rejecting rows with a high CCE lower the error?",
             title="Rejection by CCE",
             section="Rejection",
             reading=(
-                "Rows are withheld from the highest CCE on. "
-                "A curve below random order withholds the rows with the larger errors."
+                "Rows with the highest CCE are rejected first. A curve below random order means "
+                "that rows with larger errors are rejected."
             ),
             x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
             y=Axis(title="Mean |error| of the rows kept", zero=True),
@@ -557,12 +558,12 @@ TOPIC = Topic(
         ),
         "rejection_nll": Layout(
             order=11,
-            question="Does it help the likelihood to withhold suspect rows?",
+            question="Does rejecting rows with a high CCE improve the likelihood?",
             title="Rejection by CCE, likelihood",
             section="Rejection",
             reading=(
-                "Rows are withheld from the highest CCE on. "
-                "A curve below random order withholds the rows that were least likely."
+                "Rows with the highest CCE are rejected first. A curve below random order means "
+                "that the least likely rows are rejected."
             ),
             x=Axis(title="Share of rows rejected", kind="percent", domain=UNIT),
             y=Axis(title="Mean NLL of the rows kept"),

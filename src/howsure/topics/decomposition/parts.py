@@ -108,7 +108,7 @@ def quantile_decomposition(
     y : array-like of shape (n,)
         What happened, at least ten rows.
     quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column a level.
+        Predicted quantiles, one column per level.
     levels : array-like of shape (k,)
         Their levels, rising, in (0, 1).
     weights : array-like of shape (n,), optional
@@ -330,11 +330,11 @@ def _finished(
     """A mean with the error of its rows, and one more that they do not show."""
     value = weighted_mean(rows, weights.values)
     if not math.isfinite(value):
-        return Estimate(math.nan, reason="some rows score infinity")
+        return Estimate(math.nan, reason="some rows have an infinite score")
     spread = spread_of(rows - value, weights, units)
     shown = float(spread.error[0])
     if not math.isfinite(shown):
-        return Estimate(value, reason="no interval: rows count as too few")
+        return Estimate(value, reason="no interval: the effective sample size is too small")
     error = math.hypot(shown, hidden)
     skew = spread.skew * (shown / error) ** 3 if error > 0.0 else spread.skew
     wider = replace(spread, error=np.array([error]), skew=skew)

@@ -78,9 +78,9 @@ def right_outcomes(view: View, draws: int) -> Iterator[View]:
 
     evalset = view.evalset
     if evalset.units is not None:
-        raise UnanswerableError("rows depend, and each y would be drawn by itself")
+        raise UnanswerableError("rows are dependent, and each y would be simulated independently")
     if copies(view) > DRAWN:
-        raise UnanswerableError(f"y is drawn for at most {DRAWN:,} rows")
+        raise UnanswerableError(f"y is simulated for at most {DRAWN:,} rows")
     if evalset.weights is not None and evalset.weights.kind == "frequency":
         rows = np.repeat(np.arange(evalset.n), evalset.weights.values.astype(np.int64))
         evalset = replace(evalset.take(rows), weights=None)
@@ -146,7 +146,7 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
         views += right_outcomes(sampled, _DRAWS_OF_BAND)
     except UnanswerableError as error:
         why = f"No band: {error}."
-    of_rows = "" if evalset.n == evaluation.evalset.n else f"Drawn of {evalset.n:,} rows."
+    of_rows = "" if evalset.n == evaluation.evalset.n else f"Based on {evalset.n:,} rows."
     drawn = _along(grids, views)
     curves = []
     for column, grid, (recalibrated, *right) in zip(columns, grids, drawn, strict=True):
@@ -161,7 +161,7 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
                 upper=None if ends is None else ends[1],
                 reference=grid,
                 x_label="" if math.isnan(level) else f"Predicted {in_per_cent(level)} quantile",
-                band=f"{in_per_cent(_BAND)} of right forecasts, at each place",
+                band=f"{in_per_cent(_BAND)} of correct forecasts, pointwise",
                 model=evalset.model,
                 notes=f"{of_rows} {no_band}".strip(),
             )
@@ -285,7 +285,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
 _MOST = 100_000  # rows that are measured where a part of the score is asked for by name
 _DRAWS = (9, 49)
 _WORK = 200_000  # rows of all draws together
-_ASKED = "drawn where it is asked for by name"
+_ASKED = "shown if requested by name"
 _Measure = Callable[["View"], ScoreParts]
 
 
@@ -404,14 +404,14 @@ _entry = partial(
     merges="rows",
     slow=True,
 )
-_FOLDED = "folds are drawn anew where y and forecasts are negated"
+_FOLDED = "folds are drawn again where y and forecasts are negated"
 _QUANTILES = partial(_entry, units="y", laws=Laws(scale=1.0, reflection="varies", why=_FOLDED))
 _MEANS = partial(_entry, units="y²", laws=Laws(scale=2.0, reflection="varies", why=_FOLDED))
 _SOME = (
-    f"Past {PART:,} rows it is told of that many, and past {SLOW_ROWS:,} of none, unless it is "
-    "asked for by name."
+    f"Above {PART:,} rows it uses a subset of that size, and above {SLOW_ROWS:,} it is omitted, "
+    "unless it is requested by name."
 )
-_UNMENDED = "It is what the best recalibration would save, which any real one saves less of."
+_UNMENDED = "It is what the best recalibration would save; a real one saves less."
 _RANGED = "It rises with the spread of y in the rows chosen."
 
 _ENTRIES = (
@@ -421,7 +421,7 @@ _ENTRIES = (
         synonyms=("reliability component", "reliability part of the score"),
         meaning=(
             "How much of the mean pinball loss would be saved if each quantile were replaced by "
-            "the best rising function of itself."
+            "the best increasing function of itself."
         ),
         formula="S − S_r, S_r the loss of recalibrated quantiles; S = MCB − DSC + UNC",
         direction=Direction.LOWER,
@@ -435,14 +435,14 @@ _ENTRIES = (
         title="Discrimination (DSC)",
         synonyms=("resolution component", "resolution part of the score"),
         meaning=(
-            "By how much less recalibrated quantiles score in mean pinball loss than those of all "
-            "y: what the forecast knows."
+            "The information in the forecast: how much lower the mean pinball loss is with "
+            "recalibrated quantiles than with those of all y."
         ),
         formula="UNC − S_r, S_r the loss of recalibrated quantiles; S = MCB − DSC + UNC",
         direction=Direction.HIGHER,
         forms=(stated("quantile_decomposition", "discrimination"),),
         standard_normal=0.0,
-        beware=f"It is what could be had, not what is had. {_RANGED} {_SOME}",
+        beware=f"It could be reached after recalibration. {_RANGED} {_SOME}",
     ),
     _QUANTILES(
         name="outcome_uncertainty",
@@ -453,7 +453,7 @@ _ENTRIES = (
         direction=Direction.NONE,
         forms=(stated("quantile_decomposition", "uncertainty"),),
         standard_normal=0.2969,
-        beware=f"It tells nothing of the forecast. {_SOME}",
+        beware=f"It does not depend on the forecast. {_SOME}",
     ),
     _MEANS(
         name="mean_miscalibration",
@@ -461,7 +461,7 @@ _ENTRIES = (
         synonyms=("MCB of the mean",),
         meaning=(
             "How much of the mean squared error would be saved if the forecast were replaced by "
-            "the best rising function of itself."
+            "the best increasing function of itself."
         ),
         formula="MSE − MSE_r, MSE_r of the recalibrated forecast; MSE = MCB − DSC + UNC",
         direction=Direction.LOWER,
@@ -475,14 +475,14 @@ _ENTRIES = (
         title="Discrimination of the mean",
         synonyms=("DSC of the mean",),
         meaning=(
-            "By how much less the recalibrated forecast scores in squared error than the mean of "
-            "all y."
+            "How much lower the squared error of the recalibrated forecast is than that of the "
+            "mean of all y."
         ),
         formula="UNC − MSE_r, MSE_r of the recalibrated forecast; MSE = MCB − DSC + UNC",
         direction=Direction.HIGHER,
         forms=(stated("mean_decomposition", "discrimination"),),
         standard_normal=0.0,
-        beware=f"It is what could be had, not what is had. {_RANGED} {_SOME}",
+        beware=f"It could be reached after recalibration. {_RANGED} {_SOME}",
     ),
     _MEANS(
         name="mean_outcome_uncertainty",
@@ -493,7 +493,7 @@ _ENTRIES = (
         direction=Direction.NONE,
         forms=(stated("mean_decomposition", "uncertainty"),),
         standard_normal=1.0,
-        beware=f"It tells nothing of the forecast. {_SOME}",
+        beware=f"It does not depend on the forecast. {_SOME}",
     ),
 )
 _OF_QUANTILES = tuple(entry.name for entry in _ENTRIES[:3])
@@ -502,8 +502,8 @@ _OF_MEANS = tuple(entry.name for entry in _ENTRIES[3:])
 _RELIABILITY = partial(
     Layout,
     reading=(
-        "What y showed where this was predicted. On the diagonal they agree; a departure inside "
-        "the band may be chance."
+        "Recalibrated values against predicted ones. On the diagonal they agree; a departure "
+        "inside the band may be chance."
     ),
     folded=True,
     square=True,
@@ -555,27 +555,28 @@ TOPIC = Topic(
         "score_parts": Layout(
             order=14,
             folded=True,
-            question="Is the score lost to miscalibration, or to what is not known?",
+            question="Is the score due to miscalibration or to missing information?",
             title="Parts of the score",
             reading=(
-                "A bar is a score, lower is better. MCB is what the best recalibration would save. "
-                "DSC is how far the recalibrated forecast lies below the distribution of y."
+                "Each bar is a score; lower is better. MCB is what the best recalibration would "
+                "save. DSC is how much lower the recalibrated forecast scores than the "
+                "distribution of y."
             ),
         ),
         "skill_by_group": Layout(
             order=15,
             folded=True,
-            question="What does the model know in each group?",
+            question="Does it beat a baseline in each group?",
             title="Skill by group",
             reading=(
-                "By how much the score is lower than that of always predicting the distribution "
-                "of y in the same group. A bar that crosses the line leaves skill unproven."
+                "How much lower the score is than a climatology baseline (the distribution of y in "
+                "the same group). Skill is not significant where a bar crosses the line."
             ),
         ),
         **{
             f"reliability_{name}": _RELIABILITY(
                 order=16,
-                question=f"Is the {words} right where it is low, and where it is high?",
+                question=f"Is the {words} right at both low and high values?",
                 title=f"Reliability of the {words} (CORP)",
                 x=Axis(title=f"Predicted {words}"),
                 y=Axis(title=f"Recalibrated {words}"),
@@ -588,20 +589,20 @@ TOPIC = Topic(
             )
         },
         "murphy": _MURPHY(
-            question="Is a median better whatever is at stake?",
+            question="Is the median better at every decision threshold?",
             title="Murphy diagram of the median",
             reading=(
-                "What is lost at each threshold by who acts where the forecast lies above it. A "
-                "curve that is never above another is better by every score of the median."
+                "The loss at each threshold if you act where the forecast is above it. A curve "
+                "that is never above another is better in every score of the median."
             ),
             reference="distribution of y",
         ),
         "murphy_mean": _MURPHY(
-            question="Is a mean better whatever is at stake?",
+            question="Is the mean better at every decision threshold?",
             title="Murphy diagram of the mean",
             reading=(
-                "What is lost at each threshold by who pays it wherever the forecast lies above "
-                "it. A curve that is never above another is better by every score of the mean."
+                "The loss at each threshold if you pay it where the forecast is above it. A curve "
+                "that is never above another is better in every score of the mean."
             ),
             reference="mean of y",
         ),

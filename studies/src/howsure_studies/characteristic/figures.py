@@ -67,7 +67,7 @@ def curves_figure(results: Sequence[MethodResult]) -> Figure:
     tails = [picture.tail for picture in known.values() if np.isfinite(picture.tail)]
     return Figure(
         name="characteristic",
-        question="What does a lower miss rate cost in width?",
+        question="How much width does a lower miss rate cost?",
         title="Uncertainty characteristics curves",
         reading=(
             "Bands are scaled from nothing to wide enough for every row; lower is better. Dotted: "
