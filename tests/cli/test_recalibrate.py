@@ -275,7 +275,7 @@ def test_a_folder_and_a_pattern_are_served(served: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: y must be a column"),
+        ("new.csv --calibration new.csv -o o.csv", "calibration: new.csv: No outcome column"),
         ("new.csv --calibration held.csv --compare", "needs y in the new rows"),
         (
             "new.csv --calibration held.csv -o o.csv --method best --by regoin",

@@ -136,7 +136,7 @@ def test_a_monitor_flags_where_the_model_is_wrong_without_labels() -> None:
     with pytest.raises(InputError, match="features"):
         monitor.judge({"x": np.array([1.0])})
     bare = EvalSet.checked(reference.y, reference.beliefs)
-    with pytest.raises(InputError, match="must hold features"):
+    with pytest.raises(InputError, match="the reference needs features"):
         fit_monitor(bare)
 
 

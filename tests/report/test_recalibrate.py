@@ -300,7 +300,7 @@ def test_bad_input_is_refused_in_words() -> None:
             {"method": "best"},
             "label sets need class probabilities to be recalibrated",
         ),
-        ([new, new], held, {}, "one table of new rows is needed"),
+        ([new, new], held, {}, "give one table of new rows"),
         (new, [held, held], {}, "calibration must have exactly one model"),
         (
             new,

@@ -662,7 +662,7 @@ def test_a_classifier_of_ones_own_is_named_with_its_options() -> None:
         ({"transformations": ["noise"]}, "as 'noise 0.5', got 'noise'"),
         ({"transformations": ["noise 0"]}, "a size above 0"),
         ({"transformations": ["brightness 2"]}, r"amount must be in \(0, 1\]"),
-        ({"transformations": []}, "at least one"),
+        ({"transformations": []}, "transformations must not be empty"),
         ({"transformations": ["noise 1", "noise 1"]}, "must be different"),
         ({"train": 59}, "train must be"),
         ({"train": 2, "seed": 2}, "all 3 classes"),

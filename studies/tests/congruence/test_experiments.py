@@ -94,7 +94,7 @@ def test_mixup_mixes_both_by_one_permutation() -> None:
     np.testing.assert_allclose(labels, 0.7 * y + 0.3 * y[other])
     whole, _ = mixup(x.astype(np.uint8), y, 0.3, np.random.default_rng(5), counts=True)
     assert whole.dtype == np.uint8
-    with pytest.raises(InputError, match="weight must lie"):
+    with pytest.raises(InputError, match="weight must be"):
         mixup(x, y, 1.5, np.random.default_rng(0))
 
 

@@ -260,7 +260,7 @@ def test_a_table_with_labels_and_gaps_is_read_as_asked(tmp_path: Path) -> None:
     for options, words in (
         ({"missing": "error"}, "no cell may be missing or infinite, got 1 in 'size'; missing drop"),
         ({"missing": "fill"}, "missing must be one of error, drop, got 'fill'"),
-        ({"features": ["sise"]}, "features must name .*'sise'"),
+        ({"features": ["sise"]}, "features: no column of .* is called 'sise'"),
         ({"features": "size"}, "features must be a list of columns, got 'size'"),
         ({"target": "site"}, "column 'site' must hold numbers"),
         ({"targets": "y"}, "near: target"),

@@ -232,7 +232,7 @@ def test_curves_run_along_x_with_their_bands() -> None:
 def test_curves_are_drawn_with_the_words_of_the_field() -> None:
     needs("matplotlib").use("Agg")
     figures = figures_of([c for c in curves(step()) if c.name in ("picf", "cicf_sorted")])
-    assert [figure.title for figure in figures] == ["PICF along x", "CICF in rising order"]
+    assert [figure.title for figure in figures] == ["PICF along x", "CICF in increasing order"]
     assert [item.label for item in figures[0].legend()][:2] == ["nominal 80 %", "nominal 90 %"]
     axes = plot([c for c in curves(step(), coverages=(0.8,)) if c.name == "picf"])
     assert axes.get_ylabel() == "PICF: coverage of a new y, nominal 80 %"
