@@ -98,7 +98,9 @@ def test_they_serve_new_rows_through_the_door() -> None:
     found = howsure.recalibrate(new, held, method="temperature")
     assert found.methods == {"label sets": "temperature"}
     assert isinstance(found.evalset.beliefs[0], LabelSets)
-    with pytest.raises(InputError, match=r"for label sets, method must be one of lac, .*temperature"):
+    with pytest.raises(
+        InputError, match=r"for label sets, method must be one of lac, .*temperature"
+    ):
         howsure.recalibrate(new, held, method="best")
 
 

@@ -262,7 +262,7 @@ def test_a_table_with_labels_and_gaps_is_read_as_asked(tmp_path: Path) -> None:
         ({"missing": "fill"}, "missing must be one of error, drop, got 'fill'"),
         ({"features": ["sise"]}, "features: no column of .* is called 'sise'"),
         ({"features": "size"}, "features must be a list of columns, got 'size'"),
-        ({"target": "site"}, "column 'site' must hold numbers"),
+        ({"target": "site"}, "column .site. must contain numbers"),
         ({"targets": "y"}, "near: target"),
     ):
         with pytest.raises(InputError, match=words):
