@@ -69,14 +69,14 @@ def told_as(world: World, kind: str, size: int = 20) -> World:
 
     def made(rng: np.random.Generator, n: int) -> EvalSet:
         held = world(rng, n)
-        stated = held.beliefs[0]
+        stated = held.predictions[0]
         assert isinstance(stated, Distribution)
         if kind == "samples":
             spread = stated.sd()[:, None] * rng.normal(size=(n, size))
-            return replace(held, beliefs=(Samples(stated.point()[:, None] + spread),))
+            return replace(held, predictions=(Samples(stated.point()[:, None] + spread),))
         if kind == "quantiles":
-            return replace(held, beliefs=(Quantiles(FIVE, stated.quantile(FIVE)),))
-        return replace(held, beliefs=(Intervals(*stated.interval(0.9), coverage=0.9),))
+            return replace(held, predictions=(Quantiles(FIVE, stated.quantile(FIVE)),))
+        return replace(held, predictions=(Intervals(*stated.interval(0.9), coverage=0.9),))
 
     return made
 
@@ -205,15 +205,15 @@ def followed(advice: Advice | RecalibrationTrial, held: EvalSet) -> Recalibrator
     """The advised mend, fitted."""
     rows = since_rows(held, advice.since) if advice.since else held
     options = RecalibrationOptions(by=advice.by)
-    return METHODS[advice.method].make(held.beliefs[0].kind, options).fit(rows)
+    return METHODS[advice.method].make(held.predictions[0].kind, options).fit(rows)
 
 
 def levels_of(trials: Sequence[RecalibrationTrial], held: EvalSet) -> tuple[float, ...]:
     """Levels at which trials are scored; none where each mend leaves the kind as it is."""
     for trial in trials:
         if trial.method == "shape" and not trial.reason:
-            made = followed(trial, held).apply(held.take(np.arange(2))).beliefs[0]
-            if isinstance(made, Quantiles) and made.kind != held.beliefs[0].kind:
+            made = followed(trial, held).apply(held.take(np.arange(2))).predictions[0]
+            if isinstance(made, Quantiles) and made.kind != held.predictions[0].kind:
                 return tuple(made.levels)
     return ()
 
@@ -240,7 +240,7 @@ def gain(before: EvalSet, after: EvalSet, levels: Sequence[float] = ()) -> float
 
 def ends(held: EvalSet) -> np.ndarray:
     """Both ends of the 90 % interval of every row."""
-    return np.concatenate(held.beliefs[0].interval(0.9))
+    return np.concatenate(held.predictions[0].interval(0.9))
 
 
 def undone(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> bool:

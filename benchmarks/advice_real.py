@@ -56,7 +56,7 @@ def read(path: Path, *names: str) -> Columns:
 
 def halves(held: EvalSet) -> tuple[EvalSet, EvalSet]:
     """Two halves of rows without a date, by their content."""
-    first = row_uniforms(0, "advice", row_keys(held.y, held.beliefs[0].point())) < 0.5
+    first = row_uniforms(0, "advice", row_keys(held.y, held.predictions[0].point())) < 0.5
     return held.take(first), held.take(~first)
 
 

@@ -210,7 +210,7 @@ def learn(rows: int, epochs: int, backbone: Any, device: Any) -> None:
             rng=child(0, "learn", head),
         )
         took = time.perf_counter() - start
-        error = np.abs(network.belief(task.val.x).point() - task.val.y).mean()
+        error = np.abs(network.prediction(task.val.x).point() - task.val.y).mean()
         print(f"  {head}: {took:.1f} s, mean absolute error {error:.2f} of counts to 200")
 
 

@@ -30,11 +30,11 @@ PAIRS = (
 )
 Array = np.ndarray
 Drawn = tuple[Array, Array]
-Belief = tuple[Array, Array, Array, float]
+PredictiveLaw = tuple[Array, Array, Array, float]
 """Mean, its standard error, that of a new y, and degrees of freedom."""
 
 
-def line(x: Array, y: Array, points: Array) -> Belief:
+def line(x: Array, y: Array, points: Array) -> PredictiveLaw:
     """Least squares with Student's t intervals."""
     columns, at = (np.column_stack([np.ones(len(each)), each]) for each in (x, points))
     inverse = np.linalg.inv(columns.T @ columns)
@@ -46,7 +46,7 @@ def line(x: Array, y: Array, points: Array) -> Belief:
     return at @ slopes, own, new, freedom
 
 
-def bootstrap(x: Array, y: Array, points: Array, members: int = 50) -> Belief:
+def bootstrap(x: Array, y: Array, points: Array, members: int = 50) -> PredictiveLaw:
     """The naive bootstrap of straight lines; 13 % of the rows tell the noise."""
     from sklearn.linear_model import LinearRegression
 
@@ -65,7 +65,9 @@ def bootstrap(x: Array, y: Array, points: Array, members: int = 50) -> Belief:
 
 def plain(method: str, world: str, trials: int) -> None:
     """The same trials without howsure."""
-    fit: Callable[[Array, Array, Array], Belief] = line if method == "linear_t" else bootstrap
+    fit: Callable[[Array, Array, Array], PredictiveLaw] = (
+        line if method == "linear_t" else bootstrap
+    )
     rng, straight = np.random.default_rng(0), world == "linear"
     rows, count, reach = (25, 500, 2.0) if straight else (1000, 1000, 0.5)
 

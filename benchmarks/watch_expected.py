@@ -123,8 +123,8 @@ def judged(reference: int, inputs: int, change: Change, rows: Rows, told: Expect
     where, every = told.rows_inside, np.ones(n, dtype=bool)
     truths = rows.coverage(where), rows.crps(where), rows.factor(where)
     found = told.coverage, told.score, told.factor
-    within = np.abs(rows.evalset.y - rows.evalset.beliefs[0].point()) <= Z * rows.stated
-    scores = crps_normal(rows.evalset.y, rows.evalset.beliefs[0].point(), rows.stated)
+    within = np.abs(rows.evalset.y - rows.evalset.predictions[0].point()) <= Z * rows.stated
+    scores = crps_normal(rows.evalset.y, rows.evalset.predictions[0].point(), rows.stated)
     seen = float(np.mean(within[where])), float(np.mean(scores[where]))
     return Seen(
         *made,

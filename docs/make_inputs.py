@@ -9,7 +9,7 @@ from howsure.inputs.roles import ROLES, Role
 PAGE = Path(__file__).parent / "inputs.md"
 HEADINGS = {
     "outcome": "Outcome",
-    "belief": "Predictions",
+    "prediction": "Predictions",
     "doubt": "Uncertainty scores",
     "inputs": "Inputs of the model",
     "rows": "Groups, weights, clusters and time",
@@ -160,7 +160,7 @@ risk–coverage curve sort rows by it, the lowest first. Without a score they us
 standard deviation use `--sd`, because scores do not give intervals.
 """
 REMARKS = {
-    **{"belief": LAWS, "doubt": DOUBT, "inputs": EASE, "rows": ROWS, "order": MODELS},
+    **{"prediction": LAWS, "doubt": DOUBT, "inputs": EASE, "rows": ROWS, "order": MODELS},
     "long": LONG,
 }
 

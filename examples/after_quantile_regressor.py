@@ -24,9 +24,9 @@ def main() -> howsure.Assessment:
         )
         columns.append(model.fit(x[train], y[train]).predict(x[test]))
 
-    belief = howsure.Quantiles(LEVELS, np.stack(columns, axis=1), crossing="sort")
+    prediction = howsure.Quantiles(LEVELS, np.stack(columns, axis=1), crossing="sort")
     side = np.where(x[test, 0] < 0, "left", "right")
-    return howsure.assess(y[test], belief, x={"x": x[test, 0]}, groups={"side": side})
+    return howsure.assess(y[test], prediction, x={"x": x[test, 0]}, groups={"side": side})
 
 
 if __name__ == "__main__":

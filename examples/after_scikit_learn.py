@@ -30,7 +30,7 @@ def main() -> howsure.Assessment:
     linear = LinearRegression().fit(X[train], y[train])
     calibration = howsure.EvalSet.checked(y[held_out], point=linear.predict(X[held_out]))
     asked = howsure.EvalSet.checked(y[test], point=linear.predict(X[test]))
-    conformal = howsure.recalibrate(asked, calibration, coverage=0.9).evalset.beliefs
+    conformal = howsure.recalibrate(asked, calibration, coverage=0.9).evalset.predictions
 
     return howsure.assess(
         y[test],

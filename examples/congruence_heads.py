@@ -175,7 +175,7 @@ def draw(folder: Path, result: Result) -> None:
         column[0].plot(task.test.x[:, 0], task.test.y, ".", color="0.3", markersize=3)
         column[0].set_title(TITLES[name], fontsize=9)
         held = answer(fitted, task.test, task.space.embed, model=name)
-        if wide(held.beliefs[0]):
+        if wide(held.predictions[0]):
             continue
         reference = reference_of(held, exactly, np.random.default_rng(0))
         found = null_reference(reference, grid, replicates=49)

@@ -105,9 +105,9 @@ def _levels(axes: Any, cases: Sequence[Case]) -> None:
 
 def _figure_one(left: Any, right: Any, study: Sweep) -> None:
     """The data with the model's central 90 %, and the error over x with its null."""
-    x, y, belief, _ = figure_rows(0, MODELS[IGNORING])
+    x, y, predictive, _ = figure_rows(0, MODELS[IGNORING])
     left.plot(x, y, ".", color="0.3", markersize=2)
-    left.axhspan(*(1.645 * belief.sd[0, 0] * np.array([-1.0, 1.0])), color="C0", alpha=0.25)
+    left.axhspan(*(1.645 * predictive.sd[0, 0] * np.array([-1.0, 1.0])), color="C0", alpha=0.25)
     left.set_title("Data, and 90 % of a model\nthat ignores x", fontsize=9)
     order = np.argsort(x)
     for number, gamma in enumerate(("variance", "half-variance")):

@@ -25,16 +25,16 @@ from howsure.core.rng import child
 from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
 from howsure.topics.calibration import calibration_error
 from howsure.topics.congruence import (
-    Belief,
     CongruenceReference,
     Draws,
     Normals,
+    PredictiveLaw,
     mcmd,
     null_reference,
 )
 
 Pairs = tuple[FloatArray, FloatArray]
-Rows = tuple[FloatArray, FloatArray, Normals, Belief]
+Rows = tuple[FloatArray, FloatArray, Normals, PredictiveLaw]
 TAU: Final = 2.0 * np.pi
 POINTS: Final = 50
 STRENGTHS: Final = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0)
@@ -218,12 +218,12 @@ def _congruence_case(
 ) -> Case:
     """One model by one reading of γ and one mode."""
     found = []
-    for seed, (x, y, belief, sampled) in enumerate(rows):
+    for seed, (x, y, predictive, sampled) in enumerate(rows):
         reference = CongruenceReference(
-            x, y, belief if mode == "exact" else sampled, bandwidth=1.0, output_bandwidth=gamma
+            x, y, predictive if mode == "exact" else sampled, bandwidth=1.0, output_bandwidth=gamma
         )
         found.append(
-            null_reference(reference, outcomes=belief.draw, replicates=replicates, seed=seed)
+            null_reference(reference, outcomes=predictive.draw, replicates=replicates, seed=seed)
         )
     published, checked = _KNOWN.get((gamma, model, mode), (None, None))
     return Case(
@@ -238,24 +238,24 @@ def _congruence_case(
 
 
 def figure_rows(seed: int, law: Callable[[FloatArray], Normals]) -> Rows:
-    """Inputs, outcomes, a model's belief, and one draw a row of it."""
+    """Inputs, outcomes, a model's predictive, and one draw a row of it."""
     rng = child(seed, "congruence studies", "figure 1")
     x = rng.standard_normal(500)
     y = 3.0 * x + rng.standard_normal(500)
-    belief = law(x)
-    return x, y, belief, drawn(belief, rng, 1)
+    predictive = law(x)
+    return x, y, predictive, drawn(predictive, rng, 1)
 
 
 def drawn(law: Normals, rng: np.random.Generator, count: int) -> Draws:
-    """ℓ draws of a belief at each row."""
+    """ℓ draws of a prediction at each row."""
     return Draws(np.hstack([law.draw(rng) for _ in range(count)]))
 
 
 def calibration_case(model: str, rows: Sequence[Rows]) -> Case:
-    """The calibration error of the same beliefs: one number for each set of data."""
+    """The calibration error of the same predictions: one number for each set of data."""
     found = [
-        calibration_error(ndtr((y - belief.mean[:, 0]) / belief.sd[:, 0]))
-        for _, y, belief, _ in rows
+        calibration_error(ndtr((y - predictive.mean[:, 0]) / predictive.sd[:, 0]))
+        for _, y, predictive, _ in rows
     ]
     ours = model == IGNORING
     return Case(
@@ -458,8 +458,8 @@ def draws_study(name: str, law: NormalWorld, seeds: int, repeats: int, replicate
             law_at_x = law.at(x)
             rng = child(seed, "congruence studies", "draws", name, count)
             for number in range(sets):
-                belief = drawn(law_at_x, rng, count) if count else law_at_x
-                reference = CongruenceReference(x, y, belief, bandwidth=0.5)
+                predictive = drawn(law_at_x, rng, count) if count else law_at_x
+                reference = CongruenceReference(x, y, predictive, bandwidth=0.5)
                 values[seed, number] = reference.score(grids[seed]).values
             found = null_reference(
                 reference, grids[seed], outcomes=law_at_x.draw, replicates=replicates, seed=seed

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from howsure.inputs.distributions import located
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.pointwise import PointwiseResult, pointwise
 from howsure_studies.tasks.worlds import KnownWorld, world_named
@@ -46,11 +46,11 @@ class OneWidth(Method, Fitted):
         """Nothing is learnt."""
         return self
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """The true mean, and one sd for all x."""
         inputs = np.asarray(x, dtype=np.float64)
         truth = self.world.truth(inputs)
-        return Beliefs(
+        return Predictions(
             located("norm", truth.mean, np.full(len(inputs), root_mean_square(self.world)))
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.predictions import Distribution
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 
 Numbers = npt.NDArray[np.float64]
 
@@ -43,10 +43,10 @@ class Line(Fitted):
     sd: float
     middle: float
 
-    def predict(self, x: Any) -> Beliefs:
+    def predict(self, x: Any) -> Predictions:
         """A normal law at each image."""
         mean = self.start + self.slope * light(x)
-        return Beliefs(Distribution("norm", {"loc": mean, "scale": self.sd}))
+        return Predictions(Distribution("norm", {"loc": mean, "scale": self.sd}))
 
     def score(self, x: Any) -> Numbers:
         """How foreign an image is; without this method every image is predicted."""

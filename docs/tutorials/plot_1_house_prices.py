@@ -124,7 +124,7 @@ print(corrected)
 # Judged again
 # ------------
 
-after = assessed(corrected.evalset.beliefs, 2)
+after = assessed(corrected.evalset.predictions, 2)
 for name in ("empirical_coverage", "mean_width", "crps"):
     old, now = (r.value(name) for r in (before, after))
     print(f"{name:20} {old:8.4g} → {now:8.4g}")

@@ -153,7 +153,7 @@ with TemporaryDirectory() as folder:
 def recalibrated(rows_that_teach, rows_to_correct):
     """Predictions of rows, corrected by the best of what others teach."""
     new, held = howsure.EvalSet.checked(*rows_to_correct), howsure.EvalSet.checked(*rows_that_teach)
-    return howsure.recalibrate(new, held, method="best").evalset.beliefs
+    return howsure.recalibrate(new, held, method="best").evalset.predictions
 
 
 teach = rows["held_out"][1], predict("held_out")

@@ -112,11 +112,11 @@ def test_the_command_does_what_its_sentence_says(
         assert column in load_columns("recalibrated.csv")
         assert len(values) == mended.n
     (before,) = load({**fresh, "y": y}, **reading(flags)).evalsets
-    gain = 1.0 - score(y, mended.beliefs[0]) / score(y, before.beliefs[0])
+    gain = 1.0 - score(y, mended.predictions[0]) / score(y, before.predictions[0])
     room = 2.5 * (advice["upper"] - advice["lower"]) / 4.0
     assert advice["lower"] - room <= gain <= advice["upper"] + room
     assert gain > 0
-    lower, upper = mended.beliefs[0].interval(0.9)
+    lower, upper = mended.predictions[0].interval(0.9)
     assert np.mean((lower <= y) & (y <= upper)) == pytest.approx(0.9, abs=0.03)
 
 

@@ -84,11 +84,11 @@ def test_what_is_written_is_read_back_and_judged(folder: Path, method: str, name
         ):
             assert after.replace('"', "").startswith(before.replace('"', ""))
     again = howsure.load(folder / name, **({"y": "label"} if sets else {})).evalsets[0]
-    belief = again.beliefs[0]
+    prediction = again.predictions[0]
     covered = (
-        belief.contains(again.y)
+        prediction.contains(again.y)
         if sets
-        else (belief.interval(0.8)[0] <= again.y) & (again.y <= belief.interval(0.8)[1])
+        else (prediction.interval(0.8)[0] <= again.y) & (again.y <= prediction.interval(0.8)[1])
     )
     assert f"Empirical coverage on new rows: {100 * covered.mean():.1f} %" in shown
     most = 0.95 if method.endswith("pac") else 0.86  # those keep it for nearly every table
@@ -189,7 +189,7 @@ def test_a_real_classifier_gets_sets_that_cover(
     sizes = {}
     for method in ("lac", "aps", "raps", "saps"):
         found = howsure.conformal(tables["new"], tables["held"], method=method)
-        sets = found.evalset.beliefs[0]
+        sets = found.evalset.predictions[0]
         assert isinstance(sets, howsure.LabelSets)
         assert sets.contains(found.evalset.y).mean() == pytest.approx(0.9, abs=0.015), method
         sizes[method] = sets.sizes.mean()

@@ -146,7 +146,7 @@ def test_new_rows_without_y_are_served(served: Path, name: str) -> None:
     before, after = (open_table(served / each).read({"id": "text"}) for each in ("new.csv", name))
     assert before["id"].to_pylist() == after["id"].to_pylist()
     (found,) = load(served / name, y="mean").evalsets  # any numbers serve as y here
-    assert found.beliefs[0].sd()[0] == pytest.approx(2.0, rel=0.2)
+    assert found.predictions[0].sd()[0] == pytest.approx(2.0, rel=0.2)
 
 
 def test_where_y_is_there_it_is_judged(served: Path) -> None:

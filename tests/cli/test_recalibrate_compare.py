@@ -85,7 +85,7 @@ def test_markdown_and_json_hold_the_table(laws: tuple[Path, Path], tmp_path: Pat
     assert "*" in text
 
 
-def test_each_belief_of_a_table_is_compared_at_its_own_coverage(tmp_path: Path) -> None:
+def test_each_prediction_of_a_table_is_compared_at_its_own_coverage(tmp_path: Path) -> None:
     paths = tmp_path / "test.csv", tmp_path / "held.csv"
     for place, path in enumerate(paths):
         y = np.random.default_rng(place).normal(size=200)

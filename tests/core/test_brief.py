@@ -56,7 +56,7 @@ def test_an_evaluation_set_names_what_it_holds() -> None:
     held = EvalSet.checked(MEAN, NORMAL, groups={"side": np.sign(MEAN)}, features={"x": MEAN})
     told = repr(held)
     assert told.startswith(
-        "EvalSet(\n    n=500,\n    model='model',\n    beliefs=[Distribution(norm"
+        "EvalSet(\n    n=500,\n    model='model',\n    predictions=[Distribution(norm"
     )
     assert "groups=['side']" in told
     assert len(told) < 300

@@ -397,7 +397,7 @@ def group_records(count: int) -> tuple[Record, ...]:
 def glossary() -> tuple[GlossaryEntry, ...]:
     """Entries for `records`."""
     cover, width = "Do the intervals have their nominal coverage?", "How wide are the intervals?"
-    score, claim = "How good are the beliefs, in one number?", "Do the probabilities come true?"
+    score, claim = "How good are the predictions, in one number?", "Do the probabilities come true?"
     told = [
         ("empirical_coverage", "Empirical coverage (PICP)", cover, "mean 1{l ≤ y ≤ u}"),
         ("mean_width", "Mean width", width, "mean (u − l)"),

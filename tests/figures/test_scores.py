@@ -141,20 +141,20 @@ def skill_tables(held: EvalSet) -> list[Table]:
 def test_intervals_of_unknown_coverage_take_no_skill_by_group_away() -> None:
     law = model("law")
     bare = howsure.Intervals(law.y - 1, law.y + 1)
-    held = replace(law, beliefs=(bare, *law.beliefs))
+    held = replace(law, predictions=(bare, *law.predictions))
     assert evaluate(held, metrics=["crps_skill"]).coverages == pytest.approx([np.nan], nan_ok=True)
     (one,), (other,) = skill_tables(held), skill_tables(law)
     assert one.columns["skill"].tolist() == other.columns["skill"].tolist()
     with strict():
-        assert not skill_tables(replace(law, beliefs=(bare,)))
+        assert not skill_tables(replace(law, predictions=(bare,)))
 
 
 def test_skill_by_group_of_several_coverages_is_that_of_the_headline() -> None:
     held = model("law")
     ends = np.array([0.5, 2.0])
-    x = held.beliefs[0].point()[:, None]
-    two = replace(held, beliefs=(howsure.Intervals(x - ends, x + ends, coverage=[0.5, 0.9]),))
-    last = replace(held, beliefs=(howsure.Intervals(x[:, 0] - 2, x[:, 0] + 2, coverage=0.9),))
+    x = held.predictions[0].point()[:, None]
+    two = replace(held, predictions=(howsure.Intervals(x - ends, x + ends, coverage=[0.5, 0.9]),))
+    last = replace(held, predictions=(howsure.Intervals(x[:, 0] - 2, x[:, 0] + 2, coverage=0.9),))
     (one,), (other,) = skill_tables(two), skill_tables(last)
     assert one.columns["score"].tolist() == ["interval score"] * 2
     assert one.columns["skill"].tolist() == other.columns["skill"].tolist()
@@ -255,7 +255,7 @@ def test_levels_of_a_table_are_drawn_where_they_are_nearest() -> None:
 
 def test_murphy_diagrams_are_mean_elementary_scores(one: dict[str, Figure]) -> None:
     held = model("narrow", sd=0.3)
-    mean = held.beliefs[0].point()
+    mean = held.predictions[0].point()
     for name, score in (
         ("murphy", lambda x, at: elementary_quantiles(held.y, x, at, level=0.5)),
         ("murphy_mean", lambda x, at: elementary_means(held.y, x, at)),
@@ -271,11 +271,11 @@ def test_murphy_diagrams_are_mean_elementary_scores(one: dict[str, Figure]) -> N
 @pytest.mark.parametrize("unit", [1.0, 1e9, 1e-200, 1e99])
 def test_where_rows_are_not_told_thresholds_are_no_row(unit: float) -> None:
     held = model("many rows")
-    (law,) = held.beliefs
+    (law,) = held.predictions
     assert isinstance(law, howsure.Distribution)
     wide = howsure.Distribution.normal(unit * law.point(), np.full(N, unit))
     for y in (unit * held.y, np.full(N, unit)):
-        other = replace(held, y=y, beliefs=(wide,), fewest=10)
+        other = replace(held, y=y, predictions=(wide,), fewest=10)
         with strict():
             curves = curves_of(evaluate(other, metrics=["crps_skill"]))
         (curve,) = (each for each in curves if each.name == "murphy")
@@ -289,10 +289,10 @@ def test_where_rows_are_not_told_thresholds_are_no_row(unit: float) -> None:
 
 def test_what_is_measured_otherwise_has_a_figure_of_its_own() -> None:
     law = model("law", horizon=np.arange(N) % 3)
-    x = law.beliefs[0].point()
+    x = law.predictions[0].point()
     others = (
-        replace(law, model="one member", beliefs=(howsure.Samples(x[:, None]),)),
-        replace(law, model="ends", beliefs=(howsure.Intervals(x - 9, x + 9, coverage=0.9),)),
+        replace(law, model="one member", predictions=(howsure.Samples(x[:, None]),)),
+        replace(law, model="ends", predictions=(howsure.Intervals(x - 9, x + 9, coverage=0.9),)),
     )
     found = [evaluate(each, metrics=["crps_skill"]) for each in (law, *others)]
     curves = [curve for each in found for curve in curves_of(each)]

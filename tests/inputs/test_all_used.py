@@ -37,7 +37,7 @@ def read_as(result: Any) -> str:
     """All that was read, as text."""
     sets = [
         {name: list(values) for name, values in to_columns(each).items()}
-        | {"kinds": [belief.described() for belief in each.beliefs]}
+        | {"kinds": [prediction.described() for prediction in each.predictions]}
         | {"weights": None if each.weights is None else each.weights.kind}
         for each in result.evalsets
     ]
@@ -225,7 +225,7 @@ def test_crossing_ends_are_exchanged_and_told() -> None:
     crossed = table.copy()
     crossed.loc[2:4, ["lower_90", "upper_90"]] = table.loc[2:4, ["upper_90", "lower_90"]].to_numpy()
     loaded = howsure.load(crossed, crossing="sort")
-    (held,) = loaded.evalsets[0].beliefs
+    (held,) = loaded.evalsets[0].predictions
     assert np.array_equal(held.numbers()["lower"][:, 0], table["lower_90"])
     assert np.array_equal(held.numbers()["upper"][:, 0], table["upper_90"])
     assert "3 rows of the model 'model' had ends of intervals that crossed" in str(loaded.notes)

@@ -57,7 +57,7 @@ def test_columns_are_read_by_name(path: Path) -> None:
     assert table.column_names == ["region", "q0", "y"]
     made = load(path, groups="region").evalsets[0]
     assert made.y.tolist() == [1.0, 2.0]
-    assert made.beliefs[0].quantile([0.05, 0.95]).tolist() == [[0.5, 1.5], [1.5, 2.5]]
+    assert made.predictions[0].quantile([0.05, 0.95]).tolist() == [[0.5, 1.5], [1.5, 2.5]]
     assert made.groups["region"].values().tolist() == ["north", "south"]
 
 

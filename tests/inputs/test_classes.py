@@ -22,9 +22,9 @@ P: dict[str, Any] = {"p_cat": [0.9, 0.1, 0.5], "p_dog": [0.1, 0.9, 0.5]}
 
 
 def _sets(table: Any, **said: Any) -> LabelSets:
-    (belief,) = load(table, **said).evalsets[0].beliefs
-    assert isinstance(belief, LabelSets)
-    return belief
+    (prediction,) = load(table, **said).evalsets[0].predictions
+    assert isinstance(prediction, LabelSets)
+    return prediction
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_sets_are_read_in_the_forms_that_people_write(cells: list[Any]) -> None:
 @pytest.mark.parametrize("cells", [["1|10", "2"], ["[1 10]", "[2]"], ["[1, 10]", "[2.0]"]])
 def test_classes_may_be_numbers(cells: list[str]) -> None:
     loaded = load({"y": [10, 2.0], "set_80": cells})
-    held = loaded.evalsets[0].beliefs[0]
+    held = loaded.evalsets[0].predictions[0]
     assert isinstance(held, LabelSets)
     assert (held.labels, held.coverage) == (("1", "2", "10"), 0.8)
     assert loaded.evalsets[0].y.tolist() == [2.0, 1.0]
@@ -99,7 +99,7 @@ def test_sets_of_many_classes_by_brute_force() -> None:
 
 def test_probabilities_make_the_sets_that_the_classifier_claims() -> None:
     loaded = load({"y": Y, **P, "pred": ["cat", "dog", "dog"]})
-    held = loaded.evalsets[0].beliefs[0]
+    held = loaded.evalsets[0].predictions[0]
     assert isinstance(held, LabelSets)
     assert held.probabilities is not None
     assert held.probabilities.tolist() == [[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]
@@ -164,16 +164,16 @@ def test_other_predictions_are_read_as_before() -> None:
     shares = {"p_urban": [0.2, 0.7], "p_rural": [0.8, 0.3]}
     other = load({"y": [1.0, 2.0], "pred": [1.0, 2.0], **shares})
     assert other.evalsets[0].point is not None
-    assert not other.evalsets[0].beliefs
+    assert not other.evalsets[0].predictions
     told = {use.column: use for use in other.explanation}
     assert told["p_urban"].role == "ignored"
     assert "none of its 2 labels" in told["p_urban"].note
-    (normal,) = load({"y": [1, 0], "mean": [1, 2], "sd": [1, 1], **shares}).evalsets[0].beliefs
+    (normal,) = load({"y": [1, 0], "mean": [1, 2], "sd": [1, 1], **shares}).evalsets[0].predictions
     assert normal.kind == "distributions"
     split = load({"y": [1.0, 2.0], "pred": [1.0, 2.0], "set": ["train", "test"]})
     assert split.evalsets[0].point is not None
     levels = {"p_5": [0.1, 0.2], "p_50": [0.4, 0.5], "p_95": [1.0, 2.0]}
-    (table,) = load({"y": [1.0, 0.0], **levels}).evalsets[0].beliefs
+    (table,) = load({"y": [1.0, 0.0], **levels}).evalsets[0].predictions
     assert table.kind == "quantiles"
 
 
@@ -232,11 +232,12 @@ def test_models_tell_of_the_same_classes() -> None:
     turned = {"p_dog": P["p_dog"], "p_cat": P["p_cat"]}
     one, two = load([{"y": Y, **P}, {"y": Y, **turned}]).evalsets
     assert (
-        one.beliefs[0].numbers()["members"].tolist() == two.beliefs[0].numbers()["members"].tolist()
+        one.predictions[0].numbers()["members"].tolist()
+        == two.predictions[0].numbers()["members"].tolist()
     )
     first, second = load([{"y": Y, "set_90": Y}, {"y": Y, "set_90": ["bird", "dog", ""]}]).evalsets
     assert first.y.tolist() == second.y.tolist() == [1.0, 2.0, 1.0]
-    assert first.beliefs[0].labels == second.beliefs[0].labels == ("bird", "cat", "dog")  # type: ignore[attr-defined]
+    assert first.predictions[0].labels == second.predictions[0].labels == ("bird", "cat", "dog")  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="same classes, got 'cat', 'dog' of 'model 1'"):
         load([{"y": Y, **P}, {"y": Y, "p_cat": P["p_cat"], "p_dog": P["p_dog"], "p_emu": [0] * 3}])
 
@@ -250,7 +251,7 @@ def test_files_hold_what_was_written(ending: str, tmp_path: Path) -> None:
     write_table(columns, file)
     again = load(file).evalsets[0]
     assert again.y.tolist() == loaded.evalsets[0].y.tolist()
-    old, new = loaded.evalsets[0].beliefs[0].numbers(), again.beliefs[0].numbers()
+    old, new = loaded.evalsets[0].predictions[0].numbers(), again.predictions[0].numbers()
     assert all(np.array_equal(old[name], new[name]) for name in old)
     rows = load_new(file)
     assert rows.labelled

@@ -348,7 +348,7 @@ def test_a_melted_table_is_told_its_spellings() -> None:
 def test_variances_are_read_where_a_flag_names_them() -> None:
     table = {"y": [1.0, 2.0], "pred": [1.5, 1.0], "predict_var": [4.0, 0.25]}
     loaded = load(table, variance="predict_var")
-    (made,) = loaded.evalsets[0].beliefs
+    (made,) = loaded.evalsets[0].predictions
     np.testing.assert_array_equal(made.sd(), [2.0, 0.5])
     assert loaded.unread == ()
     assert load(table).unread == ("predict_var",)

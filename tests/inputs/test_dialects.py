@@ -57,11 +57,11 @@ def test_intervals_that_may_be_of_the_mean_are_never_taken_silently() -> None:
     with pytest.raises(InputError, match=r"then pass lower=''"):
         load(table)
     (alone,) = load(table, lower="").evalsets
-    assert alone.beliefs == ()
+    assert alone.predictions == ()
     (held,) = load(table, lower="mean_ci_lower", upper="mean_ci_upper", coverage=0.95).evalsets
-    assert held.beliefs[0].coverages == (0.95,)
+    assert held.predictions[0].coverages == (0.95,)
     (spread,) = load(table, sd="mean_se").evalsets
-    assert np.allclose(spread.beliefs[0].parameters["scale"], frame["mean_se"])
+    assert np.allclose(spread.predictions[0].parameters["scale"], frame["mean_se"])
 
 
 # ---- Prophet -------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_a_row_for_each_width_becomes_a_row_for_each_case(tmp_path: Path, shuffl
         assert held.n == N
         order = np.argsort(np.asarray(held.row_names(), dtype=int))
         assert np.allclose(held.y[order], Y)
-        (intervals,) = held.beliefs
+        (intervals,) = held.predictions
         assert intervals.coverages == (0.5, 0.9)
         for k, half in enumerate(WIDTHS.values()):
             assert np.allclose(intervals.lower[order, k], MEAN - half)
@@ -155,7 +155,7 @@ def test_a_row_for_each_width_becomes_a_row_for_each_case(tmp_path: Path, shuffl
 
 def test_one_width_is_the_coverage() -> None:
     (held,) = load(table_of(tidy({0.9: 1.6}))).evalsets
-    assert held.beliefs[0].coverages == (0.9,)
+    assert held.predictions[0].coverages == (0.9,)
     assert held.n == N
 
 
@@ -178,7 +178,7 @@ def test_draws_of_the_mean_are_not_read_as_draws_of_y(name: str) -> None:
         with pytest.raises(InputError, match=f"draws in '{name}' are of the mean .* add_predicted"):
             load(draws, **said)
     (held,) = load({**draws, ".prediction": draws[name]}).evalsets
-    assert isinstance(held.beliefs[0], Samples)
+    assert isinstance(held.predictions[0], Samples)
 
 
 # ---- fable and distributional --------------------------------------------------------------------
@@ -202,8 +202,8 @@ def test_the_second_number_of_a_printed_normal_distribution_is_its_variance(tmp_
     for source in (fable(), as_csv(tmp_path / "fable.csv", fable())):
         loaded = load(source)
         (held,) = loaded.evalsets
-        assert np.allclose(held.beliefs[0].parameters["loc"], MEAN)
-        assert np.allclose(held.beliefs[0].parameters["scale"], 1.5)
+        assert np.allclose(held.predictions[0].parameters["loc"], MEAN)
+        assert np.allclose(held.predictions[0].parameters["scale"], 1.5)
         assert "the second number of N(" in loaded.facts["Reading"]
         assert "as the variance; text has few digits" in loaded.facts["Reading"]
 
@@ -211,14 +211,14 @@ def test_the_second_number_of_a_printed_normal_distribution_is_its_variance(tmp_
 def test_printed_intervals_are_unpacked() -> None:
     table = {"y": Y, "80%": hilo(1.2, 80), "95%": hilo(1.9, 95)}
     (held,) = load(table).evalsets
-    (intervals,) = held.beliefs
+    (intervals,) = held.predictions
     assert intervals.coverages == (0.8, 0.95)
     assert np.allclose(intervals.upper, MEAN[:, None] + [1.2, 1.9], atol=1e-6)
 
 
 def test_plain_quantiles_called_by_percent_stay_quantiles() -> None:
     (held,) = load({"y": Y, "5%": MEAN - 1, "95%": MEAN + 1, "note": ["N/A (x)"] * N}).evalsets
-    assert list(held.beliefs[0].levels) == [0.05, 0.95]
+    assert list(held.predictions[0].levels) == [0.05, 0.95]
 
 
 def test_missing_and_broken_cells() -> None:

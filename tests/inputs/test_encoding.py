@@ -247,7 +247,7 @@ class TestNewRows:
         assert found.places.tolist() == [1, 3]
         assert found.labelled is not None
         assert found.labelled.y.tolist() == [5.0, 7.0]
-        assert found.labelled.beliefs[0].point().tolist() == [2.0, 4.5]
+        assert found.labelled.predictions[0].point().tolist() == [2.0, 4.5]
         assert found.names.tolist() == [9, 8, 7, 6]
         for dropped in ("y", "sd"):
             partial = {name: column for name, column in new.items() if name != dropped}

@@ -46,7 +46,7 @@ def test_a_frame_of_nixtla_is_several_models(tmp_path: Path, ending: str) -> Non
     loaded = load(source)
     assert [made.model for made in loaded.evalsets] == ["LGBM", "ETS"]
     for place, made in enumerate(loaded.evalsets):
-        (held,) = made.beliefs
+        (held,) = made.predictions
         assert isinstance(held, Intervals)
         assert sorted(held.coverages) == [0.5, 0.9]
         at = list(held.coverages).index(0.9)
@@ -100,7 +100,7 @@ def test_names_of_neuralforecast() -> None:
     table = frame("NHITS", coverages=("90.0", "99.5"))
     table["NHITS-median"] = table.pop("NHITS")
     (made,) = load(table).evalsets
-    intervals, median = made.beliefs
+    intervals, median = made.predictions
     assert isinstance(intervals, Intervals)
     assert sorted(intervals.coverages) == [0.9, 0.995]
     assert isinstance(median, Quantiles)
@@ -108,7 +108,7 @@ def test_names_of_neuralforecast() -> None:
     table = {"unique_id": ["a"] * N, "ds": range(N), "y": Y}
     table |= {f"MLP-ql{level}": Y + level for level in (0.05, 0.5, 0.95)}
     (made,) = load(table).evalsets
-    (held,) = made.beliefs
+    (held,) = made.predictions
     assert isinstance(held, Quantiles)
     assert held.levels.tolist() == [0.05, 0.5, 0.95]
     np.testing.assert_allclose(held.values[:, 2], Y + 0.95)
@@ -141,7 +141,7 @@ def test_the_library_itself() -> None:
         )
     ols, ridge = load(tried).evalsets
     assert (ols.model, ridge.model) == ("ols", "ridge")
-    (held,) = ridge.beliefs
+    (held,) = ridge.predictions
     assert isinstance(held, Intervals)
     at = list(held.coverages).index(0.9)
     np.testing.assert_array_equal(held.upper[:, at], tried["ridge-hi-90"])
@@ -160,7 +160,7 @@ def test_names_that_are_alike_are_several_models(mark: str, first: bool) -> None
         table |= {name(model, "pred"): Y}
     ridge, boost = load(table, groups="region").evalsets
     assert (ridge.model, boost.model) == ("ridge", "grad_boost")
-    (held,) = boost.beliefs
+    (held,) = boost.predictions
     assert isinstance(held, Intervals)
     assert held.coverages == (0.9,)
     np.testing.assert_array_equal(held.upper[:, 0], Y + 2)
@@ -171,7 +171,7 @@ def test_means_and_sds_of_several_models() -> None:
     table = {"y": Y, "a_mean": Y, "a_sd": Y * 0 + 1, "b_mean": Y + 1, "b_sd": Y * 0 + 2}
     first, second = load(table).evalsets
     assert (first.model, second.model) == ("a", "b")
-    (law,) = second.beliefs
+    (law,) = second.predictions
     assert isinstance(law, Distribution)
     np.testing.assert_array_equal(law.sd(), Y * 0 + 2)
     np.testing.assert_array_equal(law.point(), Y + 1)
@@ -181,7 +181,7 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
     names = [f"{m}_{end}" for m in ("ridge", "net") for end in ("lower", "upper")]
     table = {"y": Y} | {n: Y + (1 if n.endswith("upper") else -1) for n in names}
     for made in load(table, coverage=0.8).evalsets:
-        (held,) = made.beliefs
+        (held,) = made.predictions
         assert isinstance(held, Intervals)
         assert held.coverages == (0.8,)
 
@@ -224,7 +224,7 @@ def test_what_the_caller_says_goes_before() -> None:
 
 def test_new_rows_of_one_model_are_read_and_of_several_refused() -> None:
     table = {name: column for name, column in frame("LGBM").items() if name != "y"}
-    assert load_new(table).evalset.beliefs[0].upper.shape == (N, 2)  # type: ignore[attr-defined]
+    assert load_new(table).evalset.predictions[0].upper.shape == (N, 2)  # type: ignore[attr-defined]
     with pytest.raises(InputError, match=r"only one model can be used here, .* 'LGBM', 'ETS'"):
         load_new(frame("LGBM", "ETS"))
 
@@ -268,9 +268,9 @@ def test_a_frame_of_autogluon_has_its_series_and_times() -> None:
     }
     loaded = load(table)
     (made,) = loaded.evalsets
-    (belief,) = made.beliefs
-    assert isinstance(belief, Quantiles)
-    np.testing.assert_allclose(belief.levels, np.arange(1, 10) / 10)
+    (prediction,) = made.predictions
+    assert isinstance(prediction, Quantiles)
+    np.testing.assert_allclose(prediction.levels, np.arange(1, 10) / 10)
     assert made.series is not None
     assert made.series.labels.tolist() == ["a", "b", "c"]
     assert made.time is not None

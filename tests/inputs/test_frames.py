@@ -61,8 +61,8 @@ def test_any_table_is_one(name: str) -> None:
     (made,) = loaded.evalsets
     assert made.model == "model"
     assert made.y.tolist() == [1.0, 2.0, 3.0]
-    assert made.beliefs[0].point().tolist() == [1.0, 2.0, 3.0]
-    assert made.beliefs[0].sd().tolist() == [0.5, 0.5, 1.0]
+    assert made.predictions[0].point().tolist() == [1.0, 2.0, 3.0]
+    assert made.predictions[0].sd().tolist() == [0.5, 0.5, 1.0]
     assert made.groups["region"].values().tolist() == ["north", "south", "north"]
     assert made.time is not None
     np.testing.assert_array_equal(made.time, COLUMNS["day"])
@@ -75,7 +75,7 @@ def test_one_model_after_another() -> None:
 
 def test_columns_named_by_numbers() -> None:
     frame = pd.DataFrame({"y": [1.0], 0.1: [0.5], 0.9: [2.0]})
-    assert load(frame).evalsets[0].beliefs[0].quantile([0.1, 0.9]).tolist() == [[0.5, 2.0]]
+    assert load(frame).evalsets[0].predictions[0].quantile([0.1, 0.9]).tolist() == [[0.5, 2.0]]
     with pytest.raises(
         InputError, match="column names must differ; these occur more than once: '1'"
     ):

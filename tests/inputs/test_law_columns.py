@@ -31,10 +31,10 @@ def test_other_laws_come_back_too(law: str) -> None:
         "skewnorm": {"a": [2.0, -3.0], "loc": 1.0},
         "double_poisson": {"mu": [2.0, 3.0], "phi": 2.0},
     }[law]
-    belief = Distribution(law, given)
-    (again,) = load(to_columns(EvalSet.checked([1.0, 2.0], belief))).evalsets[0].beliefs
+    prediction = Distribution(law, given)
+    (again,) = load(to_columns(EvalSet.checked([1.0, 2.0], prediction))).evalsets[0].predictions
     assert again.law.name == law
-    np.testing.assert_array_equal(again.quantile([0.3]), belief.quantile([0.3]))
+    np.testing.assert_array_equal(again.quantile([0.3]), prediction.quantile([0.3]))
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_mixtures_of_normal_laws_have_many_names(spelling: tuple[str, str, str, 
     names = [stem.format(number + first) for number in (0, 1) for stem in stems]
     table = dict(zip(names, PARTS.values(), strict=True))
     loaded = load({"y": [0.0, 1.0, 2.0], **table})
-    (belief,) = loaded.evalsets[0].beliefs
+    (prediction,) = loaded.evalsets[0].predictions
     expected = 0.3 * Distribution.normal([0.0], [1.0]).cdf(np.array([1.0])) + 0.7 * (
         Distribution.normal([3.0], [0.2]).cdf(np.array([1.0]))
     )
-    assert belief.cdf(np.ones(3))[0] == pytest.approx(expected[0])
+    assert prediction.cdf(np.ones(3))[0] == pytest.approx(expected[0])
     roles = {use.column: use.role for use in loaded.explanation}
     assert roles[names[-1]] == "scale_2 of the distribution norm+norm"
 

@@ -59,7 +59,7 @@ def without(table: Table, *rows: int) -> Table:
 
 
 def quantiles(made: EvalSet) -> Quantiles:
-    (found,) = made.beliefs
+    (found,) = made.predictions
     assert isinstance(found, Quantiles)
     return found
 
@@ -134,7 +134,7 @@ def test_draws_in_rows_are_samples(n: int, m: int, seed: int) -> None:
     wide = {"place": [f"p{i}" for i in range(n)], "observed": y}
     long = shuffled(melted(wide, draws, range(1, m + 1), part="sample_id"), seed)
     (made,) = load(long).evalsets
-    (found,) = made.beliefs
+    (found,) = made.predictions
     assert isinstance(found, Samples)
     order = np.argsort([int(name[1:]) for name in made.row_names()])
     np.testing.assert_array_equal(made.y[order], y)
@@ -146,7 +146,7 @@ def test_draws_may_be_numbered_through() -> None:
     long = melted(WIDE, draws, [1, 2, 3], part="sample_id")
     long["sample_id"] = list(range(12))
     (made,) = load(long, sample_id="sample_id", rows=None).evalsets
-    (found,) = made.beliefs
+    (found,) = made.predictions
     assert isinstance(found, Samples)
     np.testing.assert_array_equal(found.sorted_samples, np.sort(draws, axis=1))
 
@@ -315,7 +315,7 @@ def test_a_hubs_older_table() -> None:
 def test_a_hubs_draws() -> None:
     values = forecasts()
     table = hub([("sample", f"s{k}", values[:, k]) for k in range(3)])
-    (found,) = load(table).evalsets[0].beliefs
+    (found,) = load(table).evalsets[0].predictions
     assert isinstance(found, Samples)
     np.testing.assert_array_equal(found.sorted_samples, values)
 

@@ -147,7 +147,7 @@ def test_rows_without_a_name_or_a_model_go() -> None:
     assert loaded.dropped == 2
 
 
-def test_a_broken_belief_names_its_model() -> None:
+def test_a_broken_prediction_names_its_model() -> None:
     table = long(("a", Y, [1, 2, 3]), ("b", Y, [4, 5, 6]), sd=[1, 1, 1, 1, 0, 1])
     with pytest.raises(InputError, match=r"sd must be above 0.*rows of the model 'b'"):
         load(table)
@@ -240,5 +240,5 @@ def test_quantiles_side_by_side_are_models(levels: tuple[str, ...], mark: str) -
     loaded = load(table)
     assert [held.model for held in loaded.evalsets] == ["DNN 1", "LEAR 56"]
     for held in loaded.evalsets:
-        assert list(held.beliefs[0].levels) == [0.05, 0.5, 0.95]
-        assert np.array_equal(held.beliefs[0].values[:, 2], np.array(Y) + 2)
+        assert list(held.predictions[0].levels) == [0.05, 0.5, 0.95]
+        assert np.array_equal(held.predictions[0].values[:, 2], np.array(Y) + 2)

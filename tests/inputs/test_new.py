@@ -52,7 +52,9 @@ def test_what_recalibration_writes_is_read_as_the_prediction(name: str) -> None:
     made = {RECALIBRATED + key: values for key, values in prediction_columns(held).items()}
     table = {"y": held.y, **plain, **made, "x1": held.y}
     (found,) = load(table).evalsets
-    np.testing.assert_equal(dict(found.beliefs[0].numbers()), dict(held.beliefs[0].numbers()))
+    np.testing.assert_equal(
+        dict(found.predictions[0].numbers()), dict(held.predictions[0].numbers())
+    )
     assert list(found.features) == ["x1"]
     uses = {use.column: use for use in explain(table)}
     for key in plain:

@@ -543,7 +543,7 @@ def test_tabpfn_full_output_holds_nine_quantiles() -> None:
 
 
 def test_what_a_method_of_howsure_predicts_is_its_outcome() -> None:
-    predicted = needs("howsure_studies.methods.interface").Beliefs
+    predicted = needs("howsure_studies.methods.interface").Predictions
     outcome = Distribution.normal(np.zeros(N), np.ones(N))
     assert read(predicted(outcome, mean=outcome)).predictions == (outcome,)
 
@@ -613,5 +613,5 @@ def test_nixtla_frame_beside_y_is_read_by_its_columns() -> None:
 def test_nixtla_frame_with_y_is_read_by_its_columns() -> None:
     predicted, truth = nixtla()
     (held,) = load(truth.merge(predicted)).evalsets
-    check_nixtla(held.beliefs[0], predicted)
+    check_nixtla(held.predictions[0], predicted)
     np.testing.assert_array_equal(held.point, predicted["lm"])

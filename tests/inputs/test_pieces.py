@@ -65,9 +65,9 @@ def same(held: Scan, whole: EvalSet, model: int = 0) -> None:
     """The batches together are the evaluation set of the whole."""
     sets = [batch.evalsets[model] for batch in batches(held) if batch.evalsets]
     np.testing.assert_array_equal(np.concatenate([one.y for one in sets]), whole.y)
-    for place, belief in enumerate(whole.beliefs):
-        for name, column in belief.numbers().items():
-            found = np.concatenate([one.beliefs[place].numbers()[name] for one in sets])
+    for place, prediction in enumerate(whole.predictions):
+        for name, column in prediction.numbers().items():
+            found = np.concatenate([one.predictions[place].numbers()[name] for one in sets])
             np.testing.assert_array_equal(found, column)
     for name, group in whole.groups.items():
         found = np.concatenate([one.groups[name].values() for one in sets])

@@ -84,7 +84,7 @@ def test_a_tree_a_file_and_inference_data_are_one_table(tmp_path: Path) -> None:
         loaded = load(source)
         (held,) = loaded.evalsets
         assert np.array_equal(held.y, Y)
-        assert np.allclose(held.beliefs[0].sorted_samples, np.sort(SAMPLES, axis=1))
+        assert np.allclose(held.predictions[0].sorted_samples, np.sort(SAMPLES, axis=1))
         assert np.array_equal(held.features["x"], np.arange(N))
         told = loaded.facts["Reading"]
         assert "(chain 2, draw 7, day 12) read as 14 samples of each of 12 rows" in told
@@ -123,7 +123,7 @@ def test_an_outcome_of_two_dimensions_is_a_row_a_cell() -> None:
     loaded = load(data, groups="shop")
     (held,) = loaded.evalsets
     assert np.array_equal(held.y, Y)
-    assert np.allclose(held.beliefs[0].sorted_samples, np.sort(SAMPLES, axis=1))
+    assert np.allclose(held.predictions[0].sorted_samples, np.sort(SAMPLES, axis=1))
     assert held.groups["shop"].values().tolist() == ["a"] * 4 + ["b"] * 4 + ["c"] * 4
 
 
@@ -171,7 +171,7 @@ def test_one_of_several_outcomes_is_chosen_by_its_columns() -> None:
     )
     (held,) = load(data, y="b", samples="b.*").evalsets
     assert np.array_equal(held.y, Y + 1)
-    assert np.allclose(held.beliefs[0].sorted_samples, np.sort(SAMPLES + 1, axis=1))
+    assert np.allclose(held.predictions[0].sorted_samples, np.sort(SAMPLES + 1, axis=1))
     with pytest.raises(InputError, match="prediction must be of one variable, got 'a', 'b'"):
         read_given(data.posterior_predictive, n=N)
 

@@ -24,10 +24,10 @@ def test_intervals_of_a_toolkit(data_dir: Find) -> None:
     frame = pd.read_csv(path, float_precision="round_trip")
     np.testing.assert_array_equal(made.y, frame["actual"])
     np.testing.assert_array_equal(made.point, frame["pred"])
-    (belief,) = made.beliefs
-    assert belief.coverages == ()
-    np.testing.assert_array_equal(belief.lower[:, 0], frame["lb"])
-    np.testing.assert_array_equal(belief.upper[:, 0], frame["ub"])
+    (prediction,) = made.predictions
+    assert prediction.coverages == ()
+    np.testing.assert_array_equal(prediction.lower[:, 0], frame["lb"])
+    np.testing.assert_array_equal(prediction.upper[:, 0], frame["ub"])
 
 
 @pytest.mark.parametrize("name", ["dhs_incountry", "dhs_ooc"])
@@ -49,8 +49,8 @@ def test_chemistry_with_molecules_as_labels(data_dir: Find) -> None:
     (made,) = load(path, y="logP", sd="uq", rows="smiles").evalsets
     frame = pd.read_csv(path, float_precision="round_trip")
     np.testing.assert_array_equal(made.y, frame["logP"])
-    np.testing.assert_array_equal(made.beliefs[0].point(), frame["y_pred"])
-    np.testing.assert_array_equal(made.beliefs[0].sd(), frame["uq"])
+    np.testing.assert_array_equal(made.predictions[0].point(), frame["y_pred"])
+    np.testing.assert_array_equal(made.predictions[0].sd(), frame["uq"])
     assert made.row_names().tolist() == frame["smiles"].tolist()
     with pytest.raises(InputError, match="name it with y=COLUMN"):
         load(path)

@@ -1,4 +1,4 @@
-"""From a table to an evaluation set: every belief, every role, and what is wrong with them."""
+"""From a table to an evaluation set: every prediction, every role, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ def test_intervals_at_several_coverages() -> None:
     made = only(
         {"y": Y, "upper_50": Y + 1, "lower_90": Y - 2, "lower_50": Y - 1, "upper_90": Y + 2}
     )
-    (belief,) = made.beliefs
-    assert isinstance(belief, Intervals)
-    assert belief.coverages == (0.5, 0.9)
-    np.testing.assert_array_equal(belief.interval(0.9)[1], Y + 2)
-    np.testing.assert_array_equal(belief.interval(0.5)[0], Y - 1)
+    (prediction,) = made.predictions
+    assert isinstance(prediction, Intervals)
+    assert prediction.coverages == (0.5, 0.9)
+    np.testing.assert_array_equal(prediction.interval(0.9)[1], Y + 2)
+    np.testing.assert_array_equal(prediction.interval(0.5)[0], Y - 1)
 
 
 def test_an_unknown_coverage_stays_unknown() -> None:
-    assert only({"y": Y, "lower": Y - 1, "upper": Y + 1}).beliefs[0].coverages == ()
+    assert only({"y": Y, "lower": Y - 1, "upper": Y + 1}).predictions[0].coverages == ()
     told = only({"y": Y, "lower": Y - 1, "upper": Y + 1}, coverage=0.8)
-    assert told.beliefs[0].coverages == (0.8,)
+    assert told.predictions[0].coverages == (0.8,)
 
 
-def test_beliefs_coexist() -> None:
+def test_predictions_coexist() -> None:
     made = only({
         "y": Y, "point": Y + 0.1, "lower_90": Y - 1, "upper_90": Y + 1, "mean": Y, "sd": Y**2 + 1,
         "q0.1": Y - 1, "q0.9": Y + 1, "s_0": Y, "s_1": Y + 1,
     })  # fmt: skip
-    assert [type(b) for b in made.beliefs] == [Intervals, Distribution, Quantiles, Samples]
+    assert [type(b) for b in made.predictions] == [Intervals, Distribution, Quantiles, Samples]
     assert made.point is not None
     np.testing.assert_array_equal(made.point, Y + 0.1)
 
 
 def test_any_law_by_name() -> None:
     table = {"y": Y, "nu": np.arange(N) + 3.0, "m": Y, "s": np.full(N, 2.0)}
-    (belief,) = only(table, law="t:df=nu,loc=m,scale=s").beliefs
+    (prediction,) = only(table, law="t:df=nu,loc=m,scale=s").predictions
     frozen = stats.t(table["nu"], table["m"], 2.0)
-    np.testing.assert_allclose(belief.interval(0.9), frozen.interval(0.9))
-    (same,) = only(table, law="t:df=nu,loc=m,scale=2").beliefs
-    np.testing.assert_array_equal(same.interval(0.9), belief.interval(0.9))
-    (alone,) = only(table, law="norm:loc=0,scale=1").beliefs
+    np.testing.assert_allclose(prediction.interval(0.9), frozen.interval(0.9))
+    (same,) = only(table, law="t:df=nu,loc=m,scale=2").predictions
+    np.testing.assert_array_equal(same.interval(0.9), prediction.interval(0.9))
+    (alone,) = only(table, law="norm:loc=0,scale=1").predictions
     assert alone.n == N
 
 
@@ -117,7 +117,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert list(again) == list(columns)
         for name, values in columns.items():
             np.testing.assert_array_equal(again[name], values, err_msg=f"{name} in {ending}")
-        assert [b.kind for b in made.beliefs] == [b.kind for b in held.beliefs]
+        assert [b.kind for b in made.predictions] == [b.kind for b in held.predictions]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_is_wrong_is_named(columns: Any, options: Any, said: str) -> None:
 
 def test_ends_of_intervals_may_be_infinite() -> None:
     made = only({"y": [1.0], "lower": [-np.inf], "upper": [np.inf]})
-    assert made.beliefs[0].lower.tolist() == [[-np.inf]]
+    assert made.predictions[0].lower.tolist() == [[-np.inf]]
 
 
 def test_one_row_and_constant_y_are_tables_too() -> None:
@@ -187,7 +187,7 @@ def test_one_row_and_constant_y_are_tables_too() -> None:
 
 def test_crossing_quantiles_may_be_sorted() -> None:
     loaded = load({"y": [1.0, 2.0], "q0.1": [1, 2], "q0.9": [2, 1]}, crossing="sort")
-    assert loaded.evalsets[0].beliefs[0].quantile([0.1, 0.9]).tolist() == [[1.0, 2.0]] * 2
+    assert loaded.evalsets[0].predictions[0].quantile([0.1, 0.9]).tolist() == [[1.0, 2.0]] * 2
     assert loaded.notes == (
         "1 row of the model 'model' had quantiles that crossed; each was sorted",
     )

@@ -52,7 +52,7 @@ def test_a_sheet_is_a_table(tmp_path: Path) -> None:
     loaded = load(book(tmp_path / "may.xlsx", Sheet1=rows()))
     (held,) = loaded.evalsets
     assert np.array_equal(held.y, Y)
-    assert np.array_equal(held.beliefs[0].parameters["loc"], MEAN)
+    assert np.array_equal(held.predictions[0].parameters["loc"], MEAN)
     assert held.time.astype("datetime64[D]").tolist() == DAYS
     assert held.groups["group"].values().tolist() == ["a", "b"] * (N // 2)
     assert held.row_names().tolist() == list(range(N))
@@ -67,7 +67,7 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"all.xlsx has no sheet 'oak'; its sheets are 'ridge'"):
         load(f"{path}#oak")
     (one,) = load(f"{path}#forest 2.1").evalsets
-    assert one.beliefs[0].parameters["scale"][0] == 2.0
+    assert one.predictions[0].parameters["scale"][0] == 2.0
     both = load([f"{path}#ridge", f"{path}#forest 2.1"]).evalsets
     assert [each.model for each in both] == ["ridge", "forest 2.1"]
 
@@ -79,7 +79,7 @@ def test_empty_and_hidden_sheets_do_not_count(tmp_path: Path) -> None:
     made["old"].sheet_state = "hidden"
     made.save(path)
     loaded = load(path)
-    assert loaded.evalsets[0].beliefs[0].parameters["scale"][0] == 1.0
+    assert loaded.evalsets[0].predictions[0].parameters["scale"][0] == 1.0
     assert "sheet 'data' is read, of 'notes', 'data', 'old'" in loaded.facts["Reading"]
 
 
@@ -115,7 +115,7 @@ def test_decimal_commas_in_cells_of_text(tmp_path: Path) -> None:
 def test_levels_as_numbers_in_the_header(tmp_path: Path) -> None:
     table = [["y", 0.05, 0.95], *([float(y), float(y) - 1, float(y) + 1] for y in Y)]
     (held,) = load(book(tmp_path / "t.xlsx", data=table)).evalsets
-    assert list(held.beliefs[0].levels) == [0.05, 0.95]
+    assert list(held.predictions[0].levels) == [0.05, 0.95]
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_formulas_with_results_are_their_results(tmp_path: Path) -> None:
         for name, content in {**held, sheet: spelt}.items():
             parts.writestr(name, content)
     (read,) = load(path).evalsets
-    assert np.array_equal(read.beliefs[0].parameters["scale"], np.ones(N))
+    assert np.array_equal(read.predictions[0].parameters["scale"], np.ones(N))
 
 
 def test_a_table_on_a_hidden_sheet_is_named(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_space_before_the_per_cent_sign_is_none(tmp_path: Path) -> None:
     head = ["y", "Lower 90 %", "Upper 90 %"]
     body = zip(Y.tolist(), (MEAN - 2).tolist(), (MEAN + 2).tolist(), strict=True)
     (held,) = load(book(tmp_path / "p.xlsx", Sheet1=[head, *map(list, body)])).evalsets
-    assert held.beliefs[0].coverages == (0.9,)
+    assert held.predictions[0].coverages == (0.9,)
 
 
 def altered(path: Path, member: str, change: Any) -> Path:

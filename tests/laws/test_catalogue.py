@@ -13,7 +13,7 @@ from howsure.engine.catalogue import catalogue
 from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.verdict.nulls import with_nulls
-from laws.worlds import COUNT_KINDS, KINDS, affine, belief, make, make_counts
+from laws.worlds import COUNT_KINDS, KINDS, affine, make, make_counts, prediction
 
 ENTRIES = catalogue()
 PARTS = ("miscalibration", "discrimination", "outcome_uncertainty")
@@ -92,7 +92,7 @@ def test_permutation(any_held: EvalSet) -> None:
 @pytest.mark.slow
 def test_frequency_weights_equal_repetition(any_held: EvalSet) -> None:
     counts = child(2, "weights").integers(0, 4, any_held.n)
-    weighted = EvalSet.checked(any_held.y, any_held.beliefs, weights=counts)
+    weighted = EvalSet.checked(any_held.y, any_held.predictions, weights=counts)
     repeated = any_held.take(np.repeat(np.arange(any_held.n), counts))
     before, after = records(weighted), records(repeated)
     for key, record in before.items():
@@ -109,7 +109,7 @@ def test_weights_of_billions_write_nothing_out(any_held: EvalSet) -> None:
     """Past 1/n, values are those of the same shares, and errors shrink with √n."""
     counts, factor = child(2, "weights").integers(1, 4, any_held.n), 1e4
     light, heavy = (
-        records(EvalSet.checked(any_held.y, any_held.beliefs, weights=counts * times))
+        records(EvalSet.checked(any_held.y, any_held.predictions, weights=counts * times))
         for times in (1e8, 1e8 * factor)
     )
     n = 1e8 * float(counts.sum())
@@ -155,14 +155,14 @@ def test_every_measure_is_reached_by_some_kind() -> None:
 
 @pytest.mark.slow
 def test_a_perfect_model_has_the_declared_value() -> None:
-    """y and belief are standard normal; means over replicates sit at the declared value."""
+    """y and prediction are standard normal; means over replicates sit at the declared value."""
     rng = child(3, "perfect")
     n, replicates = 400, 60
     values: dict[str, list[float]] = {}
     nulls: dict[str, float] = {}
     for _ in range(replicates):
         zero, one = np.zeros(n), np.ones(n)
-        held = EvalSet.checked(rng.normal(size=n), belief("normal", zero, one, rng))
+        held = EvalSet.checked(rng.normal(size=n), prediction("normal", zero, one, rng))
         for (name, _coverage), record in records(held).items():
             values.setdefault(name, []).append(record.value)
     for record in with_nulls(evaluate(held))[0]:  # of these predictions, whatever y was

@@ -12,7 +12,7 @@ from howsure.core.rng import child
 from howsure.engine.measure import evaluate
 from howsure.predictions import CountFamily, Distribution, EvalSet, law_named
 from howsure.topics.congruence import Support
-from howsure.topics.congruence.view import belief_of
+from howsure.topics.congruence.view import predictive_of
 from laws.worlds import COUNT_KINDS, make, make_counts
 
 REPLICATES = 40
@@ -50,36 +50,36 @@ def test_wide_laws_have_the_crps_of_their_sum(kind: str) -> None:
     name = law_named(kind).parameters[1]
     mu = np.array([300.0, 3_000.0, 30_000.0])
     parameters = {"mu": mu} | ({name: second[kind]} if kind in second else {})
-    belief = Distribution(kind, parameters)
-    y = belief.quantile([0.93, 0.1, 0.5]).diagonal()
-    assert isinstance(belief.law, CountFamily)
-    values, shares = belief.law.frozen(belief.parameters).support()
+    prediction = Distribution(kind, parameters)
+    y = prediction.quantile([0.93, 0.1, 0.5]).diagonal()
+    assert isinstance(prediction.law, CountFamily)
+    values, shares = prediction.law.frozen(prediction.parameters).support()
     below = np.cumsum(shares, axis=1)
     want = np.square(below - (values >= y[:, None])).sum(axis=1)
     for row in range(3):
-        held = EvalSet.checked(y[[row]], belief.take(np.array([row])))
+        held = EvalSet.checked(y[[row]], prediction.take(np.array([row])))
         assert records(held, "crps")["crps"].value == pytest.approx(want[row], rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", COUNT_KINDS)
 def test_congruence_embeds_counts_exactly(kind: str) -> None:
     held = make_counts(kind, 120, child(4, kind), bias=1.0)
-    (belief,) = held.beliefs
-    exact = belief_of(held, "exact")
+    (prediction,) = held.predictions
+    exact = predictive_of(held, "exact")
     assert isinstance(exact, Support)
     values = np.broadcast_to(exact.values, exact.probabilities.shape)
     mean = (exact.probabilities * values).sum(axis=1)
-    np.testing.assert_allclose(mean, belief.point(), rtol=1e-8)
+    np.testing.assert_allclose(mean, prediction.point(), rtol=1e-8)
     spread = (exact.probabilities * (values - mean[:, None]) ** 2).sum(axis=1)
-    np.testing.assert_allclose(np.sqrt(spread), belief.sd(), rtol=1e-6)
+    np.testing.assert_allclose(np.sqrt(spread), prediction.sd(), rtol=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", COUNT_KINDS)
 def test_a_table_names_a_law_of_counts(kind: str) -> None:
     held = make_counts(kind, 120, child(5, kind), bias=1.0)
-    (belief,) = held.beliefs
-    columns = dict(belief.parameters)
+    (prediction,) = held.predictions
+    columns = dict(prediction.parameters)
     law = ",".join(f"{name}={name}" for name in columns)
     loaded = howsure.load({"y": held.y} | columns, law=f"{kind}:{law}")
     result = howsure.assess(loaded, trials=False)
@@ -113,9 +113,9 @@ def test_proper_scores_of_right_models_are_their_expectation(kind: str) -> None:
     held = make_counts(kind, 4_000, child(2, kind), bias=1.0)
     wrong = make_counts(kind, 4_000, child(2, kind), bias=1.25)
     np.testing.assert_array_equal(held.y, wrong.y)
-    (belief,) = held.beliefs
-    assert isinstance(belief.law, CountFamily)
-    values, shares = belief.law.frozen(belief.parameters).support()
+    (prediction,) = held.predictions
+    assert isinstance(prediction.law, CountFamily)
+    values, shares = prediction.law.frozen(prediction.parameters).support()
     below = np.cumsum(shares, axis=1)
     expected = {
         "crps": (below * (1.0 - below)).sum(axis=1).mean(),

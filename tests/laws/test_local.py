@@ -18,9 +18,9 @@ def measured(change: Callable[[np.ndarray], np.ndarray], factor: float = 1.0) ->
     site = np.where(x[:, 1] > 0, "a", "b")
     mean, sd = x[:, 0], np.exp(0.3 * x[:, 0])
     y = mean + sd * np.where(site == "a", 1.5, 0.8) * rng.normal(size=N)
-    belief = Distribution("norm", {"loc": change(mean), "scale": factor * sd})
+    prediction = Distribution("norm", {"loc": change(mean), "scale": factor * sd})
     held = EvalSet.checked(
-        change(y), belief, features={"x": x[:, 0], "z": x[:, 1]}, groups={"site": site}
+        change(y), prediction, features={"x": x[:, 0], "z": x[:, 1]}, groups={"site": site}
     )
     found = {record.metric: record.value for record in evaluate(held, beside="inputs").records}
     found.pop("noise_given_inputs")  # of equal widths alone

@@ -22,17 +22,17 @@ LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 def make(
     kind: str, n: int, rng: np.random.Generator, *, spread: float = 1.0, bias: float = 0.2
 ) -> EvalSet:
-    """Imperfect beliefs of one kind about normal truth; sd varies by row unless spread is 0."""
+    """Imperfect predictions of one kind about normal truth; sd varies by row unless spread is 0."""
     sd = np.exp(spread * rng.uniform(-0.7, 0.7, n))
     mean = 3.0 * spread * rng.normal(size=n)
     y = mean + bias + sd * rng.normal(size=n)
-    return EvalSet.checked(y, belief(kind, mean, sd, rng))
+    return EvalSet.checked(y, prediction(kind, mean, sd, rng))
 
 
-def belief(
+def prediction(
     kind: str, mean: np.ndarray, sd: np.ndarray, rng: np.random.Generator
 ) -> tuple[Prediction, ...]:
-    """A belief of this kind in normal laws."""
+    """A prediction of this kind in normal laws."""
     if kind == "intervals":
         z = special.ndtri([0.9, 0.95])
         low, high = mean[:, None] - sd[:, None] * z, mean[:, None] + sd[:, None] * z
@@ -67,7 +67,7 @@ COUNT_KINDS = ("poisson", "negative_binomial", "double_poisson")
 
 
 def affine(held: EvalSet, shift: float, scale: float) -> EvalSet:
-    """y and beliefs mapped by y → shift + scale·y; scale may be negative."""
+    """y and predictions mapped by y → shift + scale·y; scale may be negative."""
 
     def move(values: np.ndarray) -> np.ndarray:
         return shift + scale * values
@@ -89,7 +89,7 @@ def affine(held: EvalSet, shift: float, scale: float) -> EvalSet:
         return Distribution(part.law, changed)
 
     point = None if held.point is None else move(held.point)
-    return EvalSet.checked(move(held.y), tuple(moved(b) for b in held.beliefs), point=point)
+    return EvalSet.checked(move(held.y), tuple(moved(b) for b in held.predictions), point=point)
 
 
 Change = Callable[[EvalSet], EvalSet]

@@ -162,7 +162,7 @@ def test_weights_are_repeated_rows() -> None:
     law = Distribution.normal(season, np.ones(120))
     held = EvalSet.checked(y, law, time=time, weights=counts)
     again = held.take(np.repeat(np.arange(120), counts))
-    again = EvalSet.checked(again.y, again.beliefs, time=again.time)
+    again = EvalSet.checked(again.y, again.predictions, time=again.time)
     made = [with_baselines([each], lead=1)[0] for each in (held, again)]
     one, other = (evaluate(each, metrics=["persistence_skill"]).records[0] for each in made)
     assert one.value == pytest.approx(other.value, rel=1e-12)

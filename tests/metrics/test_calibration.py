@@ -354,10 +354,10 @@ def test_y_is_not_moved_where_its_density_has_no_bound(name: str, kind: str) -> 
     rng = child(0, "steep", name)
     y = law.rvs(size=800, random_state=rng)
     if kind == "samples":
-        belief = Samples(law.rvs(size=(800, 40), random_state=rng))
+        prediction = Samples(law.rvs(size=(800, 40), random_state=rng))
     else:
-        belief = Distribution.from_scipy(law, n=800)
-    assert View(EvalSet.checked(y, belief)).get("placed").by_scores == steep
+        prediction = Distribution.from_scipy(law, n=800)
+    assert View(EvalSet.checked(y, prediction)).get("placed").by_scores == steep
 
 
 @pytest.mark.slow

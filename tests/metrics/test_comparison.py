@@ -39,25 +39,25 @@ QUARTERS = np.array([0.25, 0.5, 0.75])
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
-def evaluated(*beliefs: Prediction | None, y: np.ndarray = Z, **known: Any) -> list[Evaluation]:
-    """Models a, b, c, … on one y; a belief of None is a point forecast of 0."""
+def evaluated(*predictions: Prediction | None, y: np.ndarray = Z, **known: Any) -> list[Evaluation]:
+    """Models a, b, c, … on one y; a prediction of None is a point forecast of 0."""
     return [
         evaluate(
             EvalSet.checked(
                 y,
-                () if belief is None else belief,
-                point=np.zeros(len(y)) if belief is None else None,
+                () if prediction is None else prediction,
+                point=np.zeros(len(y)) if prediction is None else None,
                 model="abcdefghijklmnop"[place],
                 **known,
             ),
             metrics=(*SCORES, "mae", "bias"),
         )
-        for place, belief in enumerate(beliefs)
+        for place, prediction in enumerate(predictions)
     ]
 
 
-def stood(*beliefs: Prediction | None, **known: Any) -> Standing:
-    found = standing(evaluated(*beliefs, **known))
+def stood(*predictions: Prediction | None, **known: Any) -> Standing:
+    found = standing(evaluated(*predictions, **known))
     assert found is not None
     return found
 
@@ -414,12 +414,12 @@ def test_a_right_prediction_is_not_improved_by_its_change_of_kind(kind: str) -> 
     rng = child(11, "before", kind)
 
     def made() -> EvalSet:
-        belief: Prediction = LAW
+        prediction: Prediction = LAW
         if kind == "samples":
-            belief = Samples(rng.normal(size=(N, 39)))
+            prediction = Samples(rng.normal(size=(N, 39)))
         elif kind == "quantiles":
-            belief = quantiles(FIVE)
-        return EvalSet.checked(rng.normal(size=N), belief)
+            prediction = quantiles(FIVE)
+        return EvalSet.checked(rng.normal(size=N), prediction)
 
     table = compare_recalibrations(made(), made(), coverages=(0.5,))
     columns = table.columns

@@ -202,7 +202,7 @@ def table_of(levels: list[float]) -> Maker:
 def important(rng: np.random.Generator, n: int) -> EvalSet:
     held = normal(rng, n)
     weights = rng.exponential(size=n)
-    return EvalSet.checked(held.y, held.beliefs, weights=weights, weights_kind="importance")
+    return EvalSet.checked(held.y, held.predictions, weights=weights, weights_kind="importance")
 
 
 def clustered(rng: np.random.Generator, n: int) -> EvalSet:
@@ -374,7 +374,7 @@ def test_outer_shares_count_whole_units_of_rows() -> None:
     held = student(child(0, "outer units"), 60)
     rows = np.repeat(np.arange(60), 25)
     alone = found(held.take(rows))
-    units = found(EvalSet.checked(held.y[rows], held.take(rows).beliefs, cluster=rows))
+    units = found(EvalSet.checked(held.y[rows], held.take(rows).predictions, cluster=rows))
     assert alone.tails.details or alone.skew.details
     assert (units.tails.details, units.skew.details) == ({}, {})
 
@@ -389,7 +389,7 @@ def test_frequency_weights_are_repetition(maker: Maker) -> None:
     rng = child(0, "repetition")
     held = maker(rng, 60)
     counts = rng.integers(1, 4, 60)
-    once = found(EvalSet.checked(held.y, held.beliefs, weights=counts))
+    once = found(EvalSet.checked(held.y, held.predictions, weights=counts))
     often = found(held.take(rng.permutation(np.repeat(np.arange(60), counts))))
     np.testing.assert_allclose(values(once), values(often), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(p_values(once), p_values(often), rtol=1e-7)
@@ -401,7 +401,7 @@ def test_frequency_weights_are_repetition(maker: Maker) -> None:
 def test_importance_weights_alike_change_nothing() -> None:
     held = normal(child(0, "alike"), 200)
     same = EvalSet.checked(
-        held.y, held.beliefs, weights=np.full(200, 0.3), weights_kind="importance"
+        held.y, held.predictions, weights=np.full(200, 0.3), weights_kind="importance"
     )
     np.testing.assert_allclose(values(found(held)), values(found(same)), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(p_values(found(held)), p_values(found(same)), rtol=0.05)

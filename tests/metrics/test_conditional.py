@@ -555,7 +555,7 @@ def test_bad_input_to_the_index_is_refused_by_name() -> None:
 # Local PIT
 
 
-def test_the_local_pit_finds_where_beliefs_fail_and_how() -> None:
+def test_the_local_pit_finds_where_predictions_fail_and_how() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(4_000, 2))
     past = x[:, 0] > 1

@@ -33,7 +33,7 @@ NAMES = {
 
 
 def held(n: int = 1_200, *, wrong: float = 1.0, seed: int = 0) -> EvalSet:
-    """Normal beliefs whose sd is too small in the north."""
+    """Normal predictions whose sd is too small in the north."""
     rng = child(seed, "conditional")
     age, site = rng.uniform(20, 80, n), rng.choice(["north", "south"], n, p=[0.3, 0.7])
     sd = 0.5 + age / 80
@@ -132,7 +132,7 @@ def test_what_the_content_does_not_permit_has_a_reason() -> None:
     answers = evaluate(unknown, beside="inputs")
     assert "nominal coverage" in records(answers)["ert_squared"].reason
     assert [table.name for table in tables_of(answers)] == []
-    weighted = EvalSet.checked(y, bare.beliefs, features={"x": y}, weights=np.full(200, 2))
+    weighted = EvalSet.checked(y, bare.predictions, features={"x": y}, weights=np.full(200, 2))
     found = records(evaluate(weighted, beside="inputs"))
     assert all("unweighted" in record.reason for record in found.values())
     assert set(found) == NAMES

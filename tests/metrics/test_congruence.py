@@ -197,10 +197,10 @@ def test_unnormalised_embeddings_are_an_option():
 def test_named_bandwidths_are_what_they_say():
     rng = child(2, "bandwidth")
     x, y, grid = rng.normal(size=50), 3.0 * rng.normal(size=50), 2.0 * rng.normal(size=30)
-    belief = Draws(rng.normal(size=50))
+    predictive = Draws(rng.normal(size=50))
 
     def kernels(**options):
-        found = cce(x, y, belief, grid, **options)
+        found = cce(x, y, predictive, grid, **options)
         return found.kernel, found.output_kernel
 
     assert kernels() == (
@@ -222,19 +222,21 @@ def test_named_bandwidths_are_what_they_say():
 
 def test_the_squared_laplacian_is_the_gaussian_kernel_in_one_column():
     rng = child(3, "code")
-    x, y, belief = rng.normal(size=60), rng.normal(size=60), Draws(rng.normal(size=60))
-    published = cce(x, y, belief, output_kernel="laplacian-squared", output_bandwidth=0.7)
-    gaussian = cce(x, y, belief, output_kernel="rbf", output_bandwidth=0.7)
+    x, y, predictive = rng.normal(size=60), rng.normal(size=60), Draws(rng.normal(size=60))
+    published = cce(x, y, predictive, output_kernel="laplacian-squared", output_bandwidth=0.7)
+    gaussian = cce(x, y, predictive, output_kernel="rbf", output_bandwidth=0.7)
     np.testing.assert_allclose(published.values, gaussian.values, atol=1e-12)
-    true = cce(x, y, belief, output_kernel="laplacian", output_bandwidth=0.7)
+    true = cce(x, y, predictive, output_kernel="laplacian", output_bandwidth=0.7)
     assert np.abs(true.values - gaussian.values).max() > 1e-3
 
 
 def test_own_kernel_functions_are_taken():
     rng = child(4, "own")
-    x, y, belief = rng.normal(size=30), rng.normal(size=30), Draws(rng.normal(size=30))
-    own = cce(x, y, belief, kernel=lambda a, b: np.exp(-np.square(a - b.T)), output_bandwidth=1.0)
-    named = cce(x, y, belief, bandwidth=1.0, output_bandwidth=1.0)
+    x, y, predictive = rng.normal(size=30), rng.normal(size=30), Draws(rng.normal(size=30))
+    own = cce(
+        x, y, predictive, kernel=lambda a, b: np.exp(-np.square(a - b.T)), output_bandwidth=1.0
+    )
+    named = cce(x, y, predictive, bandwidth=1.0, output_bandwidth=1.0)
     np.testing.assert_allclose(own.values, named.values, atol=1e-12)
 
 
@@ -323,7 +325,7 @@ def test_order_of_rows_and_shifts_of_axes_change_nothing():
     np.testing.assert_allclose(scaled, plain, atol=1e-8)
 
 
-def test_a_belief_that_knows_the_outcomes_scores_zero():
+def test_a_prediction_that_knows_the_outcomes_scores_zero():
     rng = child(7, "oracle")
     x, y = rng.normal(size=50), rng.normal(size=(50, 2))
     assert not cce(x, y, Normals(y, np.zeros((50, 2)))).values.any()
@@ -362,10 +364,10 @@ def test_far_from_all_references_nothing_is_known_and_nothing_is_found():
 def test_32_bits_are_close_to_64(method):
     rng = child(11, "bits")
     x, y = rng.normal(size=(500, 6)), rng.normal(size=500)
-    belief = Normals(np.full(500, 0.5), np.ones(500))
+    predictive = Normals(np.full(500, 0.5), np.ones(500))
     options = {"method": method, "landmarks": 500}
-    wide = cce(x, y, belief, solver=SolverOptions(**options))
-    narrow = cce(x, y, belief, solver=SolverOptions(dtype="float32", **options))
+    wide = cce(x, y, predictive, solver=SolverOptions(**options))
+    narrow = cce(x, y, predictive, solver=SolverOptions(dtype="float32", **options))
     assert narrow.values.dtype == np.float64
     np.testing.assert_allclose(narrow.values, wide.values, atol=2e-4)
 
@@ -374,10 +376,10 @@ def test_nystrom_reports_landmarks_and_an_error_that_holds():
     rng = child(12, "nystrom")
     x = rng.normal(size=(1500, 5))
     y = np.sin(x[:, 0]) + 0.3 * rng.normal(size=1500)
-    belief = Normals(np.zeros(1500), np.ones(1500))
-    exact = cce(x, y, belief)
+    predictive = Normals(np.zeros(1500), np.ones(1500))
+    exact = cce(x, y, predictive)
     options = SolverOptions(method="nystrom", landmarks=60)
-    reference = CongruenceReference(x, y, belief, solver=options)
+    reference = CongruenceReference(x, y, predictive, solver=options)
     rough = reference.score()
     how = rough.diagnostics
     assert (how.solver, how.landmarks) == ("nystrom", 60)

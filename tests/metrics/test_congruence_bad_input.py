@@ -19,7 +19,7 @@ from howsure.topics.congruence import (
     mcmd,
 )
 
-GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2.0])}
+GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "predictive": Draws([0.0, 1.0, 2.0])}
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,19 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2
         ({"x": [[0.0], [1.0], [np.nan]]}, r"x must contain finite numbers.*row 2"),
         ({"x": [0.0, 1.0]}, "y must have 2 rows, got 3"),
         ({"x": [1.0, 1.0, 1.0]}, "x must vary"),
-        ({"x": [0.0], "y": [0.0], "belief": Draws([0.0])}, "x must have at least 2 rows, got 1"),
+        (
+            {"x": [0.0], "y": [0.0], "predictive": Draws([0.0])},
+            "x must have at least 2 rows, got 1",
+        ),
         ({"y": [3.0, 3.0, 3.0]}, "y must vary for its variance to set a bandwidth"),
         ({"y": [3.0, 3.0, 3.0], "output_bandwidth": "median"}, "y must have mostly different rows"),
         ({"y": [0.0, 1.0, np.inf]}, "y must contain finite numbers"),
-        ({"belief": Draws([0.0, 1.0])}, "belief must have 3 rows, got 2"),
-        ({"belief": Draws(np.zeros((3, 1, 2)))}, "belief must have 1 outputs as y has, got 2"),
-        ({"belief": [0.0, 1.0, 2.0]}, "belief must be Normals, Mixtures, .* got list"),
+        ({"predictive": Draws([0.0, 1.0])}, "predictive must have 3 rows, got 2"),
+        (
+            {"predictive": Draws(np.zeros((3, 1, 2)))},
+            "predictive must have 1 outputs as y has, got 2",
+        ),
+        ({"predictive": [0.0, 1.0, 2.0]}, "predictive must be Normals, Mixtures, .* got list"),
         ({"grid": [[0.0, 1.0]]}, "grid must have 1 columns, got 2"),
         ({"grid": [np.nan]}, "grid must contain finite numbers"),
         ({"grid": [[]]}, "grid must have at least one column"),
@@ -48,9 +54,9 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2
         ({"x": [0.0, 1.0, 1e200]}, "x must hold numbers of at most .* got 1e.200"),
         ({"x": [[0.0] * 9, [1.0] * 9, [1e200] * 9]}, "x must hold numbers of at most"),
         ({"y": [0.0, 1.0, 1e200]}, "y must hold numbers of at most .* got 1e.200"),
-        ({"belief": Draws([0.0, 1.0, 1e300])}, "belief must hold numbers for which rbf"),
+        ({"predictive": Draws([0.0, 1.0, 1e300])}, "predictive must hold numbers for which rbf"),
         (
-            {"belief": Normals([0.0] * 3, [1.0, 1.0, 1e300])},
+            {"predictive": Normals([0.0] * 3, [1.0, 1.0, 1e300])},
             "predicted standard deviations must hold numbers for which rbf",
         ),
         ({"bandwidth": 1e307}, "x must hold numbers for which rbf.*1e.307. stays in the range"),
@@ -89,7 +95,7 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2
         ({"x": [0.0, 0.0, 0.0], "kernel": Polynomial(1, 1.0, 0.0)}, "kernel must be positive at"),
         ({"output_kernel": lambda a, b: -(a @ b.T)}, "output_kernel must be positive definite"),
         (
-            {"belief": Normals([0.0] * 3, [1.0] * 3), "output_kernel": "polynomial"},
+            {"predictive": Normals([0.0] * 3, [1.0] * 3), "output_kernel": "polynomial"},
             "output_kernel must be rbf or laplacian for the exact embedding of normal dist",
         ),
     ],
@@ -97,7 +103,7 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "belief": Draws([0.0, 1.0, 2
 def test_bad_input_is_refused(change, message):
     arguments = {**GOOD, **change}
     with pytest.raises(InputError, match=message):
-        cce(arguments.pop("x"), arguments.pop("y"), arguments.pop("belief"), **arguments)
+        cce(arguments.pop("x"), arguments.pop("y"), arguments.pop("predictive"), **arguments)
 
 
 def test_bad_second_samples_are_refused():
@@ -150,12 +156,12 @@ def test_whatever_comes_is_refused_or_scored_with_finite_numbers(method, dtype):
         y[:] = y[0] if kind == "equal outputs" else y
         x[:, 1:] *= 1e-30 if kind == "tiny columns" else 1.0
         gaussian = seed % 2 == 0
-        belief = Normals(0.5 * y, np.abs(y)) if gaussian else Draws(rng.permutation(y))
+        predictive = Normals(0.5 * y, np.abs(y)) if gaussian else Draws(rng.permutation(y))
         try:
             found = cce(
                 x,
                 y,
-                belief,
+                predictive,
                 kernel=kernel,
                 bandwidth=bandwidth,
                 output_kernel="rbf" if gaussian else kernel,
@@ -174,7 +180,7 @@ def test_whatever_comes_is_refused_or_scored_with_finite_numbers(method, dtype):
         check()
 
 
-def test_outcomes_that_equal_their_beliefs_but_for_rounding_are_no_indefinite_kernel():
+def test_outcomes_that_equal_their_predictions_but_for_rounding_are_no_indefinite_kernel():
     rng = child(17, "rounding")
     x, y = rng.normal(size=40), rng.normal(size=40)
     found = cce(x, y, Normals(y + 1e-9, np.full(40, 1e-9)), solver=SolverOptions(method="dense"))

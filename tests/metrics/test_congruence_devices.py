@@ -48,9 +48,9 @@ def test_whole_errors_tell_their_device(method: str, dtype: str) -> None:
     x, grid = (torch.from_numpy(rng.normal(size=(size, 3))) for size in (90, 20))
     y = rng.normal(size=(90, 1))
     solver = SolverOptions(method=method, dtype=dtype, landmarks=40)
-    belief = Normals(np.zeros(90), np.ones(90))
+    predictive = Normals(np.zeros(90), np.ones(90))
     with Unplaced() as unplaced:
-        error = cce(x, y, belief, grid, solver=solver)
+        error = cce(x, y, predictive, grid, solver=solver)
         mcmd(x, y, x[:50], y[:50], grid, solver=solver)
     assert unplaced.found == []
     assert np.isfinite(error.values).all()

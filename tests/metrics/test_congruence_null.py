@@ -30,8 +30,8 @@ def world(rows, seed, *, shift=0.0, spread=0.5, **options):
     rng = child(seed, "world")
     x = rng.uniform(0.0, 6.0, rows)
     y = np.cos(x) + 0.5 * rng.standard_normal(rows)
-    belief = Normals(np.cos(x) + shift, np.full(rows, spread))
-    return CongruenceReference(x, y, belief, bandwidth=1.0, output_bandwidth=1.0, **options)
+    predictive = Normals(np.cos(x) + shift, np.full(rows, spread))
+    return CongruenceReference(x, y, predictive, bandwidth=1.0, output_bandwidth=1.0, **options)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
@@ -42,7 +42,7 @@ def test_replicates_are_errors_with_the_outcomes_exchanged(kernel, method):
     options = SolverOptions(method=method)
     reference = world(60, 0, output_kernel=kernel, solver=options)
     rng = child(1, "outcomes")
-    outcomes = np.column_stack([reference.belief.draw(rng)[:, 0] for _ in range(5)])
+    outcomes = np.column_stack([reference.predictive.draw(rng)[:, 0] for _ in range(5)])
     grid = np.linspace(0.0, 6.0, 9)
     found = null_reference(reference, grid, outcomes=outcomes)
     rows = reference.inputs.rows
@@ -50,7 +50,7 @@ def test_replicates_are_errors_with_the_outcomes_exchanged(kernel, method):
         alone = cce(
             rows,
             outcomes[:, number],
-            reference.belief,
+            reference.predictive,
             grid,
             bandwidth=1.0,
             output_kernel=kernel,
@@ -97,20 +97,22 @@ def test_the_null_falls_with_more_rows_and_is_reproducible():
 def test_samplers_draws_and_samples_mode():
     reference = world(40, 4)
     by_function = null_reference(
-        reference, outcomes=lambda rng: reference.belief.draw(rng), replicates=20
+        reference, outcomes=lambda rng: reference.predictive.draw(rng), replicates=20
     )
     assert (
         by_function.replicates.tolist()
         == null_reference(reference, replicates=20).replicates.tolist()
     )
     drawn = CongruenceReference(
-        reference.inputs.rows, reference.y, Draws(reference.belief.draw(child(0, "draw"))[:, 0])
+        reference.inputs.rows, reference.y, Draws(reference.predictive.draw(child(0, "draw"))[:, 0])
     )
     with pytest.raises(InputError, match="draws must be given"):
         null_reference(drawn, replicates=3)
-    found = null_reference(drawn, outcomes=reference.belief.draw, replicates=60)
+    found = null_reference(drawn, outcomes=reference.predictive.draw, replicates=60)
     assert found.p_value > 0.02
-    cloud = Empirical(np.stack([reference.belief.draw(child(s, "c"))[:, 0] for s in range(50)], 1))
+    cloud = Empirical(
+        np.stack([reference.predictive.draw(child(s, "c"))[:, 0] for s in range(50)], 1)
+    )
     sampled = CongruenceReference(reference.inputs.rows, reference.y, cloud)
     assert null_reference(sampled, replicates=60).p_value > 0.02
 
@@ -138,7 +140,7 @@ def ensemble(rows, members, seed, *, spread=1.0, kernel="rbf", method="auto"):
 @pytest.mark.parametrize("members", [1, 4])
 def test_exchanged_worlds_are_errors_with_y_and_members_swapped(kernel, method, members):
     reference = ensemble(60, members, 0, kernel=kernel, method=method)
-    x, y, samples = reference.inputs.rows, reference.y, reference.belief.samples
+    x, y, samples = reference.inputs.rows, reference.y, reference.predictive.samples
     grid = np.linspace(0.0, 6.0, 9)
     found = null_reference(reference, grid, replicates=4, seed=3)
     for number in range(4):
@@ -238,7 +240,7 @@ def test_bootstrap_means_are_those_of_the_rows_written_out(method, own_grid):
     reference = world(50, 6, solver=SolverOptions(method=method))
     grid = None if own_grid else np.linspace(1.0, 5.0, 7)
     found = mean_cce(reference, grid, bootstraps=3, seed=2)
-    law = reference.belief
+    law = reference.predictive
     for number in range(3):
         rng = child(2, "congruence bootstrap", number)
         rows = rng.integers(0, 50, 50)
@@ -259,7 +261,7 @@ def test_bootstrap_means_are_those_of_the_rows_written_out(method, own_grid):
 
 def test_repeats_measure_monte_carlo_noise():
     base = world(80, 7)
-    drawn = [Draws(base.belief.draw(child(s, "repeat"))[:, 0]) for s in range(5)]
+    drawn = [Draws(base.predictive.draw(child(s, "repeat"))[:, 0]) for s in range(5)]
     reference = CongruenceReference(
         base.inputs.rows, base.y, drawn[0], bandwidth=1.0, output_bandwidth=1.0
     )
@@ -275,7 +277,7 @@ def test_repeats_measure_monte_carlo_noise():
     with pytest.raises(InputError, match="samples with 2 beside samples with 1"):
         mean_cce(reference, repeats=[Draws(np.zeros((80, 2)))])
     with pytest.raises(InputError, match="exact with 0 beside samples with 1"):
-        mean_cce(reference, repeats=[base.belief])
+        mean_cce(reference, repeats=[base.predictive])
     with pytest.raises(InputError, match="bootstraps must be a whole number of at least 2"):
         mean_cce(reference, bootstraps=1)
 

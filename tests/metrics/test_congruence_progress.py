@@ -42,8 +42,8 @@ def fitted(method, *, width=7, memory=2e9, **options):
     rng = child(0, "progress")
     x, y = rng.normal(size=(ROWS, width)), rng.normal(size=ROWS)
     solver = SolverOptions(method=method, memory=memory, landmarks=50, tolerance=1e-12)
-    belief = Normals(np.zeros(ROWS), np.ones(ROWS))
-    return CongruenceReference(x, y, belief, solver=solver, **options)
+    predictive = Normals(np.zeros(ROWS), np.ones(ROWS))
+    return CongruenceReference(x, y, predictive, solver=solver, **options)
 
 
 GRID = child(1, "grid").normal(size=(20, 7))

@@ -84,14 +84,14 @@ def test_tensors_with_the_same_inputs_share_one_system(strength, device):
 )
 def test_errors_of_tensors_are_those_of_arrays(method, tiled, dtype, device):
     x, y, _, _, grid = samples(1, width=2)
-    belief = Normals(np.sin(x[:, 0]), np.full(len(x), 0.5))
+    predictive = Normals(np.sin(x[:, 0]), np.full(len(x), 0.5))
     solver = SolverOptions(method=method, dtype=dtype, memory=0.0 if tiled else 2e9)
-    truth = cce(x, y, belief, grid, bandwidth=2.0, solver=solver)
+    truth = cce(x, y, predictive, grid, bandwidth=2.0, solver=solver)
     inputs = [torch.tensor(part, device=device) for part in (x, y, grid)]
-    reference = CongruenceReference(*inputs[:2], belief, bandwidth=2.0, solver=solver)
+    reference = CongruenceReference(*inputs[:2], predictive, bandwidth=2.0, solver=solver)
     found = reference.score(inputs[2])
     np.testing.assert_allclose(found.values**2, truth.values**2, rtol=0, atol=CLOSE[dtype])
-    own = cce(x, y, belief, bandwidth=2.0, solver=solver)
+    own = cce(x, y, predictive, bandwidth=2.0, solver=solver)
     np.testing.assert_allclose(
         reference.score().values ** 2, own.values**2, rtol=0, atol=CLOSE[dtype]
     )
@@ -128,9 +128,9 @@ def test_tensors_agree_with_arrays_whatever_comes(seed, n, m, width, strength, m
 @pytest.mark.parametrize("method", METHODS)
 def test_null_references_and_bootstraps_of_tensors(method):
     x, y, _, _, grid = samples(2, width=2)
-    belief = Normals(np.sin(x[:, 0]), np.full(len(x), 0.5))
+    predictive = Normals(np.sin(x[:, 0]), np.full(len(x), 0.5))
     pair = [
-        CongruenceReference(rows, y, belief, solver=SolverOptions(method=method))
+        CongruenceReference(rows, y, predictive, solver=SolverOptions(method=method))
         for rows in (x, torch.from_numpy(x))
     ]
     one, two = (null_reference(part, grid, replicates=9) for part in pair)
@@ -144,29 +144,29 @@ def test_null_references_and_bootstraps_of_tensors(method):
 
 def test_what_is_no_tensor_is_moved_to_the_tensors():
     x, y, _, _, grid = samples(3)
-    belief = Draws(y + 1.0)
-    truth = cce(x, y, belief, grid)
+    predictive = Draws(y + 1.0)
+    truth = cce(x, y, predictive, grid)
     rows = torch.from_numpy(x)
     for points in (grid, grid.tolist(), torch.from_numpy(grid)):
-        found = cce(rows, torch.from_numpy(y), belief, points)
+        found = cce(rows, torch.from_numpy(y), predictive, points)
         np.testing.assert_allclose(found.values, truth.values, atol=1e-10)
-    reverse = cce(x, y, belief, torch.from_numpy(grid))
+    reverse = cce(x, y, predictive, torch.from_numpy(grid))
     np.testing.assert_allclose(reverse.values, truth.values, atol=1e-12)
-    scaled = cce(rows, y, belief, torch.from_numpy(grid), bandwidth="grid-variance")
-    assert scaled.kernel == cce(x, y, belief, grid, bandwidth="grid-variance").kernel
+    scaled = cce(rows, y, predictive, torch.from_numpy(grid), bandwidth="grid-variance")
+    assert scaled.kernel == cce(x, y, predictive, grid, bandwidth="grid-variance").kernel
 
 
 def test_other_number_types_are_converted_and_gradients_are_not_followed():
     rng = child(4, "types")
     whole = rng.integers(-3, 4, size=(60, 2))
-    y, belief = rng.normal(size=60), Draws(rng.normal(size=60))
-    truth = cce(whole, y, belief, bandwidth=0.3).values
+    y, predictive = rng.normal(size=60), Draws(rng.normal(size=60))
+    truth = cce(whole, y, predictive, bandwidth=0.3).values
     for kind in (torch.int64, torch.int8, torch.float16, torch.bfloat16, torch.float32):
-        found = cce(torch.tensor(whole, dtype=kind), y, belief, bandwidth=0.3)
+        found = cce(torch.tensor(whole, dtype=kind), y, predictive, bandwidth=0.3)
         np.testing.assert_allclose(found.values, truth, atol=1e-12)  # small whole numbers fit
     leaf = torch.tensor(whole, dtype=torch.float64, requires_grad=True)
     target = torch.tensor(y, requires_grad=True)
-    followed = cce(leaf, target, belief, leaf * 1.0, bandwidth=0.3)
+    followed = cce(leaf, target, predictive, leaf * 1.0, bandwidth=0.3)
     np.testing.assert_allclose(followed.values, truth, atol=1e-12)
     assert leaf.grad is None
 
@@ -197,7 +197,7 @@ def test_bad_tensors_are_refused(change, message):
     arguments = {
         "x": torch.arange(5.0),
         "y": torch.arange(5.0),
-        "belief": Draws(np.zeros(5)),
+        "predictive": Draws(np.zeros(5)),
         **change,
     }
     with pytest.raises(InputError, match=message):

@@ -116,7 +116,7 @@ def test_neither_the_order_of_rows_nor_the_seed_of_others_matters() -> None:
 def test_a_weight_of_two_is_a_row_twice() -> None:
     counts = child(2, "copies").integers(0, 4, 400)
     held = normal(400, time=np.arange(400) // 2)
-    weighted = EvalSet.checked(held.y, held.beliefs, weights=counts, time=held.time)
+    weighted = EvalSet.checked(held.y, held.predictions, weights=counts, time=held.time)
     same(records(weighted), records(held.take(np.repeat(np.arange(400), counts))))
 
 

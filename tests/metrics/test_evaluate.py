@@ -36,7 +36,7 @@ def normal_set(n: int, *, factor: float = 1.0, seed: int = 0, **extra: object) -
     return EvalSet.checked(y, Distribution.normal(mean, factor * sd), **extra)  # type: ignore[arg-type]
 
 
-def test_intervals_come_from_the_first_belief_that_can_give_them() -> None:
+def test_intervals_come_from_the_first_prediction_that_can_give_them() -> None:
     held = EvalSet.checked(
         [0.0, 0.0],
         (Intervals([-1, -1], [1, 1], coverage=0.9), Distribution.normal([0, 0], [1, 1])),
@@ -126,9 +126,9 @@ def test_clusters_widen_standard_errors() -> None:
     shared = np.repeat(rng.normal(size=60), 50)
     y = shared + 0.3 * rng.normal(size=3_000)
     cluster = np.repeat(np.arange(60), 50)
-    belief = Intervals(np.full(3_000, -1.7), np.full(3_000, 1.7), coverage=0.9)
-    plain = evaluate(EvalSet.checked(y, belief), metrics=["empirical_coverage"]).records[0]
-    held = EvalSet.checked(y, belief, cluster=cluster)
+    prediction = Intervals(np.full(3_000, -1.7), np.full(3_000, 1.7), coverage=0.9)
+    plain = evaluate(EvalSet.checked(y, prediction), metrics=["empirical_coverage"]).records[0]
+    held = EvalSet.checked(y, prediction, cluster=cluster)
     grouped = evaluate(held, metrics=["empirical_coverage"]).records[0]
     assert grouped.standard_error > 3 * plain.standard_error
     assert "60 clusters" in grouped.reason
@@ -143,7 +143,7 @@ def test_clusters_widen_standard_errors() -> None:
 
 def test_clusters_reach_measures_that_are_not_means() -> None:
     plain = normal_set(400)
-    held = EvalSet.checked(plain.y, plain.beliefs, cluster=np.arange(400))
+    held = EvalSet.checked(plain.y, plain.predictions, cluster=np.arange(400))
     for first, second in zip(evaluate(plain).records, evaluate(held).records, strict=True):
         if first.metric.endswith(("miscalibration", "discrimination")):
             continue  # whose folds are dealt to clusters, and drawn of rows
@@ -336,8 +336,8 @@ def test_rolling_coverage_is_that_of_windows_of_equal_numbers_of_rows(n: int, co
     order = child(0, "windows").permutation(n)
     held = normal_set(n, factor=0.7, time=order * 2.0)
     curve = next(c for c in curves_of(evaluate(held)) if c.name == "rolling_coverage")
-    belief = held.beliefs[0].interval(0.9)
-    covered = ((belief[0] <= held.y) & (held.y <= belief[1]))[np.argsort(order)]
+    prediction = held.predictions[0].interval(0.9)
+    covered = ((prediction[0] <= held.y) & (held.y <= prediction[1]))[np.argsort(order)]
     edges = [math.ceil(n * place / count) for place in range(count + 1)]
     parts = list(itertools.pairwise(edges))
     sizes = [b - a for a, b in parts]
@@ -375,8 +375,8 @@ def test_the_isocost_line_touches_the_deficit_curve_at_the_least_score(
     assert -np.diff(line.y)[0] / np.diff(line.x)[0] == pytest.approx(1 - coverage)
     gap = curve.y - np.interp(curve.x, line.x, line.y)
     assert gap[curve.x <= line.x[-1]].min() >= -1e-12  # the curve never lies below the line
-    lower, upper = held.beliefs[0].interval(0.9)
-    point = held.beliefs[0].point()
+    lower, upper = held.predictions[0].interval(0.9)
+    point = held.predictions[0].point()
 
     def score(k: float) -> float:
         low, high = point + k * (lower - point), point + k * (upper - point)

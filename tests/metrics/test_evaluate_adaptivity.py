@@ -43,19 +43,19 @@ def test_records_of_label_sets_are_the_measures() -> None:
     held, p, sharp = sets()
     report = adapted(held, ease=sharp, class_scores=p, bins=20)
     found = {record.metric: record for record in report.records}
-    belief = held.beliefs[0]
-    assert isinstance(belief, LabelSets)
-    covered = belief.contains(held.y).astype(float)
+    prediction = held.predictions[0]
+    assert isinstance(prediction, LabelSets)
+    covered = prediction.contains(held.y).astype(float)
     rank = label_rank(p, held.y)
     first = t_cv(covered, sharp, coverage=0.9, bins=20, resampling=QUICK)
-    second = t_ss(belief.sizes, rank, sharp, bins=20, resampling=QUICK)
-    third = sscv(covered, belief.sizes, coverage=0.9, resampling=QUICK)
+    second = t_ss(prediction.sizes, rank, sharp, bins=20, resampling=QUICK)
+    third = sscv(covered, prediction.sizes, coverage=0.9, resampling=QUICK)
     for name, measure in (("t_cv", first), ("t_ss", second), ("sscv", third)):
         record, want = found[name], measure.estimate
         assert (record.value, record.null, record.lower) == (want.value, want.null, want.lower)
         assert (record.null_upper, record.p) == (want.null_upper, want.p)
         assert (record.notion, record.coverage, record.n) == (Notion.LOCAL, 0.9, 800)
-    size = belief.sizes.mean()
+    size = prediction.sizes.mean()
     assert found["set_deficit"].value - found["set_excess"].value + size == pytest.approx(
         rank.mean(), abs=1e-12
     )
@@ -89,10 +89,10 @@ def test_what_is_not_known_is_told() -> None:
     assert "probabilities" in bare["rank_ss"].reason
     assert bare["sscv"].value >= 0
     assert curves_of(adapted(held)) == ()
-    clusters = EvalSet.checked(held.y, held.beliefs, cluster=np.arange(800) // 2)
+    clusters = EvalSet.checked(held.y, held.predictions, cluster=np.arange(800) // 2)
     told = {r.metric: r for r in adapted(clusters, ease=sharp).records}
     assert "independent" in told["t_cv"].reason
-    weighted = EvalSet.checked(held.y, held.beliefs, weights=np.full(800, 2))
+    weighted = EvalSet.checked(held.y, held.predictions, weights=np.full(800, 2))
     doubled = {r.metric: r for r in adapted(weighted, ease=sharp, class_scores=p).records}
     assert doubled["t_cv"].n == 1600
     assert "unweighted" in doubled["satisfaction_rate"].reason
@@ -159,42 +159,44 @@ def _claimed(n: int = 2000, slope: float = 0.0) -> EvalSet:
 
 def test_ranks_come_from_the_probabilities_of_the_sets() -> None:
     held = _claimed(400)
-    belief = held.beliefs[0]
-    assert isinstance(belief, LabelSets)
-    assert belief.probabilities is not None
+    prediction = held.predictions[0]
+    assert isinstance(prediction, LabelSets)
+    assert prediction.probabilities is not None
     found = {record.metric: record for record in adapted(held).records}
-    given = {r.metric: r for r in adapted(held, class_scores=belief.probabilities).records}
+    given = {r.metric: r for r in adapted(held, class_scores=prediction.probabilities).records}
     for name in ("t_ss", "set_deficit", "set_excess", "rank_cv", "rank_ss", "satisfaction_rate"):
         assert math.isfinite(found[name].value), name
         assert found[name].value == given[name].value
-    rank = label_rank(belief.probabilities, held.y)
-    assert found["set_deficit"].value == np.maximum(rank - belief.sizes, 0).mean()
+    rank = label_rank(prediction.probabilities, held.y)
+    assert found["set_deficit"].value == np.maximum(rank - prediction.sizes, 0).mean()
 
 
 @pytest.mark.rate
 def test_the_floor_follows_what_sets_claim() -> None:
     held = _claimed()
-    belief, ease = held.beliefs[0], held.features["ease"]
-    assert isinstance(belief, LabelSets)
+    prediction, ease = held.predictions[0], held.features["ease"]
+    assert isinstance(prediction, LabelSets)
     record = {r.metric: r for r in adapted(held, bins=10).records}["t_cv"]
     order = np.argsort(ease)
     rng = np.random.default_rng(0)
     drawn = [
-        np.abs((rng.random(2000) < belief.claims)[order].reshape(10, 200).mean(axis=1) - 0.9).max()
+        np.abs(
+            (rng.random(2000) < prediction.claims)[order].reshape(10, 200).mean(axis=1) - 0.9
+        ).max()
         for _ in range(2000)
     ]
     wide = Resampling(replicates=0, permutations=2000)
     exact = {r.metric: r for r in adapted(held, bins=10, resampling=wide).records}["t_cv"]
     assert exact.null == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / math.sqrt(1000))
     assert record.p > 0.05
-    fixed = t_cv(belief.contains(held.y), ease, coverage=0.9, bins=10, resampling=QUICK)
+    fixed = t_cv(prediction.contains(held.y), ease, coverage=0.9, bins=10, resampling=QUICK)
     assert fixed.estimate.p < 0.05 < record.p  # as if sets claimed 90 % alone
 
 
 def test_parts_by_ease_are_those_of_the_rows() -> None:
     held = _claimed(slope=3.0)
-    belief, ease = held.beliefs[0], held.features["ease"]
-    assert isinstance(belief, LabelSets)
+    prediction, ease = held.predictions[0], held.features["ease"]
+    assert isinstance(prediction, LabelSets)
     record = {r.metric: r for r in adapted(held).records}["t_cv"]
     assert float(record.options["ease_differ"]) < 1e-3
     where = str(record.options["where"])
@@ -207,7 +209,7 @@ def test_parts_by_ease_are_those_of_the_rows() -> None:
         low = float(where.split("<")[0])
     inside = (ease > low) & (ease <= high)
     assert float(record.options["rows"]) == pytest.approx(inside.sum(), abs=2)
-    seen = belief.contains(held.y)[inside].mean()
+    seen = prediction.contains(held.y)[inside].mean()
     assert float(record.options["value"]) == pytest.approx(seen, abs=0.003)
     right = {r.metric: r for r in adapted(_claimed()).records}["t_cv"]
     assert float(right.options["ease_differ"]) > 0.05

@@ -20,7 +20,7 @@ from howsure.report.congruence import with_embedding
 from howsure.report.monitor import fit_monitor, scored
 from howsure.topics.congruence import Draws, Empirical, Normals, NullReference, Support
 from howsure.topics.congruence.examples import map_table, tree_table
-from howsure.topics.congruence.laws import belief_of
+from howsure.topics.congruence.laws import predictive_of
 from howsure.topics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 
 
@@ -82,26 +82,26 @@ def test_every_law_embeds_in_the_mode_that_serves_all() -> None:
     skewed = EvalSet.checked(y, Distribution.from_scipy(stats.gamma(2.0, scale=mean)))
     assert congruence_mode([normal, count, draws]) == "exact"
     assert congruence_mode([normal, skewed]) == "samples"
-    kinds = [type(belief_of(held, "exact")) for held in (normal, count, draws)]
+    kinds = [type(predictive_of(held, "exact")) for held in (normal, count, draws)]
     assert kinds == [Normals, Support, Empirical]
-    support = belief_of(count, "exact")
+    support = predictive_of(count, "exact")
     assert isinstance(support, Support)
     assert support.probabilities.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
     expected = (support.values * support.probabilities).sum(axis=1)
     assert expected == pytest.approx(mean, abs=1e-9)
-    assert type(belief_of(skewed, "samples")) is Draws
+    assert type(predictive_of(skewed, "samples")) is Draws
     with pytest.raises(UnanswerableError):
-        belief_of(skewed, "exact")
+        predictive_of(skewed, "exact")
     with pytest.raises(UnanswerableError):
         congruence_mode([EvalSet.checked(y, Intervals(y, y + 1, 0.9))])
 
 
 def test_what_cannot_be_answered_is_said() -> None:
     held = wave(60)
-    plain = EvalSet.checked(held.y, held.beliefs)
+    plain = EvalSet.checked(held.y, held.predictions)
     assert "needs inputs" in assess_congruence(plain, "exact").record.reason
     weighted = EvalSet.checked(
-        held.y, held.beliefs, embedding=held.embedding, weights=np.full(60, 2)
+        held.y, held.predictions, embedding=held.embedding, weights=np.full(60, 2)
     )
     record = assess_congruence(weighted, "exact").record
     assert math.isnan(record.value)
@@ -117,7 +117,7 @@ def test_assess_uses_one_mode_for_all_models() -> None:
     held = wave(300)
     x = held.features["x"]
     models = {
-        "normal": held.beliefs[0],
+        "normal": held.predictions[0],
         "gamma": Distribution.from_scipy(stats.gamma(4.0, loc=np.sin(2 * x) - 1.0, scale=0.25)),
     }
     result = assess(held.y, models, x={"x": x})
@@ -135,7 +135,7 @@ def test_a_monitor_flags_where_the_model_is_wrong_without_labels() -> None:
     assert table.columns["cce"][0] > 3 * table.columns["cce"][1]
     with pytest.raises(InputError, match="features"):
         monitor.judge({"x": np.array([1.0])})
-    bare = EvalSet.checked(reference.y, reference.beliefs)
+    bare = EvalSet.checked(reference.y, reference.predictions)
     with pytest.raises(InputError, match="the reference needs features"):
         fit_monitor(bare)
 
@@ -194,7 +194,7 @@ def test_a_group_that_is_right_everywhere_explains_nothing() -> None:
     held = grouped()
     right = EvalSet.checked(
         held.y - 0.9 * (held.groups["site"].values() == "turin"),
-        held.beliefs,
+        held.predictions,
         features=held.features,
         groups=held.groups,
     )
@@ -362,12 +362,12 @@ def test_ensembles_are_judged_with_y_among_their_members(mode: str) -> None:
 
 def test_draws_of_an_ensemble_hold_no_member_twice() -> None:
     held = clouds(60, 5, 1)
-    law = held.beliefs[0]
+    law = held.predictions[0]
     assert isinstance(law, Samples)
     for draws in (3, 5, 9):
-        belief = belief_of(held, "samples", draws=draws)
-        assert isinstance(belief, Draws)
-        taken = belief.samples[:, :, 0]
+        predictive = predictive_of(held, "samples", draws=draws)
+        assert isinstance(predictive, Draws)
+        taken = predictive.samples[:, :, 0]
         assert taken.shape == (60, min(draws, 5))
         for row in range(60):
             assert set(taken[row]) <= set(law.sorted_samples[row])

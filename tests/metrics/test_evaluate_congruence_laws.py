@@ -21,9 +21,9 @@ from howsure.topics.congruence import (
     laws,
     null_reference,
 )
-from howsure.topics.congruence.beliefs import Belief
-from howsure.topics.congruence.laws import belief_of
+from howsure.topics.congruence.laws import predictive_of
 from howsure.topics.congruence.outputs import DenseOutputs, as_law, law_gram
+from howsure.topics.congruence.predictive import PredictiveLaw
 from howsure.topics.congruence.view import congruence_mode, reference_rows
 
 
@@ -31,9 +31,9 @@ def rng() -> np.random.Generator:
     return child(0, "laws of congruence")
 
 
-def embedded(belief: Belief, points: np.ndarray, gamma: float) -> np.ndarray:
+def embedded(predictive: PredictiveLaw, points: np.ndarray, gamma: float) -> np.ndarray:
     """Every row's mean embedding at some points, shape (n, g)."""
-    return law_gram(RBF(gamma), belief, as_law(points[:, None]))
+    return law_gram(RBF(gamma), predictive, as_law(points[:, None]))
 
 
 # Mixtures of normal laws
@@ -51,9 +51,9 @@ def three_normals() -> Distribution:
 def test_mixtures_of_normal_laws_embed_as_integrals_do() -> None:
     law, points, gamma = three_normals(), np.array([-2.0, 0.1, 3.0]), 0.7
     held = EvalSet.checked([0.0, 1.0], law)
-    belief = belief_of(held, "exact")
-    assert isinstance(belief, Mixtures)
-    found = embedded(belief, points, gamma)
+    predictive = predictive_of(held, "exact")
+    assert isinstance(predictive, Mixtures)
+    found = embedded(predictive, points, gamma)
     for row in range(2):
         own = {name: value[row : row + 1] for name, value in law.parameters.items()}
         for at, point in enumerate(points):
@@ -68,11 +68,13 @@ def test_mixtures_of_normal_laws_embed_as_integrals_do() -> None:
 
 def test_their_inner_products_are_the_limit_of_many_draws() -> None:
     law, gamma = three_normals(), 0.7
-    belief = belief_of(EvalSet.checked([0.0, 1.0], law), "exact")
+    predictive = predictive_of(EvalSet.checked([0.0, 1.0], law), "exact")
     first, second = law.sample(rng(), 400_000).T[:200_000], law.sample(rng(), 400_000).T[200_000:]
     pairs = np.exp(-gamma * (first[:, :, None] - second[:, None, :]) ** 2)
     error = pairs.std(axis=0) / np.sqrt(len(pairs))
-    assert (np.abs(law_gram(RBF(gamma), belief, belief) - pairs.mean(axis=0)) < 4 * error).all()
+    assert (
+        np.abs(law_gram(RBF(gamma), predictive, predictive) - pairs.mean(axis=0)) < 4 * error
+    ).all()
     assert error.max() < 1e-3
 
 
@@ -80,16 +82,16 @@ def test_mixtures_of_mixtures_are_flattened_and_others_are_not_exact() -> None:
     normal = Distribution.normal([0.0, 1.0], [1.0, 0.3])
     outer = mixture([three_normals(), normal], [0.25, 0.75])
     held = EvalSet.checked([0.0, 1.0], outer)
-    belief = belief_of(held, "exact")
-    assert isinstance(belief, Mixtures)
-    assert belief.weights == pytest.approx(
+    predictive = predictive_of(held, "exact")
+    assert isinstance(predictive, Mixtures)
+    assert predictive.weights == pytest.approx(
         np.array([[0.125, 0.075, 0.05, 0.75], [0.0, 0.225, 0.025, 0.75]])
     )
     points = np.linspace(-3, 6, 7)
-    inner = belief_of(EvalSet.checked([0.0, 1.0], three_normals()), "exact")
-    alone = belief_of(EvalSet.checked([0.0, 1.0], normal), "exact")
+    inner = predictive_of(EvalSet.checked([0.0, 1.0], three_normals()), "exact")
+    alone = predictive_of(EvalSet.checked([0.0, 1.0], normal), "exact")
     wanted = 0.25 * embedded(inner, points, 0.5) + 0.75 * embedded(alone, points, 0.5)
-    assert embedded(belief, points, 0.5) == pytest.approx(wanted, abs=1e-14)
+    assert embedded(predictive, points, 0.5) == pytest.approx(wanted, abs=1e-14)
     skewed = mixture([normal, Distribution.from_scipy(stats.gumbel_r([0.0, 1.0]))])
     assert congruence_mode([EvalSet.checked([0.0, 1.0], skewed)]) == "samples"
 
@@ -100,10 +102,10 @@ def test_a_mixture_scores_as_its_draws_do_when_they_are_many() -> None:
     law = mixture([Distribution.normal(np.sin(x) + a, np.full(n, 0.4)) for a in (-1.0, 1.0)])
     y = law.sample(rng(), 1)[:, 0]
     held = EvalSet.checked(y, law, embedding=x[:, None])
-    exact = CongruenceReference(x, y, belief_of(held, "exact")).score().values
-    drawn = CongruenceReference(x, y, belief_of(held, "samples", draws=4000)).score().values
+    exact = CongruenceReference(x, y, predictive_of(held, "exact")).score().values
+    drawn = CongruenceReference(x, y, predictive_of(held, "samples", draws=4000)).score().values
     assert drawn == pytest.approx(exact, abs=2e-3)
-    few = CongruenceReference(x, y, belief_of(held, "samples", draws=1)).score().values
+    few = CongruenceReference(x, y, predictive_of(held, "samples", draws=1)).score().values
     assert np.abs(few - exact).mean() > 1e-2
 
 
@@ -157,16 +159,16 @@ def embedding_by_hand(law: Distribution, row: int, points: np.ndarray, gamma: fl
 def test_wide_counts_embed_as_sums_over_every_count_do(name: str) -> None:
     law = wide_laws()[name]
     y = law.sample(rng(), 1)[:, 0]
-    belief = belief_of(EvalSet.checked(y, law), "exact")
-    assert isinstance(belief, Support)
+    predictive = predictive_of(EvalSet.checked(y, law), "exact")
+    assert isinstance(predictive, Support)
     ends = law.quantile([1e-12, 1 - 1e-12])
-    assert belief.probabilities.shape[1] <= (ends[:, 1] - ends[:, 0]).max() / 2
-    assert np.array_equal(belief.values, np.floor(belief.values))
+    assert predictive.probabilities.shape[1] <= (ends[:, 1] - ends[:, 0]).max() / 2
+    assert np.array_equal(predictive.values, np.floor(predictive.values))
     points = np.linspace(ends.min(), ends.max(), 9)
     noise = 1e-10 if name in ("a bath tub", "binomial") else 1e-11  # of SciPy's probabilities
     for sharper in (1.0, 2.0):
         gamma = sharper**2 / (2.0 * y.var(ddof=1))
-        found = embedded(belief, points, gamma)
+        found = embedded(predictive, points, gamma)
         for row in (0, 3, ROWS - 1):
             wanted = embedding_by_hand(law, row, points, gamma)
             assert found[row] == pytest.approx(wanted, abs=noise)
@@ -176,10 +178,10 @@ def test_wide_counts_embed_as_sums_over_every_count_do(name: str) -> None:
 def test_moments_are_those_of_the_law() -> None:
     law = wide_laws()["negative binomial"]
     y = law.sample(rng(), 1)[:, 0]
-    belief = belief_of(EvalSet.checked(y, law), "exact")
-    assert isinstance(belief, Support)
-    mean = (belief.probabilities * belief.values).sum(axis=1)
-    variance = (belief.probabilities * (belief.values - mean[:, None]) ** 2).sum(axis=1)
+    predictive = predictive_of(EvalSet.checked(y, law), "exact")
+    assert isinstance(predictive, Support)
+    mean = (predictive.probabilities * predictive.values).sum(axis=1)
+    variance = (predictive.probabilities * (predictive.values - mean[:, None]) ** 2).sum(axis=1)
     assert mean == pytest.approx(law.point(), rel=1e-9)
     assert np.sqrt(variance) == pytest.approx(law.sd(), rel=1e-8)
 
@@ -190,14 +192,14 @@ def test_errors_and_their_null_are_those_of_all_counts_listed() -> None:
     mean = 1e5 * np.exp(0.3 * np.sin(x))
     law = Distribution.from_scipy(stats.poisson(mean))
     y = law.sample(rng(), 1)[:, 0]
-    some = belief_of(EvalSet.checked(y, law), "exact")
+    some = predictive_of(EvalSet.checked(y, law), "exact")
     ends = law.quantile([1e-12, 1 - 1e-12])
     values = ends[:, :1] + np.arange((ends[:, 1] - ends[:, 0]).max() + 1)
     assert values.size > laws.MOST_LISTED
     masses = stats.poisson(mean[:, None]).pmf(values)
     every = Support(values, masses / masses.sum(axis=1, keepdims=True))
     assert len(some.atoms()) < len(every.atoms()) / 4
-    references = [CongruenceReference(x, y, belief) for belief in (some, every)]
+    references = [CongruenceReference(x, y, predictive) for predictive in (some, every)]
     scores = [reference.score().values for reference in references]
     assert scores[0] == pytest.approx(scores[1], abs=1e-9)
     nulls = [null_reference(reference, replicates=99, seed=1) for reference in references]
@@ -224,9 +226,9 @@ def test_laws_that_are_not_smooth_are_listed_or_drawn() -> None:
     law = Distribution(ScipyLaw(EvenCounts(name="even")), {"mu": np.full(200, 3e5),
                                                           "loc": np.zeros(200)})  # fmt: skip
     y = 6e5 + 1e3 * rng().standard_normal(200).round(3)
-    belief = belief_of(EvalSet.checked(y, law), "exact")
-    assert isinstance(belief, Support)
-    assert belief.probabilities.shape[1] > 10_000
+    predictive = predictive_of(EvalSet.checked(y, law), "exact")
+    assert isinstance(predictive, Support)
+    assert predictive.probabilities.shape[1] > 10_000
     more = Distribution(law.law, {"mu": np.full(900, 3e5), "loc": np.zeros(900)})
     assert congruence_mode([EvalSet.checked(np.resize(y, 900), more)]) == "samples"
     kinked = Distribution.from_scipy(stats.dlaplace(np.full(900, 1e-3)))
@@ -241,9 +243,9 @@ def test_counts_of_any_size_are_exact_in_number(mean: float) -> None:
     law = Distribution("negative_binomial", {"mu": means, "dispersion": np.full(n, 0.01)})
     held = EvalSet.checked(law.sample(rng(), 1)[:, 0], law)
     assert congruence_mode([held]) == "exact"
-    belief = belief_of(held, "exact")
-    assert isinstance(belief, Support)
-    assert belief.probabilities.shape[1] < 1000
+    predictive = predictive_of(held, "exact")
+    assert isinstance(predictive, Support)
+    assert predictive.probabilities.shape[1] < 1000
 
 
 def test_counts_that_need_too_many_runs_are_drawn() -> None:
@@ -283,18 +285,18 @@ def overdispersed(scale: float) -> tuple[np.ndarray, np.ndarray, Distribution]:
 def test_few_rows_of_wide_counts_need_no_gram_matrix_of_all_counts(scale: float) -> None:
     """A Gram matrix of each count of each row with each took two minutes for thirty rows."""
     x, y, law = overdispersed(scale)
-    belief = belief_of(EvalSet.checked(y, law), "exact")
-    assert len(belief.atoms()) <= laws.MOST_LISTED
-    reference = CongruenceReference(x, y, belief)
+    predictive = predictive_of(EvalSet.checked(y, law), "exact")
+    assert len(predictive.atoms()) <= laws.MOST_LISTED
+    reference = CongruenceReference(x, y, predictive)
     assert not isinstance(reference.outputs, DenseOutputs)
     assert null_reference(reference, replicates=19).p_value == 0.05
 
 
 def test_landmarks_of_few_rows_of_counts_are_right() -> None:
     x, y, law = overdispersed(3.0)
-    belief = belief_of(EvalSet.checked(y, law), "exact")
+    predictive = predictive_of(EvalSet.checked(y, law), "exact")
     few, whole = (
-        CongruenceReference(x, y, belief, solver=SolverOptions(method=method))
+        CongruenceReference(x, y, predictive, solver=SolverOptions(method=method))
         for method in ("auto", "dense")
     )
     dense = (isinstance(reference.outputs, DenseOutputs) for reference in (few, whole))

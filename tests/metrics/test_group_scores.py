@@ -146,7 +146,7 @@ def test_counts_are_judged_at_a_draw_within_their_jump() -> None:
 def test_the_p_value_is_the_smallest_of_all_groups_times_their_number() -> None:
     """By the definition: z of each group less all others, the long tail of φ_2 by a gamma law."""
     held = table("oracle", 400)
-    u = held.beliefs[0].cdf(held.y)  # type: ignore[attr-defined]
+    u = held.predictions[0].cdf(held.y)  # type: ignore[attr-defined]
     x = 2.0 * u - 1.0
     smallest, tests = 1.0, 0
     for row, skewness in ((math.sqrt(3) * x, 0.0), (math.sqrt(5) / 2 * (3 * x * x - 1), 0.6389)):

@@ -180,9 +180,9 @@ def test_the_worst_group_by_chance_is_that_of_perfect_models() -> None:
     held = normal(0, 300)
     shortfalls, rng = [], np.random.default_rng(5)
     for _ in range(150):
-        y = held.beliefs[0].sd() * rng.normal(size=300)  # type: ignore[attr-defined]
+        y = held.predictions[0].sd() * rng.normal(size=300)  # type: ignore[attr-defined]
         groups = {name: column.values() for name, column in held.groups.items()}
-        shortfalls.append(answers(EvalSet.checked(y, held.beliefs, groups=groups))[1])
+        shortfalls.append(answers(EvalSet.checked(y, held.predictions, groups=groups))[1])
     values = np.array([record.value for record in shortfalls])
     null = shortfalls[0]
     error = values.std() * math.sqrt(1 / 150 + 1 / 199)
@@ -288,7 +288,7 @@ def test_weights_repeat_rows_and_no_order_matters(make: Callable[[int, int], Eva
     held = make(3, 240)
     counts = np.random.default_rng(0).integers(0, 4, 240)
     groups = {name: column.values() for name, column in held.groups.items()}
-    once = EvalSet.checked(held.y, held.beliefs, groups=groups, weights=counts)
+    once = EvalSet.checked(held.y, held.predictions, groups=groups, weights=counts)
     order = np.random.default_rng(1).permutation(int(counts.sum()))
     twice = held.take(np.repeat(np.arange(240), counts)).take(order)
     for first, second in zip(answers(once), answers(twice), strict=True):

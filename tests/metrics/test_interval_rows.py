@@ -65,7 +65,7 @@ def test_ends_are_those_of_the_prediction_and_rows_rise_in_width() -> None:
 def test_the_order_of_rows_has_no_say(y: str) -> None:
     held = some()
     if y == "repeated":
-        held = EvalSet.checked(np.round(held.y), held.beliefs, rows=held.rows)
+        held = EvalSet.checked(np.round(held.y), held.predictions, rows=held.rows)
     mixed = held.take(np.random.default_rng(1).permutation(held.n))
     same(*made(held), *made(mixed))
 
@@ -107,7 +107,7 @@ def test_the_coverage_nearest_to_nine_tenths_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("belief", "point", "what"),
+    ("prediction", "point", "what"),
     [
         (Intervals(np.zeros(4), np.ones(4), coverage=0.9), None, "middle of the interval"),
         (Intervals(np.zeros(4), np.ones(4), coverage=0.9), np.ones(4), "prediction"),
@@ -116,8 +116,8 @@ def test_the_coverage_nearest_to_nine_tenths_is_shown() -> None:
         (Samples(np.random.default_rng(0).normal(size=(4, 50))), None, "predicted mean"),
     ],
 )
-def test_the_centre_is_named(belief: Any, point: Any, what: str) -> None:
-    (table,) = made(EvalSet.checked(np.arange(4.0), belief, point=point))
+def test_the_centre_is_named(prediction: Any, point: Any, what: str) -> None:
+    (table,) = made(EvalSet.checked(np.arange(4.0), prediction, point=point))
     assert table.labels["point"] == what
 
 

@@ -60,7 +60,7 @@ def test_few_members_are_told_at_the_highest_coverage_that_they_reach(m: int) ->
 
 def test_few_members_have_measures_of_conditional_coverage() -> None:
     held = ensemble("normal", 300, 10)
-    held = EvalSet.checked(held.y, held.beliefs, features={"a": child(0, "a").normal(size=300)})
+    held = EvalSet.checked(held.y, held.predictions, features={"a": child(0, "a").normal(size=300)})
     names = ["worst_slab", "ert_squared"]
     for record in evaluate(held, beside="inputs", metrics=names).records:
         assert record.coverage == 9 / 11 or math.isnan(record.coverage)
@@ -134,7 +134,7 @@ def test_the_influence_of_quantiles_that_repeat(weighting: Weighting) -> None:
 
 def test_claims_are_those_of_the_kind_that_gave_the_interval() -> None:
     held = ensemble("normal", 50, 15)
-    (samples,) = held.beliefs
+    (samples,) = held.predictions
     given = Intervals(held.y - 1.0, held.y + 1.0, coverage=0.8)
     law = Distribution.from_scipy(stats.poisson(np.full(50, 2.0)))
     counts = EvalSet.checked(np.full(50, 1.0), (law, Intervals(np.zeros(50), np.ones(50), 0.8)))
@@ -221,7 +221,7 @@ def gamma_kinds(n: int) -> dict[str, EvalSet]:
         "distributions": Distribution.from_scipy(law),
         "samples": Samples(rng.gamma(1.5, scale[:, None], (n, 20))),
     }
-    held = {kind: EvalSet.checked(y, belief) for kind, belief in kinds.items()}
+    held = {kind: EvalSet.checked(y, prediction) for kind, prediction in kinds.items()}
     return held | {"point": EvalSet.checked(y, kinds["quantiles"], point=law.mean())}
 
 

@@ -30,10 +30,10 @@ def found(held: EvalSet) -> dict[str, Record]:
 def test_values_follow_the_definitions() -> None:
     held = made(300, 0)
     records = found(held)
-    belief = held.beliefs[0]
-    assert isinstance(belief, LabelSets)
-    sizes = [sum(row) for row in belief.members.tolist()]
-    hits = [row[int(k)] for row, k in zip(belief.members.tolist(), held.y, strict=True)]
+    prediction = held.predictions[0]
+    assert isinstance(prediction, LabelSets)
+    sizes = [sum(row) for row in prediction.members.tolist()]
+    hits = [row[int(k)] for row, k in zip(prediction.members.tolist(), held.y, strict=True)]
     empty = sum(size == 0 for size in sizes)
     assert 0 < empty < 300
     assert records["empty_sets"].value == empty / 300
@@ -51,10 +51,10 @@ def test_sscv_of_a_perfect_model_keeps_to_its_null() -> None:
     """Coins of the claimed coverage, drawn for sets of given sizes, give the null of the record."""
     held = made(300, 1)
     record = found(held)["sscv"]
-    belief = held.beliefs[0]
-    assert isinstance(belief, LabelSets)
+    prediction = held.predictions[0]
+    assert isinstance(prediction, LabelSets)
     strata = [
-        (belief.sizes >= low) & (belief.sizes <= high)
+        (prediction.sizes >= low) & (prediction.sizes <= high)
         for low, high in ((0, 1), (2, 3), (4, 10), (11, 100))
     ]
     hits = child(2, "coins").random((4000, 300)) < 0.9
@@ -70,7 +70,7 @@ def test_order_changes_nothing_and_a_weight_of_two_is_a_row_twice() -> None:
     held = made(120, 3)
     counts = child(4, "weights").integers(0, 4, 120)
     order = child(5, "order").permutation(120)
-    weighted = EvalSet.checked(held.y, held.beliefs, weights=counts)
+    weighted = EvalSet.checked(held.y, held.predictions, weights=counts)
     repeated = held.take(np.repeat(np.arange(120), counts))
     for one, other in ((held, held.take(order)), (weighted, repeated)):
         first, second = found(one), found(other)
@@ -81,7 +81,7 @@ def test_order_changes_nothing_and_a_weight_of_two_is_a_row_twice() -> None:
 
 
 def test_what_other_tables_lack_is_told() -> None:
-    clusters = EvalSet.checked(made(60, 6).y, made(60, 6).beliefs, cluster=np.arange(60) // 3)
+    clusters = EvalSet.checked(made(60, 6).y, made(60, 6).predictions, cluster=np.arange(60) // 3)
     told = found(clusters)
     assert "independent rows" in told["sscv"].reason
     assert told["empty_sets"].upper > told["empty_sets"].value

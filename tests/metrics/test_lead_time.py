@@ -86,17 +86,17 @@ def centre_and_sd(law: Distribution) -> tuple[np.ndarray, np.ndarray]:
 
 def own_score(held: EvalSet) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """Scores of rows, and of the distribution of some y in their rows, by hand."""
-    (belief,), y = held.beliefs, held.y
-    if isinstance(belief, Distribution):
-        return crps_normal(y, *centre_and_sd(belief)), climatology_crps
-    if isinstance(belief, Quantiles):
+    (prediction,), y = held.predictions, held.y
+    if isinstance(prediction, Distribution):
+        return crps_normal(y, *centre_and_sd(prediction)), climatology_crps
+    if isinstance(prediction, Quantiles):
         gaps = np.diff(LEVELS)
         factors = np.append(gaps, 0.0) + np.append(0.0, gaps)
-        return crps_quantiles(y, belief.values, LEVELS), lambda rows: sum(
+        return crps_quantiles(y, prediction.values, LEVELS), lambda rows: sum(
             factor * climatology_pinball(rows, level=level)
             for factor, level in zip(factors, LEVELS, strict=True)
         )
-    lower, upper = belief.interval(0.9)
+    lower, upper = prediction.interval(0.9)
     return (
         interval_score(y, lower, upper, coverage=0.9),
         lambda rows: (
@@ -109,7 +109,7 @@ def own_score(held: EvalSet) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndar
 def test_every_number_is_that_of_the_rows_at_its_horizon(kind: str) -> None:
     held = ahead("brute force", kind=kind)
     assert held.horizon is not None
-    lower, upper = held.beliefs[0].interval(0.9)
+    lower, upper = held.predictions[0].interval(0.9)
     inside = (lower <= held.y) & (held.y <= upper)
     scores, reference = own_score(held)
     found = profiles(held)
@@ -136,7 +136,7 @@ def test_every_number_is_that_of_the_rows_at_its_horizon(kind: str) -> None:
 def test_the_drop_is_that_of_the_ends() -> None:
     held = ahead("ends", steps=6, stated=lambda lead: 1.0 - 0.1 * lead)
     assert held.horizon is not None
-    lower, upper = held.beliefs[0].interval(0.9)
+    lower, upper = held.predictions[0].interval(0.9)
     inside = (lower <= held.y) & (held.y <= upper)
     short, long = inside[held.horizon <= 2], inside[held.horizon >= 5]
     drop = known(held)["lead_time_drop"]
@@ -156,7 +156,7 @@ def test_clusters_tell_the_error_of_the_drop() -> None:
     clusters = np.repeat(np.arange(40), 30)
     held = ahead("clusters", origins=200, steps=6, cluster=clusters)
     assert held.horizon is not None
-    lower, upper = held.beliefs[0].interval(0.9)
+    lower, upper = held.predictions[0].interval(0.9)
     inside = (lower <= held.y) & (held.y <= upper)
 
     def drop(rows: np.ndarray) -> float:
@@ -308,9 +308,9 @@ def test_neither_order_nor_units_nor_copies_matter() -> None:
     before = known(held)
     turned = held.take(child(1, "order").permutation(held.n))
     counts = child(2, "copies").integers(0, 4, held.n)
-    weighted = EvalSet.checked(held.y, held.beliefs, horizon=held.horizon, weights=counts)
+    weighted = EvalSet.checked(held.y, held.predictions, horizon=held.horizon, weights=counts)
     repeated = held.take(np.repeat(np.arange(held.n), counts))
-    (law,) = held.beliefs
+    (law,) = held.predictions
     assert isinstance(law, Distribution)
     centre, sd = centre_and_sd(law)
     for scale in (-1.0, 250.0):
@@ -324,7 +324,7 @@ def test_neither_order_nor_units_nor_copies_matter() -> None:
 def assess(held: EvalSet) -> tuple[Any, ...]:
     """The findings of a set whose rows may depend in time."""
     return howsure.assess(
-        held.y, held.beliefs[0], time=held.time, horizon=held.horizon, trials=False
+        held.y, held.predictions[0], time=held.time, horizon=held.horizon, trials=False
     ).findings
 
 

@@ -44,17 +44,17 @@ def prediction(kind: str, centre: np.ndarray, scale: np.ndarray) -> dict[str, An
     sd = 0.8 * scale
     match kind:
         case "law":
-            return {"beliefs": Distribution.normal(centre, sd)}
+            return {"predictions": Distribution.normal(centre, sd)}
         case "samples":
             draws = child(0, "members").normal(size=(len(centre), 7))
-            return {"beliefs": Samples(centre[:, None] + sd[:, None] * draws)}
+            return {"predictions": Samples(centre[:, None] + sd[:, None] * draws)}
         case "quantiles":
             from scipy import stats
 
             table = centre[:, None] + sd[:, None] * stats.norm.ppf(LEVELS)
-            return {"beliefs": Quantiles(LEVELS, table)}
+            return {"predictions": Quantiles(LEVELS, table)}
         case "intervals":
-            return {"beliefs": Intervals(centre - 1.6 * sd, centre + 1.6 * sd, coverage=0.9)}
+            return {"predictions": Intervals(centre - 1.6 * sd, centre + 1.6 * sd, coverage=0.9)}
     return {"point": centre}
 
 
@@ -63,14 +63,14 @@ def by_hand(held: EvalSet, kind: str) -> tuple[np.ndarray, Any]:
     y = held.y
     match kind:
         case "law":
-            centre, above = held.beliefs[0].quantile([0.5, 0.8413447460685429]).T  # type: ignore[attr-defined]
+            centre, above = held.predictions[0].quantile([0.5, 0.8413447460685429]).T  # type: ignore[attr-defined]
             return crps_normal(y, centre, above - centre), climatology_crps
         case "samples":
-            (members,) = held.beliefs
+            (members,) = held.predictions
             assert isinstance(members, Samples)
             return crps_samples(y, members.sorted_samples), climatology_crps
         case "quantiles":
-            (table,) = held.beliefs
+            (table,) = held.predictions
             assert isinstance(table, Quantiles)
             gaps = np.diff(LEVELS)
             factors = np.append(gaps, 0.0) + np.append(0.0, gaps)
@@ -79,7 +79,7 @@ def by_hand(held: EvalSet, kind: str) -> tuple[np.ndarray, Any]:
                 for factor, level in zip(factors, LEVELS, strict=True)
             )
         case "intervals":
-            lower, upper = held.beliefs[0].interval(0.9)
+            lower, upper = held.predictions[0].interval(0.9)
             return (
                 interval_score(y, lower, upper, coverage=0.9),
                 lambda rows: (
@@ -320,7 +320,7 @@ def test_the_table_stands_in_a_comparison_of_many_series() -> None:
     first = held["m0"]
     result = assess(
         first.y,
-        {name: each.beliefs[0] for name, each in held.items()},
+        {name: each.predictions[0] for name, each in held.items()},
         series=first.series,
     )
     assert any(table.name == "relative_skill" for table in result.tables)

@@ -53,7 +53,7 @@ def areas(error: Any, band: Any, low: float, high: float) -> tuple[float, float]
 @pytest.mark.parametrize("part", RANGES)
 def test_both_readings_are_those_of_the_definition(part: tuple[float, float]) -> None:
     held = model(500)
-    z = held.beliefs[0].interval(0.9)
+    z = held.predictions[0].interval(0.9)
     band = (z[1] - z[0]) / 2.0
     own = areas(held.y, band, *part)
     constant = areas(held.y, np.ones(held.n), *part)
@@ -94,7 +94,7 @@ def test_ranges_that_are_none_are_refused_by_name(part: Any) -> None:
     with pytest.raises(HowsureError, match=told):
         evaluate(held, miss_range=part)
     with pytest.raises(HowsureError, match=told):
-        assess(held.y, held.beliefs[0], miss_range=part)
+        assess(held.y, held.predictions[0], miss_range=part)
     with pytest.raises(HowsureError, match=told):
         Rules(limits=(limit_of("mae", "max", 2.0),), miss_range=part)
 
@@ -115,9 +115,9 @@ def test_a_range_that_starts_at_0_has_one_end_in_words() -> None:
 @pytest.mark.slow
 def test_a_report_tells_compares_and_shades_the_range() -> None:
     first, second = model(200, "follows"), model(200, "even", follow=0.2)
-    beliefs = {"follows": first.beliefs[0], "even": second.beliefs[0]}
+    predictions = {"follows": first.predictions[0], "even": second.predictions[0]}
     part = (0.1, 0.6)
-    told = assess(first.y, beliefs, miss_range=part, trials=False)
+    told = assess(first.y, predictions, miss_range=part, trials=False)
     assert told.facts["Miss rates of partial areas"] == "from 10 % to 60 %"
     (figure,) = [each for each in told.figures if each.name == "characteristic"]
     (zone,) = [layer for layer in figure.layers if layer.mark is Mark.ZONE]
@@ -130,7 +130,7 @@ def test_a_report_tells_compares_and_shades_the_range() -> None:
         request = AreaRequest(y_range=part, reading=reading)
         truth = permutation_test(curves[0], curves[1], request, permutations=500)
         assert rows[name] == pytest.approx(truth.p_value, abs=0.08)
-    plain = assess(first.y, beliefs, trials=False)
+    plain = assess(first.y, predictions, trials=False)
     (table,) = [each for each in plain.tables if each.name == "models"]
     assert not set(PARTS) & set(table.columns["metric"])
     assert "Miss rates of partial areas" not in plain.facts

@@ -151,7 +151,7 @@ def test_scores_move_with_the_units(
     close = {"rtol": 1e-9, "atol": 1e-9}
     np.testing.assert_allclose(score(y + shift, a + shift, s), own, **close)
     np.testing.assert_allclose(score(y * factor, a * factor, s * factor), own * factor, **close)
-    np.testing.assert_allclose(score(-y, -a, s), own, **close)  # all symmetric beliefs here
+    np.testing.assert_allclose(score(-y, -a, s), own, **close)  # all symmetric predictions here
     np.testing.assert_array_equal(score(y[::-1], a[::-1], s[::-1]), own[::-1])
 
 
@@ -174,7 +174,7 @@ def _weighted(y: np.ndarray, k: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("name", "score"), PROPER, ids=[name for name, _ in PROPER])
-def test_the_right_belief_scores_best(
+def test_the_right_prediction_scores_best(
     name: str, score: Callable[[np.ndarray, float], np.ndarray]
 ) -> None:
     y = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)

@@ -170,7 +170,7 @@ def test_few_members_cost_no_skill(members: int) -> None:
     expected = 1.0 - 1.0 / math.hypot(1.0, 0.75)
     assert record.lower < expected < record.upper
     assert record.value == pytest.approx(expected, abs=0.05)
-    fair = crps_samples(y, drawn.beliefs[0].numbers()["samples"])
+    fair = crps_samples(y, drawn.predictions[0].numbers()["samples"])
     assert record.value == pytest.approx(1.0 - fair.mean() / climatology_crps(y).mean(), rel=1e-9)
 
 

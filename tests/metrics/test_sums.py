@@ -22,8 +22,8 @@ def held(kind: str) -> EvalSet:
     y = mean + sd * rng.normal(size=n)
     if kind == "normal":
         low, high = mean - 1.6 * sd, mean + 1.7 * sd
-        beliefs = (Intervals(low, high, coverage=0.9), Distribution.normal(mean, sd))
-        return EvalSet.checked(y, beliefs)
+        predictions = (Intervals(low, high, coverage=0.9), Distribution.normal(mean, sd))
+        return EvalSet.checked(y, predictions)
     if kind == "samples":
         return EvalSet.checked(y, Samples(mean[:, None] + sd[:, None] * rng.normal(size=(n, 9))))
     if kind == "constant":

@@ -46,19 +46,19 @@ def test_nothing_is_claimed_beyond_an_infinite_end() -> None:
 )
 def test_samples_claim_what_exchangeable_values_do(values: list[int], coverage: float) -> None:
     y, *members = map(float, values)
-    m, belief = len(members), Samples([members])
+    m, prediction = len(members), Samples([members])
     if coverage > (m - 1) / (m + 1):
         with pytest.raises(UnanswerableError, match=f"{m} samples per row"):
-            belief.interval(coverage)
+            prediction.interval(coverage)
         return
     i = place(m, coverage)
-    low, high = belief.interval(coverage)
+    low, high = prediction.interval(coverage)
     assert (low[0], high[0]) == (sorted(members)[i - 1], sorted(members)[-i])
-    below, above = belief.claimed_misses(np.array([y]), coverage)
+    below, above = prediction.claimed_misses(np.array([y]), coverage)
     expected = misses([y, *members], i)
     np.testing.assert_allclose(below, [[expected[0]] * 2], atol=1e-15)
     np.testing.assert_allclose(above, [[expected[1]] * 2], atol=1e-15)
-    claimed = belief.claimed(np.array([y]), coverage)
+    claimed = prediction.claimed(np.array([y]), coverage)
     np.testing.assert_allclose(claimed, [1 - sum(expected)], atol=1e-15)
 
 
@@ -69,9 +69,9 @@ def test_a_perfect_ensemble_covers_what_it_claims(m: int, coverage: float, claim
     """Where ranks interpolated on one scale cover 53 % at 50 %, and 81.7 % at 80 %."""
     n = 40_000
     drawn = np.random.default_rng(m).normal(size=(n, m + 1))
-    y, belief = drawn[:, 0], Samples(drawn[:, 1:])
-    low, high = belief.interval(coverage)
-    claimed = belief.claimed(y, coverage)
+    y, prediction = drawn[:, 0], Samples(drawn[:, 1:])
+    low, high = prediction.interval(coverage)
+    claimed = prediction.claimed(y, coverage)
     np.testing.assert_allclose(claimed, claim)
     seen = ((low <= y) & (y <= high)).mean()
     assert abs(seen - claim) < 4 * np.sqrt(claim * (1 - claim) / n)
@@ -81,14 +81,14 @@ def test_a_perfect_ensemble_covers_what_it_claims(m: int, coverage: float, claim
 def test_ensembles_of_whole_numbers_cover_what_they_claim(m: int) -> None:
     n = 20_000
     drawn = np.random.default_rng(m).poisson(2.0, size=(n, m + 1)).astype(float)
-    y, belief = drawn[:, 0], Samples(drawn[:, 1:])
+    y, prediction = drawn[:, 0], Samples(drawn[:, 1:])
     coverage = min(0.9, (m - 1) / (m + 1))
-    low, high = belief.interval(coverage)
+    low, high = prediction.interval(coverage)
     inside = (low <= y) & (y <= high)
-    gaps = inside - belief.claimed(y, coverage)
+    gaps = inside - prediction.claimed(y, coverage)
     assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(n)
     assert inside.mean() > coverage + 0.02  # ties: the nominal coverage is not what they claim
-    for side, miss in zip(belief.claimed_misses(y, coverage), (y < low, y > high), strict=True):
+    for side, miss in zip(prediction.claimed_misses(y, coverage), (y < low, y > high), strict=True):
         gaps = miss - side[:, 0]
         assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(n)
 
@@ -100,9 +100,9 @@ def test_a_coverage_next_to_none_still_has_an_interval_of_some_probability() -> 
         Samples([[1.0]]).interval(0.01)
 
 
-def most_claimed(belief: Prediction, y: np.ndarray, coverage: float) -> np.ndarray:
+def most_claimed(prediction: Prediction, y: np.ndarray, coverage: float) -> np.ndarray:
     """The most that an interval claims to hold y, where `claimed` is the least."""
-    below, above = belief.claimed_misses(y, coverage)
+    below, above = prediction.claimed_misses(y, coverage)
     return 1.0 - (below[:, 0] + above[:, 0])
 
 
@@ -124,10 +124,10 @@ def test_quantiles_of_whole_numbers_claim_a_range(rate: float) -> None:
     right, wide = counts(rates, levels), counts(rates, levels, shift=1)
     short = counts(rates, levels, shift=-1)
 
-    def gaps(belief: Quantiles) -> tuple[float, float]:
-        low, high = belief.interval(0.9)
+    def gaps(prediction: Quantiles) -> tuple[float, float]:
+        low, high = prediction.interval(0.9)
         inside = (low <= y) & (y <= high)
-        least, most = belief.claimed(y, 0.9), most_claimed(belief, y, 0.9)
+        least, most = prediction.claimed(y, 0.9), most_claimed(prediction, y, 0.9)
         np.testing.assert_allclose(least, 0.9, atol=1e-14)
         return float((inside - least).mean()), float((inside - most).mean())
 
@@ -144,23 +144,23 @@ def test_quantiles_claim_between_their_own_levels() -> None:
     """At a level between two given ones a table of whole numbers claims what these do."""
     n = 40_000
     y = np.random.default_rng(1).poisson(3.0, n).astype(float)
-    belief = counts(np.full(n, 3.0), [0.05, 0.25, 0.75, 0.95])
-    low, high = belief.interval(0.8)
+    prediction = counts(np.full(n, 3.0), [0.05, 0.25, 0.75, 0.95])
+    low, high = prediction.interval(0.8)
     inside = (low <= y) & (y <= high)
-    np.testing.assert_allclose(belief.claimed(y, 0.8), 0.5)
+    np.testing.assert_allclose(prediction.claimed(y, 0.8), 0.5)
     assert inside.mean() < 0.8  # which is no fault: between whole numbers there is no quantile
-    assert (inside - most_claimed(belief, y, 0.8)).mean() < 0.0
+    assert (inside - most_claimed(prediction, y, 0.8)).mean() < 0.0
 
 
 def test_continuous_quantiles_and_given_intervals_claim_their_coverage() -> None:
     y = np.array([0.1, 0.7, 3.2])
     table = Quantiles([0.1, 0.3, 0.7, 0.9], np.tile([0.0, 0.5, 1.5, 2.0], (3, 1)))
     given = Intervals([0.0] * 3, [3.3] * 3, coverage=0.6)
-    beliefs: tuple[Prediction, ...] = (table, given, Distribution.normal(y, [1.0] * 3))
-    for belief in beliefs:
-        np.testing.assert_allclose(belief.claimed(y, 0.6), 0.6)
-        np.testing.assert_allclose(most_claimed(belief, y, 0.6), 0.6)
-        for side in belief.claimed_misses(y, 0.6):
+    predictions: tuple[Prediction, ...] = (table, given, Distribution.normal(y, [1.0] * 3))
+    for prediction in predictions:
+        np.testing.assert_allclose(prediction.claimed(y, 0.6), 0.6)
+        np.testing.assert_allclose(most_claimed(prediction, y, 0.6), 0.6)
+        for side in prediction.claimed_misses(y, 0.6):
             np.testing.assert_allclose(side, 0.2)
 
 
@@ -179,11 +179,11 @@ def test_an_end_that_y_often_equals_claims_a_range() -> None:
 def test_count_laws_claim_their_own_mass() -> None:
     rate = np.array([0.3, 2.0, 40.0])
     law = stats.poisson(rate)
-    belief, y = Distribution.from_scipy(law), np.array([0.0, 1.0, 2.0])
-    low, high = belief.interval(0.9)
-    below, above = belief.claimed_misses(y, 0.9)
+    prediction, y = Distribution.from_scipy(law), np.array([0.0, 1.0, 2.0])
+    low, high = prediction.interval(0.9)
+    below, above = prediction.claimed_misses(y, 0.9)
     np.testing.assert_allclose(below, np.stack([law.cdf(low - 1)] * 2, axis=1), atol=1e-15)
     np.testing.assert_allclose(above, np.stack([law.sf(high)] * 2, axis=1), atol=1e-15)
     mass = law.cdf(high) - law.cdf(low - 1)
-    np.testing.assert_allclose(belief.claimed(y, 0.9), mass)
-    np.testing.assert_allclose(most_claimed(belief, y, 0.9), mass)
+    np.testing.assert_allclose(prediction.claimed(y, 0.9), mass)
+    np.testing.assert_allclose(most_claimed(prediction, y, 0.9), mass)

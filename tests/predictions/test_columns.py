@@ -28,7 +28,7 @@ def test_everything_comes_back_by_its_name() -> None:
     n = 30
     center = rng.normal(size=n)
     wide = np.array([0.5, 1.0, 2.0, 3.0])
-    beliefs = (
+    predictions = (
         Intervals(
             center[:, None] - wide, center[:, None] + wide, [0.5, 0.8, 0.975, 1 - 0.07 - 0.9 + 0.9]
         ),
@@ -38,7 +38,7 @@ def test_everything_comes_back_by_its_name() -> None:
     )
     made = EvalSet.checked(
         rng.normal(size=n),
-        beliefs,
+        predictions,
         point=center,
         weights=rng.integers(1, 4, n),
         groups={"site": rng.choice(["north", "south"], n), "<b>odd name</b>": np.arange(n) % 3},
@@ -52,23 +52,25 @@ def test_everything_comes_back_by_its_name() -> None:
     assert list(again_columns) == list(columns)
     for name, values in columns.items():
         np.testing.assert_array_equal(again_columns[name], values, err_msg=name)
-    intervals, _, quantiles, _ = again.beliefs
-    for coverage in beliefs[0].coverages:
-        np.testing.assert_array_equal(intervals.interval(coverage), beliefs[0].interval(coverage))
-    np.testing.assert_allclose(quantiles.levels, beliefs[2].levels, rtol=1e-9)
+    intervals, _, quantiles, _ = again.predictions
+    for coverage in predictions[0].coverages:
+        np.testing.assert_array_equal(
+            intervals.interval(coverage), predictions[0].interval(coverage)
+        )
+    np.testing.assert_allclose(quantiles.levels, predictions[2].levels, rtol=1e-9)
 
 
 def test_names_are_plain_decimals_that_readers_understand() -> None:
     coverages = [0.005, 0.05, 0.1, 0.29, 0.9, 0.9999]
     ends = np.zeros((2, 6))
-    belief = Intervals(ends, ends, coverages)
+    prediction = Intervals(ends, ends, coverages)
     table = Quantiles([1e-5, 0.07, 0.3], ends[:, :3])
-    columns = to_columns(EvalSet.checked([0.0, 1.0], (belief, table)))
+    columns = to_columns(EvalSet.checked([0.0, 1.0], (prediction, table)))
     assert [name for name in columns if name.startswith("lower")] == [
         "lower_0.005", "lower_0.05", "lower_10", "lower_29", "lower_90", "lower_99.99",
     ]  # fmt: skip
     assert list(columns)[-3:] == ["q0.00001", "q0.07", "q0.3"]
-    again = read_back(columns).beliefs
+    again = read_back(columns).predictions
     assert again[0].coverages == pytest.approx(coverages)
     assert again[1].levels == pytest.approx([1e-5, 0.07, 0.3])
 
@@ -82,18 +84,18 @@ def test_the_kind_of_weights_is_in_their_name(kind: str) -> None:
 
 
 def test_laws_name_their_family() -> None:
-    belief = Distribution("gamma", {"a": [2.0, 3.0], "scale": 0.5})
-    columns = to_columns(EvalSet.checked([1.0, 2.0], belief))
+    prediction = Distribution("gamma", {"a": [2.0, 3.0], "scale": 0.5})
+    columns = to_columns(EvalSet.checked([1.0, 2.0], prediction))
     assert list(columns) == ["y", "gamma_a", "gamma_loc", "gamma_scale"]
     law = "gamma:a=gamma_a,loc=gamma_loc,scale=gamma_scale"
-    again = read_back(columns, law=law).beliefs[0]
-    np.testing.assert_array_equal(again.quantile([0.3]), belief.quantile([0.3]))
+    again = read_back(columns, law=law).predictions[0]
+    np.testing.assert_array_equal(again.quantile([0.3]), prediction.quantile([0.3]))
 
 
 def test_unknown_coverage_has_bare_names() -> None:
     columns = to_columns(EvalSet.checked([1.0], Intervals([0.0], [2.0])))
     assert list(columns) == ["y", "lower", "upper"]
-    assert read_back(columns).beliefs[0].coverages == ()
+    assert read_back(columns).predictions[0].coverages == ()
 
 
 def test_a_group_that_is_a_feature_is_one_column() -> None:

@@ -23,7 +23,7 @@ PARAMETERS = {
 
 
 @pytest.fixture(params=COUNT_FAMILIES)
-def belief(request: pytest.FixtureRequest) -> Distribution:
+def prediction(request: pytest.FixtureRequest) -> Distribution:
     return Distribution(request.param, PARAMETERS[request.param])
 
 
@@ -36,29 +36,31 @@ def test_names_give_families() -> None:
 
 
 def test_negative_binomial_is_that_of_scipy() -> None:
-    belief = Distribution("negative_binomial", PARAMETERS["negative_binomial"])
+    prediction = Distribution("negative_binomial", PARAMETERS["negative_binomial"])
     frozen = stats.nbinom(1.0 / SECOND, 1.0 / (1.0 + SECOND * MU))
     y = np.array([0.0, 6.0, 50.0, 1500.0])
-    np.testing.assert_allclose(belief.log_density(y), frozen.logpmf(y), rtol=1e-10)
-    np.testing.assert_allclose(belief.cdf(y), frozen.cdf(y), rtol=1e-10)
-    np.testing.assert_allclose(belief.quantile([0.1, 0.9]).T, [frozen.ppf(0.1), frozen.ppf(0.9)])
-    np.testing.assert_allclose(belief.sd(), np.sqrt(MU + SECOND * MU**2))
+    np.testing.assert_allclose(prediction.log_density(y), frozen.logpmf(y), rtol=1e-10)
+    np.testing.assert_allclose(prediction.cdf(y), frozen.cdf(y), rtol=1e-10)
+    np.testing.assert_allclose(
+        prediction.quantile([0.1, 0.9]).T, [frozen.ppf(0.1), frozen.ppf(0.9)]
+    )
+    np.testing.assert_allclose(prediction.sd(), np.sqrt(MU + SECOND * MU**2))
 
 
 def test_poisson_moves_as_in_scipy() -> None:
-    belief = Distribution("poisson", {"mu": MU, "loc": 3.0})
+    prediction = Distribution("poisson", {"mu": MU, "loc": 3.0})
     frozen = stats.poisson(MU, loc=3)
     y = np.array([2.0, 8.0, 60.0, 2001.0])
-    np.testing.assert_allclose(belief.log_density(y), frozen.logpmf(y), rtol=1e-10)
-    np.testing.assert_allclose(belief.cdf_left(y), frozen.cdf(y - 1.0), rtol=1e-10)
-    np.testing.assert_array_equal(belief.quantile([0.4])[:, 0], frozen.ppf(0.4))
-    np.testing.assert_allclose(belief.point(), MU + 3.0)
-    assert belief.sample(np.random.default_rng(0), 50).min() >= 3.0
+    np.testing.assert_allclose(prediction.log_density(y), frozen.logpmf(y), rtol=1e-10)
+    np.testing.assert_allclose(prediction.cdf_left(y), frozen.cdf(y - 1.0), rtol=1e-10)
+    np.testing.assert_array_equal(prediction.quantile([0.4])[:, 0], frozen.ppf(0.4))
+    np.testing.assert_allclose(prediction.point(), MU + 3.0)
+    assert prediction.sample(np.random.default_rng(0), 50).min() >= 3.0
 
 
-def test_answers_broadcast(belief: Distribution) -> None:
+def test_answers_broadcast(prediction: Distribution) -> None:
     """(n,) with (n,), (n, m) with (n, 1), and one set of parameters for many values."""
-    family, parameters = belief.law, belief.parameters
+    family, parameters = prediction.law, prediction.parameters
     values = np.array([[0.0, 1.0, 9.0]] * 4) + MU[:, None].round()
     upright = {name: value[:, None] for name, value in parameters.items()}
     for ask in (family.cdf, family.log_density):
@@ -68,34 +70,34 @@ def test_answers_broadcast(belief: Distribution) -> None:
         single = {name: value[1:2] for name, value in parameters.items()}
         np.testing.assert_allclose(ask(values[1], single), table[1])
     levels = np.full((4, 2), [0.2, 0.7])
-    np.testing.assert_array_equal(family.quantile(levels, upright), belief.quantile([0.2, 0.7]))
+    np.testing.assert_array_equal(family.quantile(levels, upright), prediction.quantile([0.2, 0.7]))
 
 
-def test_rows_pickles_and_moments(belief: Distribution) -> None:
-    again = pickle.loads(pickle.dumps(belief)).take(np.array([2, 0]))
-    np.testing.assert_allclose(again.point(), belief.point()[[2, 0]])
-    draws = belief.sample(np.random.default_rng(1), 20_000)
+def test_rows_pickles_and_moments(prediction: Distribution) -> None:
+    again = pickle.loads(pickle.dumps(prediction)).take(np.array([2, 0]))
+    np.testing.assert_allclose(again.point(), prediction.point()[[2, 0]])
+    draws = prediction.sample(np.random.default_rng(1), 20_000)
     assert draws.shape == (4, 20_000)
-    error = np.abs(draws.mean(axis=1) - belief.point()) / belief.sd()
+    error = np.abs(draws.mean(axis=1) - prediction.point()) / prediction.sd()
     assert error.max() < 4.5 / np.sqrt(20_000)
-    low, high = belief.interval(0.9)
+    low, high = prediction.interval(0.9)
     inside = (draws >= low[:, None]) & (draws <= high[:, None])
     assert (inside.mean(axis=1) > 0.89).all()
 
 
-def test_what_is_no_count_has_no_probability(belief: Distribution) -> None:
+def test_what_is_no_count_has_no_probability(prediction: Distribution) -> None:
     for y in (-1.0, 2.5, -0.5):
-        assert (belief.log_density(np.full(4, y)) == -np.inf).all()
-        mass = belief.cdf(np.full(4, y)) - belief.cdf_left(np.full(4, y))
+        assert (prediction.log_density(np.full(4, y)) == -np.inf).all()
+        mass = prediction.cdf(np.full(4, y)) - prediction.cdf_left(np.full(4, y))
         np.testing.assert_array_equal(mass, 0.0)
 
 
 @pytest.mark.parametrize("y", [-1.0, 2.5])
-def test_the_door_asks_for_counts(belief: Distribution, y: float) -> None:
-    said = f"{belief.law.name} distributions need y to be counts .*; 1 values .*row 2: {y:g}"
+def test_the_door_asks_for_counts(prediction: Distribution, y: float) -> None:
+    said = f"{prediction.law.name} distributions need y to be counts .*; 1 values .*row 2: {y:g}"
     with pytest.raises(InputError, match=said):
-        EvalSet.checked([0.0, 1.0, y, 3.0], belief)
-    assert EvalSet.checked([0.0, 1.0, 2.0, 3.0], belief).n == 4
+        EvalSet.checked([0.0, 1.0, y, 3.0], prediction)
+    assert EvalSet.checked([0.0, 1.0, 2.0, 3.0], prediction).n == 4
 
 
 @pytest.mark.parametrize(

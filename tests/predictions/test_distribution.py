@@ -40,38 +40,38 @@ def pair(request: pytest.FixtureRequest) -> tuple[Any, Distribution]:
 
 
 def test_answers_are_those_of_scipy(pair: tuple[Any, Distribution]) -> None:
-    frozen, belief = pair
+    frozen, prediction = pair
     levels = np.array([0.9, 0.05, 0.5])
     quantiles = np.stack([np.broadcast_to(frozen.ppf(p), N) for p in levels], axis=1)
-    np.testing.assert_allclose(belief.quantile(levels), quantiles, rtol=1e-10)
+    np.testing.assert_allclose(prediction.quantile(levels), quantiles, rtol=1e-10)
     y = np.floor(quantiles[:, 2] + 0.3)
-    np.testing.assert_allclose(belief.cdf(y), frozen.cdf(y), rtol=1e-10)
-    density = frozen.logpmf(y) if belief.discrete else frozen.logpdf(y)
-    np.testing.assert_allclose(belief.log_density(y), density, rtol=1e-9)
-    np.testing.assert_allclose(belief.point(), frozen.mean(), rtol=1e-10)
-    np.testing.assert_allclose(belief.sd(), frozen.std(), rtol=1e-10)
-    low, high = belief.interval(0.8)
+    np.testing.assert_allclose(prediction.cdf(y), frozen.cdf(y), rtol=1e-10)
+    density = frozen.logpmf(y) if prediction.discrete else frozen.logpdf(y)
+    np.testing.assert_allclose(prediction.log_density(y), density, rtol=1e-9)
+    np.testing.assert_allclose(prediction.point(), frozen.mean(), rtol=1e-10)
+    np.testing.assert_allclose(prediction.sd(), frozen.std(), rtol=1e-10)
+    low, high = prediction.interval(0.8)
     np.testing.assert_allclose(low, frozen.ppf(0.1), rtol=1e-10)
     np.testing.assert_allclose(high, frozen.ppf(0.9), rtol=1e-10)
 
 
 def test_a_frozen_law_is_the_same(pair: tuple[Any, Distribution]) -> None:
-    frozen, belief = pair
+    frozen, prediction = pair
     again = Distribution.from_scipy(frozen)
-    assert again.law.name == belief.law.name
-    for name, values in belief.parameters.items():
+    assert again.law.name == prediction.law.name
+    for name, values in prediction.parameters.items():
         np.testing.assert_array_equal(again.parameters[name], values)
 
 
 def test_quantiles_are_the_smallest_that_reach_their_level(pair: tuple[Any, Distribution]) -> None:
-    _, belief = pair
+    _, prediction = pair
     for level in (0.01, 0.3, 0.5, 0.99):
-        at = belief.quantile([level])[:, 0]
-        if belief.discrete:
-            assert (belief.cdf(at) >= level - 1e-12).all()
-            assert (belief.cdf(at - 1) < level + 1e-12).all()
+        at = prediction.quantile([level])[:, 0]
+        if prediction.discrete:
+            assert (prediction.cdf(at) >= level - 1e-12).all()
+            assert (prediction.cdf(at - 1) < level + 1e-12).all()
         else:
-            np.testing.assert_allclose(belief.cdf(at), level, rtol=1e-9)
+            np.testing.assert_allclose(prediction.cdf(at), level, rtol=1e-9)
 
 
 def test_student_laws_draw_and_end_as_scipys_do() -> None:
@@ -87,36 +87,38 @@ def test_student_laws_draw_and_end_as_scipys_do() -> None:
 
 
 def test_intervals_at_several_coverages_are_those_at_each(pair: tuple[Any, Distribution]) -> None:
-    _, belief = pair
-    lower, upper = belief.intervals((0.5, 0.9))
+    _, prediction = pair
+    lower, upper = prediction.intervals((0.5, 0.9))
     for column, coverage in enumerate((0.5, 0.9)):
-        low, high = belief.interval(coverage)
+        low, high = prediction.interval(coverage)
         np.testing.assert_array_equal(lower[:, column], low)
         np.testing.assert_array_equal(upper[:, column], high)
 
 
 def test_left_limits(pair: tuple[Any, Distribution]) -> None:
     """P(Y < y) = P(Y ≤ y) − P(Y = y), at points of the law and between them."""
-    _, belief = pair
+    _, prediction = pair
     for y in (np.arange(N) % 5 + 0.0, np.arange(N) % 5 + 0.5):
-        if not belief.discrete:
-            np.testing.assert_array_equal(belief.cdf_left(y), belief.cdf(y))
+        if not prediction.discrete:
+            np.testing.assert_array_equal(prediction.cdf_left(y), prediction.cdf(y))
             continue
-        mass = np.where(y == np.floor(y), np.exp(belief.log_density(y)), 0.0)
-        np.testing.assert_allclose(belief.cdf_left(y), belief.cdf(y) - mass, atol=1e-12)
+        mass = np.where(y == np.floor(y), np.exp(prediction.log_density(y)), 0.0)
+        np.testing.assert_allclose(prediction.cdf_left(y), prediction.cdf(y) - mass, atol=1e-12)
 
 
 def test_rows_and_draws(pair: tuple[Any, Distribution]) -> None:
-    frozen, belief = pair
+    frozen, prediction = pair
     rows = np.array([7, 0])
-    np.testing.assert_array_equal(belief.take(rows).point(), belief.point()[rows])
-    np.testing.assert_array_equal(belief.take(np.arange(N) > 9).point(), belief.point()[10:])
-    draws = belief.sample(np.random.default_rng(0), 4000)
+    np.testing.assert_array_equal(prediction.take(rows).point(), prediction.point()[rows])
+    np.testing.assert_array_equal(
+        prediction.take(np.arange(N) > 9).point(), prediction.point()[10:]
+    )
+    draws = prediction.sample(np.random.default_rng(0), 4000)
     assert draws.shape == (N, 4000)
     error = np.abs(draws.mean(axis=1) - frozen.mean()) / (frozen.std() / np.sqrt(4000))
     assert error.max() < 4.5
-    again = pickle.loads(pickle.dumps(belief))
-    np.testing.assert_array_equal(again.point(), belief.point())
+    again = pickle.loads(pickle.dumps(prediction))
+    np.testing.assert_array_equal(again.point(), prediction.point())
 
 
 @SETTINGS
@@ -124,20 +126,20 @@ def test_rows_and_draws(pair: tuple[Any, Distribution]) -> None:
 def test_normal_laws_against_the_error_function(mean: float, sd: float, z: float) -> None:
     """Far into the tail, where the cumulative probability has no more than its own digits."""
     y = mean + sd * z
-    belief = Distribution.normal([mean], [sd])
+    prediction = Distribution.normal([mean], [sd])
     told = (y - mean) / sd
     exact = math.erfc(-told / math.sqrt(2.0)) / 2.0
     density = -told * told / 2.0 - math.log(sd * math.sqrt(2.0 * math.pi))
     slack = 1e-13 * (1.0 + told * told)  # a last digit of z moves the tail by z² of them
-    assert float(belief.cdf(np.array([y]))[0]) == pytest.approx(exact, rel=slack, abs=1e-300)
-    assert float(belief.log_density(np.array([y]))[0]) == pytest.approx(density, rel=1e-12)
+    assert float(prediction.cdf(np.array([y]))[0]) == pytest.approx(exact, rel=slack, abs=1e-300)
+    assert float(prediction.log_density(np.array([y]))[0]) == pytest.approx(density, rel=1e-12)
 
 
 def test_extremes_have_their_limits() -> None:
-    belief = Distribution.normal([0.0, -1e308, 1e308], [1e-320, 1.0, 1.0])
+    prediction = Distribution.normal([0.0, -1e308, 1e308], [1e-320, 1.0, 1.0])
     y = np.array([1.0, 1e308, -1e308])
-    assert belief.cdf(y).tolist() == [1.0, 1.0, 0.0]
-    assert belief.log_density(y).tolist() == [-np.inf] * 3
+    assert prediction.cdf(y).tolist() == [1.0, 1.0, 0.0]
+    assert prediction.log_density(y).tolist() == [-np.inf] * 3
 
 
 def test_one_number_stands_for_every_row() -> None:

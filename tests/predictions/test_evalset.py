@@ -42,7 +42,7 @@ def full(n: int = 8, weights: Any = None) -> EvalSet:
 
 def told_rows(made: EvalSet) -> list[list[float]]:
     """The row's number as each part tells it."""
-    intervals, law, samples = made.beliefs
+    intervals, law, samples = made.predictions
     assert made.point is not None
     assert made.embedding is not None
     assert made.cluster is not None
@@ -98,17 +98,20 @@ def test_row_names_are_numbers_unless_given() -> None:
     [
         ({}, "No prediction given"),
         ({"point": [1.0]}, "point must have 2 rows, got 1"),
-        ({"beliefs": Intervals([0.0], [1.0])}, "intervals must have 2 rows like y, got 1"),
+        ({"predictions": Intervals([0.0], [1.0])}, "intervals must have 2 rows like y, got 1"),
         (
-            {"beliefs": Samples(np.zeros((5, 2)))},
+            {"predictions": Samples(np.zeros((5, 2)))},
             r"got 5 \(shape \(5, 2\)\); they look transposed: give Samples\(samples.T\)",
         ),
-        ({"beliefs": Distribution.normal([0.0], [1.0])}, "distributions must have 2 rows like y"),
         (
-            {"beliefs": (Samples([1.0, 2.0]), Samples([1.0, 2.0]))},
-            "beliefs must be of different kinds, got samples, samples",
+            {"predictions": Distribution.normal([0.0], [1.0])},
+            "distributions must have 2 rows like y",
         ),
-        ({"beliefs": [np.zeros(2)]}, "beliefs must be predictions, got ndarray"),
+        (
+            {"predictions": (Samples([1.0, 2.0]), Samples([1.0, 2.0]))},
+            "predictions must be of different kinds, got samples, samples",
+        ),
+        ({"predictions": [np.zeros(2)]}, "predictions must be predictions, got ndarray"),
         ({"groups": {"g": ["a"]}}, "group 'g' must have 2 rows, got 1"),
         ({"groups": {"g": ["a", None]}}, "group 'g' must contain no missing labels"),
         (
@@ -130,11 +133,11 @@ def test_row_names_are_numbers_unless_given() -> None:
     ],
 )
 def test_what_does_not_belong_is_named(keywords: dict[str, Any], said: str) -> None:
-    beliefs = keywords.pop("beliefs", ())
+    predictions = keywords.pop("predictions", ())
     if keywords and "point" not in keywords:
         keywords["point"] = [1.0, 2.0]
     with pytest.raises(InputError, match=said):
-        EvalSet.checked([1.0, 2.0], beliefs, **keywords)
+        EvalSet.checked([1.0, 2.0], predictions, **keywords)
 
 
 def test_y_is_checked() -> None:

@@ -23,35 +23,39 @@ def test_each_coverage_finds_its_columns(order: list[float], c: int, n: int) -> 
     """Whatever the order in which the columns came."""
     shares = order[:c]
     lower = -np.outer(np.arange(1, n + 1), shares)
-    belief = Intervals(lower, -lower, shares)
-    assert belief.n == n
-    assert belief.coverages == tuple(sorted(shares))
+    prediction = Intervals(lower, -lower, shares)
+    assert prediction.n == n
+    assert prediction.coverages == tuple(sorted(shares))
     for column, share in enumerate(shares):
-        low, high = belief.interval(share)
+        low, high = prediction.interval(share)
         np.testing.assert_array_equal(low, lower[:, column])
         np.testing.assert_array_equal(high, -lower[:, column])
     rows = np.arange(n)[::-1]
-    np.testing.assert_array_equal(belief.take(rows).interval(shares[0])[0], lower[::-1, 0])
-    assert belief.take(rows).coverages == belief.coverages
+    np.testing.assert_array_equal(prediction.take(rows).interval(shares[0])[0], lower[::-1, 0])
+    assert prediction.take(rows).coverages == prediction.coverages
 
 
 def test_a_coverage_that_was_not_given_is_unanswerable() -> None:
-    belief = Intervals([0.0], [1.0], 0.9)
+    prediction = Intervals([0.0], [1.0], 0.9)
     with pytest.raises(UnanswerableError, match=r"given at coverage 0\.9, not 0\.8"):
-        belief.interval(0.8)
+        prediction.interval(0.8)
     with pytest.raises(UnanswerableError, match="coverage of the intervals is unknown"):
         Intervals([0.0], [1.0]).interval(0.9)
     for coverage in (np.nan, 90, 0.0, 1.0):
         with pytest.raises(InputError, match="coverage must be strictly between 0 and 1"):
-            belief.interval(coverage)
-    for ask in (belief.sd, lambda: belief.quantile([0.5]), lambda: belief.cdf(np.zeros(1))):
+            prediction.interval(coverage)
+    for ask in (
+        prediction.sd,
+        lambda: prediction.quantile([0.5]),
+        lambda: prediction.cdf(np.zeros(1)),
+    ):
         with pytest.raises(UnanswerableError, match="intervals have no"):
             ask()
 
 
 def test_the_point_is_the_middle_of_the_narrowest() -> None:
-    belief = Intervals([[0.0, -4.0]], [[2.0, 9.0]], [0.5, 0.9])
-    assert belief.point().tolist() == [1.0]
+    prediction = Intervals([[0.0, -4.0]], [[2.0, 9.0]], [0.5, 0.9])
+    assert prediction.point().tolist() == [1.0]
     assert Intervals([-1.5e308], [1.7e308]).point().tolist() == pytest.approx([1e307])
     for low, high in [(-np.inf, 0.0), (0.0, np.inf), (-np.inf, np.inf)]:
         with pytest.raises(UnanswerableError, match="unbounded"):
@@ -83,11 +87,11 @@ def test_intervals_that_are_none_are_named(
         Intervals(lower, upper, coverage)
 
 
-def test_a_belief_travels() -> None:
-    belief = pickle.loads(pickle.dumps(Intervals([0.0], [1.0], 0.9)))
-    assert belief.interval(0.9)[1].tolist() == [1.0]
-    assert belief == belief
-    assert hash(belief) is not None
+def test_a_prediction_travels() -> None:
+    prediction = pickle.loads(pickle.dumps(Intervals([0.0], [1.0], 0.9)))
+    assert prediction.interval(0.9)[1].tolist() == [1.0]
+    assert prediction == prediction
+    assert hash(prediction) is not None
 
 
 def test_swapped_ends_are_told() -> None:

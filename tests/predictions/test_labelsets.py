@@ -14,22 +14,22 @@ from howsure.predictions import LabelSets
 
 def test_membership_from_the_definition() -> None:
     table = np.random.default_rng(0).random((40, 5)) < 0.4
-    belief = LabelSets(table, 0.9)
+    prediction = LabelSets(table, 0.9)
     y = np.arange(40) % 5
     expected = [bool(row[label]) for row, label in zip(table, y, strict=True)]
-    assert belief.contains(y.astype(float)).tolist() == expected
-    assert belief.sizes.tolist() == [int(row.sum()) for row in table]
-    part = belief.take(np.array([3, 1]))
+    assert prediction.contains(y.astype(float)).tolist() == expected
+    assert prediction.sizes.tolist() == [int(row.sum()) for row in table]
+    part = prediction.take(np.array([3, 1]))
     assert part.sizes.tolist() == [int(table[3].sum()), int(table[1].sum())]
-    assert pickle.loads(pickle.dumps(belief)).coverage == 0.9
-    assert LabelSets(table.astype(float), 0.9).sizes.tolist() == belief.sizes.tolist()
+    assert pickle.loads(pickle.dumps(prediction)).coverage == 0.9
+    assert LabelSets(table.astype(float), 0.9).sizes.tolist() == prediction.sizes.tolist()
 
 
 @pytest.mark.parametrize("y", [0.5, -1.0, 2.0, 1e300, -1e300])
 def test_a_class_that_is_none_is_named(y: float) -> None:
-    belief = LabelSets([[True, False], [True, True]], 0.9)
+    prediction = LabelSets([[True, False], [True, True]], 0.9)
     with pytest.raises(InputError, match=r"class numbers from 0 to 1, .* at row 1"):
-        belief.contains(np.array([0.0, y]))
+        prediction.contains(np.array([0.0, y]))
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_sets_that_are_none_are_named(members: Any, coverage: Any, said: str) ->
 
 
 def test_what_sets_cannot_answer() -> None:
-    belief = LabelSets([[True, False]], 0.9)
+    prediction = LabelSets([[True, False]], 0.9)
     for ask in (
-        belief.point,
-        belief.sd,
-        lambda: belief.interval(0.9),
-        lambda: belief.quantile([0.5]),
-        lambda: belief.cdf(np.zeros(1)),
-        lambda: belief.cdf_left(np.zeros(1)),
-        lambda: belief.log_density(np.zeros(1)),
-        lambda: belief.sample(np.random.default_rng(0), 1),
+        prediction.point,
+        prediction.sd,
+        lambda: prediction.interval(0.9),
+        lambda: prediction.quantile([0.5]),
+        lambda: prediction.cdf(np.zeros(1)),
+        lambda: prediction.cdf_left(np.zeros(1)),
+        lambda: prediction.log_density(np.zeros(1)),
+        lambda: prediction.sample(np.random.default_rng(0), 1),
     ):
         with pytest.raises(UnanswerableError, match="label sets"):
             ask()
@@ -79,9 +79,9 @@ def test_labels_that_are_none_are_named(labels: Any, said: str) -> None:
 
 
 def test_labels_go_with_the_rows() -> None:
-    belief = LabelSets([[True, False], [True, True]], 0.9, labels=["cat", "dog"])
-    assert belief.take(np.array([1])).labels == ("cat", "dog")
-    assert pickle.loads(pickle.dumps(belief)).names == ("cat", "dog")
+    prediction = LabelSets([[True, False], [True, True]], 0.9, labels=["cat", "dog"])
+    assert prediction.take(np.array([1])).labels == ("cat", "dog")
+    assert pickle.loads(pickle.dumps(prediction)).names == ("cat", "dog")
     assert LabelSets([[True, False]], 0.9).names == ("0", "1")
 
 

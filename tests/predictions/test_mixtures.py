@@ -45,38 +45,38 @@ KINDS: dict[str, Callable[[], Distribution]] = {"normals": normals, "counts": co
 
 
 @pytest.fixture(params=KINDS)
-def belief(request: pytest.FixtureRequest) -> Distribution:
+def prediction(request: pytest.FixtureRequest) -> Distribution:
     return KINDS[request.param]()
 
 
-def parts_of(belief: Distribution) -> list[tuple[np.ndarray, Distribution]]:
-    assert isinstance(belief.law, MixtureLaw)
+def parts_of(prediction: Distribution) -> list[tuple[np.ndarray, Distribution]]:
+    assert isinstance(prediction.law, MixtureLaw)
     return [
         (
-            belief.parameters[f"weight_{k}"],
-            Distribution(part, {p: belief.parameters[f"{p}_{k}"] for p in part.parameters}),
+            prediction.parameters[f"weight_{k}"],
+            Distribution(part, {p: prediction.parameters[f"{p}_{k}"] for p in part.parameters}),
         )
-        for k, part in enumerate(belief.law.parts, 1)
+        for k, part in enumerate(prediction.law.parts, 1)
     ]
 
 
-def test_answers_are_weighted_means(belief: Distribution) -> None:
+def test_answers_are_weighted_means(prediction: Distribution) -> None:
     y = np.array([1.0, 4.0, 9.0])
-    parts = parts_of(belief)
-    np.testing.assert_allclose(belief.cdf(y), sum(w * p.cdf(y) for w, p in parts), rtol=1e-13)
+    parts = parts_of(prediction)
+    np.testing.assert_allclose(prediction.cdf(y), sum(w * p.cdf(y) for w, p in parts), rtol=1e-13)
     np.testing.assert_allclose(
-        np.exp(belief.log_density(y)), sum(w * np.exp(p.log_density(y)) for w, p in parts)
+        np.exp(prediction.log_density(y)), sum(w * np.exp(p.log_density(y)) for w, p in parts)
     )
     mean = sum(w * p.point() for w, p in parts)
-    np.testing.assert_allclose(belief.point(), mean)
+    np.testing.assert_allclose(prediction.point(), mean)
     second = sum(w * (p.sd() ** 2 + p.point() ** 2) for w, p in parts)
-    np.testing.assert_allclose(belief.sd(), np.sqrt(second - mean**2))
+    np.testing.assert_allclose(prediction.sd(), np.sqrt(second - mean**2))
 
 
 def test_densities_integrate_to_one() -> None:
-    belief = normals()
+    prediction = normals()
     for row in range(3):
-        one = belief.take(np.array([row]))
+        one = prediction.take(np.array([row]))
         total, _ = integrate.quad(
             lambda t, law=one: float(np.exp(law.log_density(np.array([t])))[0]),
             -30.0,
@@ -90,15 +90,15 @@ def test_densities_integrate_to_one() -> None:
     np.testing.assert_allclose(total, 1.0, rtol=1e-10)
 
 
-def test_quantiles_turn_the_cdf_round(belief: Distribution) -> None:
+def test_quantiles_turn_the_cdf_round(prediction: Distribution) -> None:
     levels = np.array([1e-6, 0.05, 0.5, 0.9, 1 - 1e-6])
-    found = belief.quantile(levels).T
+    found = prediction.quantile(levels).T
     for level, q in zip(levels, found, strict=True):
-        if belief.discrete:
-            assert (belief.cdf(q) >= level * (1 - 1e-9)).all()
-            assert (belief.cdf(q - 1) < level).all()
+        if prediction.discrete:
+            assert (prediction.cdf(q) >= level * (1 - 1e-9)).all()
+            assert (prediction.cdf(q - 1) < level).all()
         else:
-            np.testing.assert_allclose(belief.cdf(q), level, rtol=1e-9)
+            np.testing.assert_allclose(prediction.cdf(q), level, rtol=1e-9)
 
 
 @examples(60)
@@ -108,19 +108,19 @@ def test_quantiles_turn_the_cdf_round(belief: Distribution) -> None:
     st.floats(1e-4, 1 - 1e-4),
 )
 def test_quantiles_of_any_normals(means: list[float], sds: list[float], level: float) -> None:
-    belief = mixture([Distribution.normal([m], [s]) for m, s in zip(means, sds, strict=False)])
-    q = belief.quantile([level])[:, 0]
-    below, above = (belief.cdf(np.nextafter(q, e))[0] for e in (-np.inf, np.inf))
+    prediction = mixture([Distribution.normal([m], [s]) for m, s in zip(means, sds, strict=False)])
+    q = prediction.quantile([level])[:, 0]
+    below, above = (prediction.cdf(np.nextafter(q, e))[0] for e in (-np.inf, np.inf))
     assert below - 1e-9 <= level <= above + 1e-9
 
 
-def test_samples_follow_the_cdf(belief: Distribution) -> None:
-    drawn = belief.sample(np.random.default_rng(0), 4000)
+def test_samples_follow_the_cdf(prediction: Distribution) -> None:
+    drawn = prediction.sample(np.random.default_rng(0), 4000)
     assert drawn.shape == (3, 4000)
     for level in (0.1, 0.5, 0.8):
-        q = belief.quantile([level])[:, 0]
+        q = prediction.quantile([level])[:, 0]
         share = (drawn <= q[:, None]).mean(axis=1)
-        np.testing.assert_allclose(share, belief.cdf(q), atol=0.03)
+        np.testing.assert_allclose(share, prediction.cdf(q), atol=0.03)
 
 
 def test_a_weight_of_zero_silences_a_part() -> None:
@@ -132,44 +132,44 @@ def test_a_weight_of_zero_silences_a_part() -> None:
     np.testing.assert_allclose(both.log_density(np.array([0.3])), stats.norm.logpdf(0.3, 1.0))
 
 
-def test_a_mixture_has_a_name_and_takes_rows(belief: Distribution) -> None:
-    again = Distribution(law_named(belief.law.name), belief.parameters)
+def test_a_mixture_has_a_name_and_takes_rows(prediction: Distribution) -> None:
+    again = Distribution(law_named(prediction.law.name), prediction.parameters)
     y = np.array([1.0, 4.0, 9.0])
-    np.testing.assert_array_equal(again.cdf(y), belief.cdf(y))
+    np.testing.assert_array_equal(again.cdf(y), prediction.cdf(y))
     np.testing.assert_array_equal(
-        belief.take(np.array([2, 0])).cdf(y[[2, 0]]), belief.cdf(y)[[2, 0]]
+        prediction.take(np.array([2, 0])).cdf(y[[2, 0]]), prediction.cdf(y)[[2, 0]]
     )
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(belief)).cdf(y), belief.cdf(y))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(prediction)).cdf(y), prediction.cdf(y))
     assert mixture([again]) is again
 
 
-def test_answers_broadcast(belief: Distribution) -> None:
+def test_answers_broadcast(prediction: Distribution) -> None:
     y = np.array([[1.0, 4.0], [2.0, 5.0], [3.0, 30.0]])
-    spread = {name: value[:, None] for name, value in belief.parameters.items()}
-    for ask in (belief.law.cdf, belief.law.log_density):
+    spread = {name: value[:, None] for name, value in prediction.parameters.items()}
+    for ask in (prediction.law.cdf, prediction.law.log_density):
         table = ask(y, spread)
-        np.testing.assert_allclose(table[:, 1], ask(y[:, 1], belief.parameters), rtol=1e-12)
+        np.testing.assert_allclose(table[:, 1], ask(y[:, 1], prediction.parameters), rtol=1e-12)
 
 
 @pytest.mark.slow
 def test_measures_take_mixtures() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(1, 5, size=60)
-    beliefs = {
+    predictions = {
         "normals": mixture([Distribution.normal(x, x**0.5), Distribution.normal(x + 1, x**0.5)]),
         "counts": mixture(
             [Distribution("poisson", {"mu": x}), Distribution("poisson", {"mu": 2 * x})]
         ),
     }
     y = rng.poisson(1.5 * x).astype(float)
-    for belief in beliefs.values():
-        held = EvalSet.checked(y, belief, embedding=x[:, None])
+    for prediction in predictions.values():
+        held = EvalSet.checked(y, prediction, embedding=x[:, None])
         found = {r.metric: r.value for r in evaluate(held, coverages=[0.9]).records}
         for name in ("crps", "log_score", "calibration_error"):
             assert np.isfinite(found[name]), name
         assert np.isfinite(assess_congruence(held, congruence_mode([held])).record.value)
     with pytest.raises(InputError, match="y must contain counts"):
-        EvalSet.checked(y - 0.5, beliefs["counts"])
+        EvalSet.checked(y - 0.5, predictions["counts"])
 
 
 @pytest.mark.parametrize(

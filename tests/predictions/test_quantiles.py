@@ -39,13 +39,13 @@ def test_interpolation_is_that_of_numpy(
     table: tuple[list[float], np.ndarray], wanted: list[float]
 ) -> None:
     levels, values = table
-    belief = Quantiles(levels, values)
+    prediction = Quantiles(levels, values)
     if min(wanted) < levels[0] or max(wanted) > levels[-1]:
         with pytest.raises(UnanswerableError, match="not extrapolated"):
-            belief.quantile(wanted)
+            prediction.quantile(wanted)
         return
     expected = [np.interp(wanted, levels, row) for row in values]
-    np.testing.assert_allclose(belief.quantile(wanted), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(prediction.quantile(wanted), expected, rtol=1e-9, atol=1e-9)
 
 
 @SETTINGS
@@ -57,24 +57,24 @@ def test_given_levels_return_given_values(
     levels, values = table
     order = list(range(len(levels)))
     random.shuffle(order)
-    belief = Quantiles([levels[i] for i in order], values[:, order])
-    np.testing.assert_array_equal(belief.quantile(levels), values)
-    assert belief.crossed_rows == 0
-    rows = np.arange(belief.n)[::-1]
-    np.testing.assert_array_equal(belief.take(rows).quantile(levels), values[::-1])
+    prediction = Quantiles([levels[i] for i in order], values[:, order])
+    np.testing.assert_array_equal(prediction.quantile(levels), values)
+    assert prediction.crossed_rows == 0
+    rows = np.arange(prediction.n)[::-1]
+    np.testing.assert_array_equal(prediction.take(rows).quantile(levels), values[::-1])
 
 
 def test_intervals_are_nested_and_central() -> None:
-    belief = Quantiles(LEVELS, np.sort(np.random.default_rng(0).normal(size=(50, 7)), axis=1))
-    ends = [belief.interval(coverage) for coverage in (0.2, 0.5, 0.8, 0.95)]
+    prediction = Quantiles(LEVELS, np.sort(np.random.default_rng(0).normal(size=(50, 7)), axis=1))
+    ends = [prediction.interval(coverage) for coverage in (0.2, 0.5, 0.8, 0.95)]
     for inner, outer in pairwise(ends):
         assert (outer[0] <= inner[0]).all()
         assert (inner[1] <= outer[1]).all()
-    np.testing.assert_array_equal(ends[1][0], belief.values[:, 2])
-    np.testing.assert_array_equal(ends[3][1], belief.values[:, 6])
+    np.testing.assert_array_equal(ends[1][0], prediction.values[:, 2])
+    np.testing.assert_array_equal(ends[3][1], prediction.values[:, 6])
     with pytest.raises(UnanswerableError, match=r"0.025 to 0.975"):
-        belief.interval(0.99)
-    np.testing.assert_array_equal(belief.point(), belief.values[:, 3])
+        prediction.interval(0.99)
+    np.testing.assert_array_equal(prediction.point(), prediction.values[:, 3])
 
 
 def test_no_median_no_point() -> None:
@@ -95,11 +95,11 @@ def test_crossing_rows_are_refused_or_sorted() -> None:
     table = [[1.0, 2.0, 3.0], [3.0, 2.0, 2.0], [1.0, 1.0, 1.0]]
     with pytest.raises(InputError, match=r"they cross in 1 row \(first at row 1\); .*"):
         Quantiles([0.1, 0.5, 0.9], table)
-    belief = Quantiles([0.1, 0.5, 0.9], table, crossing="sort")
-    assert belief.crossed_rows == 1
+    prediction = Quantiles([0.1, 0.5, 0.9], table, crossing="sort")
+    assert prediction.crossed_rows == 1
     with pytest.raises(InputError, match="crossing='sort'"):
         Quantiles([0.1, 0.5, 0.9], table)
-    assert belief.values.tolist() == [[1.0, 2.0, 3.0], [2.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
+    assert prediction.values.tolist() == [[1.0, 2.0, 3.0], [2.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_levels_asked_for_are_checked(wanted: Any) -> None:
         Quantiles([0.1, 0.9], [[1.0, 2.0]]).quantile(wanted)
 
 
-def test_a_belief_travels() -> None:
-    belief = pickle.loads(pickle.dumps(Quantiles([0.5], [[1.0]])))
-    assert belief.point().tolist() == [1.0]
-    assert belief == belief
+def test_a_prediction_travels() -> None:
+    prediction = pickle.loads(pickle.dumps(Quantiles([0.5], [[1.0]])))
+    assert prediction.point().tolist() == [1.0]
+    assert prediction == prediction

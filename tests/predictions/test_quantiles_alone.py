@@ -114,11 +114,11 @@ GIVEN: Any = {
 @pytest.mark.parametrize("way", GIVEN)
 def test_levels_0_and_1_are_read_as_bounds(way: str) -> None:
     (held,) = GIVEN[way]().evalsets
-    table: Any = held.beliefs[0]
+    table: Any = held.predictions[0]
     assert table.levels.tolist() == [0.05, 0.5, 0.95]
     assert np.array_equal(table.bounds, BOUNDED[:, [0, -1]])
     assert np.array_equal(table.take(np.arange(3)).bounds, BOUNDED[:3, [0, -1]])
-    again: Any = howsure.load(to_columns(held)).evalsets[0].beliefs[0]
+    again: Any = howsure.load(to_columns(held)).evalsets[0].predictions[0]
     assert np.array_equal(again.bounds, table.bounds)
 
 

@@ -33,14 +33,14 @@ def by_rank(draws: list[float], level: Fraction) -> float:
 @SETTINGS
 @given(ensembles, st.integers(1, 99))
 def test_quantiles_from_the_definition(table: list[list[float]], percent: int) -> None:
-    belief = Samples(table)
+    prediction = Samples(table)
     level = Fraction(percent, 100)
     if not Fraction(1, 6) <= level <= Fraction(5, 6):
         with pytest.raises(UnanswerableError, match="5 samples per row reach levels from"):
-            belief.quantile([float(level)])
+            prediction.quantile([float(level)])
         return
     expected = [by_rank(row, level) for row in table]
-    np.testing.assert_allclose(belief.quantile([float(level)])[:, 0], expected, atol=1e-12)
+    np.testing.assert_allclose(prediction.quantile([float(level)])[:, 0], expected, atol=1e-12)
 
 
 @SETTINGS
@@ -48,15 +48,15 @@ def test_quantiles_from_the_definition(table: list[list[float]], percent: int) -
 def test_places_of_y_from_the_definition(table: list[list[int]], y: int, random: Any) -> None:
     """And the order of the draws does not matter."""
     truth = np.full(len(table), float(y))
-    belief = Samples(table)
+    prediction = Samples(table)
     below = [sum(draw < y for draw in row) / 6 for row in table]
     upto = [(1 + sum(draw <= y for draw in row)) / 6 for row in table]
-    assert belief.cdf_left(truth).tolist() == pytest.approx(below)
-    assert belief.cdf(truth).tolist() == pytest.approx(upto)
-    assert (belief.cdf_left(truth) < belief.cdf(truth)).all()
+    assert prediction.cdf_left(truth).tolist() == pytest.approx(below)
+    assert prediction.cdf(truth).tolist() == pytest.approx(upto)
+    assert (prediction.cdf_left(truth) < prediction.cdf(truth)).all()
     for row in table:
         random.shuffle(row)
-    np.testing.assert_array_equal(Samples(table).sorted_samples, belief.sorted_samples)
+    np.testing.assert_array_equal(Samples(table).sorted_samples, prediction.sorted_samples)
 
 
 def test_a_perfect_ensemble_covers_as_it_says() -> None:
@@ -80,19 +80,19 @@ def test_a_perfect_ensemble_covers_as_it_says() -> None:
 
 def test_moments_and_draws() -> None:
     table = np.random.default_rng(0).normal(size=(6, 7))
-    belief = Samples(table)
-    np.testing.assert_allclose(belief.point(), [np.mean(row) for row in table])
-    np.testing.assert_allclose(belief.sd(), [np.std(row, ddof=1) for row in table])
-    draws = belief.sample(np.random.default_rng(1), 500)
+    prediction = Samples(table)
+    np.testing.assert_allclose(prediction.point(), [np.mean(row) for row in table])
+    np.testing.assert_allclose(prediction.sd(), [np.std(row, ddof=1) for row in table])
+    draws = prediction.sample(np.random.default_rng(1), 500)
     assert draws.shape == (6, 500)
     for row, drawn in zip(table, draws, strict=True):
         assert set(drawn) == set(row)
-    assert belief.size == 7
+    assert prediction.size == 7
     np.testing.assert_array_equal(
-        belief.take(np.array([4, 0])).sorted_samples, np.sort(table[[4, 0]], axis=1)
+        prediction.take(np.array([4, 0])).sorted_samples, np.sort(table[[4, 0]], axis=1)
     )
-    again = pickle.loads(pickle.dumps(belief))
-    np.testing.assert_array_equal(again.sorted_samples, belief.sorted_samples)
+    again = pickle.loads(pickle.dumps(prediction))
+    np.testing.assert_array_equal(again.sorted_samples, prediction.sorted_samples)
     with pytest.raises(UnanswerableError, match="one sample per row gives no standard deviation"):
         Samples([1.0, 2.0]).sd()
 

@@ -120,14 +120,14 @@ def _poverty(path: Path) -> EvalSet:
 
 
 def _conformal_factor(held: EvalSet) -> float:
-    (belief,) = held.beliefs
-    scores = np.sort(np.abs(held.y - belief.point()) / belief.sd())
+    (prediction,) = held.predictions
+    scores = np.sort(np.abs(held.y - prediction.point()) / prediction.sd())
     return float(scores[int(np.ceil(0.9 * (held.n + 1))) - 1])
 
 
 def _banded(held: EvalSet, factor: float) -> EvalSet:
-    (belief,) = held.beliefs
-    mean, reach = belief.point(), factor * belief.sd()
+    (prediction,) = held.predictions
+    mean, reach = prediction.point(), factor * prediction.sd()
     groups = {"country": held.groups["country"].values()}
     return EvalSet.checked(
         held.y, Intervals(mean - reach, mean + reach, coverage=0.9), point=mean, groups=groups

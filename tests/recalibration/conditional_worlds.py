@@ -53,49 +53,49 @@ def is_bad(rows: EvalSet, defect: str) -> np.ndarray:
 
 def covered(rows: EvalSet) -> np.ndarray:
     """Whether y lies in the central interval at 90 %, at the places (m + 1)p of samples."""
-    belief = rows.beliefs[0]
-    if isinstance(belief, Samples):
-        ends = np.quantile(belief.sorted_samples, [0.05, 0.95], axis=1, method="weibull")
+    prediction = rows.predictions[0]
+    if isinstance(prediction, Samples):
+        ends = np.quantile(prediction.sorted_samples, [0.05, 0.95], axis=1, method="weibull")
     else:
-        ends = belief.interval(0.9)
+        ends = prediction.interval(0.9)
     return (ends[0] <= rows.y) & (rows.y <= ends[1])
 
 
 def score(rows: EvalSet) -> float:
     """The mean proper score: CRPS, fair CRPS, pinball loss, interval score; smaller is better."""
-    belief, y = rows.beliefs[0], rows.y
-    if isinstance(belief, Samples):
-        held = belief.sorted_samples
+    prediction, y = rows.predictions[0], rows.y
+    if isinstance(prediction, Samples):
+        held = prediction.sorted_samples
         m = held.shape[1]
         spread = (held * (2 * np.arange(1, m + 1) - m - 1)).sum(axis=1) / (m * (m - 1))
         return float((np.abs(held - y[:, None]).mean(axis=1) - spread).mean())
-    if isinstance(belief, Quantiles):
-        error = y[:, None] - belief.values
-        return float((error * (belief.levels - (error < 0))).mean())
-    if isinstance(belief, Intervals):
-        low, high = belief.interval(0.9)
+    if isinstance(prediction, Quantiles):
+        error = y[:, None] - prediction.values
+        return float((error * (prediction.levels - (error < 0))).mean())
+    if isinstance(prediction, Intervals):
+        low, high = prediction.interval(0.9)
         beyond = np.maximum(low - y, 0) + np.maximum(y - high, 0)
         return float((high - low + 20 * beyond).mean())
-    sd = belief.sd()
-    z = (y - belief.point()) / sd
+    sd = prediction.sd()
+    z = (y - prediction.point()) / sd
     terms = z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi)
     return float((sd * terms).mean())
 
 
 def rescaled(rows: EvalSet, a: float, c: float, order: np.ndarray | None = None) -> EvalSet:
     """The same table with y and predictions in other units: a·y + c."""
-    belief = rows.beliefs[0]
+    prediction = rows.predictions[0]
     made: Prediction
-    if isinstance(belief, Samples):
-        made = Samples(a * belief.sorted_samples + c)
-    elif isinstance(belief, Quantiles):
-        values = a * belief.values + c
+    if isinstance(prediction, Samples):
+        made = Samples(a * prediction.sorted_samples + c)
+    elif isinstance(prediction, Quantiles):
+        values = a * prediction.values + c
         made = Quantiles(LEVELS, values if a > 0 else values[:, ::-1])
-    elif isinstance(belief, Intervals):
-        ends = a * belief.lower + c, a * belief.upper + c
-        made = Intervals(*(ends if a > 0 else ends[::-1]), belief.coverages)
+    elif isinstance(prediction, Intervals):
+        ends = a * prediction.lower + c, a * prediction.upper + c
+        made = Intervals(*(ends if a > 0 else ends[::-1]), prediction.coverages)
     else:
-        made = Distribution.normal(a * belief.point() + c, abs(a) * belief.sd())
+        made = Distribution.normal(a * prediction.point() + c, abs(a) * prediction.sd())
     return EvalSet.checked(
         a * rows.y + c, made, features=rows.features, groups=rows.groups, time=rows.time
     )
@@ -105,7 +105,7 @@ def weighted(rows: EvalSet, copies: np.ndarray) -> EvalSet:
     """The same table with frequencies."""
     return EvalSet.checked(
         rows.y,
-        rows.beliefs,
+        rows.predictions,
         features=rows.features,
         groups=rows.groups,
         time=rows.time,
@@ -113,6 +113,8 @@ def weighted(rows: EvalSet, copies: np.ndarray) -> EvalSet:
     )
 
 
-def numbers(belief: Prediction) -> np.ndarray:
+def numbers(prediction: Prediction) -> np.ndarray:
     """All that a prediction holds, shape (n, k)."""
-    return np.concatenate([table.reshape(belief.n, -1) for table in belief.numbers().values()], 1)
+    return np.concatenate(
+        [table.reshape(prediction.n, -1) for table in prediction.numbers().values()], 1
+    )

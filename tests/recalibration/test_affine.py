@@ -120,7 +120,7 @@ def test_shift_and_scale_of_distributions_by_hand() -> None:
     assert [one.name for one in found.parameters] == ["shift", "factor"]
     assert value(found, "shift") == pytest.approx(3.0)
     assert value(found, "factor") == pytest.approx(np.sqrt((9 + 1 + 16) / 3) / 2.0)
-    mended = found.apply(held).beliefs[0]
+    mended = found.apply(held).predictions[0]
     np.testing.assert_allclose(mended.point(), 3.0)
     assert np.mean(((held.y - mended.point()) / mended.sd()) ** 2) == pytest.approx(1.0)
 
@@ -136,7 +136,7 @@ def test_shift_and_scale_of_samples_are_fair() -> None:
 def test_shift_and_scale_of_quantiles_have_the_least_loss_of_a_linear_programme(seed: int) -> None:
     held = drawn("quantiles", 40, seed, bias=0.4, scale=0.6)
     found = ShiftScale("quantiles").fit(held)
-    table = held.beliefs[0].values
+    table = held.predictions[0].values
     center, spread = table[:, 2], (table[:, -1] - table[:, 0]) / 2.0
     relative = found.parameters[0].name == "relative shift"
     unit = np.maximum(spread, 0.1 * spread.mean()) if relative else np.ones(40)
@@ -150,13 +150,13 @@ def test_shift_and_scale_of_quantiles_have_the_least_loss_of_a_linear_programme(
         b_eq=np.repeat(held.y - center, 5),
         bounds=[(None, None)] * 2 + [(0.0, None)] * (2 * count),
     )
-    mended = found.apply(held).beliefs[0].values
+    mended = found.apply(held).predictions[0].values
     assert pinball(held.y, mended) * count == pytest.approx(solved.fun, rel=1e-7)
 
 
 def test_one_factor_of_quantiles_has_the_least_loss() -> None:
     held = drawn("quantiles", 60, 0, scale=0.6)
-    table = held.beliefs[0].values
+    table = held.predictions[0].values
     center = table[:, 2:3]
     factor = QuantileScaling().fit(held).parameters[0].value
     losses = [
@@ -168,8 +168,8 @@ def test_one_factor_of_quantiles_has_the_least_loss() -> None:
 
 def test_widths_of_distributions_have_the_greatest_likelihood() -> None:
     held = drawn("distributions", 300, 0, power=1.7)
-    sd = held.beliefs[0].sd()
-    square = (held.y - held.beliefs[0].point()) ** 2
+    sd = held.predictions[0].sd()
+    square = (held.y - held.predictions[0].point()) ** 2
 
     def surprise(log_a: float, b: float) -> float:
         return float(
@@ -178,7 +178,7 @@ def test_widths_of_distributions_have_the_greatest_likelihood() -> None:
 
     found = Widths().fit(held)
     power = value(found, "power")
-    new = found.apply(held).beliefs[0].sd()
+    new = found.apply(held).predictions[0].sd()
     log_a = float(np.mean(np.log(new) - power * np.log(sd)))
     np.testing.assert_allclose(new, np.exp(log_a) * sd**power)
     best = optimize.minimize(
@@ -196,9 +196,9 @@ def test_widths_of_tables_have_the_least_loss(kind: str) -> None:
     held = drawn(kind, 80, 1, power=1.7)
     found = Widths(kind).fit(held)
 
-    given, center, levels = table(held.beliefs[0])
+    given, center, levels = table(held.predictions[0])
     spread = (given.max(axis=1) - given.min(axis=1)) / 2.0
-    least = pinball(held.y, table(found.apply(held).beliefs[0])[0], levels)
+    least = pinball(held.y, table(found.apply(held).predictions[0])[0], levels)
     for power in np.linspace(0.0, 2.0, 81):
         wide = (spread ** (power - 1.0))[:, None] * (given - center[:, None])
         for factor in np.linspace(0.3, 3.0, 109):
@@ -248,7 +248,7 @@ def test_the_conformal_factors_of_moved_intervals_by_hand() -> None:
     assert [one.value for one in found.parameters] == pytest.approx([shift, factor])
     assert np.isnan([one.expected for one in found.parameters]).all()
     lower, upper = (
-        found.apply(EvalSet.checked([0.0], band.take(np.array([0])))).beliefs[0].interval(0.8)
+        found.apply(EvalSet.checked([0.0], band.take(np.array([0])))).predictions[0].interval(0.8)
     )
     assert (lower[0], upper[0]) == pytest.approx((shift - factor, shift + factor))
 
@@ -259,20 +259,20 @@ def test_a_multiple_by_brute_force(kind: str) -> None:
     rng = child(0, "multiple", kind)
     center, sd = 2.0 * rng.normal(size=300), np.exp(0.5 * rng.normal(size=300))
     y, weights = 1.8 * (center + sd * rng.normal(size=300)), rng.integers(1, 4, 300)
-    belief = predicted(kind, center, sd, rng)
+    prediction = predicted(kind, center, sd, rng)
     point = center if kind == "point" else None
     held = EvalSet.checked(
-        y, *(() if point is not None else (belief,)), point=point, weights=weights
+        y, *(() if point is not None else (prediction,)), point=point, weights=weights
     )
     (found,) = Multiply(kind).fit(held).parameters
     if kind in ("quantiles", "intervals"):
-        given, _, levels = table(belief)
+        given, _, levels = table(prediction)
 
         def loss(multiple: float) -> float:
             below = y[:, None] - multiple * given
             return float(weights @ np.maximum(levels * below, (levels - 1) * below).sum(axis=1))
     else:
-        middle = belief.point() if kind == "samples" else center
+        middle = prediction.point() if kind == "samples" else center
         unit = sd if kind == "distributions" else np.ones(300)
 
         def loss(multiple: float) -> float:
@@ -289,13 +289,13 @@ def test_a_multiple_by_brute_force(kind: str) -> None:
 def test_another_unit_comes_right(kind: str) -> None:
     rng = child(1, "unit", kind)
     center, sd = 20.0 + rng.normal(size=400), np.exp(0.3 * rng.normal(size=400))
-    belief = predicted(kind, center, sd, rng)
-    held = EvalSet.checked(1000.0 * (center + sd * rng.normal(size=400)), belief)
+    prediction = predicted(kind, center, sd, rng)
+    held = EvalSet.checked(1000.0 * (center + sd * rng.normal(size=400)), prediction)
     found = Multiply(kind).fit(held)
-    mended = found.apply(held).beliefs[0]
+    mended = found.apply(held).predictions[0]
     multiple = found.parameters[0].value
     assert multiple == pytest.approx(1000.0, rel=0.01)
-    np.testing.assert_allclose(numbers(mended), multiple * numbers(belief), rtol=1e-12)
+    np.testing.assert_allclose(numbers(mended), multiple * numbers(prediction), rtol=1e-12)
 
 
 def test_what_cannot_be_multiplied_is_refused() -> None:
@@ -304,7 +304,7 @@ def test_what_cannot_be_multiplied_is_refused() -> None:
         law = Distribution.normal(np.full(3, center), np.ones(3))
         for held in (EvalSet.checked(y, law), EvalSet.checked(y, point=np.full(3, center))):
             with pytest.raises(InputError, match=told):
-                Multiply(held.beliefs[0].kind if held.beliefs else "point").fit(held)
+                Multiply(held.predictions[0].kind if held.predictions else "point").fit(held)
 
 
 # Laws.
@@ -317,7 +317,7 @@ def test_stretching_moving_and_reflecting_y_moves_the_answer(
     kind: str, way: str, unit: float
 ) -> None:
     def seen(held: EvalSet) -> EvalSet:
-        prediction = held.beliefs[0]
+        prediction = held.predictions[0]
         if isinstance(prediction, Distribution):
             one = prediction.parameters
             other: Prediction = Distribution.normal(
@@ -336,9 +336,9 @@ def test_stretching_moving_and_reflecting_y_moves_the_answer(
 
     held, test = drawn(kind, 201, 2, bias=0.3, scale=0.7), drawn(kind, 30, 3)
     plain = fitted(kind, way, held).apply(test)
-    other = fitted(kind, way, seen(held)).apply(seen(test)).beliefs[0]
+    other = fitted(kind, way, seen(held)).apply(seen(test)).predictions[0]
     np.testing.assert_allclose(
-        numbers(other), numbers(seen(plain).beliefs[0]), rtol=1e-7, atol=1e-7 * abs(unit)
+        numbers(other), numbers(seen(plain).predictions[0]), rtol=1e-7, atol=1e-7 * abs(unit)
     )
 
 
@@ -365,7 +365,7 @@ FAULTS = {
 
 def score(rows: EvalSet) -> np.ndarray:
     """Pinball loss over given or derived quantiles; of intervals, of their ends."""
-    prediction, levels = rows.beliefs[0], LEVELS
+    prediction, levels = rows.predictions[0], LEVELS
     if isinstance(prediction, Intervals):
         table, levels = (
             np.hstack([prediction.lower, prediction.upper]),
@@ -392,12 +392,14 @@ def test_planted_faults_come_right_on_fresh_rows(kind: str, fault: str, way: str
         "samples",
         "widths that overreact",
     ):  # the mean of members that overreact stays noisy
-        frame = LocationScale.of(fresh.beliefs[0])
+        frame = LocationScale.of(fresh.predictions[0])
         best = min(
             score(
                 EvalSet.checked(
                     fresh.y,
-                    moved(fresh.beliefs[0], frame, np.zeros(fresh.n), a * frame.spread ** (b - 1)),
+                    moved(
+                        fresh.predictions[0], frame, np.zeros(fresh.n), a * frame.spread ** (b - 1)
+                    ),
                 )
             ).mean()
             for a in np.linspace(0.7, 1.6, 7)
@@ -426,7 +428,7 @@ def test_a_point_forecast_is_moved_by_its_mean_error() -> None:
     np.testing.assert_allclose(found.apply(test).point, [13.0])
     made = recalibrate(test, held, method="shift")
     np.testing.assert_allclose(made.evalset.point, [13.0])
-    assert (made.methods, made.evalset.beliefs) == ({"point": "shift"}, ())
+    assert (made.methods, made.evalset.predictions) == ({"point": "shift"}, ())
     with pytest.raises(UnanswerableError, match="use apply"):
         found.transform(test)
     double = EvalSet.checked([1.0, 6.0], point=[0.0, 0.0], weights=[1.0, 3.0])
@@ -459,11 +461,11 @@ def test_an_ensemble_whose_spread_is_noise_is_scaled() -> None:
 
 def test_rows_without_a_spread_keep_their_quantiles() -> None:
     held = drawn("quantiles", 200, 11, scale=0.6)
-    flat = held.beliefs[0].values.copy()
+    flat = held.predictions[0].values.copy()
     flat[0] = 1.0
     held = EvalSet.checked(held.y, Quantiles(LEVELS, flat))
     for way in ("scale", "widths"):
-        mended = fitted("quantiles", way, held).apply(held).beliefs[0]
+        mended = fitted("quantiles", way, held).apply(held).predictions[0]
         np.testing.assert_array_equal(mended.values[0], 1.0)
         assert (np.ptp(mended.values[1:], axis=1) > np.ptp(flat[1:], axis=1) * 0.9).all()
 
@@ -512,7 +514,7 @@ BAD = {
 def test_what_cannot_be_done_says_why(name: str, way: str) -> None:
     rows = BAD[name][0]()
     with pytest.raises(HowsureError, match=BAD[name][2]):
-        fitted(rows.beliefs[0].kind, way, rows)
+        fitted(rows.predictions[0].kind, way, rows)
 
 
 def test_rows_of_another_kind_or_level_are_refused() -> None:
@@ -525,5 +527,5 @@ def test_rows_of_another_kind_or_level_are_refused() -> None:
         Shift("samples").fit(drawn("samples", 50, 0)).apply(
             EvalSet.checked([0.0], Samples([[0.0, 1.0]]))
         )
-    with pytest.raises(InputError, match="belief must be one of distributions"):
+    with pytest.raises(InputError, match="prediction must be one of distributions"):
         Shift("label sets").fit(drawn("quantiles", 50, 0))

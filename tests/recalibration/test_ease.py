@@ -49,7 +49,7 @@ def classes(seed: int, n: int, labels: int = 4, ease: bool = True) -> EvalSet:
 
 
 def ends(held: EvalSet, coverage: float = 0.9) -> tuple[FloatArray, FloatArray]:
-    (made,) = held.beliefs
+    (made,) = held.predictions
     assert isinstance(made, Intervals)
     return made.interval(coverage)
 
@@ -71,10 +71,10 @@ def test_intervals_around_a_forecast_are_those_of_the_definition(
 ) -> None:
     held, new = laws(0, 137), laws(1, 40)
     found = recalibrate(new, held, method=method, coverage=coverage, delta=delta or 0.05)
-    law = held.beliefs[0]
+    law = held.predictions[0]
     size = np.ones(137) if method == "cp" else law.sd()
     threshold = brute(np.abs(held.y - law.point()) / size, coverage, delta)
-    fresh = new.beliefs[0]
+    fresh = new.predictions[0]
     reach = threshold * (np.ones(40) if method == "cp" else fresh.sd())
     lower, upper = ends(found.evalset, coverage)
     np.testing.assert_allclose(lower, fresh.point() - reach, rtol=1e-9, atol=1e-9)
@@ -95,7 +95,7 @@ def test_bins_by_ease_are_those_of_the_definition(method: str, delta: float | No
     found = recalibrate(new, held, method=method, coverage=0.8, delta=delta or 0.05, bins=4)
     ease, fresh = held.features["ease"], new.features["ease"]
     edges = np.sort(ease)[[59, 119, 179]]  # 240/4 − 1, …
-    law, new_law = held.beliefs[0], new.beliefs[0]
+    law, new_law = held.predictions[0], new.predictions[0]
     scores = np.abs(held.y - law.point()) / law.sd()
     reach = np.empty(100)
     for place, (low, high) in enumerate(zip([-np.inf, *edges], [*edges, np.inf], strict=True)):
@@ -114,7 +114,7 @@ def test_coverage_in_each_bin_is_exactly_what_is_said() -> None:
     """⌈(n_b + 1)(1 − α)⌉/(n_b + 1) over calibration sets, in every bin."""
     shares = []
     new = laws(5000, 20_000)
-    scores = np.abs(new.y - new.beliefs[0].point()) / new.beliefs[0].sd()
+    scores = np.abs(new.y - new.predictions[0].point()) / new.predictions[0].sd()
     for seed in range(300):
         fitted = ByEase(coverages=[0.7], bins=3).fit(laws(1000 + seed, 59))
         codes = fitted.cells.find(new)
@@ -149,7 +149,7 @@ def test_the_order_of_rows_changes_nothing(method: str) -> None:
     mixed = other.permutation(80)
     one = recalibrate(new, twice, method=method, seed=3)
     again = recalibrate(new.take(mixed), twice.take(order), method=method, seed=3)
-    sets, same = one.evalset.beliefs[0], again.evalset.beliefs[0]
+    sets, same = one.evalset.predictions[0], again.evalset.predictions[0]
     assert isinstance(sets, LabelSets)
     assert isinstance(same, LabelSets)
     np.testing.assert_array_equal(sets.members[mixed], same.members)
@@ -174,12 +174,12 @@ def test_o_lac_has_the_quantile_of_each_bin() -> None:
     held, new = classes(4, 119), classes(5, 60)
     (fitted,) = recalibrate(new, held, method="o_lac", coverage=0.8, bins=3).recalibrators
     assert isinstance(fitted, SetRecalibrator)
-    stated = held.beliefs[0].probabilities  # type: ignore[attr-defined]
+    stated = held.predictions[0].probabilities  # type: ignore[attr-defined]
     scores = 1.0 - stated[np.arange(119), held.y.astype(int)]
     ease = held.features["ease"]
     edges = np.sort(ease)[[39, 79]]
-    p = new.beliefs[0].probabilities  # type: ignore[attr-defined]
-    made = fitted.apply(new).beliefs[0]
+    p = new.predictions[0].probabilities  # type: ignore[attr-defined]
+    made = fitted.apply(new).predictions[0]
     assert isinstance(made, LabelSets)
     for low, high in zip([-np.inf, *edges], [*edges, np.inf], strict=True):
         threshold = brute(scores[(ease > low) & (ease < high)], 0.8)
@@ -197,7 +197,7 @@ def test_label_sets_cover_in_every_bin_by_ease(method: str) -> None:
         hard = new.features["ease"] < -0.8
         for name, found in gaps.items():
             made = recalibrate(new, held, method=name, coverage=0.9, bins=5, penalty=0.1).evalset
-            sets = made.beliefs[0]
+            sets = made.predictions[0]
             assert isinstance(sets, LabelSets)
             inside = sets.contains(new.y)
             found.append(np.array([inside[hard].mean(), inside[~hard].mean()]))
@@ -224,7 +224,7 @@ def test_half_of_the_rows_choose_and_the_others_calibrate() -> None:
 def test_bins_are_fewer_where_eases_tie_and_as_many_as_rows_allow() -> None:
     held = laws(8, 200)
     steps = np.repeat([1.0, 2.0, 3.0], [100, 60, 40])
-    tied = EvalSet.checked(held.y, held.beliefs, features={"ease": steps})
+    tied = EvalSet.checked(held.y, held.predictions, features={"ease": steps})
     found = recalibrate(tied, tied, method="o_cpa", coverage=0.8, bins=5)
     assert any("Tied ease scores: 2 bins instead of 5" in note for note in found.notes)
     assert [bins_for(rows, 0.9) for rows in (50, 300, 1000, 10**6)] == [2, 3, 10, 10]
@@ -235,7 +235,7 @@ def test_bins_are_fewer_where_eases_tie_and_as_many_as_rows_allow() -> None:
 
 def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
     held = laws(9, 100)
-    none = EvalSet.checked(held.y, held.beliefs)
+    none = EvalSet.checked(held.y, held.predictions)
     for name in ("o_cpa", "o_pac"):
         with pytest.raises(InputError, match=r"No ease scores found; .*--ease COLUMN"):
             recalibrate(held, none, method=name, coverage=0.9)
@@ -243,10 +243,10 @@ def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
         InputError, match="must have the ease score 'ease', like the calibration rows"
     ):
         recalibrate(none, held, method="o_cpa", coverage=0.9)
-    flat = EvalSet.checked(held.y, held.beliefs, features={"ease": np.ones(100)})
+    flat = EvalSet.checked(held.y, held.predictions, features={"ease": np.ones(100)})
     with pytest.raises(InputError, match=r"must differ between calibration rows .* all have 1"):
         recalibrate(held, flat, method="o_cpa", coverage=0.9)
-    words = EvalSet.checked(held.y, held.beliefs, features={"ease": np.repeat(["a", "b"], 50)})
+    words = EvalSet.checked(held.y, held.predictions, features={"ease": np.repeat(["a", "b"], 50)})
     with pytest.raises(InputError, match="must be numbers"):
         recalibrate(held, words, method="o_cpa", coverage=0.9)
     gone = np.where(np.arange(100) == 7, np.nan, held.features["ease"])
@@ -263,7 +263,7 @@ def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
         recalibrate(sets, few, method="o_lac", bins=5, too_few="error")
     whole = recalibrate(sets, few, method="o_lac", bins=5)
     assert any("contain all classes: 9 calibration rows are needed" in n for n in whole.notes)
-    same = EvalSet.checked(sets.y, sets.beliefs, features={"ease": np.ones(60)})
+    same = EvalSet.checked(sets.y, sets.predictions, features={"ease": np.ones(60)})
     for options in ({"bins": 5}, {}):
         with pytest.raises(InputError, match="must differ between calibration rows"):
             recalibrate(same, same, method="o_lac", **options)
@@ -275,12 +275,12 @@ def test_a_frequency_is_a_repetition(kind: str, name: str) -> None:
     rng = np.random.default_rng(0)
     held = laws(12, 90)
     if kind == Samples.kind:
-        law = held.beliefs[0]
+        law = held.predictions[0]
         draws = law.point()[:, None] + law.sd()[:, None] * rng.normal(size=(90, 15))
         held = EvalSet.checked(held.y, Samples(draws), features=held.features)
     counts = rng.integers(1, 4, 90)
     weighted = EvalSet.checked(
-        held.y, held.beliefs, features=held.features, weights=counts.astype(float)
+        held.y, held.predictions, features=held.features, weights=counts.astype(float)
     )
     repeated = held.take(np.repeat(np.arange(90), counts))
     one, other = (

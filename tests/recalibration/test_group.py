@@ -72,7 +72,7 @@ def test_each_level_of_each_group_holds_by_the_beta_law() -> None:
     for _ in range(250):
         y = rng.uniform(size=110)
         held_out = EvalSet.checked(y, Quantiles(levels, np.zeros((110, 3))), groups={"g": labels})
-        values = ByGroup("quantiles").fit(held_out).apply(held_out).beliefs[0].values
+        values = ByGroup("quantiles").fit(held_out).apply(held_out).predictions[0].values
         found["a"].append(values[0])
         found["b"].append(values[-1])
     for name, n in (("a", 40), ("b", 70)):
@@ -86,9 +86,9 @@ def test_each_level_of_each_group_holds_by_the_beta_law() -> None:
 
 def test_a_group_alone_is_what_its_rows_alone_give() -> None:
     held_out, new = world("intervals", 900, "alone"), world("intervals", 200, "alone too")
-    made = ByGroup("intervals").fit(held_out).apply(new).beliefs[0]
+    made = ByGroup("intervals").fit(held_out).apply(new).predictions[0]
     inside = np.flatnonzero(held_out.groups["g"].values() == "c")
-    own = ConformalIntervals("asymmetric").fit(held_out.take(inside)).apply(new).beliefs[0]
+    own = ConformalIntervals("asymmetric").fit(held_out.take(inside)).apply(new).predictions[0]
     rows = new.groups["g"].values() == "c"
     assert rows.any()
     assert np.array_equal(numbers(made)[rows], numbers(own)[rows])
@@ -117,7 +117,9 @@ def test_no_group_large_enough_leaves_the_whole_with_its_guarantee() -> None:
     held_out = EvalSet.checked(y, point=y * 0, groups={"g": labels})
     made = recalibrate(held_out, held_out, by="g", coverage=0.9)
     whole = recalibrate(held_out, held_out, method="split", coverage=0.9)
-    assert np.array_equal(numbers(made.evalset.beliefs[0]), numbers(whole.evalset.beliefs[0]))
+    assert np.array_equal(
+        numbers(made.evalset.predictions[0]), numbers(whole.evalset.predictions[0])
+    )
     assert made.notes == (
         "Groups with fewer than 19 calibration rows use the fit to all rows: g=a; g=b; g=c and "
         "5 more.",
@@ -224,9 +226,9 @@ def test_a_broken_group_harms_no_other(fault: str) -> None:
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_one_group_is_the_whole(kind: str) -> None:
     held_out = world(kind, 300, "one")
-    one = EvalSet.checked(held_out.y, held_out.beliefs, groups={"g": ["all"] * 300})
+    one = EvalSet.checked(held_out.y, held_out.predictions, groups={"g": ["all"] * 300})
     fitted = {each.name: each.value for each in ByGroup(kind).fit(one).parameters}
-    frame, mass = LocationScale.of(one.beliefs[0]), np.ones(300)
+    frame, mass = LocationScale.of(one.predictions[0]), np.ones(300)
     shift = frame.shift(one.y, mass, frame.spread)
     factor = frame.factor(one.y, mass, frame.center + shift * frame.spread)
     assert fitted["shift, g=all"] == fitted["shift"] == pytest.approx(shift, rel=1e-12)
@@ -248,32 +250,32 @@ def test_groups_that_differ_by_no_more_than_chance_are_all_as_the_whole() -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_units_of_y_do_not_matter(kind: str) -> None:
     held_out, new = world(kind, 400, "units", "group"), world(kind, 50, "more units")
-    made = ByGroup(kind).fit(held_out).apply(new).beliefs[0]
+    made = ByGroup(kind).fit(held_out).apply(new).predictions[0]
     other = ByGroup(kind).fit(rescaled(held_out, 3.0, -7.0)).apply(rescaled(new, 3.0, -7.0))
-    wanted = numbers(rescaled(EvalSet.checked(new.y, made), 3.0, -7.0).beliefs[0])
-    assert np.allclose(numbers(other.beliefs[0]), wanted, rtol=1e-9, atol=1e-9)
+    wanted = numbers(rescaled(EvalSet.checked(new.y, made), 3.0, -7.0).predictions[0])
+    assert np.allclose(numbers(other.predictions[0]), wanted, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reflection_of_y_reflects(kind: str) -> None:
     held_out, new = world(kind, 400, "mirror", "groupbias"), world(kind, 50, "more mirror")
-    made = ByGroup(kind).fit(held_out).apply(new).beliefs[0]
+    made = ByGroup(kind).fit(held_out).apply(new).predictions[0]
     other = ByGroup(kind).fit(rescaled(held_out, -1.0, 0.0)).apply(rescaled(new, -1.0, 0.0))
-    wanted = numbers(rescaled(EvalSet.checked(new.y, made), -1.0, 0.0).beliefs[0])
-    assert np.allclose(numbers(other.beliefs[0]), wanted, rtol=1e-9, atol=1e-9)
+    wanted = numbers(rescaled(EvalSet.checked(new.y, made), -1.0, 0.0).predictions[0])
+    assert np.allclose(numbers(other.predictions[0]), wanted, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_order_does_not_matter_and_a_frequency_is_a_repetition(kind: str) -> None:
     held_out, new = world(kind, 300, "order", "group"), world(kind, 50, "new")
-    made = numbers(ByGroup(kind).fit(held_out).apply(new).beliefs[0])
+    made = numbers(ByGroup(kind).fit(held_out).apply(new).predictions[0])
     order = child(0, "order").permutation(300)
-    again = ByGroup(kind).fit(held_out.take(order)).apply(new).beliefs[0]
+    again = ByGroup(kind).fit(held_out.take(order)).apply(new).predictions[0]
     assert np.allclose(numbers(again), made, rtol=1e-9, atol=1e-12)
     copies = child(0, "copies").integers(1, 4, 300)
-    counted = ByGroup(kind).fit(weighted(held_out, copies)).apply(new).beliefs[0]
+    counted = ByGroup(kind).fit(weighted(held_out, copies)).apply(new).predictions[0]
     repeated = ByGroup(kind).fit(held_out.take(np.repeat(np.arange(300), copies))).apply(new)
-    assert np.allclose(numbers(counted), numbers(repeated.beliefs[0]), rtol=1e-9, atol=1e-12)
+    assert np.allclose(numbers(counted), numbers(repeated.predictions[0]), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -281,7 +283,7 @@ def test_importance_weights_are_told_to_be_approximate(kind: str) -> None:
     held_out = world(kind, 300, "importance")
     weighing = EvalSet.checked(
         held_out.y,
-        held_out.beliefs,
+        held_out.predictions,
         groups=held_out.groups,
         weights=child(0, "w").uniform(0.5, 1.5, 300),
         weights_kind="importance",
@@ -344,19 +346,21 @@ def test_several_columns_cross() -> None:
     names = [each.name for each in made.recalibrators[0].parameters]
     assert names[:5] == [f"shift, a={p}, b={q}" for p in "uv" for q in (1, 2)] + ["shift"]
     crossed = [f"{p}{q}" for p, q in zip(a, b, strict=True)]
-    single = EvalSet.checked(y, held_out.beliefs, groups={"c": crossed})
+    single = EvalSet.checked(y, held_out.predictions, groups={"c": crossed})
     same = recalibrate(single, single, by="c")
-    assert np.array_equal(numbers(made.evalset.beliefs[0]), numbers(same.evalset.beliefs[0]))
+    assert np.array_equal(
+        numbers(made.evalset.predictions[0]), numbers(same.evalset.predictions[0])
+    )
 
 
 def test_labels_agree_across_types_of_number() -> None:
     y = child(0, "labels").normal(size=200)
     labels = np.arange(200) % 2 + 1
-    belief = Distribution.normal(y * 0, y**0)
-    fitted = ByGroup("distributions").fit(EvalSet.checked(y, belief, groups={"g": labels}))
-    whole = fitted.apply(EvalSet.checked(y, belief, groups={"g": labels})).beliefs[0].sd()
+    prediction = Distribution.normal(y * 0, y**0)
+    fitted = ByGroup("distributions").fit(EvalSet.checked(y, prediction, groups={"g": labels}))
+    whole = fitted.apply(EvalSet.checked(y, prediction, groups={"g": labels})).predictions[0].sd()
     for given in (labels.astype(float), labels.astype(str)):
-        made, notes = fitted.transform(EvalSet.checked(y, belief, groups={"g": given}))
+        made, notes = fitted.transform(EvalSet.checked(y, prediction, groups={"g": given}))
         assert np.array_equal(made.sd(), whole)
         assert notes == ()
 
@@ -366,28 +370,29 @@ def test_an_unseen_group_takes_what_all_rows_teach_and_says_so(kind: str) -> Non
     held_out = world(kind, 400, "seen", "group")
     new = EvalSet.checked(
         np.zeros(3),
-        tuple(each.take(np.array([0, 1, 2])) for each in held_out.beliefs),
+        tuple(each.take(np.array([0, 1, 2])) for each in held_out.predictions),
         groups={"g": ["b", "zebra", "zebra"]},
     )
     made = recalibrate(new, held_out, by="g")
     assert made.notes[-1] == ("2 rows in groups without calibration rows use the fit to all rows.")
     fitted = made.recalibrators[0]
     lone = fitted.transform(new.take(np.array([1])))[0]
-    assert np.array_equal(numbers(lone)[0], numbers(made.evalset.beliefs[0])[1])
+    assert np.array_equal(numbers(lone)[0], numbers(made.evalset.predictions[0])[1])
     if kind == "distributions":
         values = {each.name: each.value for each in fitted.parameters}
-        old = new.beliefs[0]
+        old = new.predictions[0]
         want = values["factor"] * old.sd()[1:]
-        assert np.allclose(made.evalset.beliefs[0].sd()[1:], want)
+        assert np.allclose(made.evalset.predictions[0].sd()[1:], want)
         assert np.allclose(
-            made.evalset.beliefs[0].point()[1:], old.point()[1:] + values["shift"] * old.sd()[1:]
+            made.evalset.predictions[0].point()[1:],
+            old.point()[1:] + values["shift"] * old.sd()[1:],
         )
     if kind == "quantiles":
         want = ConformalQuantiles().fit(held_out).transform(new)[0]
-        assert np.array_equal(numbers(made.evalset.beliefs[0])[1:], numbers(want)[1:])
+        assert np.array_equal(numbers(made.evalset.predictions[0])[1:], numbers(want)[1:])
     if kind == "intervals":
         want = ConformalIntervals("asymmetric").fit(held_out).transform(new)[0]
-        assert np.array_equal(numbers(made.evalset.beliefs[0])[1:], numbers(want)[1:])
+        assert np.array_equal(numbers(made.evalset.predictions[0])[1:], numbers(want)[1:])
 
 
 @pytest.mark.parametrize("kind", ["distributions", "samples"])
@@ -395,7 +400,7 @@ def test_a_group_of_three_rows_is_as_the_whole(kind: str) -> None:
     held_out = world(kind, 400, "three")
     labels = np.where(np.arange(400) < 3, "rare", "common")
     labels[3:200] = "usual"
-    rows = EvalSet.checked(held_out.y, held_out.beliefs, groups={"g": labels})
+    rows = EvalSet.checked(held_out.y, held_out.predictions, groups={"g": labels})
     fitted = ByGroup(kind).fit(rows)
     values = {each.name: each.value for each in fitted.parameters}
     assert values["shift, g=rare"] == values["shift"]

@@ -101,7 +101,7 @@ def test_leaves_hold_what_their_rows_and_ten_of_the_whole_teach(kind: str) -> No
     held_out = world(kind, 1_500, "leaves", "regionbias")
     fitted = ByInputs(kind).fit(held_out)
     assert len(fitted.mean.leaves) > 1
-    frame, y = LocationScale.of(held_out.beliefs[0]), held_out.y
+    frame, y = LocationScale.of(held_out.predictions[0]), held_out.y
     x = fitted.encoding.table(held_out)
     leaf = fitted.mean.apply(x)
 
@@ -135,25 +135,25 @@ def test_leaves_hold_what_their_rows_and_ten_of_the_whole_teach(kind: str) -> No
 )
 def test_units_and_sign_of_y_do_not_matter(kind: str, factor: float) -> None:
     held_out, new = world(kind, 600, "units", "region"), world(kind, 50, "more units")
-    made = ByInputs(kind).fit(held_out).apply(new).beliefs[0]
+    made = ByInputs(kind).fit(held_out).apply(new).predictions[0]
     turned = ByInputs(kind).fit(rescaled(held_out, factor, 5.0))
-    other = turned.apply(rescaled(new, factor, 5.0)).beliefs[0]
-    wanted = numbers(rescaled(EvalSet.checked(new.y, made), factor, 5.0).beliefs[0])
+    other = turned.apply(rescaled(new, factor, 5.0)).predictions[0]
+    wanted = numbers(rescaled(EvalSet.checked(new.y, made), factor, 5.0).predictions[0])
     assert np.allclose(numbers(other), wanted, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_order_does_not_matter_and_a_frequency_is_a_repetition(kind: str) -> None:
     held_out, new = world(kind, 500, "order", "region"), world(kind, 50, "new")
-    made = numbers(ByInputs(kind).fit(held_out).apply(new).beliefs[0])
-    assert np.array_equal(numbers(ByInputs(kind).fit(held_out).apply(new).beliefs[0]), made)
+    made = numbers(ByInputs(kind).fit(held_out).apply(new).predictions[0])
+    assert np.array_equal(numbers(ByInputs(kind).fit(held_out).apply(new).predictions[0]), made)
     order = child(0, "order").permutation(500)
-    again = ByInputs(kind).fit(held_out.take(order)).apply(new).beliefs[0]
+    again = ByInputs(kind).fit(held_out.take(order)).apply(new).predictions[0]
     assert np.allclose(numbers(again), made, rtol=1e-9, atol=1e-12)
     copies = child(0, "copies").integers(1, 4, 500)
-    counted = ByInputs(kind).fit(weighted(held_out, copies)).apply(new).beliefs[0]
+    counted = ByInputs(kind).fit(weighted(held_out, copies)).apply(new).predictions[0]
     repeated = ByInputs(kind).fit(held_out.take(np.repeat(np.arange(500), copies))).apply(new)
-    assert np.allclose(numbers(counted), numbers(repeated.beliefs[0]), rtol=1e-9, atol=1e-12)
+    assert np.allclose(numbers(counted), numbers(repeated.predictions[0]), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,11 +162,11 @@ def test_units_of_inputs_do_not_matter(kind: str) -> None:
 
     def other(rows: EvalSet) -> EvalSet:
         features = {name: np.exp(3 * values) for name, values in rows.features.items()}
-        return EvalSet.checked(rows.y, rows.beliefs, features=features)
+        return EvalSet.checked(rows.y, rows.predictions, features=features)
 
     made = ByInputs(kind).fit(held_out)
     turned = ByInputs(kind).fit(other(held_out))
-    ours, theirs = made.apply(held_out).beliefs[0], turned.apply(other(held_out)).beliefs[0]
+    ours, theirs = made.apply(held_out).predictions[0], turned.apply(other(held_out)).predictions[0]
     assert np.allclose(numbers(ours), numbers(theirs), rtol=1e-12)
     assert turned.apply(other(new)).n == 50
 
@@ -248,8 +248,8 @@ def test_inputs_that_no_tree_asks_for_need_not_come() -> None:
     fitted = ByInputs("distributions").fit(EvalSet.checked(y, unit(y), features=features))
     few = EvalSet.checked(y, unit(y), features={"place": place})
     assert np.array_equal(
-        fitted.apply(few).beliefs[0].sd(),
-        fitted.apply(EvalSet.checked(y, unit(y), features=features)).beliefs[0].sd(),
+        fitted.apply(few).predictions[0].sd(),
+        fitted.apply(EvalSet.checked(y, unit(y), features=features)).predictions[0].sd(),
     )
     with pytest.raises(InputError, match=r"must have the input place, .*, got idle"):
         fitted.apply(EvalSet.checked(y, unit(y), features={"idle": features["idle"]}))
@@ -281,7 +281,7 @@ def test_an_embedding_serves_where_there_are_no_features(width: int) -> None:
     wide = ["embedding 0", "principal coordinate 1"][width > 3]
     assert [each.name for each in fitted.encoding.inputs] == [wide]
     fresh = rows(4_000)
-    factor = fitted.apply(fresh).beliefs[0].sd()
+    factor = fitted.apply(fresh).predictions[0].sd()
     coordinate = fresh.embedding[:, 0] if width == 3 else (fresh.embedding - 7.0) @ turn[0]
     assert factor[coordinate > 2].min() > 2.2
     assert factor[coordinate < 0].max() < 1.3
@@ -324,9 +324,9 @@ def test_rows_of_another_kind_or_level_are_refused() -> None:
     fitted = ByInputs("quantiles").fit(held_out)
     with pytest.raises(InputError, match=r"must have quantiles, .* got intervals"):
         fitted.apply(world("intervals", 20, "levels"))
-    (held,) = held_out.beliefs
+    (held,) = held_out.predictions
     assert isinstance(held, Quantiles)
-    fewer = replace(held_out, beliefs=(Quantiles(held.levels[1:], held.values[:, 1:]),))
+    fewer = replace(held_out, predictions=(Quantiles(held.levels[1:], held.values[:, 1:]),))
     with pytest.raises(InputError, match=r"quantiles at levels 0\.025, .* got 0\."):
         fitted.apply(fewer)
 

@@ -14,12 +14,12 @@ from howsure.recalibration import ConformalIntervals, recalibrate
 def rows(name: str, n: int, coverage: object = 0.9) -> EvalSet:
     rng = child(0, "intervals", name)
     center, wide = rng.normal(size=n), rng.uniform(0.3, 2.0, n)
-    belief = Intervals(center - 0.7 * wide, center + wide, coverage)
-    return EvalSet.checked(center + wide * rng.normal(size=n), belief, point=center)
+    prediction = Intervals(center - 0.7 * wide, center + wide, coverage)
+    return EvalSet.checked(center + wide * rng.normal(size=n), prediction, point=center)
 
 
 def covered(evalset: EvalSet, coverage: float) -> int:
-    lower, upper = evalset.beliefs[0].interval(coverage)
+    lower, upper = evalset.predictions[0].interval(coverage)
     return int(((lower <= evalset.y) & (evalset.y <= upper)).sum())
 
 
@@ -34,12 +34,12 @@ def test_calibration_rows_are_covered_exactly_as_the_rank_says(method: str, n: i
 
 def test_the_papers_offset_by_its_own_words() -> None:
     held_out = rows("paper", 1288)
-    lower, upper = held_out.beliefs[0].interval(0.9)
+    lower, upper = held_out.predictions[0].interval(0.9)
     errors = sorted(max(a - y, y - b) for a, b, y in zip(lower, upper, held_out.y, strict=True))
     offset = errors[int(0.9 * 1288)]
     fitted = ConformalIntervals(rank="paper").fit(held_out)
     assert fitted.parameters[0].value == pytest.approx(offset, rel=1e-14)
-    mended = fitted.apply(held_out).beliefs[0]
+    mended = fitted.apply(held_out).predictions[0]
     np.testing.assert_allclose(mended.lower[:, 0], lower - offset, rtol=1e-12)
     np.testing.assert_allclose(mended.upper[:, 0], upper + offset, rtol=1e-12)
     assert covered(fitted.apply(held_out), 0.9) / 1288 == (int(0.9 * 1288) + 1) / 1288
@@ -53,19 +53,19 @@ def test_the_scale_is_the_critical_scale_of_the_published_example() -> None:
     for coverage, scale in scales.items():
         fitted = ConformalIntervals("scale", coverage=coverage).fit(held_out)
         assert fitted.parameters[0].value == pytest.approx(scale)
-        assert fitted.apply(held_out).beliefs[0].upper[:, 0] == pytest.approx(scale * band)
+        assert fitted.apply(held_out).predictions[0].upper[:, 0] == pytest.approx(scale * band)
 
 
 def test_asymmetric_offsets_follow_a_shifted_model() -> None:
     held_out = rows("bias", 399)
-    shifted = EvalSet.checked(held_out.y + 5.0, held_out.beliefs, point=held_out.point)
+    shifted = EvalSet.checked(held_out.y + 5.0, held_out.predictions, point=held_out.point)
     plain = ConformalIntervals("asymmetric").fit(held_out)
     moved = ConformalIntervals("asymmetric").fit(shifted)
     (low, high), (low5, high5) = (
         [learnt.value for learnt in fitted.parameters] for fitted in (plain, moved)
     )
     assert (low5, high5) == pytest.approx((low - 5.0, high + 5.0))
-    lower, upper = moved.apply(shifted).beliefs[0].interval(0.9)
+    lower, upper = moved.apply(shifted).predictions[0].interval(0.9)
     assert (shifted.y < lower).sum() == 399 - 380
     assert (shifted.y > upper).sum() == 399 - 380
 
@@ -79,19 +79,19 @@ def test_each_coverage_learns_its_own_offset() -> None:
     assert covered(mended, 0.5) == 100
     assert covered(mended, 0.9) == 180
     alone = EvalSet.checked(held_out.y, Intervals(ends[0][:, 1], ends[1][:, 1], 0.9))
-    one = ConformalIntervals().fit(alone).apply(alone).beliefs[0].interval(0.9)
-    np.testing.assert_array_equal(one, mended.beliefs[0].interval(0.9))
+    one = ConformalIntervals().fit(alone).apply(alone).predictions[0].interval(0.9)
+    np.testing.assert_array_equal(one, mended.predictions[0].interval(0.9))
 
 
 def test_another_coverage_is_reached_from_the_nearest() -> None:
     center = np.zeros(199)
-    belief = Intervals(
+    prediction = Intervals(
         np.stack([center - 1, center - 9], axis=1), np.stack([center + 1, center + 9], axis=1),
         [0.5, 0.9],
     )  # fmt: skip
-    held_out = EvalSet.checked(np.linspace(-10, 10, 199), belief)
+    held_out = EvalSet.checked(np.linspace(-10, 10, 199), prediction)
     result = recalibrate(held_out, held_out, coverage=0.95)
-    assert result.evalset.beliefs[0].coverages == (0.95,)
+    assert result.evalset.predictions[0].coverages == (0.95,)
     assert covered(result.evalset, 0.95) >= 190
     assert any("0.9 were adjusted to coverage 0.95" in note for note in result.notes)
     assert any(
@@ -104,7 +104,7 @@ def test_intervals_of_unknown_coverage_need_one() -> None:
     with pytest.raises(InputError, match="coverage must be given"):
         recalibrate(held_out, held_out)
     result = recalibrate(held_out, held_out, coverage=0.8)
-    assert result.evalset.beliefs[0].coverages == (0.8,)
+    assert result.evalset.predictions[0].coverages == (0.8,)
     assert covered(result.evalset, 0.8) == 80
     with pytest.raises(InputError, match="known in both test and calibration rows, or in neither"):
         recalibrate(rows("known", 9), held_out, coverage=0.8)
@@ -119,10 +119,10 @@ def test_coverages_must_agree() -> None:
 
 def test_fewer_coverages_than_calibrated_are_served() -> None:
     both = rows("both", 99)
-    lower, upper = both.beliefs[0].interval(0.9)
+    lower, upper = both.predictions[0].interval(0.9)
     wide = Intervals(np.stack([lower, lower - 1], 1), np.stack([upper, upper + 1], 1), [0.8, 0.9])
     held_out = EvalSet.checked(both.y, wide)
-    mended = recalibrate(rows("few", 9), held_out).evalset.beliefs[0]
+    mended = recalibrate(rows("few", 9), held_out).evalset.predictions[0]
     assert mended.coverages == (0.9,)
 
 
@@ -130,7 +130,7 @@ def test_intervals_far_too_wide_shrink_to_points_not_past_them() -> None:
     held_out = EvalSet.checked(np.zeros(99), Intervals(np.full(99, -5.0), np.full(99, 5.0), 0.9))
     test = EvalSet.checked([0.0, 0.0], Intervals([-5.0, 1.0], [5.0, 3.0], 0.9))
     result = recalibrate(test, held_out)
-    lower, upper = result.evalset.beliefs[0].interval(0.9)
+    lower, upper = result.evalset.predictions[0].interval(0.9)
     assert lower.tolist() == [0.0, 2.0]
     assert upper.tolist() == [0.0, 2.0]
     assert any(note.startswith("1 interval at coverage 0.9 would have") for note in result.notes)
@@ -142,7 +142,7 @@ def test_constant_errors_give_one_offset() -> None:
     fitted = ConformalIntervals("split", "point", 0.9).fit(held_out)
     assert fitted.parameters[0].value == 3.0
     asymmetric = ConformalIntervals("asymmetric", "point", 0.9).fit(held_out)
-    lower, upper = asymmetric.apply(held_out).beliefs[0].interval(0.9)
+    lower, upper = asymmetric.apply(held_out).predictions[0].interval(0.9)
     np.testing.assert_array_equal(lower, held_out.y)
     np.testing.assert_array_equal(upper, held_out.y)
 
@@ -159,7 +159,7 @@ def test_a_scale_that_cannot_reach_says_so() -> None:
     width = np.r_[np.ones(50), np.zeros(50)]
     held_out = EvalSet.checked(np.full(100, 0.5), Intervals(-width, width, 0.9))
     result = recalibrate(held_out, held_out, method="scale")
-    assert np.isinf(result.evalset.beliefs[0].lower).all()
+    assert np.isinf(result.evalset.predictions[0].lower).all()
     assert any("have width 0 and cannot be scaled" in note for note in result.notes)
     with pytest.raises(InputError, match="have width 0"):
         recalibrate(held_out, held_out, method="scale", too_few="error")
@@ -174,18 +174,18 @@ def test_a_point_outside_its_interval_is_not_scaled_about() -> None:
 
 def test_a_scale_about_points_needs_them_in_both() -> None:
     with_point = rows("both", 99)
-    without = EvalSet.checked(with_point.y, with_point.beliefs)
+    without = EvalSet.checked(with_point.y, with_point.predictions)
     with pytest.raises(InputError, match="need a point forecast"):
         recalibrate(without, with_point, method="scale")
-    middle = recalibrate(with_point, without, method="scale").evalset.beliefs[0]
-    lower, upper = with_point.beliefs[0].interval(0.9)
+    middle = recalibrate(with_point, without, method="scale").evalset.predictions[0]
+    lower, upper = with_point.predictions[0].interval(0.9)
     np.testing.assert_allclose(middle.lower + middle.upper, (lower + upper)[:, None])
 
 
 def test_unbounded_intervals() -> None:
     low = np.r_[np.full(3, -np.inf), -np.ones(96)]
     held_out = EvalSet.checked(np.linspace(-2, 2, 99), Intervals(low, np.ones(99), 0.9))
-    mended = recalibrate(held_out, held_out).evalset.beliefs[0]
+    mended = recalibrate(held_out, held_out).evalset.predictions[0]
     assert (mended.lower[:3] == -np.inf).all()
     assert np.isfinite(mended.lower[3:]).all()
     with pytest.raises(InputError, match="with infinite ends cannot be scaled"):
@@ -223,7 +223,7 @@ def test_pac_intervals_cover_enough_for_nearly_every_calibration_set(method: str
         assert share <= 0.8 + 3 * np.sqrt(0.16 / 200) + 0.06  # a rank is whole
     held_out = rows("few", 20)
     few = ConformalIntervals(method, rank="pac").fit(held_out)
-    assert np.isinf(few.apply(held_out).beliefs[0].interval(0.9)).all()
+    assert np.isinf(few.apply(held_out).predictions[0].interval(0.9)).all()
     needed = {"asymmetric": 72}.get(method, 29)
     assert f"{needed} calibration rows are needed, got 20" in few.notes[0]
     with pytest.raises(InputError, match="delta must be strictly between"):

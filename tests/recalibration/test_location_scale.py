@@ -192,6 +192,6 @@ def test_tables_without_a_median_turn_about_the_middle_of_their_ends() -> None:
     frame = LocationScale.of(Quantiles([0.6, 0.9], [[1.0, 3.0]]))
     assert (frame.center[0], frame.spread[0]) == (2.0, 1.0)
     held = EvalSet.checked([0.0], Intervals([[0.0, -1.0]], [[1.0, 4.0]], [0.5, 0.9]))
-    frame = LocationScale.of(held.beliefs[0])
+    frame = LocationScale.of(held.predictions[0])
     assert (frame.center[0], frame.spread[0]) == (0.5, 2.5)
     np.testing.assert_allclose(frame.levels, [0.25, 0.05, 0.75, 0.95])

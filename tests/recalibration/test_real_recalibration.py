@@ -29,7 +29,7 @@ def test_uq360_intervals_cover_what_they_should(
         result = recalibrate(
             whole.take(rows[n:]), whole.take(rows[:n]), method=method, coverage=0.9
         )
-        low, high = result.evalset.beliefs[0].interval(0.9)
+        low, high = result.evalset.predictions[0].interval(0.9)
         shares.append(np.mean((low <= y[rows[n:]]) & (y[rows[n:]] <= high)))
     law = stats.betabinom(m, 180, 20)
     assert np.mean(shares) == pytest.approx(0.9, abs=3.3 * law.std() / m / np.sqrt(repeats))
@@ -46,13 +46,13 @@ def test_perovskite_uncertainties_are_mended(data_dir: Callable[[str], Path], me
     whole = EvalSet.checked(error, Distribution.normal(np.zeros(len(sd)), sd))
     rows = child(0, "perovskite").permutation(len(sd))
     test = whole.take(rows[::2])
-    belief = recalibrate(test, whole.take(rows[1::2]), method=method).evalset.beliefs[0]
+    prediction = recalibrate(test, whole.take(rows[1::2]), method=method).evalset.predictions[0]
     assert np.mean((error / sd) ** 2) < 0.7
-    if isinstance(belief, Distribution):
-        square = (test.y / belief.sd()) ** 2
+    if isinstance(prediction, Distribution):
+        square = (test.y / prediction.sd()) ** 2
         noise = square.std() * np.sqrt(2.0 / len(square))
         assert square.mean() == pytest.approx(1.0, abs=3 * noise)
         return
-    share = (test.y[:, None] <= belief.values).mean(axis=0)
-    noise = np.sqrt(2 * belief.levels * (1 - belief.levels) / test.n)
-    assert (np.abs(share - belief.levels) < 3.5 * noise).all()
+    share = (test.y[:, None] <= prediction.values).mean(axis=0)
+    noise = np.sqrt(2 * prediction.levels * (1 - prediction.levels) / test.n)
+    assert (np.abs(share - prediction.levels) < 3.5 * noise).all()

@@ -1,4 +1,4 @@
-"""Laws that every method of recalibration obeys, whatever the belief."""
+"""Laws that every method of recalibration obeys, whatever the prediction."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def interval_rows(rng: np.random.Generator, n: int, at: float, unit: float) -> E
     y = center + wide * rng.normal(size=n)
     lower = np.stack([center - 0.5 * wide, center - wide], axis=1)
     upper = np.stack([center + 0.4 * wide, center + 1.5 * wide], axis=1)
-    belief = Intervals(at + unit * lower, at + unit * upper, [0.5, 0.9])
-    return EvalSet.checked(at + unit * y, belief, point=at + unit * center)
+    prediction = Intervals(at + unit * lower, at + unit * upper, [0.5, 0.9])
+    return EvalSet.checked(at + unit * y, prediction, point=at + unit * center)
 
 
 def point_rows(rng: np.random.Generator, n: int, at: float, unit: float) -> EvalSet:
@@ -74,8 +74,8 @@ def normal_rows(rng: np.random.Generator, n: int, at: float, unit: float) -> Eva
 
 def laplace_rows(rng: np.random.Generator, n: int, at: float, unit: float) -> EvalSet:
     mean, scale = rng.normal(size=n), rng.uniform(0.5, 2.0, n)
-    belief = Distribution("laplace", {"loc": at + unit * mean, "scale": unit * scale})
-    return EvalSet.checked(at + unit * rng.normal(mean, scale), belief)
+    prediction = Distribution("laplace", {"loc": at + unit * mean, "scale": unit * scale})
+    return EvalSet.checked(at + unit * rng.normal(mean, scale), prediction)
 
 
 def quantile_rows(rng: np.random.Generator, n: int, at: float, unit: float) -> EvalSet:
@@ -136,15 +136,15 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
-def numbers(belief: Prediction) -> np.ndarray:
-    """All that a belief says, as one table."""
-    if isinstance(belief, Intervals):
-        return np.hstack([belief.lower, belief.upper])
-    if isinstance(belief, Quantiles):
-        return belief.values
-    if isinstance(belief, Samples):
-        return belief.sorted_samples
-    return belief.quantile(LEVELS)
+def numbers(prediction: Prediction) -> np.ndarray:
+    """All that a prediction says, as one table."""
+    if isinstance(prediction, Intervals):
+        return np.hstack([prediction.lower, prediction.upper])
+    if isinstance(prediction, Quantiles):
+        return prediction.values
+    if isinstance(prediction, Samples):
+        return prediction.sorted_samples
+    return prediction.quantile(LEVELS)
 
 
 def drawn(case: Case, name: str, n: int, at: float = 0.0, unit: float = 1.0) -> EvalSet:
@@ -154,8 +154,8 @@ def drawn(case: Case, name: str, n: int, at: float = 0.0, unit: float = 1.0) -> 
 def test_order_of_calibration_rows_changes_nothing(case: Case) -> None:
     held_out, test = drawn(case, "order", 101), drawn(case, "test", 30)
     shuffled = held_out.take(child(0, "shuffle").permutation(101))
-    one = case.method.fit(held_out).apply(test).beliefs[0]
-    other = case.method.fit(shuffled).apply(test).beliefs[0]
+    one = case.method.fit(held_out).apply(test).predictions[0]
+    other = case.method.fit(shuffled).apply(test).predictions[0]
     np.testing.assert_allclose(numbers(one), numbers(other), rtol=1e-12, atol=1e-13)
 
 
@@ -163,9 +163,9 @@ def test_test_rows_are_mended_one_by_one_without_their_y(case: Case) -> None:
     fitted = case.method.fit(drawn(case, "rows", 101))
     test = drawn(case, "test", 30)
     blind = replace(test, y=np.full(30, np.nan))
-    whole = numbers(fitted.apply(blind).beliefs[0])
+    whole = numbers(fitted.apply(blind).predictions[0])
     rows = np.array([7, 3, 3])
-    some = numbers(fitted.apply(test.take(rows)).beliefs[0])
+    some = numbers(fitted.apply(test.take(rows)).predictions[0])
     np.testing.assert_array_equal(some, whole[rows])
 
 
@@ -173,12 +173,14 @@ def test_a_frequency_weight_is_a_repetition(case: Case) -> None:
     held_out, test = drawn(case, "weights", 60), drawn(case, "test", 30)
     counts = child(0, "counts").integers(0, 4, 60)
     weighted = EvalSet.checked(
-        held_out.y, held_out.beliefs, point=held_out.point, weights=counts.astype(float)
+        held_out.y, held_out.predictions, point=held_out.point, weights=counts.astype(float)
     )
     repeated = held_out.take(np.repeat(np.arange(60), counts))
     one, other = case.method.fit(weighted), case.method.fit(repeated)
     np.testing.assert_allclose(
-        numbers(one.apply(test).beliefs[0]), numbers(other.apply(test).beliefs[0]), rtol=1e-12
+        numbers(one.apply(test).predictions[0]),
+        numbers(other.apply(test).predictions[0]),
+        rtol=1e-12,
     )
     for mine, theirs in zip(one.parameters, other.parameters, strict=True):
         assert (mine.name, mine.nominal, mine.n) == (theirs.name, theirs.nominal, theirs.n)
@@ -194,14 +196,14 @@ def test_units_and_origin_of_y_are_free(case: Case, at: float, unit: float) -> N
         drawn(case, "test", 30, at, unit)
     )
     np.testing.assert_allclose(
-        numbers(moved.beliefs[0]),
-        at + unit * numbers(plain.beliefs[0]),
+        numbers(moved.predictions[0]),
+        at + unit * numbers(plain.predictions[0]),
         rtol=1e-9,
         atol=1e-9 * unit,
     )
 
 
-def test_nothing_but_the_belief_changes(case: Case) -> None:
+def test_nothing_but_the_prediction_changes(case: Case) -> None:
     test = replace(drawn(case, "test", 30), model="mine", time=np.arange(30))
     mended = case.method.fit(drawn(case, "fit", 101)).apply(test)
     assert mended.y is test.y
@@ -215,7 +217,7 @@ def test_a_fitted_method_can_be_stored(case: Case) -> None:
     stored = pickle.loads(pickle.dumps(fitted))
     assert repr(stored) == repr(fitted)
     np.testing.assert_array_equal(
-        numbers(stored.apply(test).beliefs[0]), numbers(fitted.apply(test).beliefs[0])
+        numbers(stored.apply(test).predictions[0]), numbers(fitted.apply(test).predictions[0])
     )
 
 
@@ -223,7 +225,7 @@ def test_importance_weights_are_marked_as_approximate(case: Case) -> None:
     held_out = drawn(case, "importance", 101)
     even = EvalSet.checked(
         held_out.y,
-        held_out.beliefs,
+        held_out.predictions,
         point=held_out.point,
         weights=np.full(101, 0.37),
         weights_kind="importance",
@@ -239,7 +241,7 @@ def test_importance_weights_are_marked_as_approximate(case: Case) -> None:
 def test_clusters_weaken_the_guarantee(case: Case) -> None:
     held_out = drawn(case, "cluster", 101)
     clustered = EvalSet.checked(
-        held_out.y, held_out.beliefs, point=held_out.point, cluster=np.arange(101) // 5
+        held_out.y, held_out.predictions, point=held_out.point, cluster=np.arange(101) // 5
     )
     assert "clusters" in case.method.fit(clustered).notes[0]
 
@@ -247,20 +249,20 @@ def test_clusters_weaken_the_guarantee(case: Case) -> None:
 # What a fresh row's chance is, for every method with a finite-sample guarantee.
 
 GUARANTEED = {
-    "cqr": lambda rows, belief: _covered(rows, belief, 0.9),
-    "cqr moved": lambda rows, belief: _covered(rows, belief, 0.8),
-    "cqr paper": lambda rows, belief: _covered(rows, belief, 0.9),
-    "scale": lambda rows, belief: _covered(rows, belief, 0.9),
-    "split": lambda rows, belief: _covered(rows, belief, 0.9),
-    "crude unshifted": lambda rows, belief: rows.y <= belief.values[:, 3],
-    "isotonic": lambda rows, belief: rows.y <= belief.values[:, 3],
-    "isotonic laplace": lambda rows, belief: rows.y <= belief.values[:, 1],
-    "conformal": lambda rows, belief: rows.y <= belief.values[:, 3],
+    "cqr": lambda rows, prediction: _covered(rows, prediction, 0.9),
+    "cqr moved": lambda rows, prediction: _covered(rows, prediction, 0.8),
+    "cqr paper": lambda rows, prediction: _covered(rows, prediction, 0.9),
+    "scale": lambda rows, prediction: _covered(rows, prediction, 0.9),
+    "split": lambda rows, prediction: _covered(rows, prediction, 0.9),
+    "crude unshifted": lambda rows, prediction: rows.y <= prediction.values[:, 3],
+    "isotonic": lambda rows, prediction: rows.y <= prediction.values[:, 3],
+    "isotonic laplace": lambda rows, prediction: rows.y <= prediction.values[:, 1],
+    "conformal": lambda rows, prediction: rows.y <= prediction.values[:, 3],
 }
 
 
-def _covered(rows: EvalSet, belief: Any, coverage: float) -> np.ndarray:
-    lower, upper = belief.interval(coverage)
+def _covered(rows: EvalSet, prediction: Any, coverage: float) -> np.ndarray:
+    lower, upper = prediction.interval(coverage)
     return (lower <= rows.y) & (rows.y <= upper)
 
 
@@ -277,7 +279,7 @@ def test_coverage_of_fresh_rows_follows_its_exact_law(name: str) -> None:
         rows = case.rows(child(5, "exact law", name, trial), n + m, 0.0, 1.0)
         fitted = case.method.fit(rows.take(np.arange(n)))
         fresh = rows.take(np.arange(n, n + m))
-        counts[trial] = hit(fresh, fitted.apply(fresh).beliefs[0]).sum()
+        counts[trial] = hit(fresh, fitted.apply(fresh).predictions[0]).sum()
     learnt = next(one for one in fitted.parameters if one.nominal == nominal)
     rank = int(learnt.rank)
     assert learnt.expected == pytest.approx(rank / (n + 1))
@@ -298,7 +300,7 @@ def test_two_sided_offsets_miss_equally_often() -> None:
         rows = case.rows(child(6, "two sides", trial), n + m, 0.0, 1.0)
         fitted = case.method.fit(rows.take(np.arange(n)))
         fresh = rows.take(np.arange(n, n + m))
-        lower, upper = fitted.apply(fresh).beliefs[0].interval(0.9)
+        lower, upper = fitted.apply(fresh).predictions[0].interval(0.9)
         misses += (fresh.y < lower).sum(), (fresh.y > upper).sum()
     share = misses / (repeats * m)
     error = np.sqrt(0.05 * 0.95 / repeats * (1 / m + 1 / (n + 2)))
@@ -338,24 +340,29 @@ def test_laws_that_are_not_normal_are_mended_by_pit() -> None:
     assert recalibrate(test, held_out).methods == {"distributions": "isotonic"}
     scaled = recalibrate(test, held_out, method="scale")
     assert scaled.methods == {"distributions": "scale"}
-    assert scaled.evalset.beliefs[0].kind == "distributions"
+    assert scaled.evalset.predictions[0].kind == "distributions"
 
 
 def both_rows(rng: np.random.Generator, n: int) -> EvalSet:
     one, other = interval_rows(rng, n, 0.0, 1.0), normal_rows(rng, n, 0.0, 1.0)
-    return EvalSet.checked(one.y, (*one.beliefs, *other.beliefs), groups={"site": ["a"] * n})
+    return EvalSet.checked(
+        one.y, (*one.predictions, *other.predictions), groups={"site": ["a"] * n}
+    )
 
 
-def test_several_beliefs_are_mended_together() -> None:
+def test_several_predictions_are_mended_together() -> None:
     rng = child(8, "several")
     test, held_out = both_rows(rng, 20), both_rows(rng, 99)
     result = recalibrate(test, held_out, method="crude")
     assert result.methods == {"intervals": "cqr", "distributions": "crude"}
-    assert [belief.kind for belief in result.evalset.beliefs] == ["intervals", "quantiles"]
+    assert [prediction.kind for prediction in result.evalset.predictions] == [
+        "intervals",
+        "quantiles",
+    ]
     assert any("'crude' does not apply to intervals" in note for note in result.notes)
     assert result.evalset.groups == test.groups
-    alone = CASES["cqr"].method.fit(held_out).apply(test).beliefs
-    np.testing.assert_array_equal(numbers(result.evalset.beliefs[0]), numbers(alone[-1]))
+    alone = CASES["cqr"].method.fit(held_out).apply(test).predictions
+    np.testing.assert_array_equal(numbers(result.evalset.predictions[0]), numbers(alone[-1]))
 
 
 def test_given_quantiles_go_before_those_made_of_a_law() -> None:
@@ -363,14 +370,14 @@ def test_given_quantiles_go_before_those_made_of_a_law() -> None:
 
     def rows(n: int) -> EvalSet:
         one, other = quantile_rows(rng, n, 0.0, 1.0), normal_rows(rng, n, 0.0, 1.0)
-        return EvalSet.checked(one.y, (*other.beliefs, *one.beliefs))
+        return EvalSet.checked(one.y, (*other.predictions, *one.predictions))
 
     test, held_out = rows(20), rows(99)
     result = recalibrate(test, held_out, method="isotonic")
-    assert [belief.kind for belief in result.evalset.beliefs] == ["quantiles"]
+    assert [prediction.kind for prediction in result.evalset.predictions] == ["quantiles"]
     assert any("were omitted" in note for note in result.notes)
     shifted = ConformalQuantiles().fit(held_out).transform(test)[0]
-    np.testing.assert_array_equal(numbers(result.evalset.beliefs[0]), numbers(shifted))
+    np.testing.assert_array_equal(numbers(result.evalset.predictions[0]), numbers(shifted))
 
 
 def test_table_and_words_carry_the_guarantee() -> None:
@@ -438,7 +445,7 @@ def test_label_sets_are_refused() -> None:
 def test_one_calibration_row_never_gives_a_plausible_answer() -> None:
     rng = child(11, "one row")
     one = interval_rows(rng, 1, 0.0, 1.0)
-    lower, upper = recalibrate(one, one).evalset.beliefs[0].interval(0.9)
+    lower, upper = recalibrate(one, one).evalset.predictions[0].interval(0.9)
     assert (lower[0], upper[0]) == (-np.inf, np.inf)
     assert "infinite, so they cover" in recalibrate(one, one).guarantees["intervals"]
     with pytest.raises(InputError, match="needs 9; got 1"):
@@ -446,5 +453,5 @@ def test_one_calibration_row_never_gives_a_plausible_answer() -> None:
     with pytest.raises(InputError, match="at least 2 rows"):
         recalibrate(normal_rows(rng, 1, 0.0, 1.0), normal_rows(rng, 1, 0.0, 1.0))
     result = recalibrate(quantile_rows(rng, 5, 0.0, 1.0), quantile_rows(rng, 1, 0.0, 1.0))
-    assert result.evalset.beliefs[0].levels.tolist() == [0.5]
+    assert result.evalset.predictions[0].levels.tolist() == [0.5]
     assert any("0.05, 0.25, 0.75, 0.95 need more than 1 calibration" in n for n in result.notes)

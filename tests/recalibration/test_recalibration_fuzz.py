@@ -66,6 +66,6 @@ def test_only_errors_of_our_own_come_out(data: st.DataObject) -> None:
     assert result.evalset.n == test.n
     if (kind, method) == ("point", "shift"):
         assert result.evalset.point is not None
-        assert result.evalset.beliefs == ()
+        assert result.evalset.predictions == ()
     else:
-        assert result.evalset.beliefs[0].n == test.n
+        assert result.evalset.predictions[0].n == test.n

@@ -108,9 +108,9 @@ def test_since_serves_every_method(kind: str) -> None:
     for method in [*methods, None]:
         made = recalibrate(new, held_out, method=method, since=720)
         want = recalibrate(new, late, method=method, since=720)
-        assert np.array_equal(numbers(made.evalset.beliefs[0]), numbers(want.evalset.beliefs[0])), (
-            method
-        )
+        assert np.array_equal(
+            numbers(made.evalset.predictions[0]), numbers(want.evalset.predictions[0])
+        ), method
         assert "180 of 900 calibration rows are from 720 or later and were used." in made.notes
     recent = recalibrate(new, held_out, method="recent", since=720).recalibrators[0]
     direct = Recent(kind, since=720).fit(held_out)
@@ -120,7 +120,7 @@ def test_since_serves_every_method(kind: str) -> None:
 
 def test_times_of_the_new_rows_are_not_asked() -> None:
     held_out = world("distributions", 300, "no times")
-    new = EvalSet.checked(held_out.y, held_out.beliefs)
+    new = EvalSet.checked(held_out.y, held_out.predictions)
     assert recalibrate(new, held_out, since=100).evalset.n == 300
     assert recalibrate(new, held_out, method="recent").evalset.n == 300
 
@@ -154,9 +154,9 @@ def test_text_that_is_no_date_is_in_the_order_of_text() -> None:
 def test_shift_and_factor_are_the_weighted_ones_by_definition() -> None:
     held_out = world("distributions", 1_500, "definition", "late")
     fitted = Recent("distributions").fit(held_out)
-    belief = held_out.beliefs[0]
+    prediction = held_out.predictions[0]
     w = 0.5 ** ((1_499 - np.arange(1_500)) / 150)
-    z = (held_out.y - belief.point()) / belief.sd()
+    z = (held_out.y - prediction.point()) / prediction.sd()
     shift = (w * z).sum() / w.sum()
     factor = np.sqrt((w * (z - shift) ** 2).sum() / w.sum())
     assert [each.value for each in fitted.parameters] == pytest.approx([shift, factor], rel=1e-12)
@@ -181,22 +181,22 @@ def test_quantiles_are_shifted_and_stretched_as_their_frame_says() -> None:
     held_out = world("quantiles", 500, "frame", "late")
     fitted = Recent("quantiles", since=400).fit(held_out)
     late = held_out.take(np.arange(400, 500))
-    frame, mass = LocationScale.of(late.beliefs[0]), np.ones(100)
+    frame, mass = LocationScale.of(late.predictions[0]), np.ones(100)
     shift = frame.shift(late.y, mass, frame.spread)
     factor = frame.factor(late.y, mass, frame.center + shift * frame.spread)
     assert [each.value for each in fitted.parameters] == [shift, factor]
-    median = late.beliefs[0].values[:, 3]
+    median = late.predictions[0].values[:, 3]
     want = (median + shift * frame.spread)[:, None] + factor * (
-        late.beliefs[0].values - median[:, None]
+        late.predictions[0].values - median[:, None]
     )
-    assert np.allclose(fitted.apply(late).beliefs[0].values, want)
+    assert np.allclose(fitted.apply(late).predictions[0].values, want)
 
 
 def test_a_point_forecast_gets_intervals() -> None:
     y = child(0, "point").normal(size=500) * np.where(np.arange(500) < 400, 1.0, 3.0)
     held_out = EvalSet.checked(y, point=y * 0, time=np.arange(500))
     made = recalibrate(held_out, held_out, method="recent", coverage=0.9, since=400).evalset
-    low, high = made.beliefs[0].interval(0.9)
+    low, high = made.predictions[0].interval(0.9)
     assert np.mean((low <= y) & (y <= high)) > 0.97
     assert recalibrate(held_out, held_out, method="recent", coverage=0.9).methods == {
         "point": "recent"
@@ -210,28 +210,28 @@ def test_a_point_forecast_gets_intervals() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_units_order_and_repetition(kind: str, since: int | None) -> None:
     held_out, new = world(kind, 500, "laws", "late"), world(kind, 50, "new")
-    made = Recent(kind, since).fit(held_out).apply(new).beliefs[0]
+    made = Recent(kind, since).fit(held_out).apply(new).predictions[0]
     other = Recent(kind, since).fit(rescaled(held_out, 3.0, -7.0))
-    turned = other.apply(rescaled(new, 3.0, -7.0)).beliefs[0]
-    wanted = numbers(rescaled(EvalSet.checked(new.y, made), 3.0, -7.0).beliefs[0])
+    turned = other.apply(rescaled(new, 3.0, -7.0)).predictions[0]
+    wanted = numbers(rescaled(EvalSet.checked(new.y, made), 3.0, -7.0).predictions[0])
     assert np.allclose(numbers(turned), wanted, rtol=1e-9, atol=1e-9)
     mixed = held_out.take(child(0, "order").permutation(500))
-    again = Recent(kind, since).fit(mixed).apply(new).beliefs[0]
+    again = Recent(kind, since).fit(mixed).apply(new).predictions[0]
     assert np.allclose(numbers(again), numbers(made), rtol=1e-9, atol=1e-12)
     copies = child(0, "copies").integers(1, 4, 500)
-    counted = Recent(kind, since).fit(weighted(held_out, copies)).apply(new).beliefs[0]
+    counted = Recent(kind, since).fit(weighted(held_out, copies)).apply(new).predictions[0]
     repeated = Recent(kind, since).fit(held_out.take(np.repeat(np.arange(500), copies))).apply(new)
-    assert np.allclose(numbers(counted), numbers(repeated.beliefs[0]), rtol=1e-9, atol=1e-12)
+    assert np.allclose(numbers(counted), numbers(repeated.predictions[0]), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("since", [None, 200])
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_reflection_of_y_reflects_moments(kind: str, since: int | None) -> None:
     held_out, new = world(kind, 400, "mirror", "late"), world(kind, 50, "more mirror")
-    made = Recent(kind, since).fit(held_out).apply(new).beliefs[0]
+    made = Recent(kind, since).fit(held_out).apply(new).predictions[0]
     other = Recent(kind, since).fit(rescaled(held_out, -1.0, 0.0)).apply(rescaled(new, -1.0, 0.0))
-    wanted = numbers(rescaled(EvalSet.checked(new.y, made), -1.0, 0.0).beliefs[0])
-    assert np.allclose(numbers(other.beliefs[0]), wanted, rtol=1e-9, atol=1e-9)
+    wanted = numbers(rescaled(EvalSet.checked(new.y, made), -1.0, 0.0).predictions[0])
+    assert np.allclose(numbers(other.predictions[0]), wanted, rtol=1e-9, atol=1e-9)
 
 
 # Drift comes right on later rows; right models are hardly harmed.
@@ -282,7 +282,7 @@ def test_intervals_of_unknown_coverage_are_refused() -> None:
 
 def test_ways_are_compared_that_the_rows_can_teach() -> None:
     held_out, new = world("distributions", 300, "compared"), world("distributions", 200, "new")
-    bare = EvalSet.checked(held_out.y, held_out.beliefs)
+    bare = EvalSet.checked(held_out.y, held_out.predictions)
 
     def ways(calibration: EvalSet, methods: list[str] | None = None) -> set[str]:
         table = compare_recalibrations(
@@ -294,7 +294,9 @@ def test_ways_are_compared_that_the_rows_can_teach() -> None:
     assert beside <= ways(held_out)
     assert not beside & ways(bare)
     crossed = EvalSet.checked(
-        held_out.y, held_out.beliefs, groups={"g": held_out.groups["g"], "h": np.arange(300) % 2}
+        held_out.y,
+        held_out.predictions,
+        groups={"g": held_out.groups["g"], "h": np.arange(300) % 2},
     )
     assert not beside & ways(crossed)
     assert "group" in ways(crossed, ["group"])  # asked for, it says why it cannot be used

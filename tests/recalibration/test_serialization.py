@@ -77,7 +77,7 @@ def options() -> RecalibrationOptions:
 def numbers(mend: FittedRecalibration, kind: str) -> dict[str, Any]:
     made = mend.apply(rows(kind, 1)).evalset
     if kind == LabelSets.kind:  # which have no columns
-        return dict(made.beliefs[0].numbers())
+        return dict(made.predictions[0].numbers())
     return prediction_columns(made)
 
 
@@ -281,10 +281,10 @@ def test_a_kind_of_which_nothing_was_learnt_is_left_out_and_said() -> None:
     fitted = METHODS["cqr"].make("intervals", options()).fit(rows("intervals", 0))
     both = replace(
         rows("intervals", 1),
-        beliefs=(*rows("intervals", 1).beliefs, *rows("distributions", 1).beliefs),
+        predictions=(*rows("intervals", 1).predictions, *rows("distributions", 1).predictions),
     )
     made = FittedRecalibration(recalibrators=(fitted,)).apply(both)
-    assert [each.kind for each in made.evalset.beliefs] == ["intervals"]
+    assert [each.kind for each in made.evalset.predictions] == ["intervals"]
     assert "There is no fit for distributions" in " ".join(made.notes)
 
 
@@ -302,8 +302,8 @@ def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
     def moved(factor: float, shift: float) -> EvalSet:
         point = None if held.point is None else shift + factor * held.point
         made: tuple[Any, ...] = ()
-        if held.beliefs:
-            (prediction,) = held.beliefs
+        if held.predictions:
+            (prediction,) = held.predictions
             if isinstance(prediction, Intervals):
                 ends = shift + factor * prediction.lower, shift + factor * prediction.upper
                 made = (Intervals(*ends, coverage=0.8),)
@@ -315,7 +315,7 @@ def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
             else:
                 assert isinstance(prediction, Samples)
                 made = (Samples(shift + factor * prediction.sorted_samples),)
-        return replace(held, beliefs=made, point=point)
+        return replace(held, predictions=made, point=point)
 
     assert mend.notes(moved(3.0, 5.0)) == ()
     (told,) = mend.notes(moved(1.0, 273.15))

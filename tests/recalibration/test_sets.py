@@ -29,7 +29,7 @@ def drawn(seed: int, n: int, sharp: float = 1.0, classes: int = 5) -> EvalSet:
 
 
 def covered(held: EvalSet) -> FloatArray:
-    sets = held.beliefs[0]
+    sets = held.predictions[0]
     assert isinstance(sets, LabelSets)
     return sets.contains(held.y).astype(np.float64)
 
@@ -37,15 +37,15 @@ def covered(held: EvalSet) -> FloatArray:
 def test_lac_is_the_quantile_of_one_less_the_true_probability() -> None:
     held, new = drawn(0, 300), drawn(1, 50)
     found = ProbabilitySets("lac").fit(held)
-    p = held.beliefs[0].probabilities  # type: ignore[attr-defined]
+    p = held.predictions[0].probabilities  # type: ignore[attr-defined]
     scores = np.sort(1.0 - p[np.arange(300), held.y.astype(int)])
     threshold = scores[int(np.ceil(301 * 0.9)) - 1]
     assert found.parameters[0].value == pytest.approx(threshold, abs=1e-12)
-    made = found.apply(new).beliefs[0]
+    made = found.apply(new).predictions[0]
     assert isinstance(made, LabelSets)
     np.testing.assert_array_equal(
         made.members,
-        1.0 - new.beliefs[0].probabilities <= threshold + 1e-12,  # type: ignore[attr-defined]
+        1.0 - new.predictions[0].probabilities <= threshold + 1e-12,  # type: ignore[attr-defined]
     )
     assert found.parameters[0].expected == 271 / 301
 
@@ -67,7 +67,7 @@ def test_temperature_undoes_what_was_sharpened(sharp: float) -> None:
     found = ProbabilitySets("temperature").fit(drawn(2, 4_000, sharp))
     assert found.parameters[0].value == pytest.approx(sharp, rel=0.06)
     new = found.apply(drawn(3, 4_000, sharp))
-    made = new.beliefs[0]
+    made = new.predictions[0]
     assert isinstance(made, LabelSets)
     assert made.probabilities is not None
     held = (made.members * made.probabilities).sum(axis=1)
@@ -81,7 +81,7 @@ def test_temperature_undoes_what_was_sharpened(sharp: float) -> None:
 def test_a_frequency_weight_is_a_repetition_and_order_does_not_matter(name: str) -> None:
     held = drawn(4, 80, 1.5)
     counts = np.random.default_rng(0).integers(1, 4, 80)
-    weighted = EvalSet.checked(held.y, held.beliefs, weights=counts.astype(float))
+    weighted = EvalSet.checked(held.y, held.predictions, weights=counts.astype(float))
     repeated = held.take(np.repeat(np.arange(80), counts))
     fits = [ProbabilitySets(name).fit(each).parameters[0].value for each in (weighted, repeated)]
     if name == "lac":  # the others draw a uniform for each row
@@ -97,7 +97,7 @@ def test_they_serve_new_rows_through_the_door() -> None:
     assert recalibrate(new, held).methods == {"label sets": "lac"}
     found = howsure.recalibrate(new, held, method="temperature")
     assert found.methods == {"label sets": "temperature"}
-    assert isinstance(found.evalset.beliefs[0], LabelSets)
+    assert isinstance(found.evalset.predictions[0], LabelSets)
     with pytest.raises(
         InputError, match=r"for label sets, method must be one of lac, .*temperature"
     ):
@@ -121,7 +121,7 @@ def test_bad_sets_are_refused() -> None:
     with pytest.raises(InputError, match="probabilities must have"):
         LabelSets([[True, False]], 0.9, [[0.5, 0.3, 0.2]])
     few = ProbabilitySets("lac").fit(held.take(np.arange(5)))
-    made = few.apply(held).beliefs[0]
+    made = few.apply(held).predictions[0]
     assert isinstance(made, LabelSets)
     assert made.members.all()  # five rows know no 90 %
 
@@ -137,7 +137,7 @@ def test_a_real_classifier_is_cooled(data_dir: Callable[[str], Path]) -> None:
     held, new = whole.take(np.arange(0, 10_000, 2)), whole.take(np.arange(1, 10_000, 2))
     for name in methods_of("label sets"):
         made = recalibrate(new, held, method=name)
-        sets = made.evalset.beliefs[0]
+        sets = made.evalset.predictions[0]
         assert isinstance(sets, LabelSets)
         assert sets.probabilities is not None
         claimed = 0.9

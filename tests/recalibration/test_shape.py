@@ -52,7 +52,7 @@ def table(prediction: Prediction) -> np.ndarray:
 def score(rows: EvalSet) -> float:
     """Mean pinball loss at the levels that all kinds reach."""
     levels = LEVELS[2:-2]
-    below = rows.y[:, None] - rows.beliefs[0].quantile(levels)
+    below = rows.y[:, None] - rows.predictions[0].quantile(levels)
     return float(np.where(below >= 0, levels * below, (levels - 1.0) * below).mean())
 
 
@@ -80,7 +80,7 @@ def test_levels_are_those_of_the_pit_with_few_rows_drawn_to_the_tail() -> None:
     assert fitted.notes == (
         "The given tail is unchanged at 2 levels that 9 calibration rows cannot reach.",
     )
-    made = fitted.apply(held).beliefs[0]
+    made = fitted.apply(held).predictions[0]
     np.testing.assert_allclose(made.values[0], stats.norm.ppf(found))
 
 
@@ -109,7 +109,7 @@ def test_columns_move_by_quantiles_of_their_own_errors() -> None:
         for k in (0, 2)
     ]
     assert found == pytest.approx([outer[0], middle, outer[1]])
-    made = Shape("quantiles").fit(held).apply(held).beliefs[0]
+    made = Shape("quantiles").fit(held).apply(held).predictions[0]
     np.testing.assert_allclose(
         made.values, np.sort(values + unit[:, None] * np.array(found), axis=1)
     )
@@ -122,7 +122,7 @@ def test_a_level_beside_the_median_is_none(near: float) -> None:
     errors = child(2, "beside the median").normal(size=199)
     table = np.tile([-1.0, 0.0, 1.0], (199, 1))
     rows = EvalSet.checked(errors, Quantiles(levels, table))
-    moves = Shape("quantiles").fit(rows).apply(rows).beliefs[0].values[0] - table[0]
+    moves = Shape("quantiles").fit(rows).apply(rows).predictions[0].values[0] - table[0]
     own = np.sort(errors)[np.rint(200 * levels).astype(int) - 1] - table[0]
     beyond = 200 * np.minimum(levels, 1 - levels)
     weight = beyond / (beyond + 2.0)
@@ -151,7 +151,7 @@ def test_faults_of_shape_come_right_on_fresh_rows(kind: str, fault: str) -> None
     held, fresh = drawn(kind, 4000, 2, fault), drawn(kind, 20_000, 3, fault)
     mended = Shape(kind).fit(held).apply(fresh)
     for level in (0.05, 0.25, 0.5, 0.75, 0.95):
-        share = (fresh.y <= mended.beliefs[0].quantile([level])[:, 0]).mean()
+        share = (fresh.y <= mended.predictions[0].quantile([level])[:, 0]).mean()
         assert share == pytest.approx(
             level, abs=4.0 * np.sqrt(level * (1 - level) * (1 / 4000 + 1 / 20_000)) + 1 / 4000
         )
@@ -198,7 +198,7 @@ def test_counts_are_mended_too() -> None:
     rows = EvalSet.checked(y, Distribution("poisson", {"mu": mean}))
     held, fresh = rows.take(np.arange(2000)), rows.take(np.arange(2000, 6000))
     mended = Shape().fit(held).apply(fresh)
-    assert mended.beliefs[0].kind == "quantiles"
+    assert mended.predictions[0].kind == "quantiles"
     assert score(mended) < 0.99 * score(fresh)
 
 
@@ -215,7 +215,7 @@ def test_counts_are_mended_too() -> None:
 def test_order_is_kept(kind: str, seed: int, n: int, fault: str) -> None:
     held, test = drawn(kind, n, seed, fault), drawn(kind, 20, seed + 1)
     fitted = Shape(kind).fit(held)
-    made = table(fitted.apply(test).beliefs[0])
+    made = table(fitted.apply(test).predictions[0])
     assert (np.diff(made, axis=1) >= 0).all()
     if kind == "distributions":
         levels = [one.value for one in fitted.parameters]
@@ -227,7 +227,7 @@ def test_order_is_kept(kind: str, seed: int, n: int, fault: str) -> None:
 @pytest.mark.parametrize("unit", [3.0, -0.5])
 def test_stretching_moving_and_reflecting_y_moves_the_answer(kind: str, unit: float) -> None:
     def seen(rows: EvalSet) -> EvalSet:
-        prediction = rows.beliefs[0]
+        prediction = rows.predictions[0]
         if isinstance(prediction, Distribution):
             center, sd = prediction.point(), prediction.sd()
             other: Prediction = Distribution.normal(7.0 + unit * center, abs(unit) * sd)
@@ -239,8 +239,8 @@ def test_stretching_moving_and_reflecting_y_moves_the_answer(kind: str, unit: fl
         return EvalSet.checked(7.0 + unit * rows.y, other)
 
     held, test = drawn(kind, 201, 9, "skew"), drawn(kind, 30, 10)
-    plain = table(Shape(kind).fit(held).apply(test).beliefs[0])
-    other = table(Shape(kind).fit(seen(held)).apply(seen(test)).beliefs[0])
+    plain = table(Shape(kind).fit(held).apply(test).predictions[0])
+    other = table(Shape(kind).fit(seen(held)).apply(seen(test)).predictions[0])
     np.testing.assert_allclose(
         other, 7.0 + unit * plain[:, :: 1 if unit > 0 else -1], rtol=1e-9, atol=1e-9
     )
@@ -250,12 +250,14 @@ def test_rows_without_a_spread_move_by_the_least_unit() -> None:
     flat = Quantiles([0.25, 0.75], np.zeros((50, 2)))
     y = child(11, "flat").normal(size=50)
     made = Shape("quantiles").fit(EvalSet.checked(y, flat)).apply(EvalSet.checked(y, flat))
-    np.testing.assert_allclose(made.beliefs[0].values, np.tile(made.beliefs[0].values[0], (50, 1)))
-    assert np.ptp(made.beliefs[0].values[0]) > 0.5
+    np.testing.assert_allclose(
+        made.predictions[0].values, np.tile(made.predictions[0].values[0], (50, 1))
+    )
+    assert np.ptp(made.predictions[0].values[0]) > 0.5
     mixed = np.zeros((50, 2))
     mixed[1:] = [-1.0, 1.0]
     held = EvalSet.checked(3.0 + y, Quantiles([0.25, 0.75], mixed))
-    moved = Shape("quantiles").fit(held).apply(held).beliefs[0].values - mixed
+    moved = Shape("quantiles").fit(held).apply(held).predictions[0].values - mixed
     np.testing.assert_allclose(moved[0], np.sort(0.1 * 0.98 * moved[1]))
 
 
@@ -264,7 +266,7 @@ def test_what_cannot_be_done_says_why() -> None:
         (drawn("distributions", 1, 0), "distributions", "at least 2 rows"),
         (EvalSet.checked([0.0, 1.0], Samples([[0.0], [1.0]])), "samples", "one sample per row"),
         (drawn("samples", 9, 0), "quantiles", "must have quantiles"),
-        (drawn("samples", 9, 0), "intervals", "belief must be"),
+        (drawn("samples", 9, 0), "intervals", "prediction must be"),
     ):
         with pytest.raises(HowsureError, match=words):
             Shape(kind).fit(rows)
@@ -278,7 +280,7 @@ def test_y_beyond_the_support_says_nothing_of_levels() -> None:
     """A uniform law whose rows lie outside half the time: its tails end at its ends."""
     law = Distribution("uniform", {"loc": np.zeros(40), "scale": np.ones(40)})
     y = np.r_[np.full(10, -1.0), np.linspace(0.1, 0.9, 20), np.full(10, 2.0)]
-    made = Shape().fit(EvalSet.checked(y, law)).apply(EvalSet.checked(y, law)).beliefs[0]
+    made = Shape().fit(EvalSet.checked(y, law)).apply(EvalSet.checked(y, law)).predictions[0]
     assert (made.values >= 0).all()
     assert (made.values <= 1).all()
     assert made.values[0, 0] < 0.05

@@ -38,7 +38,7 @@ def normal_rows(name: str, n: int, df: float = 4) -> EvalSet:
 
 def at_or_below(evalset: EvalSet, slack: float = 0.0) -> np.ndarray:
     """Rows at or below each quantile."""
-    return (evalset.y[:, None] <= evalset.beliefs[0].values + slack).sum(axis=0)
+    return (evalset.y[:, None] <= evalset.predictions[0].values + slack).sum(axis=0)
 
 
 def outward(levels: np.ndarray, n: int) -> list[int]:
@@ -69,7 +69,7 @@ def test_variance_scaling_makes_zms_one_and_keeps_means(
     rng = child(1, law)
     held_out = EvalSet.checked(rng.normal(2.0, 6.0, 50), Distribution(law, parameters, n=50))
     fitted = VarianceScaling().fit(held_out)
-    before, after = held_out.beliefs[0], fitted.apply(held_out).beliefs[0]
+    before, after = held_out.predictions[0], fitted.apply(held_out).predictions[0]
     factor = fitted.parameters[0].value
     assert after.law.name == before.law.name
     np.testing.assert_allclose(after.point(), before.point(), rtol=1e-12)
@@ -109,27 +109,27 @@ def test_a_scale_needs_a_continuous_law_with_moments_and_errors() -> None:
 def test_crude_has_uniform_pit_on_its_own_rows(n: int, shift: bool) -> None:
     held_out = normal_rows("crude", n)
     mended = Crude(shift=shift).fit(held_out).apply(held_out)
-    levels = mended.beliefs[0].levels
+    levels = mended.predictions[0].levels
     assert at_or_below(mended).tolist() == outward(levels, n)
 
 
 def test_crude_is_the_mean_the_shift_and_the_sd_times_empirical_quantiles() -> None:
     held_out, test = normal_rows("formula", 99), normal_rows("formula test", 5)
     fitted = Crude(levels=[0.1, 0.9]).fit(held_out)
-    model = held_out.beliefs[0]
+    model = held_out.predictions[0]
     constant = np.mean(held_out.y - model.point())
     z = np.sort((held_out.y - model.point() - constant) / model.sd())
     assert fitted.parameters[0].value == pytest.approx(constant)
-    mean, sd = test.beliefs[0].point(), test.beliefs[0].sd()
+    mean, sd = test.predictions[0].point(), test.predictions[0].sd()
     wanted = np.stack([mean + constant + sd * z[9], mean + constant + sd * z[89]], axis=1)
-    np.testing.assert_allclose(fitted.apply(test).beliefs[0].values, wanted, rtol=1e-12)
+    np.testing.assert_allclose(fitted.apply(test).predictions[0].values, wanted, rtol=1e-12)
 
 
 def test_crude_survives_constant_errors() -> None:
     mean = np.arange(30.0)
     held_out = EvalSet.checked(mean + 3.0, Distribution.normal(mean, 1.0 + mean))
     mended = Crude().fit(held_out).apply(held_out)
-    np.testing.assert_allclose(mended.beliefs[0].values - held_out.y[:, None], 0.0, atol=1e-12)
+    np.testing.assert_allclose(mended.predictions[0].values - held_out.y[:, None], 0.0, atol=1e-12)
 
 
 def test_crude_survives_errors_as_small_as_roundings() -> None:
@@ -147,7 +147,7 @@ def test_crude_needs_spread() -> None:
     held_out = EvalSet.checked(np.zeros(9), Samples(np.ones((9, 4))))
     with pytest.raises(InputError, match="above 0; 9 have none"):
         Crude("samples").fit(held_out)
-    with pytest.raises(InputError, match="belief must be"):
+    with pytest.raises(InputError, match="prediction must be"):
         Crude("intervals").fit(held_out)
 
 
@@ -160,23 +160,25 @@ def test_isotonic_has_uniform_pit_on_its_own_rows(n: int, law: str) -> None:
     rng = child(2, law, n)
     scale = rng.uniform(1.0, 3.0, n)
     shapes = {"norm": {}, "t": {"df": 3.0}, "gamma": {"a": 4.0}}[law]
-    belief = Distribution(law, {**shapes, "scale": scale})
+    prediction = Distribution(law, {**shapes, "scale": scale})
     y = scale * (rng.gamma(2.0, 2.0, n) if law == "gamma" else rng.normal(0.5, 1.3, n))
-    mended = Isotonic().fit(EvalSet.checked(y, belief)).apply(EvalSet.checked(y, belief))
+    mended = Isotonic().fit(EvalSet.checked(y, prediction)).apply(EvalSet.checked(y, prediction))
     # A quantile is F⁻¹(F(y)) of one row, right but for the rounding of SciPy's inverse.
-    assert at_or_below(mended, 1e-7).tolist() == outward(mended.beliefs[0].levels, n)
-    assert (np.diff(mended.beliefs[0].values, axis=1) >= 0).all()
+    assert at_or_below(mended, 1e-7).tolist() == outward(mended.predictions[0].levels, n)
+    assert (np.diff(mended.predictions[0].values, axis=1) >= 0).all()
 
 
 def test_isotonic_leaves_a_law_beside_its_own_quantiles() -> None:
     n = 999
-    belief = Distribution.normal(np.linspace(-5, 5, n), np.linspace(1, 2, n))
+    prediction = Distribution.normal(np.linspace(-5, 5, n), np.linspace(1, 2, n))
     grid = child(3, "grid").permutation(np.arange(1, n + 1) / (n + 1))
-    y = belief.point() + belief.sd() * stats.norm.ppf(grid)
+    y = prediction.point() + prediction.sd() * stats.norm.ppf(grid)
     mended = (
-        Isotonic(levels=LEVELS).fit(EvalSet.checked(y, belief)).apply(EvalSet.checked(y, belief))
+        Isotonic(levels=LEVELS)
+        .fit(EvalSet.checked(y, prediction))
+        .apply(EvalSet.checked(y, prediction))
     )
-    np.testing.assert_allclose(mended.beliefs[0].values, belief.quantile(LEVELS), atol=1e-9)
+    np.testing.assert_allclose(mended.predictions[0].values, prediction.quantile(LEVELS), atol=1e-9)
 
 
 def test_roundings_of_a_numerical_inverse_do_not_cross(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +187,11 @@ def test_roundings_of_a_numerical_inverse_do_not_cross(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(ScipyLaw, "quantile", rough)
     y = 0.3 + np.arange(199) * 2e-15
-    belief = Distribution("uniform", {}, n=199)
-    fitted = Isotonic(levels=np.arange(1, 100) / 100).fit(EvalSet.checked(y, belief))
+    prediction = Distribution("uniform", {}, n=199)
+    fitted = Isotonic(levels=np.arange(1, 100) / 100).fit(EvalSet.checked(y, prediction))
     knots = [learnt.value for learnt in fitted.parameters]
-    assert (np.diff(belief.quantile(knots), axis=1) < 0).any()
-    mended = fitted.apply(EvalSet.checked(y, belief)).beliefs[0]
+    assert (np.diff(prediction.quantile(knots), axis=1) < 0).any()
+    mended = fitted.apply(EvalSet.checked(y, prediction)).predictions[0]
     assert (np.diff(mended.values, axis=1) >= 0).all()
 
 
@@ -199,7 +201,7 @@ def test_isotonic_names_levels_beyond_the_law() -> None:
     )
     fitted = Isotonic().fit(held_out)
     assert any("are beyond the range of the distributions on" in note for note in fitted.notes)
-    assert np.isfinite(fitted.apply(held_out).beliefs[0].values).all()
+    assert np.isfinite(fitted.apply(held_out).predictions[0].values).all()
     with pytest.raises(InputError, match="are beyond the range"):
         Isotonic(too_few="error").fit(held_out)
     far = EvalSet.checked(np.full(50, 99.0), Distribution.normal(np.zeros(50), np.ones(50)))
@@ -210,25 +212,31 @@ def test_isotonic_names_levels_beyond_the_law() -> None:
 def test_a_perfect_count_model_stays_as_it_is() -> None:
     rng = child(4, "counts")
     rate = rng.uniform(0.5, 20.0, 40_000)
-    belief = Distribution("poisson", {"mu": rate})
-    fitted = Isotonic().fit(EvalSet.checked(rng.poisson(rate), belief))
+    prediction = Distribution("poisson", {"mu": rate})
+    fitted = Isotonic().fit(EvalSet.checked(rng.poisson(rate), prediction))
     moved = np.array([learnt.value - learnt.nominal for learnt in fitted.parameters])
     assert np.abs(moved).max() < 4 * 0.5 / np.sqrt(40_000)
     few = EvalSet.checked([3.0] * 3, Distribution("poisson", {"mu": [0.7, 3.0, 11.0]}))
-    levels, values = fitted.apply(few).beliefs[0].levels, fitted.apply(few).beliefs[0].values
-    assert (np.abs(values - few.beliefs[0].quantile(levels)) <= 1).all()
+    levels, values = (
+        fitted.apply(few).predictions[0].levels,
+        fitted.apply(few).predictions[0].values,
+    )
+    assert (np.abs(values - few.predictions[0].quantile(levels)) <= 1).all()
 
 
 def test_an_overdispersed_count_model_is_mended() -> None:
     rng = child(4, "overdispersed")
     rate = rng.uniform(3.0, 20.0, 20_000)
     y = rng.negative_binomial(rate, 0.5)
-    belief = Distribution("poisson", {"mu": rate})
+    prediction = Distribution("poisson", {"mu": rate})
     half = np.arange(20_000) < 10_000
-    held_out, test = EvalSet.checked(y, belief).take(half), EvalSet.checked(y, belief).take(~half)
+    held_out, test = (
+        EvalSet.checked(y, prediction).take(half),
+        EvalSet.checked(y, prediction).take(~half),
+    )
     mended = recalibrate(test, held_out).evalset
-    lower, upper = mended.beliefs[0].interval(0.9)
-    before = test.beliefs[0].interval(0.9)
+    lower, upper = mended.predictions[0].interval(0.9)
+    before = test.predictions[0].interval(0.9)
     assert ((before[0] <= test.y) & (test.y <= before[1])).mean() < 0.82
     assert 0.89 < ((lower <= test.y) & (test.y <= upper)).mean() < 0.94
 
@@ -280,8 +288,8 @@ def test_samples_of_the_truth_keep_their_spread(m: int) -> None:
 def test_spread_matches_the_error_of_the_mean_afterwards() -> None:
     held_out = sample_rows("match", 300, 7, 0.4)
     mended = SpreadScaling().fit(held_out).apply(held_out)
-    after = mended.beliefs[0]
-    np.testing.assert_allclose(after.point(), held_out.beliefs[0].point(), rtol=1e-12)
+    after = mended.predictions[0]
+    np.testing.assert_allclose(after.point(), held_out.predictions[0].point(), rtol=1e-12)
     error = np.mean((held_out.y - after.point()) ** 2)
     assert error == pytest.approx((1 + 1 / 7) * np.mean(after.sd() ** 2), rel=1e-12)
 
@@ -289,9 +297,9 @@ def test_spread_matches_the_error_of_the_mean_afterwards() -> None:
 def test_sample_ranks_become_uniform_by_isotonic_recalibration() -> None:
     held_out, test = sample_rows("pit", 4000, 39, 0.7), sample_rows("pit test", 4000, 39, 0.7)
     mended = recalibrate(test, held_out, method="isotonic").evalset
-    levels = mended.beliefs[0].levels
+    levels = mended.predictions[0].levels
     share = at_or_below(mended) / 4000
-    raw = (test.y[:, None] <= test.beliefs[0].quantile(levels)).mean(axis=0)
+    raw = (test.y[:, None] <= test.predictions[0].quantile(levels)).mean(axis=0)
     assert np.abs(share - levels).max() < 0.03 < np.abs(raw - levels).max()
 
 
@@ -320,20 +328,20 @@ def quantile_rows(name: str, n: int) -> EvalSet:
 def test_shifted_quantiles_cover_their_own_rows_as_the_ranks_say() -> None:
     held_out = quantile_rows("own", 250)
     fitted = ConformalQuantiles().fit(held_out)
-    raw = held_out.beliefs[0]
+    raw = held_out.predictions[0]
     shifts = np.array([learnt.value for learnt in fitted.parameters])
     below = (held_out.y[:, None] <= raw.values + shifts).sum(axis=0)
     assert below.tolist() == outward(LEVELS, 250)
-    moved = fitted.apply(held_out).beliefs[0]
+    moved = fitted.apply(held_out).predictions[0]
     np.testing.assert_array_equal(moved.values, np.sort(raw.values + shifts, axis=1))
 
 
 def test_rows_that_cross_when_moved_are_sorted_and_counted() -> None:
-    belief = Quantiles([0.25, 0.75], [[-9.0, 9.0]] * 39)
-    held_out = EvalSet.checked(np.linspace(-1, 1, 39), belief)
+    prediction = Quantiles([0.25, 0.75], [[-9.0, 9.0]] * 39)
+    held_out = EvalSet.checked(np.linspace(-1, 1, 39), prediction)
     test = EvalSet.checked([0.0, 0.0], Quantiles([0.25, 0.75], [[-9.0, 9.0], [0.0, 0.5]]))
     result = recalibrate(test, held_out)
-    values = result.evalset.beliefs[0].values
+    values = result.evalset.predictions[0].values
     assert (np.diff(values, axis=1) >= 0).all()
     assert any(note.startswith("1 row of quantiles crossed") for note in result.notes)
 
@@ -341,7 +349,7 @@ def test_rows_that_cross_when_moved_are_sorted_and_counted() -> None:
 def test_levels_out_of_reach_are_left_out_or_refused() -> None:
     held_out, test = quantile_rows("few", 20), quantile_rows("few test", 5)
     result = recalibrate(test, held_out)
-    assert result.evalset.beliefs[0].levels.tolist() == LEVELS[2:-2].tolist()
+    assert result.evalset.predictions[0].levels.tolist() == LEVELS[2:-2].tolist()
     assert any("0.01, 0.025, 0.975, 0.99 need more than 20" in note for note in result.notes)
     with pytest.raises(InputError, match="need more than 20 calibration rows"):
         recalibrate(test, held_out, too_few="error")

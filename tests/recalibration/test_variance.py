@@ -106,8 +106,8 @@ def test_blocks_begin_where_scipys_do(n: int) -> None:
 def test_at_the_blocks_the_map_is_that_of_scikit_learn() -> None:
     """Where a block of scikit-learn's fit has 30 rows and more it stays; its mean is the map's."""
     held = drawn(3000, 0)
-    variance = held.beliefs[0].sd() ** 2
-    square = (held.y - held.beliefs[0].point()) ** 2
+    variance = held.predictions[0].sd() ** 2
+    square = (held.y - held.predictions[0].point()) ** 2
     fit = IsotonicRegression().fit(variance, square).predict(variance)
     _, at = np.unique(fit, return_inverse=True)
     rows = np.bincount(at)
@@ -133,7 +133,7 @@ def test_between_blocks_linear_and_constant_beyond() -> None:
         np.zeros(4), Distribution.normal(np.zeros(4), [0.1, 1.0, np.sqrt(2.0), 9.0])
     )
     np.testing.assert_allclose(
-        fitted.apply(test).beliefs[0].sd() ** 2, [4.0, 4.0, 4.0 + 32.0 / 3.0, 36.0]
+        fitted.apply(test).predictions[0].sd() ** 2, [4.0, 4.0, 4.0 + 32.0 / 3.0, 36.0]
     )
 
 
@@ -141,7 +141,7 @@ def test_samples_of_one_variance_are_scaled_as_by_the_fair_ratio() -> None:
     table = np.tile([-1.0, 0.0, 1.0], (80, 1))
     held = EvalSet.checked(np.tile([-2.0, 2.0], 40), Samples(table))
     fitted = IsotonicVariance("samples").fit(held)
-    made = fitted.apply(held).beliefs[0]
+    made = fitted.apply(held).predictions[0]
     np.testing.assert_allclose(made.sd() ** 2 * (4.0 / 3.0), 4.0)
     table[0] = 0.0
     mended, notes = fitted.transform(EvalSet.checked(held.y, Samples(table)))
@@ -181,10 +181,10 @@ def test_a_perfect_ensemble_is_not_drawn_to_its_mean_spread(size: int) -> None:
         table = rng.normal(size=(3000, size + 1))
         rows = EvalSet.checked(table[:, 0], Samples(table[:, 1:]))
         held, fresh = rows.take(np.arange(1000)), rows.take(np.arange(1000, 3000))
-        made = IsotonicVariance("samples").fit(held).apply(fresh).beliefs[0]
+        made = IsotonicVariance("samples").fit(held).apply(fresh).predictions[0]
         before, after = (
             crps_samples(fresh.y, each.sorted_samples, fair=True).mean()
-            for each in (fresh.beliefs[0], made)
+            for each in (fresh.predictions[0], made)
         )
         gains.append(1.0 - after / before)
     assert np.mean(gains) < 0.005
@@ -194,41 +194,41 @@ def test_ranks_alone_are_enough_on_fresh_rows() -> None:
     """The variance is any rising function of the truth: the score is nearly that of the truth."""
     held, fresh = drawn(4000, 1), drawn(20_000, 2)
     fitted, scaled = IsotonicVariance().fit(held), VarianceScaling().fit(held)
-    law = fitted.apply(fresh).beliefs[0]
-    truth = 2.0 * np.log(fresh.beliefs[0].sd() - 1.0)
+    law = fitted.apply(fresh).predictions[0]
+    truth = 2.0 * np.log(fresh.predictions[0].sd() - 1.0)
     best = crps_normal(fresh.y, law.point(), truth).mean()
     mended = crps_normal(fresh.y, law.point(), law.sd()).mean()
-    other = scaled.apply(fresh).beliefs[0]
+    other = scaled.apply(fresh).predictions[0]
     beaten = crps_normal(fresh.y, other.point(), other.sd()).mean()
     assert 0 < mended - best < 0.15 * (beaten - best)
-    np.testing.assert_array_equal(law.point(), fresh.beliefs[0].point())
-    again = IsotonicVariance().fit(fitted.apply(held)).apply(fitted.apply(fresh)).beliefs[0]
+    np.testing.assert_array_equal(law.point(), fresh.predictions[0].point())
+    again = IsotonicVariance().fit(fitted.apply(held)).apply(fitted.apply(fresh)).predictions[0]
     assert np.sqrt(np.mean(np.log(again.sd() / law.sd()) ** 2)) < 0.05
 
 
 def test_samples_score_nearly_as_those_stretched_by_the_truth() -> None:
     held, fresh, true = drawn(4000, 1, size=30), drawn(20_000, 2, size=30), drawn(20_000, 2)
     kinds = [
-        way.fit(held).apply(fresh).beliefs[0]
+        way.fit(held).apply(fresh).predictions[0]
         for way in (IsotonicVariance("samples"), SpreadScaling())
     ]
-    sd = true.beliefs[0].sd()
-    away = fresh.beliefs[0].sorted_samples - fresh.beliefs[0].point()[:, None]
+    sd = true.predictions[0].sd()
+    away = fresh.predictions[0].sorted_samples - fresh.predictions[0].point()[:, None]
     factor = 2.0 * np.log(sd - 1.0) / sd
-    kinds.append(Samples(fresh.beliefs[0].point()[:, None] + factor[:, None] * away))
+    kinds.append(Samples(fresh.predictions[0].point()[:, None] + factor[:, None] * away))
     mended, scaled, best = (
         crps_samples(fresh.y, each.sorted_samples, fair=True).mean() for each in kinds
     )
     assert mended - best < 0.15 * (scaled - best)
-    np.testing.assert_allclose(kinds[0].point(), fresh.beliefs[0].point(), atol=1e-12)
+    np.testing.assert_allclose(kinds[0].point(), fresh.predictions[0].point(), atol=1e-12)
 
 
 @examples(50)
 @given(st.integers(0, 10_000), st.integers(2, 60))
 def test_a_greater_variance_stays_greater(seed: int, n: int) -> None:
     held, test = drawn(n, seed), drawn(50, seed + 1)
-    given = test.beliefs[0].sd()
-    made = IsotonicVariance().fit(held).apply(test).beliefs[0].sd()
+    given = test.predictions[0].sd()
+    made = IsotonicVariance().fit(held).apply(test).predictions[0].sd()
     made = made[np.argsort(given)]
     assert (np.diff(made) >= -1e-12 * made[1:]).all()
     assert (made > 0).all()
@@ -239,14 +239,14 @@ def test_units_of_y_are_free(unit: float) -> None:
     held, test = drawn(300, 3), drawn(30, 4)
 
     def seen(rows: EvalSet) -> EvalSet:
-        law = rows.beliefs[0]
+        law = rows.predictions[0]
         return EvalSet.checked(
             2.0 + unit * rows.y,
             Distribution.normal(2.0 + unit * law.point(), abs(unit) * law.sd()),
         )
 
-    plain = IsotonicVariance().fit(held).apply(test).beliefs[0]
-    other = IsotonicVariance().fit(seen(held)).apply(seen(test)).beliefs[0]
+    plain = IsotonicVariance().fit(held).apply(test).predictions[0]
+    other = IsotonicVariance().fit(seen(held)).apply(seen(test)).predictions[0]
     np.testing.assert_allclose(other.sd(), abs(unit) * plain.sd(), rtol=1e-9)
 
 
@@ -255,7 +255,7 @@ def test_equal_variances_are_scaled_and_bad_rows_refused() -> None:
     held = EvalSet.checked(y, Distribution.normal(np.zeros(200), np.full(200, 3.0)))
     fitted, scaled = IsotonicVariance().fit(held), VarianceScaling().fit(held)
     np.testing.assert_allclose(
-        fitted.apply(held).beliefs[0].sd(), scaled.apply(held).beliefs[0].sd()
+        fitted.apply(held).predictions[0].sd(), scaled.apply(held).predictions[0].sd()
     )
     for rows, words in (
         (EvalSet.checked([1.0], Distribution.normal([0.0], [1.0])), "at least 2 rows"),
@@ -274,7 +274,7 @@ def test_half_the_rows_without_an_error_leave_a_variance_above_zero() -> None:
     sd = np.linspace(1.0, 2.0, 400)
     y = np.where(np.arange(400) < 200, 0.0, sd)
     held = EvalSet.checked(y, Distribution.normal(np.zeros(400), sd))
-    assert (IsotonicVariance().fit(held).apply(held).beliefs[0].sd() > 0).all()
+    assert (IsotonicVariance().fit(held).apply(held).predictions[0].sd() > 0).all()
 
 
 def test_real_molecules_whose_uncertainties_only_rank(data_dir: Find) -> None:

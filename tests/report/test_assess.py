@@ -1,4 +1,4 @@
-"""From any belief to a verdict, and nothing but our own errors from bad input."""
+"""From any prediction to a verdict, and nothing but our own errors from bad input."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def normal(n: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, Dist
 
 
 def test_a_good_model_passes() -> None:
-    y, belief = normal(5_000)
-    result = howsure.assess(y, belief)
+    y, prediction = normal(5_000)
+    result = howsure.assess(y, prediction)
     assert "in line with the nominal coverage" in result.verdict
     assert not {"bad", "negligible"} & {finding.state for finding in result.findings}
 
 
 @pytest.mark.parametrize(("factor", "word"), [(0.6, "under-cover"), (1.6, "over-cover")])
 def test_a_bad_model_fails(factor: float, word: str) -> None:
-    y, belief = normal(3_000, factor)
-    result = howsure.assess(y, belief)
+    y, prediction = normal(3_000, factor)
+    result = howsure.assess(y, prediction)
     assert word in result.verdict
     states = {finding.id: finding.state for finding in result.findings}
     assert states["coverage"] == states["spread"] == "bad"
@@ -58,15 +58,15 @@ def test_equal_widths_are_a_fault_only_where_inputs_know_better(varying: float, 
 
 
 def test_the_best_models_may_be_one() -> None:
-    y, belief = normal(200)
+    y, prediction = normal(200)
     _, wide = normal(200, 3.0)
-    told = howsure.assess(y, {"a": belief, "wide": wide, "b": belief}).verdict
+    told = howsure.assess(y, {"a": prediction, "wide": wide, "b": prediction}).verdict
     assert "a and b do not differ significantly in CRPS; both beat wide." in told
 
 
 def test_models_are_ranked_at_a_level_that_all_have() -> None:
-    y, belief = normal(400)
-    mean, sd = belief.parameters["loc"], belief.parameters["scale"]
+    y, prediction = normal(400)
+    mean, sd = prediction.parameters["loc"], prediction.parameters["scale"]
     reach = np.outer(sd, stats.norm.ppf([0.75, 0.95]))
     good = Intervals(mean[:, None] - reach[:, 1:], mean[:, None] + reach[:, 1:], coverage=[0.9])
     off = {
@@ -78,27 +78,27 @@ def test_models_are_ranked_at_a_level_that_all_have() -> None:
 
 
 def test_few_rows_are_not_judged() -> None:
-    y, belief = normal(30)
-    told = howsure.assess(y, belief)
+    y, prediction = normal(30)
+    told = howsure.assess(y, prediction)
     states = {finding.id: finding.state for finding in told.findings}
     assert states.pop("skill") == "good"  # which 30 rows show plainly
     assert set(states.values()) == {"undecided"}
     assert "more rows should decide" in told.verdict
 
 
-def test_every_kind_of_belief_is_taken() -> None:
-    y, belief = normal(200)
-    mean, sd = belief.parameters["loc"], belief.parameters["scale"]
+def test_every_kind_of_prediction_is_taken() -> None:
+    y, prediction = normal(200)
+    mean, sd = prediction.parameters["loc"], prediction.parameters["scale"]
     levels = [0.05, 0.25, 0.5, 0.75, 0.95]
-    beliefs = {
+    predictions = {
         "frozen": stats.norm(mean, sd),
         "t": Distribution("t", {"df": 5.0, "loc": mean, "scale": sd}),
-        "quantiles": Quantiles(levels, belief.quantile(levels)),
-        "samples": Samples(belief.sample(child(1, "draws"), 40)),
-        "both": (Intervals(mean - sd, mean + sd, 0.68), belief),
+        "quantiles": Quantiles(levels, prediction.quantile(levels)),
+        "samples": Samples(prediction.sample(child(1, "draws"), 40)),
+        "both": (Intervals(mean - sd, mean + sd, 0.68), prediction),
     }
-    result = howsure.assess(y, beliefs, coverage=0.9)
-    assert {record.model for record in result.records} == set(beliefs)
+    result = howsure.assess(y, predictions, coverage=0.9)
+    assert {record.model for record in result.records} == set(predictions)
     models = next(table for table in result.tables if table.name == "models")
     assert len(set(zip(models.columns["model_a"], models.columns["model_b"], strict=True))) == 10
     sets = LabelSets(np.eye(3, dtype=bool)[[0, 1, 2, 0]], coverage=0.9)
@@ -117,8 +117,8 @@ def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
 
 @pytest.mark.rate
 def test_forms_agree() -> None:
-    y, belief = normal(300)
-    result = howsure.assess(y, belief, groups={"g": np.arange(300) % 3}, x={"x": y})
+    y, prediction = normal(300)
+    result = howsure.assess(y, prediction, groups={"g": np.arange(300) % 3}, x={"x": y})
     table = result.to_frame("pyarrow")
     assert table.num_rows == len(result.records)
     plain = json.loads(result.to_json())
@@ -133,9 +133,11 @@ def test_forms_agree() -> None:
 
 @pytest.mark.slow
 def test_same_seed_same_answer() -> None:
-    y, belief = normal(400)
+    y, prediction = normal(400)
     groups = {"g": np.arange(400) % 4}
-    first, second = (howsure.assess(y, belief, groups=groups, seed=3).to_json() for _ in range(2))
+    first, second = (
+        howsure.assess(y, prediction, groups=groups, seed=3).to_json() for _ in range(2)
+    )
     assert first == second
 
 
@@ -143,8 +145,8 @@ def test_plot_draws_on_given_axes() -> None:
     needs("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
-    y, belief = normal(300)
-    result = howsure.assess(y, belief)
+    y, prediction = normal(300)
+    result = howsure.assess(y, prediction)
     figure, axes = plt.subplots()
     assert result.plot("risk_coverage", ax=axes) is axes
     assert axes.get_lines()
@@ -158,7 +160,7 @@ def test_plot_draws_on_given_axes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("y", "belief", "match"),
+    ("y", "prediction", "match"),
     [
         ([1.0, math.nan], Intervals([0, 0], [1, 1], 0.9), "y must contain finite numbers"),
         ([1.0, math.inf], Intervals([0, 0], [1, 1], 0.9), "y must contain finite numbers"),
@@ -170,9 +172,9 @@ def test_plot_draws_on_given_axes() -> None:
         (["a"], Intervals([0], [1], 0.9), "y must contain real numbers"),
     ],
 )
-def test_bad_input_is_named(y: object, belief: object, match: str) -> None:
+def test_bad_input_is_named(y: object, prediction: object, match: str) -> None:
     with pytest.raises(InputError, match=match):
-        howsure.assess(y, belief)
+        howsure.assess(y, prediction)
 
 
 ANY = st.floats(allow_nan=True, allow_infinity=True, width=64)
@@ -252,13 +254,13 @@ def test_past_ten_models_the_best_three_are_told_in_detail() -> None:
 
 
 def test_the_verdict_takes_a_tolerance_and_leaves_findings_out() -> None:
-    y, belief = normal(3_000, 0.8)
-    states = {each.id: each.state for each in howsure.assess(y, belief).findings}
+    y, prediction = normal(3_000, 0.8)
+    states = {each.id: each.state for each in howsure.assess(y, prediction).findings}
     assert states["coverage"] == states["spread"] == "bad"
-    loose = howsure.assess(y, belief, tolerance=0.2)
+    loose = howsure.assess(y, prediction, tolerance=0.2)
     states = {each.id: each.state for each in loose.findings}
     assert states["coverage"] == states["spread"] == "negligible"
-    muted = howsure.assess(y, belief, ignore={"spread"})
+    muted = howsure.assess(y, prediction, ignore={"spread"})
     assert "spread" not in {each.id for each in muted.findings}
     told = next(table for table in muted.tables if table.name == "not_judged")
     reasons = dict(zip(told.columns["id"], told.columns["reason"], strict=True))

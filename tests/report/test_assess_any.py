@@ -53,8 +53,8 @@ def numbers(rng: np.random.Generator, n: int, odd: str, size: float) -> Floats:
 
 
 @st.composite
-def beliefs(draw: st.DrawFn, kind: str, n: int, size: float) -> Prediction:
-    """One belief of a kind."""
+def predictions(draw: st.DrawFn, kind: str, n: int, size: float) -> Prediction:
+    """One prediction of a kind."""
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     centre = numbers(rng, n, draw(st.sampled_from(ODD)), size)
     spread = np.abs(numbers(rng, n, draw(st.sampled_from(ODD)), size))
@@ -167,12 +167,12 @@ def tables(draw: st.DrawFn, kind: str) -> tuple[Any, Any, dict[str, Any]]:
         known["point"] = numbers(rng, n, draw(st.sampled_from(ODD)), size)
     some = [k for k in KINDS[:5] if k != "law"]
     if kind != "several":
-        return y, draw(beliefs(kind, n, size)), known
+        return y, draw(predictions(kind, n, size)), known
     if draw(st.booleans()):
         pair = draw(st.lists(st.sampled_from(some[:4]), min_size=2, max_size=2, unique=True))
-        return y, tuple(draw(beliefs(one, n, size)) for one in pair), known
+        return y, tuple(draw(predictions(one, n, size)) for one in pair), known
     pair = draw(st.lists(st.sampled_from(some), min_size=2, max_size=3))
-    return y, {f"model {i}": draw(beliefs(k, n, size)) for i, k in enumerate(pair)}, known
+    return y, {f"model {i}": draw(predictions(k, n, size)) for i, k in enumerate(pair)}, known
 
 
 def check(table: tuple[Any, Any, dict[str, Any]], *, pages: bool) -> None:

@@ -192,16 +192,16 @@ def test_a_feature_with_one_enormous_number() -> None:
     rng = RNG(0)
     x = rng.normal(size=100)
     x[0] = 1e60
-    belief = Distribution.normal(np.zeros(100), np.ones(100))
-    result = assess(rng.normal(size=100), belief, x={"a": x})
+    prediction = Distribution.normal(np.zeros(100), np.ones(100))
+    result = assess(rng.normal(size=100), prediction, x={"a": x})
     for metric in ("ert_squared", "local_pit", "mean_cce", "worst_slab"):
         assert math.isfinite(result.value(metric)), result.record(metric).reason
 
 
 def test_a_constant_feature_is_the_reason_of_congruence_alone() -> None:
     rng = RNG(0)
-    belief = Distribution.normal(np.zeros(80), np.ones(80))
-    result = assess(rng.normal(size=80), belief, x={"a": np.ones(80)})
+    prediction = Distribution.normal(np.zeros(80), np.ones(80))
+    result = assess(rng.normal(size=80), prediction, x={"a": np.ones(80)})
     assert "must have a column that varies" in result.record("mean_cce").reason
     assert result.record("ert_squared").reason == "no input varies"
     assert math.isfinite(result.value("crps"))
@@ -228,8 +228,8 @@ def test_a_table_with_one_sample_a_row() -> None:
 
 def test_one_group_has_no_other_to_differ_from() -> None:
     rng = RNG(0)
-    belief = Distribution.normal(np.zeros(80), np.ones(80))
-    result = assess(rng.normal(size=80), belief, groups={"g": ["a"] * 80})
+    prediction = Distribution.normal(np.zeros(80), np.ones(80))
+    result = assess(rng.normal(size=80), prediction, groups={"g": ["a"] * 80})
     assert result.record("groups_differ").reason == "no group to compare with the rest"
 
 
@@ -299,7 +299,7 @@ def test_rounding_crosses_no_interval_between_equal_samples_or_quantiles() -> No
     values = np.repeat(rng.normal(size=(500, 1)), 5, axis=1)
     levels = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
     wanted = np.linspace(0.2, 0.8, 41)
-    for belief in (Samples(values), Quantiles(levels, values)):
-        assert (np.diff(belief.quantile(wanted), axis=1) >= 0).all()
-        lower, upper = belief.interval(0.6)
+    for prediction in (Samples(values), Quantiles(levels, values)):
+        assert (np.diff(prediction.quantile(wanted), axis=1) >= 0).all()
+        lower, upper = prediction.interval(0.6)
         assert (lower <= upper).all()

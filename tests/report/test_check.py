@@ -213,7 +213,7 @@ def test_weights_of_two_are_rows_twice_in_groups_too() -> None:
     once = covering((45, 60), (50, 100))
     twice = EvalSet.checked(
         once.y,
-        once.beliefs[0],
+        once.predictions[0],
         groups={"where": once.groups["where"]},
         weights=np.full(once.n, 2.0),
     )

@@ -50,7 +50,7 @@ def test_the_published_form_by_its_dense_formula() -> None:
     loaded = load(held, embedding="x", features="")
     monitor = fit_monitor(loaded.evalsets[0], options=PUBLISHED)
     scores = score(monitor, embedding=new["x"][:, None]).columns["cce"]
-    draws = monitor.reference.belief.samples[:, :, 0]
+    draws = monitor.reference.predictive.samples[:, :, 0]
     order = monitor.part.row_names()
     assert draws.shape == (120, 1)
     dense = oracle.squared_cce(
@@ -288,7 +288,7 @@ def test_the_errors_of_the_nearest_rows_by_their_dense_formula() -> None:
     grid = new["x"][:, None]
     near = monitor.compare(grid).near
     assert near is not None
-    part, draws = monitor.part, monitor.reference.belief.samples[:, :, 0]
+    part, draws = monitor.part, monitor.reference.predictive.samples[:, :, 0]
     kernel = oracle.rbf(1.0 / (2.0 * held["y"].var(ddof=1)))
     y = part.y[:, None]
     gram = kernel(y, y) + kernel(draws, draws) - kernel(y, draws) - kernel(draws, y)

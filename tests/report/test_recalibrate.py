@@ -52,7 +52,7 @@ def test_new_rows_are_recalibrated_as_evaluation_sets_are() -> None:
     found = howsure.recalibrate(new, held, method="scale")
     (test,) = load({**new, "y": np.zeros(50)}).evalsets
     (calibration,) = load(held).evalsets
-    truth = engine(test, calibration, method="scale").evalset.beliefs[0]
+    truth = engine(test, calibration, method="scale").evalset.predictions[0]
     for name in ("loc", "scale"):
         column = {"loc": "recalibrated_mean", "scale": "recalibrated_sd"}[name]
         np.testing.assert_array_equal(found.predictions[column], truth.numbers()[name])
@@ -96,7 +96,7 @@ def test_two_evaluation_sets_serve_as_before() -> None:
     assert len(found.recalibrators) == 1
     np.testing.assert_equal(dict(found.learnt.columns), dict(truth.table().columns))
     lower = found.predictions["recalibrated_lower_90"]
-    np.testing.assert_array_equal(lower, truth.evalset.beliefs[0].interval(0.9)[0])
+    np.testing.assert_array_equal(lower, truth.evalset.predictions[0].interval(0.9)[0])
     assert "recalibrated_upper_90" in found.table.column_names
 
 
@@ -129,7 +129,7 @@ def test_what_is_written_is_judged_as_the_recalibrated_prediction(tmp_path: Path
     judged = howsure.assess(tmp_path / "out.csv")
     assert judged.value("empirical_coverage") == pytest.approx(0.9, abs=0.03)
     (original,) = load(tmp_path / "out.csv", mean="mean", sd="sd").evalsets
-    np.testing.assert_allclose(original.beliefs[0].sd(), new["sd"])
+    np.testing.assert_allclose(original.predictions[0].sd(), new["sd"])
 
 
 def test_decimal_commas_stay(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_decimal_commas_stay(tmp_path: Path) -> None:
     sd = found.predictions["recalibrated_sd"]
     assert found.table["recalibrated_sd"].to_pylist() == sd.tolist()
     (again,) = load(tmp_path / "out.csv", decimal=",", y="id").evalsets
-    np.testing.assert_array_equal(again.beliefs[0].sd(), sd)
+    np.testing.assert_array_equal(again.predictions[0].sd(), sd)
     assert "\n1;1,5;2,25;" in (tmp_path / "out.csv").read_text(encoding="utf-8")
 
 

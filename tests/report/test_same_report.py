@@ -49,7 +49,7 @@ def sets(kind):
     mean, sd = 2.0 * u, np.exp(0.3 * u)
     y = mean + sd * rng.normal(size=ROWS)
     known["groups"] = {"side": np.where(u > 0.0, "high", "low")}
-    belief = Distribution.normal(mean, 0.7 * sd)
+    prediction = Distribution.normal(mean, 0.7 * sd)
     if kind == "frequency":
         known |= {"weights": rng.integers(1, 4, ROWS)}
     elif kind == "importance":
@@ -57,16 +57,16 @@ def sets(kind):
     elif kind == "clusters":
         known |= {"cluster": rng.integers(0, 25, ROWS)}
     elif kind == "samples":
-        belief = Samples(mean[:, None] + rng.normal(size=(ROWS, 20)))
+        prediction = Samples(mean[:, None] + rng.normal(size=(ROWS, 20)))
     elif kind == "quantiles":
-        belief = Quantiles([0.05, 0.5, 0.95], mean[:, None] + np.array([-1.6, 0.0, 1.6]))
+        prediction = Quantiles([0.05, 0.5, 0.95], mean[:, None] + np.array([-1.6, 0.0, 1.6]))
     elif kind == "intervals":
-        belief = Intervals(mean - 1.5, mean + 1.5, coverage=0.9)
+        prediction = Intervals(mean - 1.5, mean + 1.5, coverage=0.9)
         known |= {"point": mean, "time": rng.integers(0, 20, ROWS)}
     elif kind == "label sets":
         y = rng.integers(0, 3, ROWS).astype(float)
-        belief = LabelSets(rng.random((ROWS, 3)) > 0.3, coverage=0.8)
-    made = [EvalSet.checked(y, belief, **known)]
+        prediction = LabelSets(rng.random((ROWS, 3)) > 0.3, coverage=0.8)
+    made = [EvalSet.checked(y, prediction, **known)]
     if kind == "two models":
         other = Distribution.normal(mean + 0.1, np.ones(ROWS))
         made.append(EvalSet.checked(y, other, model="other", **known))

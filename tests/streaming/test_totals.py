@@ -68,17 +68,19 @@ def test_wherever_y_lies(
     rng = np.random.default_rng(seed)
     held = make(kind, 200, rng)
     if ties:
-        held = EvalSet.checked(np.round(held.y), held.beliefs)
+        held = EvalSet.checked(np.round(held.y), held.predictions)
     if kind == "logistic":
         scale = abs(scale)
     if rows_are == "frequency":
         weights = Weights(rng.integers(1, 4, 200).astype(np.float64))
-        held = EvalSet(y=held.y, beliefs=held.beliefs, weights=weights)
+        held = EvalSet(y=held.y, predictions=held.predictions, weights=weights)
     if rows_are == "clusters":
         houses = Categories.checked(rng.integers(0, 30, 200), "house")
-        held = EvalSet(y=held.y, beliefs=held.beliefs, cluster=houses)
+        held = EvalSet(y=held.y, predictions=held.predictions, cluster=houses)
     moved = affine(held, shift, scale)
-    moved = EvalSet(y=moved.y, beliefs=moved.beliefs, weights=held.weights, cluster=held.cluster)
+    moved = EvalSet(
+        y=moved.y, predictions=moved.predictions, weights=held.weights, cluster=held.cluster
+    )
     rounding = EPS * (1.0 + abs(shift / scale))  # of y itself
     compare(moved, [0, *sorted(cuts), 200], 1e-9 + 1e3 * rounding)
 
@@ -86,7 +88,7 @@ def test_wherever_y_lies(
 @pytest.mark.parametrize("cuts", [[], [60], [5, 6]])
 def test_infinite_widths_stay_infinite_however_rows_are_cut(cuts: list[int]) -> None:
     held = make("intervals", 200, np.random.default_rng(1))
-    (given_,) = held.beliefs
+    (given_,) = held.predictions
     upper = given_.upper.copy()
     upper[5] = np.inf
     moved = EvalSet.checked(held.y, Intervals(given_.lower, upper, coverage=given_.coverages))

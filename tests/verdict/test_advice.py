@@ -140,9 +140,9 @@ def test_the_gain_is_what_cross_fitting_by_hand_gives(monkeypatch: pytest.Monkey
         density, below = stats.norm.pdf(z), stats.norm.cdf(z)
         return np.asarray(sd * (z * (2 * below - 1) + 2 * density - 1 / np.sqrt(np.pi)))
 
-    belief = evalset.beliefs[0]
-    assert isinstance(belief, Distribution)
-    mean, sd, y = belief.parameters["loc"], belief.parameters["scale"], evalset.y
+    prediction = evalset.predictions[0]
+    assert isinstance(prediction, Distribution)
+    mean, sd, y = prediction.parameters["loc"], prediction.parameters["scale"], evalset.y
     order = np.argsort(y)  # any order: folds follow content
     folds = np.empty(N, dtype=np.int64)
     folds[order] = mends._folds(evalset.take(order), 0)
@@ -166,10 +166,12 @@ def test_order_of_rows_and_units_of_y_change_nothing() -> None:
     found = try_recalibrations(held)
     again = try_recalibrations(held.take(np.random.default_rng(0).permutation(N)))
     assert again == found
-    belief = held.beliefs[0]
-    assert isinstance(belief, Distribution)
-    mean, sd = belief.parameters["loc"], belief.parameters["scale"]
-    moved = replace(held, y=7 + 3 * held.y, beliefs=(Distribution.normal(7 + 3 * mean, 3 * sd),))
+    prediction = held.predictions[0]
+    assert isinstance(prediction, Distribution)
+    mean, sd = prediction.parameters["loc"], prediction.parameters["scale"]
+    moved = replace(
+        held, y=7 + 3 * held.y, predictions=(Distribution.normal(7 + 3 * mean, 3 * sd),)
+    )
     scaled = try_recalibrations(moved)  # other keys, so other folds
     assert advised(scaled) == advised(found) == "scale"
     one, two = scaled.advice, found.advice
@@ -181,10 +183,10 @@ def test_order_of_rows_and_units_of_y_change_nothing() -> None:
 def test_all_kinds_of_a_table_are_mended_together() -> None:
     held = table(13, scale=0.7)
     at = stats.norm.ppf(0.95)
-    belief = held.beliefs[0]
-    assert isinstance(belief, Distribution)
-    mean, sd = belief.parameters["loc"], belief.parameters["scale"]
-    both = replace(held, beliefs=(Intervals(mean - at * sd, mean + at * sd, 0.9), belief))
+    prediction = held.predictions[0]
+    assert isinstance(prediction, Distribution)
+    mean, sd = prediction.parameters["loc"], prediction.parameters["scale"]
+    both = replace(held, predictions=(Intervals(mean - at * sd, mean + at * sd, 0.9), prediction))
     found = try_recalibrations(both).advice
     assert found is not None
     assert found.method == "scale"
@@ -198,12 +200,12 @@ def test_a_group_that_fails_is_told_with_its_coverage() -> None:
     assert found is not None
     assert (found.method, found.by) == ("group", ("site",))
     assert "groups" in found.heals
-    lower, upper = held.beliefs[0].interval(0.9)
+    lower, upper = held.predictions[0].interval(0.9)
     rows = site == "north"
     before = float(np.mean((held.y >= lower)[rows] & (held.y <= upper)[rows]))
     assert f"Coverage of site=north goes from {100 * before:.3g} % to" in found.sentence
     half = try_recalibrations(held, coverages=(0.5,)).lifted  # of the intervals that are spoken of
-    low, high = held.beliefs[0].interval(0.5)
+    low, high = held.predictions[0].interval(0.5)
     assert half is not None
     assert half[1] == pytest.approx(np.mean((held.y >= low)[rows] & (held.y <= high)[rows]))
     assert found.command == "howsure.recalibrate(new, calibration, method='group', by='site')"
@@ -280,7 +282,7 @@ def test_following_it_helps_on_fresh_rows_and_is_not_undone() -> None:
 
     def score(evalset: EvalSet) -> float:
         at = np.linspace(0.05, 0.95, 19)
-        table = evalset.beliefs[0].quantile(at)
+        table = evalset.predictions[0].quantile(at)
         off = evalset.y[:, None] - table
         return float(np.mean(np.maximum(at * off, (at - 1) * off)))
 
@@ -314,10 +316,10 @@ def test_what_cannot_be_tried_says_why() -> None:
 
 def test_where_nothing_can_be_tried_the_reason_is_told() -> None:
     held = table(3, scale=0.5, kind="intervals", groups={"site": np.zeros(N)})
-    belief = held.beliefs[0]
-    assert isinstance(belief, Intervals)
-    endless = Intervals(np.full((N, 1), -np.inf), belief.upper, 0.9)
-    found = try_recalibrations(replace(held, beliefs=(endless,)))
+    prediction = held.predictions[0]
+    assert isinstance(prediction, Intervals)
+    endless = Intervals(np.full((N, 1), -np.inf), prediction.upper, 0.9)
+    found = try_recalibrations(replace(held, predictions=(endless,)))
     assert {each.method for each in found.trials} >= {"shift", "cqr"}
     assert "group" not in {each.method for each in found.trials}  # one label divides nothing
     assert found.advice is not None

@@ -46,9 +46,9 @@ def place_of(advice: ModuleType, name: str) -> int:
 
 def scaling(held: EvalSet, *, seed: int = 0) -> Trials:
     """Advice to scale wherever the mean squared z is off by a tenth, without any trial."""
-    kind = held.beliefs[0].kind
+    kind = held.predictions[0].kind
     fitted = METHODS["scale"].make(kind, RecalibrationOptions()).fit(held)
-    found = fitted.apply(held).beliefs[0].sd() / held.beliefs[0].sd()
+    found = fitted.apply(held).predictions[0].sd() / held.predictions[0].sd()
     if abs(math.log(float(np.median(found)))) < 0.05:
         return Trials(advice=Advice(method=""))
     made = Advice(method="scale", gain=0.02, lower=-0.5, upper=0.5)
@@ -60,11 +60,11 @@ def test_every_fault_has_a_right_mend_that_its_kind_knows(advice: ModuleType) ->
     assert len(set(names)) == len(names)
     rng = np.random.default_rng(0)
     for cell in advice.CELLS:
-        kind = cell.world(rng, 50).beliefs[0].kind
+        kind = cell.world(rng, 50).predictions[0].kind
         known = {re.split(" by |, ", name)[0] for name in cell.right}
         assert known <= set(methods_of(kind)), cell.name
         if cell.right and cell.fresh is not None:
-            assert cell.fresh(rng, 50).beliefs[0].kind == kind
+            assert cell.fresh(rng, 50).predictions[0].kind == kind
 
 
 def test_a_fault_is_the_same_in_every_kind(advice: ModuleType) -> None:
@@ -77,10 +77,10 @@ def test_a_fault_is_the_same_in_every_kind(advice: ModuleType) -> None:
             *(advice.told_as(world, kind) for kind in ("samples", "quantiles", "intervals")),
         )
     )
-    stated, wide = plain.beliefs[0], stats.norm.ppf(0.95)
+    stated, wide = plain.predictions[0], stats.norm.ppf(0.95)
     for held in others:
         assert np.array_equal(held.y, plain.y)
-        told = held.beliefs[0]
+        told = held.predictions[0]
         if isinstance(told, Samples):
             off = (told.point() - stated.point()) / stated.sd()
             assert abs(off.mean()) < 4 / math.sqrt(20 * 4_000)
@@ -100,7 +100,7 @@ def test_a_gain_is_the_share_by_which_the_score_falls(advice: ModuleType) -> Non
     n, narrow = 400_000, 0.7
     y, zero = rng.normal(size=n), np.zeros(n)
     before = EvalSet.checked(y, Distribution.normal(zero, np.full(n, narrow)))
-    after = replace(before, beliefs=(Distribution.normal(zero, np.ones(n)),))
+    after = replace(before, predictions=(Distribution.normal(zero, np.ones(n)),))
     expected = [(math.sqrt(2 * (1 + k**2)) - k) / math.sqrt(math.pi) for k in (narrow, 1.0)]
     assert advice.gain(before, after) == pytest.approx(1 - expected[1] / expected[0], abs=1e-3)
     assert advice.gain(after, before) == pytest.approx(1 - expected[0] / expected[1], abs=1e-3)
@@ -111,9 +111,9 @@ def test_what_became_quantiles_is_compared_at_the_same_levels(advice: ModuleType
     y, zero = rng.normal(size=1_000), np.zeros(1_000)
     before = EvalSet.checked(y, Distribution.normal(zero, zero + 1.0))
     levels = np.array([0.1, 0.6])
-    same = replace(before, beliefs=(Quantiles(levels, before.beliefs[0].quantile(levels)),))
+    same = replace(before, predictions=(Quantiles(levels, before.predictions[0].quantile(levels)),))
     assert advice.gain(before, same) == 0.0
-    lower, upper = same.beliefs[0].values.T
+    lower, upper = same.predictions[0].values.T
     pinball = np.maximum(0.1 * (y - lower), -0.9 * (y - lower)).mean()
     pinball += np.maximum(0.6 * (y - upper), -0.4 * (y - upper)).mean()
     assert advice.scores(before, same) == pytest.approx((pinball / 2, pinball / 2))
@@ -254,7 +254,7 @@ def test_halves_follow_content_or_time(real: ModuleType) -> None:
     order = rng.permutation(2_000)
     again, _ = real.halves(held.take(order))
     assert np.array_equal(np.sort(again.y), np.sort(one.y))
-    dated = EvalSet.checked(held.y, held.beliefs[0], time=np.arange(2_000))
+    dated = EvalSet.checked(held.y, held.predictions[0], time=np.arange(2_000))
     early, late = real.in_time(dated)
     assert max(early.time) < min(late.time)
 

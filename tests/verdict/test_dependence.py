@@ -462,7 +462,7 @@ def test_a_sorted_file_gives_no_caution(column: str) -> None:
     """Sorted by y, errors of a right model follow each other: rows were put so."""
     rng = np.random.default_rng(11)
     held = right(rng.normal(size=900), rng)
-    by = held.y if column == "y" else held.beliefs[0].quantile([0.5])[:, 0]
+    by = held.y if column == "y" else held.predictions[0].quantile([0.5])[:, 0]
     told, why = found_in(held.take(np.argsort(by)))
     assert told is None
     assert why == "neither times nor clusters were given"
@@ -660,7 +660,7 @@ def test_what_goes_to_a_file_has_no_batches() -> None:
     """The set that was given stays as it is."""
     rng = np.random.default_rng(17)
     held = right(autoregressive(rng, 600, 0.8), rng, time=np.arange(600))
-    assess(held.y, held.beliefs[0], time=held.time)
+    assess(held.y, held.predictions[0], time=held.time)
     followed(held)
     assert held.cluster is None
 

@@ -59,7 +59,7 @@ def test_a_question_that_ease_cannot_answer_says_why() -> None:
         ({"sharp": np.ones(200)}, "the same ease in every row"),
         ({"sharp": np.array(["a", "b"] * 100)}, "must contain numbers"),
     ):
-        asked = EvalSet.checked(held.y, held.beliefs, features=features, ease="sharp")
+        asked = EvalSet.checked(held.y, held.predictions, features=features, ease="sharp")
         findings, silent = examine(asked)
         assert all(finding.id != "ease" for finding in findings)
         assert reason in silent["ease"]

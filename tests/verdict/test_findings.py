@@ -37,8 +37,8 @@ NARROW = 0.7 * special.ndtri(0.95)
 def shown(y: np.ndarray, prediction: Any, **more: Any) -> tuple[dict[str, Draft], dict[str, str]]:
     """Drafts of the findings of a table, and the reasons of the others."""
     held = assess(y, prediction, **more)
-    beliefs = prediction if isinstance(prediction, tuple) else (prediction,)
-    evalset = EvalSet.checked(y, beliefs, point=more.get("point"))
+    predictions = prediction if isinstance(prediction, tuple) else (prediction,)
+    evalset = EvalSet.checked(y, predictions, point=more.get("point"))
     drafts, silent = drafts_of(case_of(held.records, evalset))
     for each in drafts:
         assert not math.isnan(each.effect)

@@ -102,7 +102,7 @@ def test_the_proof_is_the_gain_on_the_rows_held_back_by_definition() -> None:
     kept = held.take(split(held, 0.5, 0)[1])
 
     def score(rows: EvalSet) -> Any:
-        lower, upper = rows.beliefs[0].interval(0.9)
+        lower, upper = rows.predictions[0].interval(0.9)
         outside = np.maximum(lower - rows.y, 0.0) + np.maximum(rows.y - upper, 0.0)
         return upper - lower + 2.0 / (1.0 - 0.9) * outside
 
@@ -148,8 +148,8 @@ def test_steps_follow_each_other_and_are_one_recalibration(
     (whole,) = found.recalibrators
     assert isinstance(whole, InTurn)
     assert whole.method == ", then ".join(step.advice.method for step in found.confirmed)
-    made = whole.apply(rows).beliefs[0].numbers()
-    for name, values in by_hand.beliefs[0].numbers().items():
+    made = whole.apply(rows).predictions[0].numbers()
+    for name, values in by_hand.predictions[0].numbers().items():
         np.testing.assert_array_equal(made[name], values)
 
 

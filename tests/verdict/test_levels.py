@@ -26,8 +26,8 @@ def bands(n: int, inner: float = float(ndtri(0.84)), above: float = 0.0) -> Inte
     return Intervals(moved - ends, moved + ends, [0.68, 0.95])
 
 
-def finding(y: np.ndarray, belief: Intervals | Quantiles | Distribution, name: str) -> Finding:
-    found, _ = examine(EvalSet.checked(y, belief))
+def finding(y: np.ndarray, prediction: Intervals | Quantiles | Distribution, name: str) -> Finding:
+    found, _ = examine(EvalSet.checked(y, prediction))
     return next(each for each in found if each.id == name)
 
 

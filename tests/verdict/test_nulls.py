@@ -204,10 +204,10 @@ def test_a_law_whose_crps_is_integrated_has_a_null_all_the_same() -> None:
 def test_five_members_exactly() -> None:
     """All six places that y may take, row by row: no draw is left to chance."""
     held = next(ensembles(np.random.default_rng(8), 40, 5))
-    belief = held.beliefs[0]
-    assert isinstance(belief, Samples)
+    prediction = held.predictions[0]
+    assert isinstance(prediction, Samples)
     record = only(nulls(held, metrics=["crps"]), "crps")
-    pool = np.column_stack([held.y, belief.sorted_samples])
+    pool = np.column_stack([held.y, prediction.sorted_samples])
     scores = [
         np.abs(rest - pool[:, [j]]).mean(axis=1)
         - np.abs(rest[:, :, None] - rest[:, None]).mean(axis=(1, 2)) / 2
@@ -220,10 +220,10 @@ def test_five_members_exactly() -> None:
 def test_five_members_fairly() -> None:
     """Σe²/Σ(1 + 1/m)s² over 4,000 choices, row by row, of which value is y."""
     held = next(ensembles(np.random.default_rng(8), 40, 5))
-    belief = held.beliefs[0]
-    assert isinstance(belief, Samples)
+    prediction = held.predictions[0]
+    assert isinstance(prediction, Samples)
     record = only(nulls(held, metrics=["mean_squared_z"]), "mean_squared_z")
-    pool = np.column_stack([held.y, belief.sorted_samples])
+    pool = np.column_stack([held.y, prediction.sorted_samples])
     rests = [np.delete(pool, j, axis=1) for j in range(6)]
     errors = np.square([pool[:, j] - rest.mean(axis=1) for j, rest in enumerate(rests)])
     variances = np.array([1.2 * rest.var(axis=1, ddof=1) for rest in rests])
@@ -518,9 +518,9 @@ def test_draws_that_do_not_fit_in_memory_at_once_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held = _table_of_quantiles(30, 9)
-    belief = held.beliefs[0]
-    beside = Distribution.normal(belief.quantile([0.5])[:, 0], np.ones(30))
-    for each in (held, EvalSet.checked(held.y, (beside, belief))):
+    prediction = held.predictions[0]
+    beside = Distribution.normal(prediction.quantile([0.5])[:, 0], np.ones(30))
+    for each in (held, EvalSet.checked(held.y, (beside, prediction))):
         at_once = nulls(each)
         with monkeypatch.context() as patched:
             patched.setattr("howsure.verdict.nulls._AT_ONCE", 3_000)

@@ -374,7 +374,7 @@ def test_a_right_model_with_each_row_five_times_is_not_condemned() -> None:
 
 def test_a_wrong_model_with_copies_is_still_condemned() -> None:
     held = drawn(normal, 400, 0)
-    wrong = replace(held, beliefs=(Distribution.normal(held.features["x"], np.full(400, 0.4)),))
+    wrong = replace(held, predictions=(Distribution.normal(held.features["x"], np.full(400, 0.4)),))
     findings, _ = examine(wrong.take(np.repeat(np.arange(400), 2)))
     assert {"spread": "bad", "rows": "negligible"}.items() <= {
         e.id: e.state for e in findings
@@ -386,14 +386,14 @@ def test_a_wrong_model_with_copies_is_still_condemned() -> None:
 
 def wrong(held: EvalSet, **changed: np.ndarray) -> EvalSet:
     """The rows of `normal` with another y, mean or sd."""
-    law = held.beliefs[0]
+    law = held.predictions[0]
     mean, sd = law.numbers()["loc"], law.numbers()["scale"]
     stated = Distribution.normal(changed.get("mean", mean), changed.get("sd", sd))
-    return replace(held, y=changed.get("y", held.y), beliefs=(stated,))
+    return replace(held, y=changed.get("y", held.y), predictions=(stated,))
 
 
 def of(held: EvalSet) -> tuple[np.ndarray, np.ndarray]:
-    numbers = held.beliefs[0].numbers()
+    numbers = held.predictions[0].numbers()
     return numbers["loc"], numbers["scale"]
 
 
@@ -485,7 +485,7 @@ def censored(name: str) -> Planted:
         event = (held.y <= until).astype(int)
         mark = event if name == "event" else 1 - event
         return replace(
-            EvalSet.checked(np.minimum(held.y, until), held.beliefs[0], groups={name: mark})
+            EvalSet.checked(np.minimum(held.y, until), held.predictions[0], groups={name: mark})
         )
 
     return world
@@ -611,11 +611,11 @@ def test_what_is_planted_is_found(world: Planted, name: str, bad: bool) -> None:
 def test_intervals_wider_than_y_itself_are_too_wide_whoever_saw_y(times: float) -> None:
     held = normal(child(0, "far too wide"), 200)
     mean, sd = of(held)
-    for belief in (
+    for prediction in (
         Distribution.normal(mean, times * sd),
         Intervals(mean - 1.645 * times * sd, mean + 1.645 * times * sd, coverage=0.9),
     ):
-        findings, _ = examine(EvalSet.checked(held.y, belief))
+        findings, _ = examine(EvalSet.checked(held.y, prediction))
         assert {each.id: each.state for each in findings}["coverage"] == "bad"
         assert answer(findings, 200).reply == "no"
         assert "rows" not in {each.id for each in findings}

@@ -89,7 +89,7 @@ def test_the_score_beside_that_without_a_correction_is_the_ratio_of_both(tmp_pat
     found = watch.correct(rows(70, 90, sd=1.6))
     since = rows(90, 100, sd=1.6)
     watch.add(since)
-    (law,) = howsure.recalibrate(since, found.fitted).evalset.beliefs
+    (law,) = howsure.recalibrate(since, found.fitted).evalset.predictions
     before = crps_normal(since["y"], since["mean"], since["sd"])
     after = crps_normal(since["y"], law.parameters["loc"], law.parameters["scale"])
     gain = watch.show().gain

@@ -253,7 +253,7 @@ def test_a_frequency_of_two_is_a_row_twice() -> None:
     counts, counts_new = (child(0, "counts", n).integers(1, 4, size=n) for n in (500, 60))
 
     def weighted(given: EvalSet, count: np.ndarray) -> EvalSet:
-        return EvalSet.checked(given.y, given.beliefs, features=given.features, weights=count)
+        return EvalSet.checked(given.y, given.predictions, features=given.features, weights=count)
 
     def repeated(given: EvalSet, count: np.ndarray) -> EvalSet:
         return given.take(np.repeat(np.arange(given.n), count))
@@ -330,7 +330,7 @@ def test_point_and_width_serve_where_there_are_no_features() -> None:
     assert [each.name for each in known.columns] == ["log width", "point"]
     new = made(300, "new", 1.0)
     told = known.expected(new)
-    sd = new.beliefs[0].sd()[told.rows_inside]
+    sd = new.predictions[0].sd()[told.rows_inside]
     true = float(np.mean(2.0 * special.ndtr(Z / np.sqrt(sd)) - 1.0))
     assert told.coverage.lower < true < told.coverage.upper < told.coverage.unchanged
 
@@ -486,7 +486,7 @@ def test_wrong_inputs_are_named() -> None:
     with pytest.raises(InputError, match="feature 'x0' must contain numbers, got object"):
         known.expected(with_features(held, x0=text))
     weighted = EvalSet.checked(
-        held.y, held.beliefs, weights=np.full(300, 0.5), weights_kind="importance"
+        held.y, held.predictions, weights=np.full(300, 0.5), weights_kind="importance"
     )
     with pytest.raises(InputError, match="must be frequencies, got importance weights"):
         Background.of(weighted, 0.9)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 _COLUMNS: Final = {
     "outcome": "Columns: outcome and predictions",
-    "belief": "Columns: outcome and predictions",
+    "prediction": "Columns: outcome and predictions",
     "doubt": "Columns: outcome and predictions",
     "inputs": "Columns: model inputs",
     "rows": "Columns: groups, time, weights",

@@ -270,7 +270,9 @@ def print_comparison(
 ) -> None:
     """Print each prediction of a table, recalibrated in every way, through every measure."""
     tables = []
-    sets = [replace(evalset, beliefs=(belief,)) for belief in evalset.beliefs] or [evalset]
+    sets = [replace(evalset, predictions=(prediction,)) for prediction in evalset.predictions] or [
+        evalset
+    ]
     alien = {way for way in methods if not any(_suits(way, rows) for rows in sets)}
     for rows in sets:
         ways = [way for way in methods if way in alien or _suits(way, rows)]
@@ -363,12 +365,12 @@ def _write(tables: Sequence[Table], grids: Sequence[Grid], output: Path) -> None
 
 
 def _together(tables: Sequence[Table]) -> dict[str, AnyArray]:
-    """One table of all, with a column ``belief``; a way that does not suit a belief is missing."""
+    """One table of all, with a column ``belief``: the kind of prediction that a method is for."""
     names = dict.fromkeys(name for table in tables for name in table.columns)
     found: dict[str, AnyArray] = {}
     if len(tables) > 1:
-        beliefs = [np.full(len(t), t.name.split(": ")[1], dtype=object) for t in tables]
-        found["belief"] = np.concatenate(beliefs)
+        predictions = [np.full(len(t), t.name.split(": ")[1], dtype=object) for t in tables]
+        found["belief"] = np.concatenate(predictions)
     for name in names:
         parts = [t.columns.get(name, np.full(len(t), np.nan)) for t in tables]
         found[name] = np.concatenate(parts)

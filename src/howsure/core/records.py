@@ -69,7 +69,7 @@ class Record:
     group : str
         Which group of rows, as ``column=value``; empty for all rows.
     source : str
-        Which belief answered: ``intervals``, ``distribution``, …
+        Which prediction answered: ``intervals``, ``distribution``, …
     reason : str
         Why the number is missing, or what limits it.
     options : mapping

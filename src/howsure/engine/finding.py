@@ -279,14 +279,23 @@ class Case:
     @property
     def one_quantile(self) -> float | None:
         """The level of the quantile that alone bounds intervals at the coverage, if one does."""
-        tables = (belief for belief in self.evalset.beliefs if isinstance(belief, Quantiles))
+        tables = (
+            prediction
+            for prediction in self.evalset.predictions
+            if isinstance(prediction, Quantiles)
+        )
         return next((table.one_sided(self.coverage) for table in tables), None)
 
     @property
     def ends(self) -> tuple[FloatArray, FloatArray] | None:
         """Of bare intervals at the coverage, or at their lowest; None of other predictions."""
         intervals = next(
-            (belief for belief in self.evalset.beliefs if isinstance(belief, Intervals)), None
+            (
+                prediction
+                for prediction in self.evalset.predictions
+                if isinstance(prediction, Intervals)
+            ),
+            None,
         )
         if intervals is None:
             return None
@@ -297,7 +306,7 @@ class Case:
     @property
     def of_sets(self) -> bool:
         """Whether label sets were predicted."""
-        return any(isinstance(belief, LabelSets) for belief in self.evalset.beliefs)
+        return any(isinstance(prediction, LabelSets) for prediction in self.evalset.predictions)
 
 
 def _absence(name: str, grouped: bool) -> str:

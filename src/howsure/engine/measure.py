@@ -340,7 +340,7 @@ def _attempt_each(evaluation: Evaluation, kind: str, *more: float) -> tuple[Any,
 
 
 def worst_rows(evaluation: Evaluation) -> Table | None:
-    """The rows that the beliefs describe worst, with what is known of them."""
+    """The rows that the predictions describe worst, with what is known of them."""
     ranked_by = ("interval_score", "crps", "mae", "miss_rate")
     ranked = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
     if not ranked:

@@ -101,12 +101,12 @@ class Laws:
     Attributes
     ----------
     translation : {"invariant", "varies"}
-        What adding a constant to y and beliefs does.
+        What adding a constant to y and predictions does.
     scale : float or {"log", "varies"}
-        The power of s by which multiplying y and beliefs by s multiplies the value; ``log``: it
+        The power of s by which multiplying y and predictions by s multiplies the value; ``log``: it
         adds log s.
     reflection : str
-        What negating y and beliefs does: ``invariant``, ``negates``, ``varies``, or the name of
+        What negating y and predictions does: ``invariant``, ``negates``, ``varies``, or the name of
         the metric whose value it takes.
     why : str
         Why a law fails, where one does.

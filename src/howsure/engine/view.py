@@ -116,7 +116,9 @@ class View:
     def answered(self, name: str, coverage: float = math.nan) -> Prediction | None:
         """The prediction that answered for an array."""
         kind = self.source([name], coverage)
-        return next((belief for belief in self.evalset.beliefs if belief.kind == kind), None)
+        return next(
+            (prediction for prediction in self.evalset.predictions if prediction.kind == kind), None
+        )
 
     def told(self, name: str, source: str, coverage: float = math.nan) -> None:
         """Remember what an array was made of."""
@@ -124,9 +126,12 @@ class View:
 
     def held(self, kind: type[Kind]) -> Kind | None:
         """The prediction of a kind, if there is one."""
-        return next((belief for belief in self.evalset.beliefs if isinstance(belief, kind)), None)
+        return next(
+            (prediction for prediction in self.evalset.predictions if isinstance(prediction, kind)),
+            None,
+        )
 
-    def belief(self, kind: type[Kind]) -> Kind:
+    def prediction(self, kind: type[Kind]) -> Kind:
         """The prediction of a kind, or the reason why there is none."""
         prediction = self.held(kind)
         if prediction is None:
@@ -184,7 +189,11 @@ class View:
             return self
         key = (_PART, float(most))
         if key not in self._cache:
-            numbers = [column for belief in evalset.beliefs for column in belief.numbers().values()]
+            numbers = [
+                column
+                for prediction in evalset.predictions
+                for column in prediction.numbers().values()
+            ]
             keys = row_keys(evalset.y, *numbers)
             rows = subsample(keys, most, seed=self.seed, name="conditional rows")
             self._cache[key] = self.of(np.sort(rows))
@@ -234,7 +243,7 @@ def stated_coverages(evalset: EvalSet, assessed: Sequence[float]) -> tuple[float
 
     >>> from howsure.predictions import Quantiles
     >>> table = Quantiles([0.05, 0.25, 0.75, 0.95], [[0.0, 1.0, 2.0, 3.0]])
-    >>> stated_coverages(EvalSet(y=np.ones(1), beliefs=(table,)), [0.9])
+    >>> stated_coverages(EvalSet(y=np.ones(1), predictions=(table,)), [0.9])
     (0.9, 0.5)
     """
     further = [coverage for coverage in _stated(evalset) if coverage not in assessed]
@@ -243,8 +252,8 @@ def stated_coverages(evalset: EvalSet, assessed: Sequence[float]) -> tuple[float
 
 def _stated(evalset: EvalSet) -> list[float]:
     """Coverages between two levels of quantiles, where no other prediction gives intervals."""
-    tables = [belief for belief in evalset.beliefs if isinstance(belief, Quantiles)]
-    if len(tables) < sum(belief.answers("interval") for belief in evalset.beliefs):
+    tables = [prediction for prediction in evalset.predictions if isinstance(prediction, Quantiles)]
+    if len(tables) < sum(prediction.answers("interval") for prediction in evalset.predictions):
         return []
     return [coverage for table in tables for coverage in _central(table.levels)]
 
@@ -257,10 +266,14 @@ def choose_coverages(evalset: EvalSet, wanted: Sequence[float] = ()) -> tuple[fl
     """
     if len(wanted):
         return tuple(check_fraction(c, "coverage") for c in wanted)
-    widest = [belief.widest for belief in evalset.beliefs if belief.answers("interval")]
-    for belief in evalset.beliefs:  # one-sided intervals are judged where there are no others
-        if belief.own_coverages and (belief.widest or not any(widest)):
-            return belief.own_coverages
+    widest = [
+        prediction.widest for prediction in evalset.predictions if prediction.answers("interval")
+    ]
+    for (
+        prediction
+    ) in evalset.predictions:  # one-sided intervals are judged where there are no others
+        if prediction.own_coverages and (prediction.widest or not any(widest)):
+            return prediction.own_coverages
     if 0.0 < max(widest, default=0.0) < 0.9 - 1e-9:
         return (max(widest),)
     stated = _stated(evalset)

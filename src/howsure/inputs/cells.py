@@ -285,7 +285,7 @@ def _few_series(roles: Roles, column: str, count: int) -> Roles:
     return replace(roles, columns=columns, notes={**roles.notes, column: note})
 
 
-# ---- arrays of columns become beliefs, and beliefs beside y become evaluation sets ---------------
+# ---- arrays of columns become predictions, and these beside y become evaluation sets ------------
 
 Crossing = Literal["error", "sort"]
 
@@ -314,7 +314,7 @@ def build(
                 evalsets.append(
                     EvalSet.checked(
                         first.one("y"),
-                        beliefs_of(cells, crossing),
+                        predictions_of(cells, crossing),
                         point=cells.one("point"),
                         uncertainty=cells.one("uncertainty"),
                         features={
@@ -362,17 +362,17 @@ def without_y(
     return tuple(replace(evalset, y=np.full(evalset.n, np.nan)) for evalset in evalsets)
 
 
-def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:
+def predictions_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ...]:
     """The predictions with uncertainty in the columns of one model."""
     roles = cells.roles
-    beliefs: list[Prediction] = []
+    predictions: list[Prediction] = []
 
     def table(role: str) -> FloatArray:
         return np.column_stack([cells.columns["number", name] for name in roles[role]])
 
     if roles.classes:
         column = cells.one("label_set")
-        beliefs.append(
+        predictions.append(
             label_sets(
                 cells.labels,
                 dict(zip(roles.labels, cells.of("softmax").values(), strict=True)),
@@ -382,20 +382,20 @@ def beliefs_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction, ..
         )
     if roles["lower"]:
         shares = [share for share in roles.coverages if share is not None]
-        beliefs.append(Intervals(table("lower"), table("upper"), shares or None, crossing))
+        predictions.append(Intervals(table("lower"), table("upper"), shares or None, crossing))
     if roles["sd"] or roles["variance"]:
-        beliefs.append(Distribution.normal(cells.one("mean"), _spread(cells)))
+        predictions.append(Distribution.normal(cells.one("mean"), _spread(cells)))
     if roles.law is not None:
         parameters = {
             name: cells.columns["number", value] if isinstance(value, str) else value
             for name, value in roles.law.parameters.items()
         }
-        beliefs.append(Distribution(roles.law.name, parameters, n=cells.n))
+        predictions.append(Distribution(roles.law.name, parameters, n=cells.n))
     if roles["quantiles"]:
-        beliefs.append(Quantiles(roles.levels, table("quantiles"), crossing))
+        predictions.append(Quantiles(roles.levels, table("quantiles"), crossing))
     if roles["samples"]:
-        beliefs.append(Samples.owning(table("samples")))
-    return tuple(beliefs)
+        predictions.append(Samples.owning(table("samples")))
+    return tuple(predictions)
 
 
 def _spread(cells: ParsedColumns) -> FloatArray:
@@ -417,14 +417,14 @@ def crossing_notes(made: Sequence[EvalSet]) -> tuple[str, ...]:
     """What to say of quantiles and of ends of intervals that crossed."""
     return tuple(
         CountedNote.of(
-            belief.crossed_rows,
+            prediction.crossed_rows,
             "row",
-            f" of the model {quoted(evalset.model)} had {_CROSSING[belief.kind]} that crossed; "
+            f" of the model {quoted(evalset.model)} had {_CROSSING[prediction.kind]} that crossed; "
             "each was sorted",
         )
         for evalset in made
-        for belief in evalset.beliefs
-        if isinstance(belief, Quantiles | Intervals) and belief.crossed_rows
+        for prediction in evalset.predictions
+        if isinstance(prediction, Quantiles | Intervals) and prediction.crossed_rows
     )
 
 

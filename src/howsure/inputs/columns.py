@@ -43,7 +43,7 @@ from howsure.inputs.source import listed, no_column, quoted
 from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
 
-_PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "belief" and role.kind)
+_PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "prediction" and role.kind)
 _BESIDE: Final = ("outcome", "doubt", "order", "rows")
 _CLASSES: Final = ("softmax", "label_set")
 _UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
@@ -647,7 +647,7 @@ class _Assignment:
 
     def _check(self, roles: Roles) -> None:
         """Raise `InputError` where there is no prediction, or a column contradicts itself."""
-        predicted = [column for role, column, _ in roles.uses() if role.of == "belief"]
+        predicted = [column for role, column, _ in roles.uses() if role.of == "prediction"]
         if not predicted and roles.law is None:
             notes = "; ".join(f"{quoted(name)}: {note}" for name, note in roles.notes.items())
             ends = "lower= and upper="

@@ -23,7 +23,7 @@ from howsure.core.classes import frozen
 from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
-from howsure.inputs.cells import Crossing, beliefs_of, read_cells
+from howsure.inputs.cells import Crossing, predictions_of, read_cells
 from howsure.inputs.columns import assign_models, stated_spreads
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
 from howsure.inputs.distributions import read_foreign
@@ -402,7 +402,7 @@ class _Reader(Arrays):
                     f"howsure.assess({{'y': y, **{self.name}}}, …)"
                 ) from error
             return []
-        models = [roles.only(lambda role: role.of in ("belief", "doubt")) for roles in assigned]
+        models = [roles.only(lambda role: role.of in ("prediction", "doubt")) for roles in assigned]
         for roles in models:
             stated = any(roles[role] for role in ("lower", "sd", "variance", "samples"))
             if not (stated or roles.law or roles.classes or len(roles.levels) > 1):
@@ -449,7 +449,7 @@ class _Reader(Arrays):
         if cells.n != self.n:
             raise InputError(f"{self.name} must have {self.n} rows like y, got {cells.n}")
         with within(self.name):
-            predictions = beliefs_of(cells, self.crossing)
+            predictions = predictions_of(cells, self.crossing)
         every = [f"{column} {' and '.join(words)}" for column, words in roles.by_column().items()]
         more = len(every) - _MOST_USES
         uses = ", ".join(every[:_MOST_USES]) + (f" and {more} more" if more > 0 else "")

@@ -312,7 +312,7 @@ def explain_models(
     notes: dict[str, str] = {}
     for roles in models:
         for role, column, words in roles.uses():
-            named = role.of == "belief" and roles.model
+            named = role.of == "prediction" and roles.model
             uses_of.setdefault(column, {})[f"{words} of {roles.model}" if named else words] = None
         notes.update(roles.notes)
     unit = models[0].long and not models[0]["rows"]

@@ -126,7 +126,7 @@ def load_new(
         return _roles(table, said, by, tuple(features), vectors)
 
     def read(roles: Roles) -> ParsedColumns:
-        needed = roles.only(lambda role: role.of in ("belief", "order") and role.name != "rows")
+        needed = roles.only(lambda role: role.of in ("prediction", "order") and role.name != "rows")
         extra_columns = {
             "groups": tuple(by),
             "features": tuple(features),
@@ -205,7 +205,7 @@ def _roles(
     """The roles of a table that may lack what is not needed."""
     settled: Any = {name: value for name, value in said.items() if value is not None}
     for role in ROLES:
-        if role.of == "belief" or role.kind is None or role.name not in settled:
+        if role.of == "prediction" or role.kind is None or role.name not in settled:
             continue
         if role.many or role.name == "encode" or settled[role.name] not in table.names:
             settled[role.name] = ""
@@ -528,7 +528,7 @@ def load_bare(
     """
     table = next(sources(source, encoding, decimal))
     given: Any = {name: value for name, value in columns.items() if value}
-    if any(role.of in ("outcome", "belief", "long") and role.name in given for role in ROLES):
+    if any(role.of in ("outcome", "prediction", "long") and role.name in given for role in ROLES):
         return None
     try:
         assign_roles(table.names, given)
@@ -612,7 +612,7 @@ def _check_present(
 
 def _labelled(table: Source, roles: Roles) -> tuple[EvalSet | None, IntArray]:
     """The rows that have y and a prediction, and where they stand; None where none does."""
-    wanted = roles.only(lambda role: role.of in ("outcome", "belief"))
+    wanted = roles.only(lambda role: role.of in ("outcome", "prediction"))
     nothing = np.zeros(0, dtype=np.int64)
     if not wanted.by_column() or not set(wanted.by_column()) <= set(table.names):
         return None, nothing

@@ -30,11 +30,11 @@ class Role:
 
     # its keyword, and its flag in one line
     name: str
-    # {"outcome", "belief", "doubt", "inputs", "rows", "order", "long"}: whether it holds y, a
+    # {"outcome", "prediction", "doubt", "inputs", "rows", "order", "long"}: whether it holds y, a
     # prediction, how unsure the model is of each row beside it, inputs of a model, what else is
     # known of the rows, which rows are which, or which part of a
     # prediction a row of a long table holds
-    of: Literal["outcome", "belief", "doubt", "inputs", "rows", "order", "long"]
+    of: Literal["outcome", "prediction", "doubt", "inputs", "rows", "order", "long"]
     kind: Kind | None  # what its columns are read as
     help: str
     # whether it may have several columns, and whether its flag is repeated for several
@@ -87,7 +87,7 @@ ROLES: Final = (
     ),
     Role(
         "point",
-        "belief",
+        "prediction",
         "number",
         "Column of point forecasts.",
         told="point forecast",
@@ -96,7 +96,7 @@ ROLES: Final = (
     ),
     Role(
         "points",
-        "belief",
+        "prediction",
         "number",
         "Columns of point forecasts, one per model, such as 'DNN*'.",
         many=True,
@@ -105,7 +105,7 @@ ROLES: Final = (
     ),
     Role(
         "lower",
-        "belief",
+        "prediction",
         "number",
         "Column of lower interval ends. Repeatable.",
         many=True,
@@ -115,7 +115,7 @@ ROLES: Final = (
     ),
     Role(
         "upper",
-        "belief",
+        "prediction",
         "number",
         "Column of upper interval ends. Repeatable.",
         many=True,
@@ -125,14 +125,14 @@ ROLES: Final = (
     ),
     Role(
         "coverage",
-        "belief",
+        "prediction",
         None,
         "Nominal coverage of the intervals or label sets, such as 0.9. Repeatable.",
         repeats=True,
     ),
     Role(
         "mean",
-        "belief",
+        "prediction",
         "number",
         "Column of predicted means.",
         told="mean of a normal distribution",
@@ -140,7 +140,7 @@ ROLES: Final = (
     ),
     Role(
         "sd",
-        "belief",
+        "prediction",
         "number",
         "Column of predicted standard deviations.",
         told="sd of a normal distribution",
@@ -150,14 +150,14 @@ ROLES: Final = (
     ),
     Role(
         "variance",
-        "belief",
+        "prediction",
         "number",
         "Column of predicted variances, instead of standard deviations.",
         told="variance of a normal distribution",
     ),
     Role(
         "quantiles",
-        "belief",
+        "prediction",
         "number",
         "Column of the quantile at a level. Repeatable.",
         many=True,
@@ -169,7 +169,7 @@ ROLES: Final = (
     ),
     Role(
         "samples",
-        "belief",
+        "prediction",
         "number",
         "Columns of draws from the predictive distribution, such as 's_*'.",
         many=True,
@@ -180,7 +180,7 @@ ROLES: Final = (
     ),
     Role(
         "law",
-        "belief",
+        "prediction",
         "number",
         "Distribution of scipy.stats or for counts: t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
         metavar="NAME:PARAM=COL,…",
@@ -189,7 +189,7 @@ ROLES: Final = (
     ),
     Role(
         "softmax",
-        "belief",
+        "prediction",
         "number",
         "Columns of class probabilities, such as 'p_*'; y contains the class.",
         many=True,
@@ -199,7 +199,7 @@ ROLES: Final = (
     ),
     Role(
         "label_set",
-        "belief",
+        "prediction",
         "sets",
         "Column of label sets, such as {cat, dog}; y contains the class.",
         told="label set",

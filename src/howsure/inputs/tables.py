@@ -112,7 +112,7 @@ class Loaded:
     @property
     def unread(self) -> tuple[str, ...]:
         """Columns that state no spread, though their names say that they state an uncertainty."""
-        alone = not any(evalset.beliefs for evalset in self.evalsets)
+        alone = not any(evalset.predictions for evalset in self.evalsets)
         roles = {"ignored", BY_NAME["uncertainty"].told} if alone else {"ignored"}
         return tuple(stated_spreads(u.column for u in self.explanation if u.role in roles))
 
@@ -217,13 +217,13 @@ def load(
     ------
     InputError
         If a table cannot be read, its columns cannot be told apart, a cell is missing or is not
-        what its role needs, a belief is impossible, models do not share their rows, or a column
+        what its role needs, a prediction is impossible, models do not share their rows, or a column
         cannot be encoded.
 
     Examples
     --------
     >>> loaded = load({"y": [1.0, 2.0], "lower_90": [0.0, 1.0], "upper_90": [2.0, 3.0]})
-    >>> loaded.evalsets[0].beliefs[0].coverages
+    >>> loaded.evalsets[0].predictions[0].coverages
     (0.9,)
     >>> [f"{use.column}: {use.role}" for use in loaded.explanation]
     ['y: y', 'lower_90: lower end at 90 %', 'upper_90: upper end at 90 %']

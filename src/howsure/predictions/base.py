@@ -142,7 +142,7 @@ class Prediction(ABC):
         raise UnanswerableError(f"{self.kind} have no cumulative probabilities")
 
     def cdf_left(self, y: FloatArray) -> FloatArray:
-        """P(Y < y), shape (n,); equals `cdf` for continuous beliefs."""
+        """P(Y < y), shape (n,); equals `cdf` for continuous predictions."""
         return self.cdf(y)
 
     def log_density(self, y: FloatArray) -> FloatArray:

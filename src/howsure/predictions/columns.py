@@ -49,8 +49,8 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
 
     Examples
     --------
-    >>> belief = Intervals([0.0, 1.0], [2.0, 3.0], coverage=0.9)
-    >>> list(to_columns(EvalSet.checked([1.0, 2.0], belief, groups={"site": ["a", "b"]})))
+    >>> prediction = Intervals([0.0, 1.0], [2.0, 3.0], coverage=0.9)
+    >>> list(to_columns(EvalSet.checked([1.0, 2.0], prediction, groups={"site": ["a", "b"]})))
     ['y', 'lower_90', 'upper_90', 'site']
     """
     columns: dict[str, Column] = {}
@@ -72,7 +72,9 @@ def prediction_columns(evalset: EvalSet) -> dict[str, Column]:
     >>> list(prediction_columns(EvalSet.checked([1.0], Intervals([0.0], [2.0], coverage=0.9))))
     ['lower_90', 'upper_90']
     """
-    columns = dict(pair for belief in evalset.beliefs for pair in _belief(belief))
+    columns = dict(
+        pair for prediction in evalset.predictions for pair in _columns_of_prediction(prediction)
+    )
     if not columns and evalset.point is not None:
         return {"point": evalset.point}
     return columns
@@ -82,8 +84,8 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
     yield "y", _outcomes(evalset)
     if evalset.point is not None:
         yield "point", evalset.point
-    for belief in evalset.beliefs:
-        yield from _belief(belief)
+    for prediction in evalset.predictions:
+        yield from _columns_of_prediction(prediction)
     if evalset.uncertainty is not None:
         yield "uncertainty", evalset.uncertainty
     if evalset.weights is not None:
@@ -103,41 +105,41 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
 
 def _outcomes(evalset: EvalSet) -> Column:
     """What happened; classes by their labels."""
-    for belief in evalset.beliefs:
-        if isinstance(belief, LabelSets) and belief.labels is not None:
-            return np.array(belief.labels, dtype=object)[evalset.y.astype(np.int64)]
+    for prediction in evalset.predictions:
+        if isinstance(prediction, LabelSets) and prediction.labels is not None:
+            return np.array(prediction.labels, dtype=object)[evalset.y.astype(np.int64)]
     return evalset.y
 
 
-def _belief(belief: Prediction) -> Iterator[tuple[str, Column]]:
-    if isinstance(belief, Intervals):
-        for column in range(belief.lower.shape[1]):
-            end = f"_{_coverage(belief.coverages[column])}" if belief.coverages else ""
-            yield f"lower{end}", belief.lower[:, column]
-            yield f"upper{end}", belief.upper[:, column]
-    elif isinstance(belief, Distribution) and isinstance(belief.law, NormalLaw):
-        yield "mean", belief.parameters["loc"]
-        yield "sd", belief.parameters["scale"]
-    elif isinstance(belief, Distribution):
-        for name, values in belief.parameters.items():
-            yield f"{belief.law.name}_{name}", values
-    elif isinstance(belief, Quantiles):
-        for column, level in enumerate(belief.levels):
-            yield f"q{_digits(float(level))}", belief.values[:, column]
-        for level, bound in enumerate(() if belief.bounds is None else belief.bounds.T):
+def _columns_of_prediction(prediction: Prediction) -> Iterator[tuple[str, Column]]:
+    if isinstance(prediction, Intervals):
+        for column in range(prediction.lower.shape[1]):
+            end = f"_{_coverage(prediction.coverages[column])}" if prediction.coverages else ""
+            yield f"lower{end}", prediction.lower[:, column]
+            yield f"upper{end}", prediction.upper[:, column]
+    elif isinstance(prediction, Distribution) and isinstance(prediction.law, NormalLaw):
+        yield "mean", prediction.parameters["loc"]
+        yield "sd", prediction.parameters["scale"]
+    elif isinstance(prediction, Distribution):
+        for name, values in prediction.parameters.items():
+            yield f"{prediction.law.name}_{name}", values
+    elif isinstance(prediction, Quantiles):
+        for column, level in enumerate(prediction.levels):
+            yield f"q{_digits(float(level))}", prediction.values[:, column]
+        for level, bound in enumerate(() if prediction.bounds is None else prediction.bounds.T):
             if np.isfinite(bound).all():
                 yield f"q{level}", bound
-    elif isinstance(belief, Samples):
-        yield from _numbered("s", belief.sorted_samples)
-    elif isinstance(belief, LabelSets):
-        labels = belief.names
-        sets = [written_set(row, labels) for row in belief.members]
-        yield f"label_set_{_coverage(belief.coverage)}", np.array(sets, dtype=object)
-        if belief.probabilities is not None:
+    elif isinstance(prediction, Samples):
+        yield from _numbered("s", prediction.sorted_samples)
+    elif isinstance(prediction, LabelSets):
+        labels = prediction.names
+        sets = [written_set(row, labels) for row in prediction.members]
+        yield f"label_set_{_coverage(prediction.coverage)}", np.array(sets, dtype=object)
+        if prediction.probabilities is not None:
             for column, label in enumerate(labels):
-                yield f"p_{label}", belief.probabilities[:, column]
+                yield f"p_{label}", prediction.probabilities[:, column]
     else:
-        raise UnanswerableError(f"{belief.kind} cannot be written as columns")
+        raise UnanswerableError(f"{prediction.kind} cannot be written as columns")
 
 
 def written_set(members: BoolArray, labels: Sequence[str]) -> str:

@@ -38,8 +38,8 @@ class Distribution(Prediction):
 
     Examples
     --------
-    >>> belief = Distribution.normal(mean=[0.0, 1.0], sd=[1.0, 2.0])
-    >>> belief.cdf(np.array([0.0, 1.0]))
+    >>> prediction = Distribution.normal(mean=[0.0, 1.0], sd=[1.0, 2.0])
+    >>> prediction.cdf(np.array([0.0, 1.0]))
     array([0.5, 0.5])
     >>> from scipy import stats
     >>> Distribution.from_scipy(stats.poisson([1.0, 2.0])).point()
@@ -221,17 +221,19 @@ def _range(values: FloatArray) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-# ---- several beliefs as one: their mixture -------------------------------------------------------
+# ---- several predictions as one: their mixture ---------------------------------------------------
 
 
-def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = None) -> Distribution:
+def mixture(
+    predictions: Sequence[Distribution], weights: npt.ArrayLike | None = None
+) -> Distribution:
     """The mixture of several distributions of the same rows, such as those of an ensemble.
 
     Parts that are mixtures themselves are taken apart: the outcome is one mixture of plain laws.
 
     Parameters
     ----------
-    beliefs : sequence of Distribution
+    predictions : sequence of Distribution
         k distributions of n rows each, all discrete or none. One alone comes back as it is.
     weights : array-like of shape (k,) or (n, k), optional
         Probabilities of the parts; equal if omitted.
@@ -251,24 +253,29 @@ def mixture(beliefs: Sequence[Distribution], weights: npt.ArrayLike | None = Non
     >>> both.law.name, both.point(), both.quantile([0.5])
     ('norm+norm', array([2.]), array([[2.]]))
     """
-    if not beliefs:
-        raise InputError("beliefs must contain at least one distribution")
-    count, n = len(beliefs), beliefs[0].n
-    if any(belief.n != n for belief in beliefs):
-        raise InputError(f"beliefs must have equal numbers of rows, got {[b.n for b in beliefs]}")
+    if not predictions:
+        raise InputError("predictions must contain at least one distribution")
+    count, n = len(predictions), predictions[0].n
+    if any(prediction.n != n for prediction in predictions):
+        raise InputError(
+            f"predictions must have equal numbers of rows, got {[b.n for b in predictions]}"
+        )
     shares = np.full((n, count), 1.0 / count)
     if weights is not None:
         stated = np.asarray(weights)
         table = np.broadcast_to(stated, (n, *stated.shape)) if stated.ndim == 1 else stated
         shares = as_matrix(table, "weights", length=n, columns=count)
     if count == 1:
-        return beliefs[0]
+        return predictions[0]
     parameters: dict[str, FloatArray] = {}
     laws: list[Law] = []
-    for belief, share in zip(beliefs, shares.T, strict=True):
-        family, components = belief.law, [(belief.law, np.ones(belief.n), belief.parameters)]
+    for prediction, share in zip(predictions, shares.T, strict=True):
+        family, components = (
+            prediction.law,
+            [(prediction.law, np.ones(prediction.n), prediction.parameters)],
+        )
         if isinstance(family, MixtureLaw):  # a mixture of mixtures is one mixture
-            components = family.split(belief.parameters)
+            components = family.split(prediction.parameters)
         for law, weight, numbers in components:
             laws.append(law)
             parameters[f"weight_{len(laws)}"] = share * weight

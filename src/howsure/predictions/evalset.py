@@ -41,7 +41,7 @@ class EvalSet:
     ----------
     y : ndarray of float, shape (n,)
         What happened.
-    beliefs : tuple of Prediction
+    predictions : tuple of Prediction
         One prediction of each kind at most: an interval and a distribution may coexist.
     point : ndarray of float, shape (n,), optional
         The model's point forecast, where it was given apart from the predictions.
@@ -83,7 +83,7 @@ class EvalSet:
     """
 
     y: FloatArray
-    beliefs: tuple[Prediction, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
     point: FloatArray | None = None
     uncertainty: FloatArray | None = None
     features: Mapping[str, Labels] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class EvalSet:
     def checked(
         cls,
         y: npt.ArrayLike,
-        beliefs: Prediction | tuple[Prediction, ...] = (),
+        predictions: Prediction | tuple[Prediction, ...] = (),
         *,
         point: npt.ArrayLike | None = None,
         uncertainty: npt.ArrayLike | None = None,
@@ -130,7 +130,7 @@ class EvalSet:
         Raises
         ------
         InputError
-            If lengths differ, a value is missing or not finite, two beliefs are of one kind, y
+            If lengths differ, a value is missing or not finite, two predictions are of one kind, y
             holds other than counts beside laws of counts, or a row happened before its cutoff.
 
         Examples
@@ -141,24 +141,32 @@ class EvalSet:
         """
         truth = as_vector(y, "y")
         n = len(truth)
-        predictions = (beliefs,) if isinstance(beliefs, Prediction) else tuple(beliefs)
-        for belief in predictions:
-            if not isinstance(belief, Prediction):
-                raise InputError(f"beliefs must be predictions, got {type(belief).__name__}")
-        kinds = [belief.kind for belief in predictions]
+        predictions = (predictions,) if isinstance(predictions, Prediction) else tuple(predictions)
+        for prediction in predictions:
+            if not isinstance(prediction, Prediction):
+                raise InputError(
+                    f"predictions must be predictions, got {type(prediction).__name__}"
+                )
+        kinds = [prediction.kind for prediction in predictions]
         if len(set(kinds)) < len(kinds):
-            raise InputError(f"beliefs must be of different kinds, got {', '.join(kinds)}")
-        for belief in predictions:
-            if belief.n != n:
-                shape = next((array.shape for array in belief.numbers().values()), (belief.n,))
+            raise InputError(f"predictions must be of different kinds, got {', '.join(kinds)}")
+        for prediction in predictions:
+            if prediction.n != n:
+                shape = next(
+                    (array.shape for array in prediction.numbers().values()), (prediction.n,)
+                )
                 turned = shape[1:] == (n,)
                 raise InputError(
-                    f"{belief.kind} must have {n} rows like y, got {belief.n}"
+                    f"{prediction.kind} must have {n} rows like y, got {prediction.n}"
                     + (f" (shape {shape})" if len(shape) > 1 else "")
                     + ("; they look transposed" if turned else "")
-                    + (": give Samples(samples.T)" if turned and belief.kind == "samples" else "")
+                    + (
+                        ": give Samples(samples.T)"
+                        if turned and prediction.kind == "samples"
+                        else ""
+                    )
                 )
-            belief.check_outcomes(truth)
+            prediction.check_outcomes(truth)
         if not predictions and point is None:
             raise InputError(
                 "No prediction given: give at least one, such as intervals or a point forecast"
@@ -179,7 +187,7 @@ class EvalSet:
             ahead = steps_between(starts, times)
         checked = cls(
             y=truth,
-            beliefs=predictions,
+            predictions=predictions,
             point=forecast,
             uncertainty=fitted(as_vector, uncertainty, "uncertainty"),
             features={
@@ -205,7 +213,7 @@ class EvalSet:
         return checked
 
     def __repr__(self) -> str:
-        shown = [f"n={self.n:,}", f"model={self.model!r}", f"beliefs={list(self.beliefs)}"]
+        shown = [f"n={self.n:,}", f"model={self.model!r}", f"predictions={list(self.predictions)}"]
         optional = (
             *("point", "uncertainty", "embedding", "weights"),
             *("cluster", "time", "horizon", "series", "rows"),
@@ -261,7 +269,7 @@ class EvalSet:
         further = self.without_y
         if further is None or rows >= self.n:
             return further
-        order = np.argsort(row_hashes(further.y, *_beliefs(further)), kind="stable")
+        order = np.argsort(row_hashes(further.y, *_numbers_of_predictions(further)), kind="stable")
         few = round(further.n * rows / self.n)
         return further.take(order[:few]) if few else None
 
@@ -271,7 +279,16 @@ class EvalSet:
 
 
 _BY_ROW: Final = (
-    *("beliefs", "point", "uncertainty", "features", "embedding", "groups", "weights", "cluster"),
+    *(
+        "predictions",
+        "point",
+        "uncertainty",
+        "features",
+        "embedding",
+        "groups",
+        "weights",
+        "cluster",
+    ),
     *("time", "horizon", "series", "chronology", "baselines"),
 )
 """Fields that hold something of every row, beside y and the rows' names."""
@@ -322,32 +339,16 @@ def check_same_rows(evalsets: Sequence[EvalSet]) -> None:
 def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     """The order of rows by a hash of what they hold, whatever the order they came in.
 
-    What models share (y, inputs, groups, weights, clusters, times) comes first; beliefs only tell
-    apart the rows that are equal in it, those of the model whose name comes first before others,
+    What models share (y, inputs, groups, weights, clusters, times) comes first; predictions only
+    order the rows that are equal in it, those of the model whose name comes first before others,
     so that one more model hardly ever moves a row. Rows that are equal in everything are
-    interchangeable; those that have names of their own stand in the order of these.
-
-    Parameters
-    ----------
-    evalsets : sequence of EvalSet
-        One a model, on the same rows.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If models have different rows.
-
-    Examples
-    --------
-    >>> y, point = np.array([3.0, 1.0, 3.0]), np.array([0.0, 0.0, 1.0])
-    >>> order = content_order([EvalSet.checked(y, point=point)])
-    >>> again = content_order([EvalSet.checked(y[::-1], point=point[::-1])])
-    >>> bool((point[order] == point[::-1][again]).all())
-    True
+    interchangeable; those that have names of their own stand in the order of these. Parameters
+    ---------- evalsets : sequence of EvalSet One a model, on the same rows. Returns -------
+    ndarray of int, shape (n,) Raises ------ InputError If models have different rows. Examples
+    -------- >>> y, point = np.array([3.0, 1.0, 3.0]), np.array([0.0, 0.0, 1.0]) >>> order =
+    content_order([EvalSet.checked(y, point=point)]) >>> again =
+    content_order([EvalSet.checked(y[::-1], point=point[::-1])]) >>> bool((point[order] ==
+    point[::-1][again]).all()) True
     """
     check_same_rows(evalsets)
     shared = row_hashes(*_shared_content(evalsets[0]))
@@ -358,7 +359,7 @@ def content_order(evalsets: Sequence[EvalSet]) -> IntArray:
     if evalsets[0].embedding is not None:  # an encoder's last digits may depend on the order
         keys.append(row_hashes(evalsets[0].embedding))
     ranked = sorted(evalsets, key=lambda evalset: evalset.model)
-    keys += [row_hashes(evalset.y, *_beliefs(evalset)) for evalset in ranked]
+    keys += [row_hashes(evalset.y, *_numbers_of_predictions(evalset)) for evalset in ranked]
     if evalsets[0].rows is not None:
         keys.append(_numeric(evalsets[0].rows))
     return np.lexsort(keys[::-1])
@@ -381,11 +382,11 @@ def _shared_content(evalset: EvalSet) -> Iterator[AnyArray]:
         yield evalset.series.codes
 
 
-def _beliefs(evalset: EvalSet) -> Iterator[AnyArray]:
+def _numbers_of_predictions(evalset: EvalSet) -> Iterator[AnyArray]:
     """What one model says of the rows, as numbers."""
     yield from (column for column in (evalset.point, evalset.uncertainty) if column is not None)
-    for belief in sorted(evalset.beliefs, key=lambda belief: belief.kind):
-        yield from belief.numbers().values()
+    for prediction in sorted(evalset.predictions, key=lambda prediction: prediction.kind):
+        yield from prediction.numbers().values()
 
 
 def _numeric(values: Labels) -> AnyArray:
@@ -395,11 +396,15 @@ def _numeric(values: Labels) -> AnyArray:
     return np.asarray(Categories.checked(values, "labels").codes)
 
 
-def _check_sizes(outcomes: Mapping[str, FloatArray | None], beliefs: Sequence[Prediction]) -> None:
+def _check_sizes(
+    outcomes: Mapping[str, FloatArray | None], predictions: Sequence[Prediction]
+) -> None:
     """Refuse finite numbers so large that sums of their squares would overflow."""
     columns = dict(outcomes)
-    for belief in beliefs:
-        columns |= {f"{belief.kind}: {name}": value for name, value in belief.numbers().items()}
+    for prediction in predictions:
+        columns |= {
+            f"{prediction.kind}: {name}": value for name, value in prediction.numbers().items()
+        }
     for name, values in columns.items():
         if values is None or (
             values.min(initial=0.0) >= -LARGEST and values.max(initial=0.0) <= LARGEST
@@ -478,7 +483,7 @@ class BaselineForecast:
 
     kind: Literal["persistence", "seasonal", "model"]
     name: str  # in sentences
-    beliefs: tuple[Prediction, ...]
+    predictions: tuple[Prediction, ...]
     known: BoolArray  # shape (n,): the rows that it predicts; what it states of others is void
     asked: bool = False  # whether the verdict is to be by it, in place of the distribution of y
 
@@ -489,7 +494,7 @@ class BaselineForecast:
         return type(self)(
             kind=self.kind,
             name=self.name,
-            beliefs=tuple(belief.take(rows) for belief in self.beliefs),
+            predictions=tuple(prediction.take(rows) for prediction in self.predictions),
             known=np.asarray(self.known[rows]),
             asked=self.asked,
         )

@@ -49,8 +49,8 @@ class Intervals(Prediction):
 
     Examples
     --------
-    >>> belief = Intervals([0.0, 1.0], [2.0, 3.0], coverage=0.9)
-    >>> belief.interval(0.9)
+    >>> prediction = Intervals([0.0, 1.0], [2.0, 3.0], coverage=0.9)
+    >>> prediction.interval(0.9)
     (array([0., 1.]), array([2., 3.]))
     """
 

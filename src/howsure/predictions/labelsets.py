@@ -45,8 +45,8 @@ class LabelSets(Prediction):
 
     Examples
     --------
-    >>> belief = LabelSets([[True, False], [True, True]], coverage=0.9)
-    >>> belief.sizes
+    >>> prediction = LabelSets([[True, False], [True, True]], coverage=0.9)
+    >>> prediction.sizes
     array([1, 2])
     """
 

@@ -58,8 +58,8 @@ class Quantiles(Prediction):
 
     Examples
     --------
-    >>> belief = Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 4.0]])
-    >>> belief.quantile([0.3])
+    >>> prediction = Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 4.0]])
+    >>> prediction.quantile([0.3])
     array([[1.5]])
     """
 

@@ -39,10 +39,10 @@ class Samples(Prediction):
 
     Examples
     --------
-    >>> belief = Samples([[3.0, 1.0, 2.0]])
-    >>> belief.quantile([0.25, 0.5])
+    >>> prediction = Samples([[3.0, 1.0, 2.0]])
+    >>> prediction.quantile([0.25, 0.5])
     array([[1., 2.]])
-    >>> belief.interval(0.5)
+    >>> prediction.interval(0.5)
     (array([1.]), array([3.]))
     """
 

@@ -76,7 +76,7 @@ class Shift(RecalibrationMethod):
     >>> fitted = Shift().fit(held_out)
     >>> fitted.parameters[0].name, fitted.parameters[0].value
     ('shift', 2.0)
-    >>> fitted.apply(held_out).beliefs[0].point()
+    >>> fitted.apply(held_out).predictions[0].point()
     array([2., 2.])
     """
 
@@ -136,7 +136,7 @@ class Multiply(RecalibrationMethod):
     Examples
     --------
     >>> held_out = EvalSet.checked([1000.0, 2000.0], Distribution.normal([1.0, 2.0], [0.1, 0.1]))
-    >>> mended = Multiply().fit(held_out).apply(held_out).beliefs[0]
+    >>> mended = Multiply().fit(held_out).apply(held_out).predictions[0]
     >>> mended.point(), mended.sd()
     (array([1000., 2000.]), array([100., 100.]))
     """
@@ -287,7 +287,7 @@ class ShiftScale(RecalibrationMethod):
     Examples
     --------
     >>> held_out = EvalSet.checked([-1.0, 5.0], Distribution.normal([0.0, 0.0], [1.0, 1.0]))
-    >>> mended = ShiftScale().fit(held_out).apply(held_out).beliefs[0]
+    >>> mended = ShiftScale().fit(held_out).apply(held_out).predictions[0]
     >>> mended.point(), mended.sd()
     (array([2., 2.]), array([3., 3.]))
     """

@@ -116,12 +116,12 @@ class Recalibrator(ABC):
         """
         prediction = self.transform(evalset)[0]
         replaced = (self.belief, prediction.kind)
-        untouched = (belief for belief in evalset.beliefs if belief.kind not in replaced)
-        return replace(evalset, beliefs=(*untouched, prediction))
+        untouched = (other for other in evalset.predictions if other.kind not in replaced)
+        return replace(evalset, predictions=(*untouched, prediction))
 
     def held(self, evalset: EvalSet, kinds: Sequence[type[P]]) -> P:
         """The prediction of one of these kinds, if it is as that of the calibration rows."""
-        prediction = belief_of(evalset, kind_named(self.belief, kinds))
+        prediction = prediction_of(evalset, kind_named(self.belief, kinds))
         came = signature(prediction)
         if came != self.fitted_to:
             told = came.rpartition(" at levels ")[2]
@@ -143,14 +143,16 @@ class RecalibrationMethod(ABC):
 
 def kinds_of(evalset: EvalSet) -> tuple[str, ...]:
     """Kinds of prediction to recalibrate: those held, or else the bare point forecast."""
-    return tuple(belief.kind for belief in evalset.beliefs) or (POINT,)
+    return tuple(prediction.kind for prediction in evalset.predictions) or (POINT,)
 
 
 def bare(evalset: EvalSet, kind: str) -> EvalSet:
     """y, the prediction of one kind and what each row counts, without all that lies beside."""
     return EvalSet(
         y=evalset.y,
-        beliefs=tuple(belief for belief in evalset.beliefs if belief.kind == kind),
+        predictions=tuple(
+            prediction for prediction in evalset.predictions if prediction.kind == kind
+        ),
         point=evalset.point,
         weights=evalset.weights,
         model=evalset.model,
@@ -163,14 +165,14 @@ def kind_named(name: str, kinds: Sequence[type[P]]) -> type[P]:
         if kind.kind == name:
             return kind
     names = ", ".join(kind.kind for kind in kinds)
-    raise InputError(f"belief must be one of {names}, got {name!r}")
+    raise InputError(f"prediction must be one of {names}, got {name!r}")
 
 
-def belief_of(evalset: EvalSet, kind: type[P]) -> P:
+def prediction_of(evalset: EvalSet, kind: type[P]) -> P:
     """The prediction of this kind."""
-    for belief in evalset.beliefs:
-        if isinstance(belief, kind):
-            return belief
+    for prediction in evalset.predictions:
+        if isinstance(prediction, kind):
+            return prediction
     came = ", ".join(kinds_of(evalset))
     raise InputError(f"the rows must have {kind.kind}, like the calibration rows, got {came}")
 

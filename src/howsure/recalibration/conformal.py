@@ -36,10 +36,10 @@ from howsure.recalibration.base import (
     FittedParameter,
     RecalibrationMethod,
     Recalibrator,
-    belief_of,
     effective_rows,
     fit_notes,
     point_of,
+    prediction_of,
     signature,
 )
 from howsure.recalibration.info import MethodInfo
@@ -67,7 +67,7 @@ class ConformalQuantiles(RecalibrationMethod):
     --------
     >>> table = Quantiles([0.25, 0.75], np.tile([-1.0, 1.0], (7, 1)))
     >>> held_out = EvalSet.checked(np.arange(-3.0, 4.0), table)
-    >>> ConformalQuantiles().fit(held_out).apply(held_out).beliefs[0].values[0]
+    >>> ConformalQuantiles().fit(held_out).apply(held_out).predictions[0].values[0]
     array([-2.,  2.])
     """
 
@@ -82,7 +82,7 @@ class ConformalQuantiles(RecalibrationMethod):
         InputError
             If no level can be reached.
         """
-        prediction = belief_of(calibration, Quantiles)
+        prediction = prediction_of(calibration, Quantiles)
         n, exact = effective_rows(calibration)
         plan = plan_levels(prediction.levels, n, self.too_few, exact=exact)
         counts = calibration.multiplicities
@@ -203,7 +203,7 @@ class ConformalIntervals(RecalibrationMethod):
     >>> fitted = ConformalIntervals("split", "point", coverage=0.9).fit(held_out)
     >>> fitted.parameters[0].value, fitted.parameters[0].expected
     (18.0, 0.9)
-    >>> fitted.apply(held_out).beliefs[0].interval(0.9)[1][:2]
+    >>> fitted.apply(held_out).predictions[0].interval(0.9)[1][:2]
     array([18., 18.])
     """
 
@@ -227,7 +227,7 @@ class ConformalIntervals(RecalibrationMethod):
         name = _name(self.method)
         if name not in _SCORES or self.belief not in (Intervals.kind, POINT):
             raise InputError(
-                f"method must be among {', '.join(_SCORES)}, and belief must be 'intervals' or "
+                f"method must be among {', '.join(_SCORES)}, and prediction must be 'intervals' or "
                 f"'point', got {self.method!r} and {self.belief!r}"
             )
         scores = _SCORES[name]
@@ -274,7 +274,7 @@ class ConformalIntervals(RecalibrationMethod):
             if wanted is None:
                 raise InputError("coverage must be given to make intervals from a point forecast")
             return [(None, wanted)]
-        stated = belief_of(calibration, Intervals).coverages
+        stated = prediction_of(calibration, Intervals).coverages
         if wanted is None:
             if not stated:
                 raise InputError(
@@ -299,7 +299,11 @@ class IntervalRecalibrator(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
         """The intervals recalibrated, with a note on those that shrank to a point."""
         lowers, uppers, coverages, notes = [], [], [], []
-        if self.moved and self.belief != POINT and len(belief_of(evalset, Intervals).coverages) > 1:
+        if (
+            self.moved
+            and self.belief != POINT
+            and len(prediction_of(evalset, Intervals).coverages) > 1
+        ):
             notes.append("Intervals at coverages other than the given one were omitted.")
         name = _name(self.method)
         for column in self._chosen(evalset):
@@ -323,7 +327,7 @@ class IntervalRecalibrator(Recalibrator):
         if self.belief == POINT or self.moved:
             return list(self.columns)
         chosen = []
-        for coverage in belief_of(evalset, Intervals).coverages or (math.nan,):
+        for coverage in prediction_of(evalset, Intervals).coverages or (math.nan,):
             matching = [c for c in self.columns if abs(c.coverage - coverage) <= 1e-9]
             if not matching:
                 learnt = ", ".join(f"{c.coverage:g}" for c in self.columns)
@@ -340,11 +344,11 @@ def _name(method: str) -> str:
     return _ALIASES.get(method, method)
 
 
-def _band(evalset: EvalSet, belief: str, base: float | None, *, centred: bool) -> Band:
-    if belief == POINT:
+def _band(evalset: EvalSet, prediction: str, base: float | None, *, centred: bool) -> Band:
+    if prediction == POINT:
         point = point_of(evalset)
         return Band(point, point, point)
-    intervals = belief_of(evalset, Intervals)
+    intervals = prediction_of(evalset, Intervals)
     if (base is None) != (not intervals.coverages):
         raise InputError(
             "the coverage of the intervals must be known in both test and calibration rows, or "

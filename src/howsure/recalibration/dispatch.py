@@ -35,7 +35,7 @@ from howsure.recalibration import (
     shape,
     variance,
 )
-from howsure.recalibration.base import POINT, Recalibrator, belief_of, kinds_of
+from howsure.recalibration.base import POINT, Recalibrator, kinds_of, prediction_of
 from howsure.recalibration.group import has_ease
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
@@ -203,7 +203,7 @@ def recalibrate(
     >>> wide = Intervals(np.full(99, -9.0), np.full(99, 9.0), coverage=0.9)
     >>> held_out = EvalSet.checked(np.linspace(-1.0, 1.0, 99), wide)
     >>> mended = recalibrate(held_out.take(np.arange(2)), held_out)
-    >>> mended.evalset.beliefs[0].interval(0.9)
+    >>> mended.evalset.predictions[0].interval(0.9)
     (array([-0.918, -0.918]), array([0.918, 0.918]))
     >>> mended.methods
     {'intervals': 'cqr'}
@@ -261,20 +261,20 @@ def applied(
 ) -> Recalibrated:
     """Rows with the prediction of each recalibrator in place of their own."""
     all_notes = list(notes)
-    predictions: list[tuple[str, Prediction]] = []
+    recalibrated: list[tuple[str, Prediction]] = []
     for recalibrator in fitted:
         if recalibrator.moves_point:
             rows = recalibrator.apply(rows)
             all_notes.extend(recalibrator.notes)
             continue
         prediction, row_notes = recalibrator.transform(rows)
-        predictions.append((recalibrator.belief, prediction))
+        recalibrated.append((recalibrator.belief, prediction))
         all_notes.extend(
             note for note in (*recalibrator.notes, *row_notes) if note not in all_notes
         )
-    beliefs, lost = _joined(predictions)
+    predictions, lost = _joined(recalibrated)
     return Recalibrated(
-        evalset=replace(rows, beliefs=beliefs),
+        evalset=replace(rows, predictions=predictions),
         recalibrators=fitted,
         notes=(*all_notes, *lost),
     )
@@ -285,9 +285,9 @@ def suited(rows: EvalSet, method: str) -> EvalSet:
     suiting = [kind for kind in KINDS if method_of(kind, method) is not None]
     for kind in suiting:
         if kind == POINT and rows.point is not None:
-            return replace(rows, beliefs=())
-        if any(belief.kind == kind for belief in rows.beliefs):
-            return replace(rows, beliefs=tuple(b for b in rows.beliefs if b.kind == kind))
+            return replace(rows, predictions=())
+        if any(prediction.kind == kind for prediction in rows.predictions):
+            return replace(rows, predictions=tuple(b for b in rows.predictions if b.kind == kind))
     raise InputError(
         f"method {method!r} is for {', '.join(suiting)}, got {', '.join(kinds_of(rows))}"
     )
@@ -295,10 +295,10 @@ def suited(rows: EvalSet, method: str) -> EvalSet:
 
 def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> None:
     kinds = kinds_of(test)
-    sets = [b for held in (test, calibration) for b in held.beliefs if isinstance(b, LabelSets)]
+    sets = [b for held in (test, calibration) for b in held.predictions if isinstance(b, LabelSets)]
     if any(label_set.probabilities is None for label_set in sets):
         raise InputError(NO_PROBABILITIES)
-    held = {belief.kind for belief in calibration.beliefs}
+    held = {prediction.kind for prediction in calibration.predictions}
     if calibration.point is not None:
         held.add(POINT)
     missing = [kind for kind in kinds if kind not in held]
@@ -315,26 +315,26 @@ def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> Non
 def _default(kind: str, calibration: EvalSet) -> MethodInfo:
     """The method of a kind where none is asked for."""
     if kind == Distribution.kind:
-        normal = isinstance(belief_of(calibration, Distribution).law, NormalLaw)
+        normal = isinstance(prediction_of(calibration, Distribution).law, NormalLaw)
         return METHODS["scale" if normal else "isotonic"]
     return next(iter(methods_of(kind).values()))
 
 
-def _joined(predictions: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
+def _joined(recalibrated: list[tuple[str, Prediction]]) -> tuple[tuple[Prediction, ...], list[str]]:
     """One prediction of each kind: what was given as a kind goes before what became one."""
-    beliefs: dict[str, Prediction] = {new.kind: new for old, new in predictions if old == new.kind}
+    by_kind: dict[str, Prediction] = {new.kind: new for old, new in recalibrated if old == new.kind}
     notes = []
-    for old, new in predictions:
+    for old, new in recalibrated:
         if old == new.kind:
             continue
-        if new.kind in beliefs:
+        if new.kind in by_kind:
             notes.append(
                 f"The {old} were recalibrated to {new.kind}, which the rows already have: the "
                 "recalibrated ones were omitted."
             )
         else:
-            beliefs[new.kind] = new
-    return tuple(beliefs.values()), notes
+            by_kind[new.kind] = new
+    return tuple(by_kind.values()), notes
 
 
 # ---- all ways to recalibrate, gathered from the files that they stand in -------------------------

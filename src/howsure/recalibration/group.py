@@ -25,10 +25,10 @@ from howsure.recalibration.base import (
     RecalibrationMethod,
     Recalibrator,
     bare,
-    belief_of,
     check_factor,
     effective_rows,
     fit_notes,
+    prediction_of,
     repeated,
 )
 from howsure.recalibration.conformal import ConformalIntervals, ConformalQuantiles
@@ -153,7 +153,7 @@ class ByGroup(RecalibrationMethod):
     >>> held = Distribution.normal(np.zeros(100), np.ones(100))
     >>> held_out = EvalSet.checked(y, held, groups={"season": season})
     >>> fitted = ByGroup("distributions").fit(held_out)
-    >>> fitted.apply(held_out).beliefs[0].sd()[[0, -1]]
+    >>> fitted.apply(held_out).predictions[0].sd()[[0, -1]]
     array([1., 3.])
     """
 
@@ -216,7 +216,7 @@ class ByGroup(RecalibrationMethod):
             return ConformalQuantiles(self.too_few)
         widest = self.coverage
         if widest is None and self.belief == Intervals.kind:
-            widest = max(belief_of(rows, Intervals).coverages, default=None)
+            widest = max(prediction_of(rows, Intervals).coverages, default=None)
         beyond = 0.0 if widest is None else effective_rows(rows)[0] * (1.0 - widest) / 2.0
         return ConformalIntervals(
             "asymmetric" if beyond >= BEYOND else "cqr",
@@ -315,7 +315,7 @@ class ByEase(RecalibrationMethod):
     >>> held = Distribution.normal(np.zeros(100), np.ones(100))
     >>> held_out = EvalSet.checked(y, held, features={"ease": ease})
     >>> fitted = ByEase("o_cpa", coverages=[0.9], bins=2).fit(held_out)
-    >>> fitted.apply(held_out).beliefs[0].interval(0.9)[1][[0, -1]]
+    >>> fitted.apply(held_out).predictions[0].interval(0.9)[1][[0, -1]]
     array([3., 1.])
     """
 

@@ -21,8 +21,8 @@ from howsure.recalibration.base import (
     FittedParameter,
     RecalibrationMethod,
     Recalibrator,
-    belief_of,
     kind_named,
+    prediction_of,
     signature,
 )
 from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
@@ -72,7 +72,7 @@ class DerivedIntervals(RecalibrationMethod):
     >>> y = np.arange(-9.0, 10.0)
     >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(19), np.ones(19)))
     >>> fitted = DerivedIntervals("ucc", coverages=[0.9]).fit(held_out)
-    >>> fitted.apply(held_out.take(np.arange(1))).beliefs[0].interval(0.9)
+    >>> fitted.apply(held_out.take(np.arange(1))).predictions[0].interval(0.9)
     (array([-9.]), array([9.]))
     """
 
@@ -110,7 +110,7 @@ class DerivedIntervals(RecalibrationMethod):
             notes=fitted.notes,
             intervals=fitted,
             coverages=coverages,
-            fitted_to=signature(belief_of(calibration, kind_named(self.belief, CENTRAL))),
+            fitted_to=signature(prediction_of(calibration, kind_named(self.belief, CENTRAL))),
         )
 
 
@@ -137,18 +137,18 @@ def _with_ends(evalset: EvalSet, kind: str, coverages: tuple[float, ...], method
     """The rows with the intervals that a method moves alone."""
     if method not in _AROUND:
         return with_intervals(evalset, kind, coverages)
-    prediction = belief_of(evalset, kind_named(kind, CENTRAL))
+    prediction = prediction_of(evalset, kind_named(kind, CENTRAL))
     center = prediction.point()
     reach = np.zeros_like(center) if method == "cp" else prediction.sd()
     lower, upper = (
         np.repeat(end[:, None], len(coverages), axis=1) for end in (center - reach, center + reach)
     )
-    return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=center)
+    return replace(evalset, predictions=(Intervals(lower, upper, coverages),), point=center)
 
 
 def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) -> EvalSet:
     """The rows with central intervals of one kind alone, and a point that lies in all of them."""
-    prediction = belief_of(evalset, kind_named(kind, CENTRAL))
+    prediction = prediction_of(evalset, kind_named(kind, CENTRAL))
     ends = [prediction.interval(coverage) for coverage in coverages]
     lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
     middle = lower[:, 0] / 2.0 + upper[:, 0] / 2.0
@@ -157,7 +157,7 @@ def with_intervals(evalset: EvalSet, kind: str, coverages: tuple[float, ...]) ->
         point = np.where((forecast >= lower[:, 0]) & (forecast <= upper[:, 0]), forecast, middle)
     except UnanswerableError:
         point = middle
-    return replace(evalset, beliefs=(Intervals(lower, upper, coverages),), point=point)
+    return replace(evalset, predictions=(Intervals(lower, upper, coverages),), point=point)
 
 
 def _describe_widening(learnt: Sequence[FittedParameter]) -> str:

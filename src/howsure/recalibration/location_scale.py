@@ -27,7 +27,6 @@ from howsure.recalibration.base import (
     CENTRAL,
     FittedParameter,
     Recalibrator,
-    belief_of,
     check_factor,
     check_rows,
     check_spread,
@@ -35,6 +34,7 @@ from howsure.recalibration.base import (
     effective_rows,
     fit_notes,
     kind_named,
+    prediction_of,
     sampling_error,
     signature,
 )
@@ -347,7 +347,7 @@ class CalibrationRows:
         cls, calibration: EvalSet, kind: str, kinds: Sequence[type[Prediction]] = FRAMED
     ) -> Self:
         """The rows, which must be two at least; those of a distribution must have a spread."""
-        prediction = belief_of(calibration, kind_named(kind, kinds))
+        prediction = prediction_of(calibration, kind_named(kind, kinds))
         check_rows(calibration)
         frame = LocationScale.of(prediction)
         if isinstance(prediction, Distribution):

@@ -191,7 +191,7 @@ class Recent(RecalibrationMethod):
     >>> y = np.where(np.arange(200) < 100, 1.0, 3.0) * np.tile([-1.0, 1.0], 100)
     >>> held = Distribution.normal(np.zeros(200), np.ones(200))
     >>> held_out = EvalSet.checked(y, held, time=np.arange(200))
-    >>> Recent("distributions", since=100).fit(held_out).apply(held_out).beliefs[0].sd()[:2]
+    >>> Recent("distributions", since=100).fit(held_out).apply(held_out).predictions[0].sd()[:2]
     array([3., 3.])
     """
 

@@ -59,7 +59,7 @@ class VarianceScaling(_Scaling):
     Examples
     --------
     >>> held_out = EvalSet.checked([2.0, -2.0], Distribution.normal([0.0, 0.0], [1.0, 1.0]))
-    >>> VarianceScaling().fit(held_out).apply(held_out).beliefs[0].sd()
+    >>> VarianceScaling().fit(held_out).apply(held_out).predictions[0].sd()
     array([2., 2.])
     """
 
@@ -105,7 +105,7 @@ class QuantileScaling(_Scaling):
     Examples
     --------
     >>> held_out = EvalSet.checked([-4.0, 0.0, 4.0], Quantiles([0.1, 0.9], [[-1.0, 1.0]] * 3))
-    >>> QuantileScaling().fit(held_out).apply(held_out).beliefs[0].values[0]
+    >>> QuantileScaling().fit(held_out).apply(held_out).predictions[0].values[0]
     array([-4.,  4.])
     """
 

@@ -107,7 +107,7 @@ class FittedRecalibration(FittedMethods):
     >>> path = Path(tempfile.mkdtemp()) / "fitted.json"
     >>> fitted.save(path)
     >>> again = FittedRecalibration.load(path)
-    >>> again.apply(rows.take(np.arange(2))).evalset.beliefs[0].interval(0.9)
+    >>> again.apply(rows.take(np.arange(2))).evalset.predictions[0].interval(0.9)
     (array([-0.918, -0.918]), array([0.918, 0.918]))
     """
 
@@ -256,7 +256,7 @@ def _middle(rows: EvalSet, kind: str) -> tuple[FloatArray, FloatArray]:
     none = np.zeros(0)
     if kind == POINT:
         return (none if rows.point is None else rows.point), none
-    held = next(belief for belief in rows.beliefs if belief.kind == kind)
+    held = next(prediction for prediction in rows.predictions if prediction.kind == kind)
     try:
         if isinstance(held, Intervals | Quantiles):
             ends = (

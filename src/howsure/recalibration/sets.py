@@ -42,8 +42,8 @@ from howsure.recalibration.base import (
     FittedParameter,
     RecalibrationMethod,
     Recalibrator,
-    belief_of,
     fit_notes,
+    prediction_of,
     repeated,
 )
 from howsure.recalibration.group import EaseCuts, ease_column, ease_of, has_ease, one_ease
@@ -101,7 +101,7 @@ class ProbabilitySets(RecalibrationMethod):
     --------
     >>> p = np.array([[0.9, 0.1], [0.6, 0.4]] * 20)
     >>> held_out = EvalSet.checked([0.0, 1.0] * 20, LabelSets(p > 0.5, 0.9, p))
-    >>> ProbabilitySets("lac").fit(held_out).apply(held_out).beliefs[0].sizes[:2]
+    >>> ProbabilitySets("lac").fit(held_out).apply(held_out).predictions[0].sizes[:2]
     array([1, 2])
     """
 
@@ -133,7 +133,7 @@ class ProbabilitySets(RecalibrationMethod):
             raise InputError("label sets need frequency weights, got importance weights")
         if self.method in EASED_SETS:
             ease_column(calibration)
-        sets = belief_of(calibration, LabelSets)
+        sets = prediction_of(calibration, LabelSets)
         _stated(sets)
         rows = repeated(calibration.take(content_order([calibration])))
         blank = SetRecalibrator(
@@ -151,7 +151,7 @@ class ProbabilitySets(RecalibrationMethod):
         return self._tempered(rows, blank) if self.method == TEMPERATURE else self._cut(rows, blank)
 
     def _tempered(self, rows: EvalSet, blank: SetRecalibrator) -> SetRecalibrator:
-        value = fit_temperature(_stated(belief_of(rows, LabelSets)), rows.y)
+        value = fit_temperature(_stated(prediction_of(rows, LabelSets)), rows.y)
         words = (
             "No finite-sample guarantee: sets reach the nominal coverage as far as the tempered "
             "probabilities are calibrated."
@@ -162,7 +162,7 @@ class ProbabilitySets(RecalibrationMethod):
     def _cut(self, rows: EvalSet, blank: SetRecalibrator) -> SetRecalibrator:
         """Thresholds of a score, chosen where it has options."""
         chosen, rows, cells, note = self._chosen(rows, blank.coverage)
-        table, y = _stated(belief_of(rows, LabelSets)), rows.y.astype(np.int64)
+        table, y = _stated(prediction_of(rows, LabelSets)), rows.y.astype(np.int64)
         how = LabelConformal(
             score=chosen,
             coverage=blank.coverage,
@@ -252,7 +252,7 @@ class ProbabilitySets(RecalibrationMethod):
         self, rows: EvalSet, coverage: float
     ) -> tuple[Score, EvalSet, EaseCuts | None, tuple[str, ...]]:
         """As `_chosen`, by what half of the rows say."""
-        table, y = _stated(belief_of(rows, LabelSets)), rows.y.astype(np.int64)
+        table, y = _stated(prediction_of(rows, LabelSets)), rows.y.astype(np.int64)
         classes = table.shape[1]
         easy = has_ease(rows) and bool(np.ptp(ease_of(rows)))
         if self.method in EASED_SETS and not easy:
@@ -315,7 +315,7 @@ class SetRecalibrator(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[LabelSets, tuple[str, ...]]:
         """Sets by the thresholds or the temperature; with the latter, of tempered probabilities."""
-        sets = belief_of(evalset, LabelSets)
+        sets = prediction_of(evalset, LabelSets)
         stated = _stated(sets)
         if sets.names != self.labels:
             raise InputError(

@@ -17,12 +17,12 @@ from howsure.recalibration.base import (
     FittedParameter,
     RecalibrationMethod,
     Recalibrator,
-    belief_of,
     check_rows,
     check_spread,
     effective_rows,
     fit_notes,
     kind_named,
+    prediction_of,
     signature,
 )
 from howsure.recalibration.info import CENTRAL_KINDS, SHAPE, SPREAD_KINDS, MethodInfo
@@ -70,7 +70,7 @@ class Shape(RecalibrationMethod):
     >>> y = np.linspace(-2.0, 2.0, 400)
     >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(400), np.ones(400)))
     >>> fitted = Shape(levels=[0.1, 0.5, 0.9]).fit(held_out)
-    >>> fitted.apply(held_out).beliefs[0].values[0].round(1)
+    >>> fitted.apply(held_out).predictions[0].values[0].round(1)
     array([-1.6,  0. ,  1.6])
     """
 
@@ -88,7 +88,7 @@ class Shape(RecalibrationMethod):
         UnanswerableError
             If there is one sample per row.
         """
-        prediction = belief_of(calibration, kind_named(self.belief, CENTRAL))
+        prediction = prediction_of(calibration, kind_named(self.belief, CENTRAL))
         check_rows(calibration)
         n, counts = effective_rows(calibration)[0], calibration.multiplicities
         if isinstance(prediction, Distribution):
@@ -270,7 +270,7 @@ class Isotonic(RecalibrationMethod):
     >>> y = np.array([-4.0, -1.0, 0.0, 1.0, 4.0])
     >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(5), np.ones(5)))
     >>> fitted = Isotonic(levels=[0.2, 0.5, 0.8]).fit(held_out)
-    >>> fitted.apply(held_out).beliefs[0].values[0]
+    >>> fitted.apply(held_out).predictions[0].values[0]
     array([-4.,  0.,  4.])
     """
 
@@ -287,7 +287,7 @@ class Isotonic(RecalibrationMethod):
         InputError
             If no level can be reached.
         """
-        prediction = belief_of(calibration, kind_named(self.belief, SPREAD))
+        prediction = prediction_of(calibration, kind_named(self.belief, SPREAD))
         lowest, highest, jumps = _reach(prediction)
         n, exact = effective_rows(calibration)
         plan = plan_levels(self.levels, n, self.too_few, exact=exact and not jumps)
@@ -394,7 +394,7 @@ class Crude(RecalibrationMethod):
     >>> y = np.array([-4.0, -1.0, 0.0, 1.0, 4.0])
     >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(5), np.ones(5)))
     >>> fitted = Crude(levels=[0.2, 0.5, 0.8]).fit(held_out)
-    >>> fitted.apply(held_out).beliefs[0].values[0]
+    >>> fitted.apply(held_out).predictions[0].values[0]
     array([-4.,  0.,  4.])
     """
 
@@ -414,7 +414,7 @@ class Crude(RecalibrationMethod):
         UnanswerableError
             If a prediction has no mean or standard deviation.
         """
-        prediction = belief_of(calibration, kind_named(self.belief, SPREAD))
+        prediction = prediction_of(calibration, kind_named(self.belief, SPREAD))
         mean, sd = prediction.point(), prediction.sd()
         check_spread(sd)
         n, exact = effective_rows(calibration)

@@ -52,7 +52,7 @@ class IsotonicVariance(RecalibrationMethod):
     >>> sd = np.repeat([1.0, 2.0], 40)
     >>> y = np.tile([-3.0, 3.0], 40)
     >>> held_out = EvalSet.checked(y, Distribution.normal(np.zeros(80), sd))
-    >>> IsotonicVariance().fit(held_out).apply(held_out).beliefs[0].sd()[[0, -1]]
+    >>> IsotonicVariance().fit(held_out).apply(held_out).predictions[0].sd()[[0, -1]]
     array([3., 3.])
     """
 

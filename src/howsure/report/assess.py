@@ -521,7 +521,7 @@ def _title(evalsets: Sequence[EvalSet], facts: Mapping[str, str]) -> str:
     else:
         rows = evalsets[0].n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
-    what = "uncertainty" if any(evalset.beliefs for evalset in evalsets) else "point forecast"
+    what = "uncertainty" if any(evalset.predictions for evalset in evalsets) else "point forecast"
     return f"Can the {what} {data} be trusted?"
 
 
@@ -601,7 +601,7 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
         else:
             findings = findings[:1]
         statements[name] = list(findings)
-        if model.evalset.beliefs and "coverage" in reasons:
+        if model.evalset.predictions and "coverage" in reasons:
             uncovered[name] = reasons["coverage"]
         if not findings and several:
             text = f"{name}: Nothing can be judged: {reasons['coverage']}."
@@ -623,8 +623,10 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
 
 def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     """What must be said before all else of intervals whose coverage is unknown."""
-    beliefs = (belief for evalset in evalsets for belief in evalset.beliefs)
-    if any(isinstance(belief, Intervals) and not belief.coverages for belief in beliefs):
+    predictions = (prediction for evalset in evalsets for prediction in evalset.predictions)
+    if any(
+        isinstance(prediction, Intervals) and not prediction.coverages for prediction in predictions
+    ):
         yield VerdictLine(
             f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: state it, "
             "such as --coverage 0.9 (coverage=0.9).",
@@ -743,7 +745,10 @@ def _facts(models: Sequence[Model]) -> dict[str, str]:
     model = models[0]
     first, settings = model.evalset, model.how
     coverages = [f"{c:g}" for c in model.found.coverages if not math.isnan(c)]
-    kinds, miss_range = [belief.kind for belief in first.beliefs], model.found.view.miss_range
+    kinds, miss_range = (
+        [prediction.kind for prediction in first.predictions],
+        model.found.view.miss_range,
+    )
     facts = {
         "Rows": f"{first.n:,}",
         "Models": ", ".join(model.name for model in models),

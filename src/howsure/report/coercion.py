@@ -165,7 +165,7 @@ def _from_table(table: Any, columns: Mapping[str, Any]) -> Loaded:
 
 def check_coverage_is_used(loaded: Loaded, coverages: Sequence[float]) -> None:
     """Refuse a coverage where no model states an uncertainty that it could be of."""
-    if not coverages or any(evalset.beliefs for evalset in loaded.evalsets):
+    if not coverages or any(evalset.predictions for evalset in loaded.evalsets):
         return
     names = [use.column for use in loaded.explanation]
     way = "give (lower, upper) as prediction"

@@ -37,7 +37,7 @@ def reports(
     asked = "mean_cce" in settings.slow
     if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
         return []
-    if not all(any(isinstance(b, LAWS) for b in evalset.beliefs) for evalset in evalsets):
+    if not all(any(isinstance(b, LAWS) for b in evalset.predictions) for evalset in evalsets):
         return []
     return attempt(
         "congruence",

@@ -293,8 +293,10 @@ def given_inputs(
             check_cells(how.cells, evalset.n)
     subjects: list[tuple[EvalSet, Beside]] = []
     for evalset in evalsets:
-        sets = [belief for belief in evalset.beliefs if isinstance(belief, LabelSets)]
-        ranked = any(belief.probabilities is not None for belief in sets)
+        sets = [
+            prediction for prediction in evalset.predictions if isinstance(prediction, LabelSets)
+        ]
+        ranked = any(prediction.probabilities is not None for prediction in sets)
         if evalset.ease in evalset.features or ranked:
             subjects.append((evalset, "ease"))
         if evalset.features or evalset.embedding is not None:

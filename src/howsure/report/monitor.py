@@ -103,7 +103,7 @@ class Monitor:
     """
 
     part: EvalSet  # the reference's rows
-    # fitted on them, and how beliefs are embedded; None where they state no distribution
+    # fitted on them, and how predictions are embedded; None where they state no distribution
     reference: CongruenceReference | None
     mode: Mode | None  # {"exact", "samples"}
     encoder: Any  # what turns features into inputs; None where the reference came with an embedding
@@ -239,7 +239,7 @@ def fit_monitor(
         reference = replace(reference, embedding=encoder.transform(reference.features))
     mode: Mode | None = None
     fitted: CongruenceReference | None = None
-    if any(isinstance(belief, LAWS) for belief in reference.beliefs):
+    if any(isinstance(prediction, LAWS) for prediction in reference.predictions):
         part = reference_rows(reference, seed=seed, everything=everything)
         mode = congruence_mode([part], options.draws, everything=True)
         fitted = fitted_reference(part, mode, seed=seed, options=options)

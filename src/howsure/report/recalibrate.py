@@ -596,7 +596,7 @@ def held_out(
     recalibrated = [
         column
         for role in ROLES
-        if role.of == "belief" and role.name in source.roles.guessed
+        if role.of == "prediction" and role.name in source.roles.guessed
         for column in source.roles[role.name]
         if column.startswith(RECALIBRATED)
     ]
@@ -654,13 +654,15 @@ def _rows(
 
 def _prefix(rows: NewRows, *, alone: bool) -> str:
     """What new columns begin with: nothing where nothing else could be taken for them."""
-    has_intervals = any(isinstance(belief, Intervals) for belief in rows.evalset.beliefs)
+    has_intervals = any(
+        isinstance(prediction, Intervals) for prediction in rows.evalset.predictions
+    )
     return "" if alone and not has_intervals else RECALIBRATED
 
 
 def _check_names(rows: NewRows, method: str | None) -> None:
     """Refuse a table with sets already, whose reader could not tell which are the new ones."""
-    if rows.table is None or not any(isinstance(b, LabelSets) for b in rows.evalset.beliefs):
+    if rows.table is None or not any(isinstance(b, LabelSets) for b in rows.evalset.predictions):
         return
     columns_of_sets = [
         name for name in rows.table.column_names if set_coverage(normal_form(name))[0]
@@ -676,7 +678,7 @@ def _advised(evalset: EvalSet, seed: int) -> tuple[Advice, str]:
     """What trials advise, no method if none helps; and what that does, in words."""
     from howsure.verdict.advice import Advice, try_recalibrations
 
-    sets = [belief for belief in evalset.beliefs if isinstance(belief, LabelSets)]
+    sets = [prediction for prediction in evalset.predictions if isinstance(prediction, LabelSets)]
     if sets and sets[0].probabilities is None:
         raise InputError(NO_PROBABILITIES)
     if sets:

@@ -188,9 +188,13 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         if rows.point is not None:
             point = rows.point
         else:
-            (belief,) = rows.beliefs
-            is_single = isinstance(belief, Quantiles) and len(belief.levels) == 1
-            point = belief.quantile(belief.own_levels)[:, 0] if is_single else belief.point()
+            (prediction,) = rows.predictions
+            is_single = isinstance(prediction, Quantiles) and len(prediction.levels) == 1
+            point = (
+                prediction.quantile(prediction.own_levels)[:, 0]
+                if is_single
+                else prediction.point()
+            )
         return (point, self._uncertain(rows, ()).sd()) if return_std else point
 
     def predict_interval(self, X: Any, coverage: float | None = None) -> FloatArray:
@@ -250,7 +254,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             ]
             lower, upper = (np.column_stack(side) for side in zip(*ends, strict=True))
             return Intervals(lower, upper, [at for at, _ in fits])
-        return rows.beliefs[0]
+        return rows.predictions[0]
 
     def _recalibrated(self, X: Any) -> EvalSet:
         """What is predicted at X, recalibrated where that makes no intervals of it."""
@@ -306,17 +310,17 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             if stated.point is not None:
                 point = np.empty(len(tested)) if point is None else point
                 point[places] = stated.point
-            for belief in stated.predictions[:1]:
-                pieces = Pieces(belief, len(tested)) if pieces is None else pieces
-                pieces.put(places, belief)
-        beliefs = () if pieces is None else (pieces.join(),)
-        return EvalSet.checked(y[tested], beliefs, point=point)
+            for prediction in stated.predictions[:1]:
+                pieces = Pieces(prediction, len(tested)) if pieces is None else pieces
+                pieces.put(places, prediction)
+        predictions = () if pieces is None else (pieces.join(),)
+        return EvalSet.checked(y[tested], predictions, point=point)
 
     def _chosen(self) -> str:
         """The name of the method to use; empty where nothing helps."""
         if self.method != BEST:
             return str(self.method)
-        if not self.calibration_.beliefs:
+        if not self.calibration_.predictions:
             return _PLAIN
         with subscribe(lambda *_: None):  # one fit of many, whose steps hide those of the whole
             advice = try_recalibrations(self.calibration_).advice
@@ -359,7 +363,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             return f"{_NONE}: predictions are those of the estimator."
         if self.cv != PREFIT:
             return f"{_NONE}: calibration rows were predicted by other models, fold by fold."
-        if self.method == BEST and self.calibration_.beliefs:
+        if self.method == BEST and self.calibration_.predictions:
             return f"{_NONE}: the same rows selected the method and fitted it."
         return self._recalibrator.guarantee
 

@@ -1,8 +1,9 @@
 """Empirical cumulative shares on a grid.
 
-A probability integral transform (PIT) is uniform on [0, 1] where the belief is right. A discrete
-law gives no single PIT but a cell [P(Y < y), P(Y ≤ y)] over which the row is spread evenly; a
-continuous law is the case of cells without width. Everything here takes the two ends of the cell.
+A probability integral transform (PIT) is uniform on [0, 1] where the prediction is right. A
+discrete law gives no single PIT but a cell [P(Y < y), P(Y ≤ y)] over which the row is spread
+evenly; a continuous law is the case of cells without width. Everything here takes the two ends of
+the cell.
 """
 
 from __future__ import annotations

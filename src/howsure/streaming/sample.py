@@ -211,8 +211,8 @@ def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
         columns.append(first.weights.values)
     model = min(evalsets, key=lambda ranked: ranked.model)  # whatever other models there are
     columns += [] if model.point is None else [model.point]
-    for belief in sorted(model.beliefs, key=lambda ranked: ranked.kind):
-        columns += belief.numbers().values()
+    for prediction in sorted(model.predictions, key=lambda ranked: ranked.kind):
+        columns += prediction.numbers().values()
     return row_hashes(*columns)
 
 

@@ -1,4 +1,4 @@
-"""Does the width mean anything: does a row with a wider belief have a larger error?
+"""Does the width mean anything: does a row with a wider prediction have a larger error?
 
 Every function takes the errors' sizes and the widths (or sd, or any other uncertainty) of the
 same rows. The three statistics ask only for an ordering or a trend: none of them notices widths
@@ -401,7 +401,7 @@ def _widest(view: View) -> FloatArray:
     intervals = view.held(Intervals)
     if intervals is not None:
         return _between(intervals.lower[:, -1], intervals.upper[:, -1])
-    table = view.belief(Quantiles)
+    table = view.prediction(Quantiles)
     if len(table.levels) < 2:
         raise UnanswerableError("one quantile column gives no width")
     return _between(table.values[:, 0], table.values[:, -1])

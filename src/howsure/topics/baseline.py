@@ -244,7 +244,7 @@ def _describe_refusal(baseline: str, lead: int | None, season: int | None) -> st
 def _of_model(evalset: EvalSet) -> BaselineForecast:
     known = np.ones(evalset.n, dtype=np.bool_)
     return BaselineForecast(
-        kind="model", name=evalset.model, beliefs=evalset.beliefs, known=known, asked=True
+        kind="model", name=evalset.model, predictions=evalset.predictions, known=known, asked=True
     )
 
 
@@ -284,12 +284,12 @@ def _naive(
             table = past.table(places, series, leads, steps, levels)
             has_past = np.asarray(np.isfinite(table).all(axis=1))
             if has_past.any():
-                belief = Quantiles(levels, np.where(has_past[:, None], table, 0.0))
+                prediction = Quantiles(levels, np.where(has_past[:, None], table, 0.0))
                 forecasts.append(
                     BaselineForecast(
                         kind=kind,
                         name=name,
-                        beliefs=(belief,),
+                        predictions=(prediction,),
                         known=has_past,
                         asked=baseline == kind,
                     )
@@ -317,12 +317,12 @@ def _before(leads: IntArray, season: int, count: int, unit: str) -> str:
 def _levels_of(evalset: EvalSet) -> FloatArray:
     """Levels at which a model states quantiles or ends of intervals."""
     levels: list[float] = []
-    for belief in evalset.beliefs:
-        if isinstance(belief, Quantiles):
-            levels += belief.levels.tolist()
-        elif isinstance(belief, Distribution | Samples):
+    for prediction in evalset.predictions:
+        if isinstance(prediction, Quantiles):
+            levels += prediction.levels.tolist()
+        elif isinstance(prediction, Distribution | Samples):
             levels += MIDPOINTS.tolist()
-        elif isinstance(belief, Intervals):
+        elif isinstance(prediction, Intervals):
             coverages = [share for share in choose_coverages(evalset) if not math.isnan(share)]
             levels += [level for share in coverages for level in _ends(share)]
     return np.unique(np.round(levels, 12))
@@ -356,7 +356,7 @@ def _against(view: View, _: float, *, kind: str) -> Estimate:
     other = next((baseline for baseline in evalset.baselines if baseline.kind == kind), None)
     if other is None:
         raise UnanswerableError(_LACKING[kind])
-    ours, theirs, score = _scores(view, view.on(replace(evalset, beliefs=other.beliefs)))
+    ours, theirs, score = _scores(view, view.on(replace(evalset, predictions=other.predictions)))
     rows, weights = other.known, evalset.multiplicities
     if not rows.any():
         raise UnanswerableError(f"no row has {FEWEST_CHANGES} earlier changes")

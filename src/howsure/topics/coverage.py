@@ -415,7 +415,7 @@ def _empty(sizes: FloatArray) -> BoolArray:
 def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends: given ones, or those that the richest prediction implies."""
     if math.isnan(coverage):
-        intervals = view.belief(Intervals)
+        intervals = view.prediction(Intervals)
         view.told("ends", intervals.kind, coverage)
         return intervals.lower[:, 0], intervals.upper[:, 0]
     table = view.held(Quantiles)
@@ -832,7 +832,7 @@ TOPIC = Topic(
         coverage_array("expected_coverage", _expected_coverage),
         Array(
             "set_sizes",
-            lambda view, _: view.belief(LabelSets).sizes.astype(np.float64),
+            lambda view, _: view.prediction(LabelSets).sizes.astype(np.float64),
             predicted=True,
             by_row=True,
         ),

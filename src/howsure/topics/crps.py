@@ -186,7 +186,7 @@ def crps_of_law(
 
 def _crps_of_law(view: View, _: float) -> FloatArray:
     ask = "" if "crps" in view.slow else "crps"
-    return crps_of_law(view.evalset.y, view.belief(Distribution), ask=ask)
+    return crps_of_law(view.evalset.y, view.prediction(Distribution), ask=ask)
 
 
 def _crps_of_samples(view: View, _: float) -> FloatArray:
@@ -294,6 +294,6 @@ TOPIC = Topic(
     arrays=(
         Array("crps_of_law", _crps_of_law, integrated=_is_integrated),
         Array("crps_of_samples", _crps_of_samples),
-        Array("samples", lambda view, _: view.belief(Samples).sorted_samples, predicted=True),
+        Array("samples", lambda view, _: view.prediction(Samples).sorted_samples, predicted=True),
     ),
 )

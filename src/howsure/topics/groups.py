@@ -219,7 +219,7 @@ def compare_groups(
         )
         record = record_of(entries["worst_group_shortfall"], estimate, evalset, coverage=coverage)
         records.append(replace(record, **named))
-    if evalset.beliefs and ERRORS in entries:
+    if evalset.predictions and ERRORS in entries:
         estimate = attempt(
             f"{ERRORS} of {evalset.model}",
             partial(errors_differ, evaluation.view, divided, confidence=confidence),

@@ -38,7 +38,7 @@ def interval_tables(
         return made, reasons
     rows = _chosen(evaluations, seed)
     for evaluation in evaluations:
-        if not any(belief.answers("interval") for belief in evaluation.evalset.beliefs):
+        if not any(prediction.answers("interval") for prediction in evaluation.evalset.predictions):
             continue
         try:
             made.append(_table(evaluation, rows))

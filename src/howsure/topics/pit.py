@@ -1,4 +1,4 @@
-"""The probability integral transform (PIT) of y, which is uniform where the belief is right.
+"""The probability integral transform (PIT) of y, which is uniform where the prediction is right.
 
 A discrete law has P(Y < y) < P(Y ≤ y), and y's PIT is then spread evenly between the two (the
 non-randomised PIT of Czado, Gneiting and Held 2009): pass the first as ``left``. For a continuous
@@ -107,7 +107,7 @@ class PitHistogram:
 
     # shape (bins + 1,): from 0 to 1. A bin holds its right edge, and the first its left edge too.
     edges: FloatArray
-    # shape (bins,): share of the rows in each bin; 1/bins where the belief is right
+    # shape (bins,): share of the rows in each bin; 1/bins where the prediction is right
     share: FloatArray
     # ends of the band that all shares of a perfect model stay inside together
     lower: float
@@ -128,8 +128,8 @@ def pit_histogram(
     """Histogram of the PIT, non-randomised if discrete, with a simultaneous band.
 
     The band takes each bin's binomial quantiles at (1 − confidence)/bins (Bonferroni). It is
-    conservative for discrete laws, whose shares vary less. A hump means too wide beliefs, a U too
-    narrow ones, a slope bias.
+    conservative for discrete laws, whose shares vary less. A hump means that predictions are too
+    wide, a U that they are too narrow, a slope bias.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Proper scores of intervals and quantiles, one number a row.
 
-Every score here is negatively oriented: lower is better, and in expectation no belief scores
+Every score here is negatively oriented: lower is better, and in expectation no prediction scores
 better than the right one. Their mean over rows tests the marginal notion, calibration and
 sharpness in one number, in the units of y.
 """
@@ -398,7 +398,7 @@ def _log_density(view: View, coverage: float) -> Any:
 
 def _out_of_bounds(view: View, _: float) -> BoolArray:
     """Whether y lies beyond the quantiles at the levels 0 and 1."""
-    table = view.belief(Quantiles)
+    table = view.prediction(Quantiles)
     if table.bounds is None:
         raise UnanswerableError("the quantiles have no bounds, at levels 0 and 1")
     y, (lower, upper) = view.evalset.y, table.bounds.T
@@ -530,8 +530,8 @@ def _support_words(draft: Draft, _: Finding) -> Words:
 TOPIC = Topic(
     entries=_ENTRIES,
     arrays=(
-        Array("levels", lambda view, _: view.belief(Quantiles).levels, predicted=True),
-        Array("quantiles", lambda view, _: view.belief(Quantiles).values, predicted=True),
+        Array("levels", lambda view, _: view.prediction(Quantiles).levels, predicted=True),
+        Array("quantiles", lambda view, _: view.prediction(Quantiles).values, predicted=True),
         Array("lowers", lambda view, _: _several_intervals(view, "lowers"), predicted=True),
         Array("uppers", lambda view, _: _several_intervals(view, "uppers"), predicted=True),
         Array("coverages", lambda view, _: _several_intervals(view, "coverages"), predicted=True),

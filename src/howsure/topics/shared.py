@@ -82,12 +82,12 @@ def row_scores(evaluation: Evaluation, metric: str, coverage: float) -> FloatArr
     rows = evaluation.row_scores(metric, coverage)
     if rows is None or metric != "crps":
         return None if rows is None else rows.astype(np.float64)
-    if not _has_ensemble(evaluation) or evaluation.view.belief(Samples).size < 2:
+    if not _has_ensemble(evaluation) or evaluation.view.prediction(Samples).size < 2:
         return rows.astype(np.float64)
     fair = evaluation.row_scores("crps_fair", math.nan)
     if fair is not None:
         return fair
-    return crps_samples(evaluation.evalset.y, evaluation.view.belief(Samples).sorted_samples)
+    return crps_samples(evaluation.evalset.y, evaluation.view.prediction(Samples).sorted_samples)
 
 
 def shared_by_all(evaluations: Sequence[Evaluation], *, fair: bool = True) -> Shared | None:
@@ -220,12 +220,12 @@ def _pinball_at(evaluation: Evaluation, level: float, fair: bool) -> FloatArray:
     law, members = evaluation.view.held(Distribution), evaluation.view.held(Samples)
     if law is not None:
         return pinball_loss(y, law.quantile([level])[:, 0], level=level)
-    for belief in (evaluation.view.held(Quantiles), evaluation.view.held(Intervals)):
-        if belief is not None and level in _own_levels(belief):
-            if isinstance(belief, Quantiles):
-                return pinball_loss(y, belief.quantile([level])[:, 0], level=level)
+    for prediction in (evaluation.view.held(Quantiles), evaluation.view.held(Intervals)):
+        if prediction is not None and level in _own_levels(prediction):
+            if isinstance(prediction, Quantiles):
+                return pinball_loss(y, prediction.quantile([level])[:, 0], level=level)
             side = min(level, 1.0 - level)
-            lower, upper = belief.interval(round(1.0 - 2.0 * side, _DIGITS))
+            lower, upper = prediction.interval(round(1.0 - 2.0 * side, _DIGITS))
             end = lower if level < 0.5 else upper
             if not np.isfinite(end).all():
                 raise UnanswerableError("some of its intervals are unbounded")
@@ -238,35 +238,37 @@ def _pinball_at(evaluation: Evaluation, level: float, fair: bool) -> FloatArray:
 
 def _reaches(evaluation: Evaluation, level: float, fair: bool) -> bool:
     """Whether the model states a quantile at the level, so that nothing need be interpolated."""
-    for belief in evaluation.evalset.beliefs:
-        beyond = (belief.draws + 1) * min(level, 1.0 - level)
-        if level in _own_levels(belief):
+    for prediction in evaluation.evalset.predictions:
+        beyond = (prediction.draws + 1) * min(level, 1.0 - level)
+        if level in _own_levels(prediction):
             return True
-        if _is_free(belief) and (not belief.draws or beyond >= (BEYOND if fair else 1.0)):
+        if _is_free(prediction) and (not prediction.draws or beyond >= (BEYOND if fair else 1.0)):
             return True
     return False
 
 
 def _stated(evaluation: Evaluation) -> tuple[float, ...]:
     """The levels that a model is bound to; none where it may be asked for any."""
-    if any(map(_is_free, evaluation.evalset.beliefs)):
+    if any(map(_is_free, evaluation.evalset.predictions)):
         return ()
-    every = {level for belief in evaluation.evalset.beliefs for level in _own_levels(belief)}
+    every = {
+        level for prediction in evaluation.evalset.predictions for level in _own_levels(prediction)
+    }
     return tuple(sorted(every))
 
 
-def _is_free(belief: Prediction) -> bool:
+def _is_free(prediction: Prediction) -> bool:
     """Whether it may be asked for a quantile at any level."""
-    return belief.answers("quantile") and not belief.own_levels
+    return prediction.answers("quantile") and not prediction.own_levels
 
 
-def _own_levels(belief: Prediction) -> tuple[float, ...]:
-    return _rounded(belief.own_levels)
+def _own_levels(prediction: Prediction) -> tuple[float, ...]:
+    return _rounded(prediction.own_levels)
 
 
 def offered(evaluation: Evaluation) -> str:
     """What a model gives, in words."""
-    words = [belief.described() for belief in evaluation.evalset.beliefs]
+    words = [prediction.described() for prediction in evaluation.evalset.predictions]
     if evaluation.evalset.point is not None:
         words.append("a point forecast")
     return " and ".join(words)

@@ -529,7 +529,7 @@ def skill_measure(evalset: EvalSet) -> str:
     kind = next((baseline.kind for baseline in evalset.baselines if baseline.asked), None)
     if kind is not None:
         return MEASURE_OF[kind]
-    bare = all(isinstance(belief, Intervals) for belief in evalset.beliefs)
+    bare = all(isinstance(prediction, Intervals) for prediction in evalset.predictions)
     return "interval_skill" if bare else "crps_skill"
 
 

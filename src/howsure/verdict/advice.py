@@ -285,7 +285,7 @@ def lead_kind(evalset: EvalSet) -> str:
 def _lead_prediction(evalset: EvalSet) -> Prediction | None:
     """The prediction that says most; None of a bare point."""
     kind = lead_kind(evalset)
-    return next((belief for belief in evalset.beliefs if belief.kind == kind), None)
+    return next((prediction for prediction in evalset.predictions if prediction.kind == kind), None)
 
 
 @frozen
@@ -711,19 +711,21 @@ def _recalibrate_folds(
     for fold, recalibrators in enumerate(fitted):
         rows = np.flatnonzero(folds == fold)
         recalibrated = applied(recalibrators, evalset.take(rows)).evalset
-        pieces = pieces or [Pieces(belief, evalset.n) for belief in recalibrated.beliefs]
-        for piece, belief in zip(pieces, recalibrated.beliefs, strict=True):
+        pieces = pieces or [
+            Pieces(prediction, evalset.n) for prediction in recalibrated.predictions
+        ]
+        for piece, prediction in zip(pieces, recalibrated.predictions, strict=True):
             first = piece.first
-            levels = [table.levels for table in (first, belief) if isinstance(table, Quantiles)]
+            levels = [table.levels for table in (first, prediction) if isinstance(table, Quantiles)]
             if levels and not np.array_equal(levels[0], levels[-1]):
                 raise InputError("folds are too small for the same levels")
-            ends = [belief.lower, belief.upper] if isinstance(belief, Intervals) else []
+            ends = [prediction.lower, prediction.upper] if isinstance(prediction, Intervals) else []
             if not np.isfinite(ends).all():
                 raise InputError("folds are too small for finite intervals")
-            piece.put(rows, belief)
+            piece.put(rows, prediction)
         if point is not None and recalibrated.point is not None:
             point[rows] = recalibrated.point
-    return replace(evalset, beliefs=tuple(piece.join() for piece in pieces), point=point)
+    return replace(evalset, predictions=tuple(piece.join() for piece in pieces), point=point)
 
 
 def _unit(evalset: EvalSet) -> FloatArray:

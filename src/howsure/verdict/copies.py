@@ -85,7 +85,11 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
     fewest = max(_FEWEST_COPIES, int(np.ceil(_COPIED * n)))
     if n - len(np.unique(first.y)) < fewest:
         return None
-    if any(isinstance(belief, LabelSets) for evalset in evalsets for belief in evalset.beliefs):
+    if any(
+        isinstance(prediction, LabelSets)
+        for evalset in evalsets
+        for prediction in evalset.predictions
+    ):
         return None
     said = _said(evalsets)
     beside = row_hashes(*said)
@@ -164,8 +168,8 @@ def _centre_of(evalset: EvalSet) -> FloatArray:
     """A number of each row by which rows of like predictions are neighbours."""
     if evalset.point is not None:
         return evalset.point
-    for belief in evalset.beliefs:
-        for numbers in belief.numbers().values():
+    for prediction in evalset.predictions:
+        for numbers in prediction.numbers().values():
             if np.isfinite(numbers).all():
                 return np.asarray(np.mean(numbers.reshape(evalset.n, -1), axis=1))
     return np.zeros(evalset.n)
@@ -174,7 +178,9 @@ def _centre_of(evalset: EvalSet) -> FloatArray:
 def predicted_numbers(evalset: EvalSet) -> list[FloatArray]:
     """The point forecast, if there is one, and all numbers of predictions."""
     points = [] if evalset.point is None else [evalset.point]
-    return points + [numbers for belief in evalset.beliefs for numbers in belief.numbers().values()]
+    return points + [
+        numbers for prediction in evalset.predictions for numbers in prediction.numbers().values()
+    ]
 
 
 def _codes(keys: KeyArray) -> IntArray:

@@ -195,7 +195,7 @@ def signals_in_time(view: View) -> dict[str, FloatArray]:
     Hits hardly vary, and hide their memory.
     """
     evalset = view.evalset
-    if all(isinstance(belief, Intervals) for belief in evalset.beliefs):
+    if all(isinstance(prediction, Intervals) for prediction in evalset.predictions):
         with contextlib.suppress(UnanswerableError):
             lower, upper = view.get("ends", view.headline)
             half = (upper - lower) / 2.0

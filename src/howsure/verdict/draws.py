@@ -165,7 +165,9 @@ def copula_of(view: View, known: Dependence | str) -> Copula | None:
     series = None if times is None or known.common > 0.5 else times.series
     if times is not None and series is None and lag > 1:  # in rows
         lag = max(round(lag * evalset.n / times.places()[1]), 1)
-    numbers = (table for belief in evalset.beliefs for table in belief.numbers().values())
+    numbers = (
+        table for prediction in evalset.predictions for table in prediction.numbers().values()
+    )
     keys, folded = row_keys(evalset.y, *numbers), known.signal == "size"
     rho = (known.tau - 1.0) / (known.tau + 1.0)
     copula = Copula(1.0, folded, serial, place, keys, evalset.mass, lag, series)
@@ -230,7 +232,7 @@ class Population:
             rows = every if counts is None else np.repeat(every, counts.astype(np.int64))
         lean = EvalSet(
             y=evalset.y,
-            beliefs=evalset.beliefs,
+            predictions=evalset.predictions,
             point=evalset.point,
             groups=evalset.groups,
             weights=None if frequent else weights,
@@ -277,12 +279,14 @@ def _unsure(view: View) -> FloatArray:
 
 def reach(evalset: EvalSet, kind: type[Prediction] | None) -> int:
     """How many drawn rows may be computed: fewer where a draw is dear."""
-    belief = next((belief for belief in evalset.beliefs if type(belief) is kind), None)
-    if belief is None:
+    prediction = next(
+        (prediction for prediction in evalset.predictions if type(prediction) is kind), None
+    )
+    if prediction is None:
         return _QUICK
-    width = sum(column.size for column in belief.numbers().values()) / max(belief.n, 1)
-    if not isinstance(belief, Distribution):
+    width = sum(column.size for column in prediction.numbers().values()) / max(prediction.n, 1)
+    if not isinstance(prediction, Distribution):
         return max(int(10 * _QUICK / max(width, 10.0)), 1)
-    if isinstance(belief.law, NormalLaw):
+    if isinstance(prediction.law, NormalLaw):
         return _QUICK
-    return _SLOW if isinstance(belief.law, ScipyLaw) and belief.law.searched else _PLAIN
+    return _SLOW if isinstance(prediction.law, ScipyLaw) and prediction.law.searched else _PLAIN

@@ -257,15 +257,15 @@ def _drawn(codes: IntArray, evalset: EvalSet, seed: int) -> IntArray:
 def _leading(evalset: EvalSet) -> EvalSet:
     """The rows with the one kind of prediction by which they are judged."""
     kind = lead_kind(evalset)
-    if not kind or any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
-        told = ", ".join(each.kind for each in evalset.beliefs) or "none"
+    if not kind or any(isinstance(prediction, LabelSets) for prediction in evalset.predictions):
+        told = ", ".join(each.kind for each in evalset.predictions) or "none"
         raise InputError(
             "calibration must have a distribution, samples, quantiles, intervals or a point "
             f"forecast to be improved, got {told}"
         )
     if kind == POINT:
         return evalset
-    return replace(evalset, beliefs=tuple(b for b in evalset.beliefs if b.kind == kind))
+    return replace(evalset, predictions=tuple(b for b in evalset.predictions if b.kind == kind))
 
 
 def _followed(evalset: EvalSet) -> tuple[EvalSet, Known]:

@@ -96,11 +96,11 @@ class _Measure:
             raise UnanswerableError("the answer is several numbers at once")
         return answer
 
-    def integrated(self, belief: Prediction) -> bool:
+    def integrated(self, prediction: Prediction) -> bool:
         """Whether it is the CRPS of a law that has no closed form."""
         (first, *others), known = self.form.needs, arrays()
         test = known[first].integrated if first in known and not others else None
-        return test is not None and test(belief)
+        return test is not None and test(prediction)
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -241,20 +241,20 @@ class _Nulls:
         if not measures:
             return
         uniforms, view = self._dependent_uniforms(part, rows), part.view
-        evalset, belief = view.evalset, _of_kind(view.evalset, kind)
+        evalset, prediction = view.evalset, _of_kind(view.evalset, kind)
         fixed = {
             key.coverage: {} if kind is Samples else _fixed_arrays(view, key.at)
             for key in _coverages(measures)
         }
         statistics = [_Statistic(measure, part) for measure in measures]
-        beside = [other for other in evalset.beliefs if other is not belief]
+        beside = [other for other in evalset.predictions if other is not prediction]
         mixed = row_uniforms(self.seed, "outside", part.keys)
-        for y, prediction in draw_outcomes(
-            belief, evalset.y, part.keys, draws, seed=self.seed, together=uniforms
+        for y, redrawn in draw_outcomes(
+            prediction, evalset.y, part.keys, draws, seed=self.seed, together=uniforms
         ):
             sets = [
-                replace(evalset, y=finite, beliefs=(prediction, *beside))
-                for finite in _finite_outcomes(y, prediction, mixed)
+                replace(evalset, y=finite, predictions=(redrawn, *beside))
+                for finite in _finite_outcomes(y, redrawn, mixed)
             ]
             views = {
                 at: [view.on(drawn, given=arrays) for drawn in sets] for at, arrays in fixed.items()
@@ -440,11 +440,11 @@ class _Stack:
     ) -> None:
         self.part, self.kind, self.copula = part, kind, copula
         evalset, m = part.view.evalset, len(part.rows)
-        self.belief = _of_kind(evalset, kind)
+        self.prediction = _of_kind(evalset, kind)
         draws = min(max(reach(evalset, kind) // m, _LEAST), _MOST) // 2 * 2
-        self.exact = isinstance(self.belief, Samples) and self.belief.size < draws
-        if isinstance(self.belief, Samples) and self.exact:
-            places = (np.arange(self.belief.size + 1) + 0.5) / (self.belief.size + 1)
+        self.exact = isinstance(self.prediction, Samples) and self.prediction.size < draws
+        if isinstance(self.prediction, Samples) and self.exact:
+            places = (np.arange(self.prediction.size + 1) + 0.5) / (self.prediction.size + 1)
             self.uniforms = np.repeat(places[:, None], m, axis=1)
         else:
             self.uniforms = strata(part.keys, draws, seed=seed)
@@ -456,8 +456,10 @@ class _Stack:
 
     def moments(self, measures: Sequence[_Measure]) -> Iterator[tuple[_Measure, _Moments | str]]:
         """Of the scores of each mean, or why there are none."""
-        beliefs, model = self.part.view.evalset.beliefs, self.part.view.evalset.model
-        numbers = sum(column.size for belief in beliefs for column in belief.numbers().values())
+        predictions, model = self.part.view.evalset.predictions, self.part.view.evalset.model
+        numbers = sum(
+            column.size for prediction in predictions for column in prediction.numbers().values()
+        )
         draws = max(_AT_ONCE // max(numbers, 1), 1)
         scores: dict[_Measure, list[FloatArray]] = {measure: [] for measure in measures}
         for start in range(0, len(self.uniforms), draws):
@@ -478,7 +480,7 @@ class _Stack:
                         yield measure, self._moments(measure, np.concatenate(scores.pop(measure)))
 
     def _moments(self, measure: _Measure, scores: FloatArray) -> _Moments | str:
-        if measure.integrated(self.belief):
+        if measure.integrated(self.prediction):
             scores = _crps_among(scores)
         if not np.isfinite(scores).all():
             return "some rows of a perfect model have an infinite score"
@@ -501,7 +503,7 @@ class _Stack:
 
     def _scores(self, views: Sequence[View], measure: _Measure, draws: int) -> FloatArray | str:
         """Shape (draws, m); y itself where each is scored among all draws of its row."""
-        if measure.integrated(self.belief):
+        if measure.integrated(self.prediction):
             return views[0].evalset.y.reshape(draws, -1)
         first, *further = (np.asarray(measure.apply(view), dtype=np.float64) for view in views)
         for scores in further:
@@ -515,7 +517,7 @@ class _Stack:
         """Of drawn outcomes, or of whether these lie inside where no more is known."""
         view = self.part.view
         if not evalsets:
-            inside = [self.belief.inside(coverage, row) for row in uniforms]
+            inside = [self.prediction.inside(coverage, row) for row in uniforms]
             return [View(view.evalset, given={"covered": np.concatenate(inside)})]
         fixed = {} if self.kind is Samples else _fixed_arrays(view, coverage, len(uniforms))
         return [View(evalset, given=fixed) for evalset in evalsets]
@@ -523,12 +525,12 @@ class _Stack:
     def _draw(self, uniforms: FloatArray) -> list[EvalSet]:
         evalset = self.part.view.evalset
         tile = np.tile(np.arange(evalset.n), len(uniforms))
-        y, belief = self.belief.take(tile).redrawn(evalset.y[tile], uniforms.ravel())
-        beside = [other.take(tile) for other in evalset.beliefs if other is not self.belief]
+        y, prediction = self.prediction.take(tile).redrawn(evalset.y[tile], uniforms.ravel())
+        beside = [other.take(tile) for other in evalset.predictions if other is not self.prediction]
         point = None if evalset.point is None else evalset.point[tile]
         return [
-            EvalSet(y=outcomes, beliefs=(belief, *beside), point=point)
-            for outcomes in _finite_outcomes(y, belief, uniforms.ravel())
+            EvalSet(y=outcomes, predictions=(prediction, *beside), point=point)
+            for outcomes in _finite_outcomes(y, prediction, uniforms.ravel())
         ]
 
 
@@ -612,13 +614,13 @@ def _drawer(evalset: EvalSet, measure: _Measure, source: str) -> type[Prediction
         for coin in (Intervals, LabelSets):
             if coin.kind in named:
                 return coin
-    types = {type(belief) for belief in evalset.beliefs}
+    types = {type(prediction) for prediction in evalset.predictions}
     drawers = [kind for kind in KIND_PRIORITY if kind in types and kind.answers("redrawn")]
     if not types:
         raise UnanswerableError("a point forecast alone gives no distribution of y")
     if not drawers:
         raise UnanswerableError(
-            f"{evalset.beliefs[0].kind} give only the probability that y is inside"
+            f"{evalset.predictions[0].kind} give only the probability that y is inside"
         )
     return next((kind for kind in drawers if kind.kind in named), drawers[0])
 
@@ -626,7 +628,7 @@ def _drawer(evalset: EvalSet, measure: _Measure, source: str) -> type[Prediction
 def _answered_by(kind: type[Prediction], measure: _Measure, view: View) -> dict[str, str]:
     """Who drew y, where that is not who answered."""
     source = view.source([*measure.form.needs, "ends"], measure.key.at)
-    alone = len(view.evalset.beliefs) < 2
+    alone = len(view.evalset.predictions) < 2
     return {} if alone or not source or kind.kind in source.split(", ") else {BY: kind.kind}
 
 
@@ -636,7 +638,7 @@ def _options(subsample: Subsample) -> dict[str, str]:
 
 
 def _of_kind(evalset: EvalSet, kind: type[Prediction]) -> Prediction:
-    return next(belief for belief in evalset.beliefs if type(belief) is kind)
+    return next(prediction for prediction in evalset.predictions if type(prediction) is kind)
 
 
 def _finite_outcomes(

@@ -51,7 +51,7 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
     """
     repeated = copies([evalset])
     faults = [] if repeated is None else [repeated.fault]
-    if not any(isinstance(belief, LabelSets) for belief in evalset.beliefs):
+    if not any(isinstance(prediction, LabelSets) for prediction in evalset.predictions):
         faults += filter(None, _check(evalset, repeated, tau))
     for name, looks in _LOOKS_LIKE.items():
         if any(fault.name == name for fault in faults):
@@ -119,7 +119,8 @@ class _Seen:
     @property
     def discrete(self) -> bool:
         return any(
-            isinstance(belief, Distribution) and belief.discrete for belief in self.evalset.beliefs
+            isinstance(prediction, Distribution) and prediction.discrete
+            for prediction in self.evalset.predictions
         )
 
     @property
@@ -137,8 +138,8 @@ class _Seen:
         """What predictions hold, a column each, shape (n, k)."""
         return [
             values.reshape(self.n, -1)
-            for belief in self.evalset.beliefs
-            for values in belief.numbers().values()
+            for prediction in self.evalset.predictions
+            for values in prediction.numbers().values()
         ]
 
     def fault(self, name: str, rows: BoolArray | None = None, **more: Any) -> RowFault:
@@ -153,10 +154,10 @@ def _seen(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
         evalset = evalset.take(np.unique(repeated.clusters.codes, return_index=True)[1])
     evalset = View(evalset).part(MOST_ROWS).evalset
     for kind in KIND_PRIORITY:
-        for belief in evalset.beliefs:
-            if isinstance(belief, kind):
+        for prediction in evalset.predictions:
+            if isinstance(prediction, kind):
                 with suppress(UnanswerableError):
-                    centre, spread = _middle_and_spread(belief, evalset)
+                    centre, spread = _middle_and_spread(prediction, evalset)
                     if np.isfinite(centre).all():
                         return _Seen(evalset, evalset.y, centre, spread)
     if evalset.point is None:
@@ -460,7 +461,7 @@ _STATED_THERE = 0.05
 
 def clipped(seen: _Seen) -> RowFault | None:
     """Many y at the least or the largest value, where predictions have no such end."""
-    if not seen.evalset.beliefs or seen.discrete:
+    if not seen.evalset.predictions or seen.discrete:
         return None
     ends: list[tuple[float, bool]] = []
     rows = np.zeros(seen.n, dtype=np.bool_)

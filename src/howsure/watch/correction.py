@@ -219,12 +219,12 @@ def _shared_score(before: EvalSet, after: EvalSet) -> SharedScore:
 
 def stretched(rows: EvalSet, factors: FloatArray) -> EvalSet:
     """Rows whose predictions are stretched about their middle, each by its factor."""
-    beliefs = (
-        moved(belief, LocationScale.of(belief), np.zeros(rows.n), factors)
-        for belief in rows.beliefs
-        if isinstance(belief, FRAMED)
+    predictions = (
+        moved(prediction, LocationScale.of(prediction), np.zeros(rows.n), factors)
+        for prediction in rows.predictions
+        if isinstance(prediction, FRAMED)
     )
-    return replace(rows, beliefs=tuple(beliefs))
+    return replace(rows, predictions=tuple(predictions))
 
 
 RUNNING = "running"

@@ -880,8 +880,8 @@ def _check_readable(loaded: Loaded) -> None:
     roles, weights = loaded.roles, loaded.evalsets[0].weights
     if roles.classes:
         raise InputError("the reference must predict numbers: label sets are not monitored")
-    beliefs = [column for role, column, _ in roles.uses() if role.of == "belief"]
-    if not {use.column for use in loaded.explanation}.issuperset(beliefs):
+    predictions = [column for role, column, _ in roles.uses() if role.of == "prediction"]
+    if not {use.column for use in loaded.explanation}.issuperset(predictions):
         raise InputError(
             "the reference must have a column for each part of a prediction, got a long table, or "
             "one whose cells hold several"

@@ -356,7 +356,7 @@ def test_bad_plans_are_refused(tmp_path: Path, changes: dict[str, Any], words: s
 OWN = """
 from dataclasses import dataclass
 import numpy as np
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Predictions, Fitted, Method
 from howsure.predictions import Distribution
 
 @dataclass(frozen=True)
@@ -380,7 +380,7 @@ class Fit(Fitted):
     def predict(self, x):
         assert x.shape == (150, 1)
         mean = self.start + self.slope * x[:, 0]
-        return Beliefs(Distribution("norm", {"loc": mean, "scale": self.sd}))
+        return Predictions(Distribution("norm", {"loc": mean, "scale": self.sd}))
 
 class Largest:
     def __init__(self, coverage, extra=0):

@@ -19,7 +19,7 @@ from howsure_studies.engine.plan import plan_file
 METHOD = """
 from dataclasses import dataclass
 import numpy as np
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Predictions, Fitted, Method
 from howsure.predictions import Distribution
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Line(Fitted):
 
     def predict(self, x):
         mean = self.start + self.slope * x[:, 0]
-        return Beliefs(Distribution("norm", {"loc": mean, "scale": self.scale}))
+        return Predictions(Distribution("norm", {"loc": mean, "scale": self.scale}))
 
     def score(self, x):
         return np.abs(x[:, 0])

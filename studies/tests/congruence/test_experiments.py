@@ -37,7 +37,7 @@ from howsure_studies.congruence.measure import congruence_at, own_features
 from howsure_studies.congruence.networks import OnFeatures
 from howsure_studies.congruence.result import Monotonicity, MonotonicityResult, random_band
 from howsure_studies.congruence.worlds import array_task, wave_law
-from howsure_studies.methods.interface import Beliefs, Fitted
+from howsure_studies.methods.interface import Fitted, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.tasks import Space
 
@@ -228,10 +228,10 @@ class Stated(Fitted):
     def __init__(self, *, wrong: bool) -> None:
         self.wrong = wrong
 
-    def predict(self, x: object) -> Beliefs:
+    def predict(self, x: object) -> Predictions:
         at = np.ravel(np.asarray(x, dtype=np.float64))
         shifted = np.where(at > 4.0, at + 1.5, at) if self.wrong else at
-        return Beliefs(wave_law(shifted))
+        return Predictions(wave_law(shifted))
 
 
 def test_random_order_has_the_band_and_the_p_value_of_all_orders() -> None:
@@ -283,9 +283,9 @@ def test_a_perfect_model_with_equal_losses_is_flat() -> None:
     y = np.where(np.arange(400) % 2 == 0, 1.0, -1.0)
 
     class Coin(Fitted):
-        def predict(self, x: object) -> Beliefs:
+        def predict(self, x: object) -> Predictions:
             n = len(np.asarray(x))
-            return Beliefs(Distribution.normal(np.zeros(n), np.ones(n)))
+            return Predictions(Distribution.normal(np.zeros(n), np.ones(n)))
 
     task = array_task("coin", x, y)
     found = rejection(task, "coin", Coin(), replace(QUICK, orders=9))
@@ -299,9 +299,9 @@ def test_rows_of_infinite_loss_leave_no_rejection() -> None:
     rng = np.random.default_rng(0)
 
     class Sure(Fitted):
-        def predict(self, x: object) -> Beliefs:
+        def predict(self, x: object) -> Predictions:
             n = len(np.asarray(x))
-            return Beliefs(Distribution.normal(np.full(n, 9.0), np.full(n, 1e-200)))
+            return Predictions(Distribution.normal(np.full(n, 9.0), np.full(n, 1e-200)))
 
     task = array_task("far", rng.uniform(size=(60, 1)), rng.normal(size=60))
     n = len(task.test)
@@ -340,7 +340,7 @@ def test_an_outlier_moves_nll_by_its_formula_and_cce_within_its_bound() -> None:
         "one sd × 0.001",
     )
     rows = child(4, "congruence outliers").permutation(100)
-    z = (held.y - held.beliefs[0].point()) / 0.5
+    z = (held.y - held.predictions[0].point()) / 0.5
     for place, count in ((1, 1), (2, 3)):
         change = found.values["nll"][place] - found.values["nll"][0]
         assert change == pytest.approx((50.0 * count - 0.5 * (z[rows[:count]] ** 2).sum()) / 100)

@@ -27,7 +27,7 @@ from howsure_studies.congruence.figures import (
     variation_figure,
 )
 from howsure_studies.congruence.reliability import Reliability
-from howsure_studies.congruence.result import ModelBeliefs, Monotonicity
+from howsure_studies.congruence.result import ModelPredictions, Monotonicity
 from howsure_studies.methods.linear import LinearT
 
 needs("matplotlib")
@@ -35,9 +35,9 @@ needs("matplotlib")
 HOSTILE = '</script><b>"x"</b>\n'
 
 
-def law(rows: int = 8) -> ModelBeliefs:
+def law(rows: int = 8) -> ModelPredictions:
     x = np.arange(rows, dtype=np.float64)[::-1].copy()
-    return ModelBeliefs(model="poisson", x=x, y=x + 1, point=x, lower=x - 2, upper=x + 2)
+    return ModelPredictions(model="poisson", x=x, y=x + 1, point=x, lower=x - 2, upper=x + 2)
 
 
 def over(model: str, *, band: bool = True) -> Curve:
@@ -130,14 +130,14 @@ def test_every_renderer_draws_them(figure: Figure) -> None:
 
 
 def test_lines_over_x_rise_and_keep_their_bands() -> None:
-    beliefs, _, errors, *_ = figures()
-    band, line, dots = beliefs.layers
+    predictions, _, errors, *_ = figures()
+    band, line, dots = predictions.layers
     np.testing.assert_array_equal(band.x, np.arange(8.0))
     np.testing.assert_array_equal(line.y, band.x)
     np.testing.assert_array_equal(band.upper - band.lower, 4.0)
     np.testing.assert_array_equal(dots.y, band.x + 1)
-    assert "95 %" in beliefs.reading
-    assert beliefs.y.title == "Counts"
+    assert "95 %" in predictions.reading
+    assert predictions.y.title == "Counts"
     shade, rule, one, other = errors.layers
     np.testing.assert_array_equal(shade.lower, np.maximum(np.linspace(0, 1, 5) - 0.3, 0.0))
     assert rule.y.tolist() == [0.2]

@@ -30,7 +30,7 @@ from howsure_studies.congruence import (
 from howsure_studies.congruence.measure import calibration_of, congruence_at, evaluate, losses
 from howsure_studies.congruence.networks import OnFeatures
 from howsure_studies.congruence.worlds import array_task
-from howsure_studies.methods.interface import Beliefs, Fitted
+from howsure_studies.methods.interface import Fitted, Predictions
 from howsure_studies.methods.linear import LinearT
 
 DRAWN = CongruenceMeasure(draws=1)
@@ -50,15 +50,15 @@ def test_a_study_and_an_assessment_tell_one_number() -> None:
     """Both take the exact embedding, one kernel and one λ by default."""
     held = normal_set(120, bias=0.3)
     study = evaluate(held, measure=CongruenceMeasure(bootstraps=0)).values["cce"]
-    told = howsure.assess(held.y, held.beliefs[0], embedding=held.embedding, model="normal")
+    told = howsure.assess(held.y, held.predictions[0], embedding=held.embedding, model="normal")
     assert study == pytest.approx(told.value("mean_cce"), rel=1e-8)
 
 
 def dense_cce(held: EvalSet, grid: np.ndarray, gamma: float, ridge: float) -> np.ndarray:
-    """‖Σ αᵢ (φ(yᵢ) − μᵢ)‖ by dense formulas for normal beliefs."""
+    """‖Σ αᵢ (φ(yᵢ) − μᵢ)‖ by dense formulas for normal predictions."""
     assert held.embedding is not None
     x, y, n = held.embedding[:, 0], held.y, held.n
-    mean, sd = held.beliefs[0].point(), held.beliefs[0].sd()
+    mean, sd = held.predictions[0].point(), held.predictions[0].sd()
     k = 1.0 / (2.0 * y.var(ddof=1))
 
     def average(m: np.ndarray, s: np.ndarray, m2: np.ndarray, s2: np.ndarray) -> np.ndarray:
@@ -89,18 +89,21 @@ def test_run_holds_what_its_parts_say() -> None:
     held = normal_set(bias=0.4)
     run = evaluate(held, measure=EXACT, task="t", seed=3)
     assert held.embedding is not None
-    direct = cce(held.embedding, held.y, Normals(held.beliefs[0].point(), np.full(80, 0.5)))
+    direct = cce(held.embedding, held.y, Normals(held.predictions[0].point(), np.full(80, 0.5)))
     alike = cce(
-        held.embedding, held.y, Normals(held.beliefs[0].point(), np.full(80, 0.5)), bandwidth=1.0
+        held.embedding,
+        held.y,
+        Normals(held.predictions[0].point(), np.full(80, 0.5)),
+        bandwidth=1.0,
     )
     assert direct.mean != alike.mean
     assert run.value("cce") == pytest.approx(alike.mean, abs=1e-9)
-    z = (held.y - held.beliefs[0].point()) / 0.5
+    z = (held.y - held.predictions[0].point()) / 0.5
     nll = 0.5 * z**2 + np.log(0.5) + 0.5 * np.log(2 * np.pi)
     np.testing.assert_allclose(run.rows["nll"], nll)
     assert run.value("nll") == pytest.approx(nll.mean())
     assert run.value("mae") == pytest.approx(np.abs(z * 0.5).mean())
-    plain = calibration_error(held.beliefs[0].cdf(held.y), levels=50, weighting="frequency")
+    plain = calibration_error(held.predictions[0].cdf(held.y), levels=50, weighting="frequency")
     assert run.value("ece") == plain.value == run.value("ece_exact")
     assert math.isnan(run.value("cce_null"))
     assert math.isnan(run.monte_carlo_sd)
@@ -156,7 +159,7 @@ def test_a_fixed_grid_gives_a_band_at_the_rows() -> None:
 def test_another_reference_needs_no_labels_of_the_rows_judged() -> None:
     val, test = normal_set(60, seed=1), normal_set(80)
     unlabelled = EvalSet.checked(
-        np.zeros(80), test.beliefs, embedding=test.embedding, model="normal"
+        np.zeros(80), test.predictions, embedding=test.embedding, model="normal"
     )
     how = CongruenceMeasure(draws=1, bootstraps=2, samplings=2)
     first, second = (evaluate(held, reference=val, measure=how) for held in (test, unlabelled))
@@ -192,16 +195,16 @@ def test_double_poisson_likelihood_as_published_lacks_its_constant() -> None:
 class Broken(Fitted):
     """Has failed."""
 
-    def predict(self, x: object) -> Beliefs:
+    def predict(self, x: object) -> Predictions:
         raise UnanswerableError("it failed")
 
 
 class Bands(Fitted):
     """Knows intervals alone."""
 
-    def predict(self, x: object) -> Beliefs:
+    def predict(self, x: object) -> Predictions:
         n = len(np.asarray(x))
-        return Beliefs(Intervals(np.zeros(n), np.ones(n), coverage=0.9))
+        return Predictions(Intervals(np.zeros(n), np.ones(n), coverage=0.9))
 
 
 def test_methods_without_an_answer_have_a_reason() -> None:

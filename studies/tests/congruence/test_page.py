@@ -24,7 +24,7 @@ from howsure_studies.congruence import (
 from howsure_studies.congruence.reliability import welch
 from howsure_studies.congruence.result import (
     Diagnosis,
-    ModelBeliefs,
+    ModelPredictions,
     Monotonicity,
     MonotonicityResult,
     Rejection,
@@ -134,7 +134,7 @@ def studies(
         ),
         "robustness": tuple(spoilt(name) for name in models),
         "beliefs": tuple(
-            ModelBeliefs(
+            ModelPredictions(
                 model=name,
                 y=x,
                 point=x,

@@ -28,7 +28,7 @@ from howsure_studies.congruence.page import reliability_of
 from howsure_studies.congruence.reliability import Reliability, reliability, welch
 from howsure_studies.congruence.result import (
     Diagnosis,
-    ModelBeliefs,
+    ModelPredictions,
     Monotonicity,
     MonotonicityResult,
     Robustness,
@@ -142,7 +142,7 @@ def test_studies_in_a_store_are_read() -> None:
     assert spoilt.settings == ("as is", "1 row")
     assert spoilt.spoilt is ARRAYS["robustness/0/spoilt"]
     first, second = found.beliefs
-    assert isinstance(first, ModelBeliefs)
+    assert isinstance(first, ModelPredictions)
     assert first.pit is None
     assert second.x is None
     assert (first.seed, second.seed) == (4, 0)

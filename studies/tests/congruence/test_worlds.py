@@ -115,7 +115,7 @@ def test_distance_refuses_what_it_cannot_take() -> None:
         law_distance(one, one, 0.0)
     with pytest.raises(InputError, match="second must have 1 rows"):
         law_distance(one, Normals([0.0, 1.0], [1.0, 1.0]), 1.0)
-    with pytest.raises(InputError, match="belief must be"):
+    with pytest.raises(InputError, match="predictive must be"):
         law_distance(one, Draws([0.0]), 1.0)
 
 

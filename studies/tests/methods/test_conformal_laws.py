@@ -66,9 +66,9 @@ def mass(method: InductiveConformal, n: int, rng: np.random.Generator) -> np.nda
     x = rng.uniform(size=(n, 1))
     y = (0.2 + x[:, 0]) * rng.normal(size=n)
     grid = (np.arange(200)[:, None] + 0.5) / 200
-    belief = method.fit(x, y, rng).predict(grid).outcome
+    prediction = method.fit(x, y, rng).predict(grid).outcome
     sd = 0.2 + grid[:, 0]
-    ends = [belief.interval(coverage) for coverage in method.coverages]
+    ends = [prediction.interval(coverage) for coverage in method.coverages]
     return np.stack(
         [special.ndtr(upper / sd) - special.ndtr(lower / sd) for lower, upper in ends], axis=1
     )
@@ -192,8 +192,8 @@ def test_labels_may_be_text_and_new_labels_are_infinite_or_refused() -> None:
     def names(rows: np.ndarray) -> np.ndarray:
         return np.array(["none", "some", "more"])[rows[:, 0].astype(int)]
 
-    belief = SplitConformal(zero, adapt=Mondrian(names)).fit(x, y, rng).predict([[0.0], [2.0]])
-    lower, upper = belief.outcome.interval(0.8)
+    prediction = SplitConformal(zero, adapt=Mondrian(names)).fit(x, y, rng).predict([[0.0], [2.0]])
+    lower, upper = prediction.outcome.interval(0.8)
     assert np.isfinite([lower[0], upper[0]]).all()
     assert (lower[1], upper[1]) == (-math.inf, math.inf)
     strict = SplitConformal(zero, coverages=(0.8,), adapt=Mondrian(names), too_few="error")

@@ -53,9 +53,9 @@ def test_a_pipeline_a_function_and_a_trained_model_say_the_same() -> None:
     x, y = rows()
     model = make_pipeline(StandardScaler(), LinearRegression()).fit(x[:200], y[:200])
     given = SplitConformal(model.predict, coverages=(0.9,))
-    belief = given.fit(x[200:], y[200:], np.random.default_rng(0)).predict(x[:5]).outcome
+    prediction = given.fit(x[200:], y[200:], np.random.default_rng(0)).predict(x[:5]).outcome
     half = conformal_threshold(np.abs(y[200:] - model.predict(x[200:])), 0.9).value
-    lower, upper = belief.interval(0.9)
+    lower, upper = prediction.interval(0.9)
     np.testing.assert_allclose(lower, model.predict(x[:5]) - half)
     np.testing.assert_allclose(upper, model.predict(x[:5]) + half)
     piped = SplitConformal(make_pipeline(StandardScaler(), Ridge()), coverages=(0.9,))
@@ -68,8 +68,10 @@ def test_widths_follow_the_predicted_size_of_errors(errors: Any) -> None:
     x, y = rows(2000)
     tree = DecisionTreeRegressor(min_samples_leaf=40)
     method = NormalizedConformal(LinearRegression(), tree, errors=errors, coverages=(0.8,))
-    belief = method.fit(x, y, np.random.default_rng(0)).predict([[0.0, 0.0], [0.0, 0.95]]).outcome
-    lower, upper = belief.interval(0.8)
+    prediction = (
+        method.fit(x, y, np.random.default_rng(0)).predict([[0.0, 0.0], [0.0, 0.95]]).outcome
+    )
+    lower, upper = prediction.interval(0.8)
     width = upper - lower
     assert 2.5 < width[1] / width[0] < 9
     floored = NormalizedConformal(
@@ -117,7 +119,7 @@ def test_cqr_is_its_definition() -> None:
     x, y = rows()
     inner = linear_quantiles((0.5, 0.8))
     method = Conformalized(inner, coverages=(0.5, 0.8))
-    belief = method.fit(x, y, np.random.default_rng(4)).predict(x[:6]).outcome
+    prediction = method.fit(x, y, np.random.default_rng(4)).predict(x[:6]).outcome
     rng = np.random.default_rng(4)
     held = np.zeros(400, dtype=bool)
     held[rng.permutation(400)[:200]] = True
@@ -126,12 +128,12 @@ def test_cqr_is_its_definition() -> None:
         low, high = plain.predict(x[held]).outcome.interval(coverage)
         offset = conformal_threshold(np.maximum(low - y[held], y[held] - high), coverage).value
         low, high = plain.predict(x[:6]).outcome.interval(coverage)
-        lower, upper = belief.interval(coverage)
+        lower, upper = prediction.interval(coverage)
         np.testing.assert_allclose(lower, low - offset)
         np.testing.assert_allclose(upper, high + offset)
     made = conformalized_quantiles(linear_quantiles().regressor, coverages=(0.5, 0.8))
     same = made.fit(x, y, np.random.default_rng(4)).predict(x[:6]).outcome
-    assert np.array_equal(same.interval(0.8), belief.interval(0.8))
+    assert np.array_equal(same.interval(0.8), prediction.interval(0.8))
 
 
 def test_calibration_rows_lie_in_their_own_closed_regions() -> None:

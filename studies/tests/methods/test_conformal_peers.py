@@ -29,9 +29,9 @@ def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def ends(method: Any, x: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
     """Shape (m, 2, c), as MAPIE gives them."""
-    belief = method.fit(x, y, np.random.default_rng(0)).predict(new).outcome
-    assert isinstance(belief, Intervals)
-    return np.stack([belief.lower, belief.upper], axis=1)
+    prediction = method.fit(x, y, np.random.default_rng(0)).predict(new).outcome
+    assert isinstance(prediction, Intervals)
+    return np.stack([prediction.lower, prediction.upper], axis=1)
 
 
 TRAIN, HELD, NEW = rows(60, 0), rows(83, 1), rows(12, 2)[0]
@@ -67,10 +67,10 @@ def test_jackknife_and_cv_are_mapies(combine: Any) -> None:
     cross = CVPlus(LinearRegression(), 7, coverages=COVERAGES, combine=combine)
     models = _by_fold(LinearRegression(), x, y, folds, np.random.default_rng(0))
     ranks = np.array([conformal_rank(60, coverage) for coverage in COVERAGES])
-    belief = FittedCross(cross, models, np.abs(y - models.own(x)), ranks).predict(NEW).outcome
-    assert isinstance(belief, Intervals)
+    prediction = FittedCross(cross, models, np.abs(y - models.own(x)), ranks).predict(NEW).outcome
+    assert isinstance(prediction, Intervals)
     found = {
-        "cross": np.stack([belief.lower, belief.upper], axis=1),
+        "cross": np.stack([prediction.lower, prediction.upper], axis=1),
         "jackknife": ends(
             JackknifePlus(LinearRegression(), coverages=COVERAGES, combine=combine), x, y, NEW
         ),

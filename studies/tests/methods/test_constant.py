@@ -19,11 +19,11 @@ BEFORE = "howsure.studies.shift.baselines:Constant"
 def test_it_answers_with_quantiles_of_training() -> None:
     y = RNG.normal(size=500)
     fitted = Constant((0.5, 0.9)).fit(np.zeros((500, 4, 4)), y, RNG)
-    belief = fitted.predict(np.ones((3, 4, 4))).outcome
+    prediction = fitted.predict(np.ones((3, 4, 4))).outcome
     for coverage in (0.5, 0.9):
         ends = np.quantile(y, [0.5 - coverage / 2, 0.5 + coverage / 2])
-        assert np.allclose(np.stack(belief.interval(coverage), axis=1), ends)
-    assert np.allclose(belief.point(), np.median(y))
+        assert np.allclose(np.stack(prediction.interval(coverage), axis=1), ends)
+    assert np.allclose(prediction.point(), np.median(y))
 
 
 def test_it_draws_nothing() -> None:

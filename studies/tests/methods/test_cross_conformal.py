@@ -73,7 +73,7 @@ def test_intervals_are_the_definition(make: Any, combine: str) -> None:
     x, y = rows(23)
     new = rows(6, seed=1)[0]
     method = make(LinearRegression(), coverages=(*COVERAGES, 0.99), combine=combine)
-    belief = method.fit(x, y, np.random.default_rng(3)).predict(new).outcome
+    prediction = method.fit(x, y, np.random.default_rng(3)).predict(new).outcome
     models = left_out(method, x, y, 3)
     errors = np.array(
         [
@@ -86,7 +86,7 @@ def test_intervals_are_the_definition(make: Any, combine: str) -> None:
             [np.mean([m.predict(new[row : row + 1])[0] for m in own]) for own in models]
         )
         for coverage in method.coverages:
-            lower, upper = belief.interval(coverage)
+            lower, upper = prediction.interval(coverage)
             expected = by_definition(forecasts, errors, coverage, combine)
             assert (lower[row], upper[row]) == pytest.approx(expected, abs=1e-12)
 
@@ -118,11 +118,11 @@ def test_the_few_errors_that_can_decide_do_decide(
     left = LeftOut(tuple(map(Told, range(models))), shares if shared else answers)
     ranks = np.array([conformal_rank(n, coverage) for coverage in COVERAGES])
     method = CVPlus(LinearRegression(), coverages=COVERAGES)
-    belief = FittedCross(method, left, errors, ranks).predict(forecasts).outcome
+    prediction = FittedCross(method, left, errors, ranks).predict(forecasts).outcome
     own = forecasts @ shares if shared else forecasts[:, answers]
     for row in range(8):
         for coverage in COVERAGES:
-            lower, upper = belief.interval(coverage)
+            lower, upper = prediction.interval(coverage)
             expected = by_definition(own[row], errors, coverage, "plus")
             assert (lower[row], upper[row]) == pytest.approx(expected, rel=1e-14)
 
@@ -169,9 +169,9 @@ def test_clipping_and_refusal() -> None:
     x, y = rows(8)
     y = np.clip(y, -0.2, 0.2)
     method = JackknifePlus(LinearRegression(), coverages=(0.5, 0.9), clip=(-0.2, 0.2))
-    belief = method.fit(x, y, np.random.default_rng(0)).predict(x).outcome
-    assert belief.interval(0.9)[0].tolist() == [-0.2] * 8
-    assert belief.interval(0.5)[1].max() <= 0.2
+    prediction = method.fit(x, y, np.random.default_rng(0)).predict(x).outcome
+    assert prediction.interval(0.9)[0].tolist() == [-0.2] * 8
+    assert prediction.interval(0.5)[1].max() <= 0.2
     strict = JackknifePlus(LinearRegression(), coverages=(0.5, 0.9), too_few="error")
     with pytest.raises(InputError, match=r"coverage 0\.9 needs 9, got 8"):
         strict.fit(x, y, np.random.default_rng(0))

@@ -27,8 +27,8 @@ from howsure_studies.methods.conformal.normalized import NormalizedConformal
 from howsure_studies.methods.conformal.quantile import Conformalized
 from howsure_studies.methods.conformal.weighted import Localized
 from howsure_studies.methods.interface import (
-    Beliefs,
     Method,
+    Predictions,
     held_out,
     point_of,
     seeded_clone,
@@ -109,18 +109,18 @@ def rows(n: int = 60, d: int = 2) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_answers(
-    beliefs: Beliefs, coverages: tuple[float, ...] | None, *, nested: bool = True
+    predictions: Predictions, coverages: tuple[float, ...] | None, *, nested: bool = True
 ) -> None:
     """Intervals of seven rows: wider where they cover more, those of the mean within the others."""
     previous = np.zeros(7)
     for coverage in coverages or (0.3, 0.5, 0.9):
-        lower, upper = beliefs.outcome.interval(coverage)
+        lower, upper = predictions.outcome.interval(coverage)
         assert lower.shape == upper.shape == (7,)
         if nested:
             assert (upper - lower >= previous).all()
         previous = upper - lower
-        if beliefs.mean is not None:
-            low, high = beliefs.mean.interval(coverage)
+        if predictions.mean is not None:
+            low, high = predictions.mean.interval(coverage)
             assert ((low >= lower) & (high <= upper)).all()
     assert (previous > 0).all()
 
@@ -144,11 +144,11 @@ def check_refusals(method: Method, x: np.ndarray, y: np.ndarray, least: str = "a
 def test_methods_answer_at_every_coverage(name: str) -> None:
     method = METHODS[name]()
     x, y = rows()
-    beliefs = method.fit(x, y, np.random.default_rng(0)).predict(x[:7])
+    predictions = method.fit(x, y, np.random.default_rng(0)).predict(x[:7])
     assert method.name
-    assert (beliefs.mean is not None) == (name in WITH_MEAN)
+    assert (predictions.mean is not None) == (name in WITH_MEAN)
     nested = "conformal" not in name and "jackknife" not in name
-    check_answers(beliefs, method.fixed_coverages, nested=nested)
+    check_answers(predictions, method.fixed_coverages, nested=nested)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -176,7 +176,7 @@ def test_methods_refuse_bad_rows(name: str) -> None:
 
 @pytest.mark.slow
 def test_scale_and_location_of_y_carry_over() -> None:
-    """Beliefs about 100 + 50 y are 100 + 50 × the beliefs about y."""
+    """Predictions about 100 + 50 y are 100 + 50 × the predictions about y."""
     x, y = rows(d=1)
     for name, make in METHODS.items():
         if name in ("boosted quantiles", "predicted sd"):
@@ -188,7 +188,7 @@ def test_scale_and_location_of_y_carry_over() -> None:
         coverage = (make().fixed_coverages or (0.8,))[0]
         if name == "linear t, no intercept":
             continue
-        small, large = (np.stack(belief.interval(coverage)) for belief in ends)
+        small, large = (np.stack(prediction.interval(coverage)) for prediction in ends)
         np.testing.assert_allclose(large, 100 + 50 * small, rtol=1e-3, atol=1e-2, err_msg=name)
 
 
@@ -293,14 +293,14 @@ def test_a_forecast_of_the_wrong_shape_is_refused() -> None:
 
 def test_a_spread_of_zero_is_a_law_at_a_point() -> None:
     for family, shape in (("norm", {}), ("t", {"df": 3.0})):
-        belief = located(family, np.array([1.0, 2.0]), np.array([0.0, 1.0]), **shape)
-        lower, upper = belief.interval(0.9)
+        prediction = located(family, np.array([1.0, 2.0]), np.array([0.0, 1.0]), **shape)
+        lower, upper = prediction.interval(0.9)
         assert lower[0] == upper[0] == 1.0
         assert upper[1] > 2.0
 
 
-def test_beliefs_may_say_nothing_of_the_mean() -> None:
-    assert Beliefs(located("norm", np.zeros(1), np.ones(1))).mean is None
+def test_predictions_may_say_nothing_of_the_mean() -> None:
+    assert Predictions(located("norm", np.zeros(1), np.ones(1))).mean is None
 
 
 @pytest.mark.slow

@@ -10,15 +10,15 @@ from scipy import stats
 
 from howsure.core.errors import InputError
 from howsure.predictions import Prediction
-from howsure_studies.methods.interface import Beliefs
+from howsure_studies.methods.interface import Predictions
 from howsure_studies.methods.linear import BayesianRidge, LinearT
 
 RNG = np.random.default_rng(0)
 
 
-def mean_of(beliefs: Beliefs) -> Prediction:
-    assert beliefs.mean is not None
-    return beliefs.mean
+def mean_of(predictions: Predictions) -> Prediction:
+    assert predictions.mean is not None
+    return predictions.mean
 
 
 def textbook(
@@ -42,11 +42,11 @@ def textbook(
 def test_t_intervals_match_the_normal_equations(intercept: bool, d: int) -> None:
     x, new = RNG.normal(3, 10, size=(15, d)), RNG.normal(3, 10, size=(6, d))
     y = x @ np.arange(1, d + 1) + 2 + RNG.normal(size=15)
-    beliefs = LinearT(intercept).fit(x, y, RNG).predict(new)
+    predictions = LinearT(intercept).fit(x, y, RNG).predict(new)
     for coverage in (0.5, 0.8, 0.99):
         center, mean, outcome = textbook(x, y, new, coverage, intercept=intercept)
-        for belief, half in ((mean_of(beliefs), mean), (beliefs.outcome, outcome)):
-            lower, upper = belief.interval(coverage)
+        for prediction, half in ((mean_of(predictions), mean), (predictions.outcome, outcome)):
+            lower, upper = prediction.interval(coverage)
             np.testing.assert_allclose(lower, center - half, rtol=1e-9)
             np.testing.assert_allclose(upper, center + half, rtol=1e-9)
 
@@ -71,11 +71,13 @@ def test_t_intervals_are_exact_at_every_point_for_few_rows(intercept: bool) -> N
     rng, trials = np.random.default_rng(1), 3000
     mean, outcome = np.zeros(3), np.zeros(3)
     for _ in range(trials):
-        beliefs = LinearT(intercept).fit(x, 1.5 * x[:, 0] + rng.normal(size=5), rng).predict(new)
+        predictions = (
+            LinearT(intercept).fit(x, 1.5 * x[:, 0] + rng.normal(size=5), rng).predict(new)
+        )
         truth = 1.5 * new[:, 0]
-        low, high = mean_of(beliefs).interval(0.8)
+        low, high = mean_of(predictions).interval(0.8)
         mean += (low <= truth) & (truth <= high)
-        low, high = beliefs.outcome.interval(0.8)
+        low, high = predictions.outcome.interval(0.8)
         outcome += stats.norm.cdf(high - truth) - stats.norm.cdf(low - truth)
     error = math.sqrt(0.16 / trials)
     assert (np.abs(mean / trials - 0.8) < 4 * error).all()
@@ -133,11 +135,13 @@ def test_ridge_variance_is_that_of_the_posterior() -> None:
     posterior = np.linalg.inv(model.alpha_ * z.T @ z + model.lambda_ * np.eye(3))
     slopes = model.alpha_ * posterior @ z.T @ target
     own = np.einsum("ij,jk,ik->i", at, posterior, at) + 1 / (30 * model.alpha_)
-    beliefs = BayesianRidge().fit(x, y, RNG).predict(new)
-    np.testing.assert_allclose(beliefs.outcome.point(), y.mean() + y.std() * at @ slopes, rtol=1e-4)
-    np.testing.assert_allclose(mean_of(beliefs).sd(), y.std() * np.sqrt(own), rtol=1e-4)
+    predictions = BayesianRidge().fit(x, y, RNG).predict(new)
     np.testing.assert_allclose(
-        beliefs.outcome.sd(), y.std() * np.sqrt(own + 1 / model.alpha_), rtol=1e-4
+        predictions.outcome.point(), y.mean() + y.std() * at @ slopes, rtol=1e-4
+    )
+    np.testing.assert_allclose(mean_of(predictions).sd(), y.std() * np.sqrt(own), rtol=1e-4)
+    np.testing.assert_allclose(
+        predictions.outcome.sd(), y.std() * np.sqrt(own + 1 / model.alpha_), rtol=1e-4
     )
 
 
@@ -146,7 +150,7 @@ def test_ridge_with_many_rows_is_least_squares() -> None:
     y = x @ [1.0, 2.0] + 3 + RNG.normal(size=2000)
     ridge, line = (m.fit(x, y, RNG).predict(x[:9]) for m in (BayesianRidge(), LinearT()))
     for one, two in ((ridge.outcome, line.outcome), (mean_of(ridge), mean_of(line))):
-        widths = [np.subtract(*belief.interval(0.8)[::-1]) for belief in (one, two)]
+        widths = [np.subtract(*prediction.interval(0.8)[::-1]) for prediction in (one, two)]
         np.testing.assert_allclose(widths[0], widths[1], rtol=5e-3)
 
 

@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure_studies.engine import make_method, method_identity
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.conformal.quantile import Conformalized
-from howsure_studies.methods.interface import Beliefs
+from howsure_studies.methods.interface import Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.recalibrated import RecalibratedMethod
 from howsure_studies.methods.regressors import OwnMethod, as_method
@@ -95,7 +95,7 @@ class OnlyByName(Mine):
 
 class Believes(Mine):
     def predict(self, x: Any) -> Any:
-        return Beliefs(super().predict(x), super().predict(x))
+        return Predictions(super().predict(x), super().predict(x))
 
 
 class Ends(Mine):

@@ -55,9 +55,9 @@ def test_weights_and_quantiles_are_the_definition(rule: str) -> None:
     order = np.argsort(y, kind="stable")
     dense = forest.weights(new).toarray()
     np.testing.assert_allclose(dense, np.array(exact, dtype=float)[:, order], atol=1e-15)
-    belief = forest.predict(new).outcome
-    assert isinstance(belief, Quantiles)
-    levels = [Fraction(round(1000 * level), 1000) for level in belief.levels]
+    prediction = forest.predict(new).outcome
+    assert isinstance(prediction, Quantiles)
+    levels = [Fraction(round(1000 * level), 1000) for level in prediction.levels]
     for row, weights in enumerate(exact):
         for column, level in enumerate(levels):
             expected = min(
@@ -65,7 +65,7 @@ def test_weights_and_quantiles_are_the_definition(rule: str) -> None:
                 for value in sorted(set(y.tolist()))
                 if sum(w for w, at in zip(weights, y, strict=True) if at <= value) >= level
             )
-            assert belief.values[row, column] == expected
+            assert prediction.values[row, column] == expected
 
 
 def test_the_mean_of_the_bags_law_is_the_forests_forecast() -> None:
@@ -92,12 +92,12 @@ def test_the_package_quantile_forest_agrees() -> None:
         other.predict(new, quantiles=levels, weighted_leaves=True, interpolation=side)
         for side in ("lower", "higher")
     )
-    belief = forest.predict(new).outcome
-    assert isinstance(belief, Quantiles)
-    place = np.searchsorted(forest.y, belief.values)
+    prediction = forest.predict(new).outcome
+    assert isinstance(prediction, Quantiles)
+    place = np.searchsorted(forest.y, prediction.values)
     below = np.searchsorted(forest.y, low)
     above = np.searchsorted(forest.y, high)
-    assert ((belief.values == low) | (belief.values == high)).mean() > 0.95
+    assert ((prediction.values == low) | (prediction.values == high)).mean() > 0.95
     assert (np.minimum(np.abs(place - below), np.abs(place - above)) <= 3).all()
 
 
@@ -108,10 +108,10 @@ def test_quantiles_follow_the_true_ones() -> None:
     method = QuantileForest(trees=40, min_leaf=60, coverages=(0.8,))
     for middle in (-0.75, 0.0, 0.75):
         grid = np.linspace(middle - 0.15, middle + 0.15, 61)[:, None]
-        belief = method.fit(x, y, rng).predict(grid).outcome
-        assert isinstance(belief, Quantiles)
-        expected = grid + (0.3 + np.abs(grid)) * stats.norm.ppf(belief.levels)
-        np.testing.assert_allclose(belief.values.mean(axis=0), expected.mean(axis=0), atol=0.15)
+        prediction = method.fit(x, y, rng).predict(grid).outcome
+        assert isinstance(prediction, Quantiles)
+        expected = grid + (0.3 + np.abs(grid)) * stats.norm.ppf(prediction.levels)
+        np.testing.assert_allclose(prediction.values.mean(axis=0), expected.mean(axis=0), atol=0.15)
 
 
 def test_blocks_change_nothing_and_bound_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

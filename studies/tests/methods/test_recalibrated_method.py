@@ -38,7 +38,7 @@ from howsure.recalibration.levels import levels_with
 from howsure.verdict import Trials
 from howsure_studies.engine import make_method, method_identity
 from howsure_studies.methods.catalogue import method_named, method_spec
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import BayesianRidge, LinearT
 from howsure_studies.methods.recalibrated import RecalibratedMethod
 from howsure_studies.pointwise.command import method_entries
@@ -59,7 +59,7 @@ BREADTH = 0.5  # what is believed is half as wide as it should be
 
 
 def believed(kind: str, center: np.ndarray, breadth: float = BREADTH) -> Prediction:
-    """N(center, ½) where the truth is N(center, 1), as a belief of a kind."""
+    """N(center, ½) where the truth is N(center, 1), as a prediction of a kind."""
     law = Distribution.normal(center, breadth)
     if kind == "mixture":
         return mixture([law, Distribution.normal(center + 0.1, breadth)])
@@ -96,9 +96,11 @@ class Oracle(Method, Fitted):
     def fit(self, x: Any, y: Any, rng: np.random.Generator) -> Fitted:
         return self
 
-    def predict(self, x: Any) -> Beliefs:
+    def predict(self, x: Any) -> Predictions:
         center = np.asarray(x)[:, 0]
-        return Beliefs(believed(self.kind, center, self.breadth), Distribution.normal(center, 0.1))
+        return Predictions(
+            believed(self.kind, center, self.breadth), Distribution.normal(center, 0.1)
+        )
 
 
 def drawn(kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -110,30 +112,30 @@ def drawn(kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x, x[:, 0] + rng.normal(size=n)
 
 
-def covered(belief: Prediction, y: np.ndarray, coverage: float) -> float:
-    lower, upper = belief.interval(coverage)
+def covered(prediction: Prediction, y: np.ndarray, coverage: float) -> float:
+    lower, upper = prediction.interval(coverage)
     return float(((y >= lower) & (y <= upper)).mean())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "by"), PAIRS)
-def test_every_belief_is_mended_in_every_way_that_suits_it(kind: str, by: str) -> None:
+def test_every_prediction_is_mended_in_every_way_that_suits_it(kind: str, by: str) -> None:
     """1,500 rows to learn from and 20,000 to see: standard errors of 0.008 and 0.002."""
     inner = Oracle(kind)
     method = RecalibratedMethod(inner=inner, method=by, calibration=1500, coverages=COVERAGES)
     fitted = method.fit(*drawn(kind, 1504, 0), np.random.default_rng(0))
     x, y = drawn(kind, 20_000, 1)
-    beliefs = fitted.predict(x)
-    assert beliefs.mean is not None
-    np.testing.assert_array_equal(beliefs.mean.point(), x[:, 0])
+    predictions = fitted.predict(x)
+    assert predictions.mean is not None
+    np.testing.assert_array_equal(predictions.mean.point(), x[:, 0])
     before = Oracle(kind).predict(x).outcome
     for coverage in COVERAGES:
         if kind == "poisson":  # intervals of counts cover more than they say
             assert covered(before, y, coverage) < coverage - 0.03
-            assert coverage - 0.03 < covered(beliefs.outcome, y, coverage) < coverage + 0.15
+            assert coverage - 0.03 < covered(predictions.outcome, y, coverage) < coverage + 0.15
         else:
             assert covered(before, y, coverage) < coverage - 0.1
-            assert covered(beliefs.outcome, y, coverage) == pytest.approx(coverage, abs=0.03)
+            assert covered(predictions.outcome, y, coverage) == pytest.approx(coverage, abs=0.03)
 
 
 def loud(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -193,10 +195,10 @@ def test_what_x_teaches_is_what_a_table_with_its_columns_teaches(
     levels = levels_with(COVERAGES)
     by_hand = howsure.recalibrate(rows, calibration, method=method, by=by, levels=levels)
     assert fitted.recalibrator is not None
-    assert fitted.recalibrator.method == by_hand.methods[by_hand.evalset.beliefs[0].kind]
+    assert fitted.recalibrator.method == by_hand.methods[by_hand.evalset.predictions[0].kind]
     np.testing.assert_allclose(
         fitted.predict(new).outcome.interval(0.9),
-        by_hand.evalset.beliefs[0].interval(0.9),
+        by_hand.evalset.predictions[0].interval(0.9),
         rtol=1e-12,
     )
 
@@ -222,8 +224,8 @@ def test_the_best_way_is_one_that_helps_and_none_where_a_method_is_right() -> No
     assert fitted.trials is not None
     assert fitted.trials.trials
     assert not any(trial.accepted for trial in fitted.trials.trials)
-    beliefs = fitted.predict(x)
-    np.testing.assert_array_equal(beliefs.outcome.sd(), 1.0)
+    predictions = fitted.predict(x)
+    np.testing.assert_array_equal(predictions.outcome.sd(), 1.0)
     assert right.name == "oracle, recalibrated if that helps"
     assert right.fixed_coverages == right.coverages  # a way that is chosen may fix them
     few = right.fit(x[:40], y[:40], np.random.default_rng(0))
@@ -274,8 +276,8 @@ def test_what_is_learnt_is_learnt_from_rows_held_out() -> None:
             @final
             @dataclass(frozen=True, slots=True)
             class Remembered(Fitted):
-                def predict(self, x: Any) -> Beliefs:
-                    return Beliefs(
+                def predict(self, x: Any) -> Predictions:
+                    return Predictions(
                         Distribution.normal([known.get(v, 0.0) for v in x[:, 0]], [1e-3] * len(x))
                     )
 
@@ -345,7 +347,7 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
         ),
     ],
 )
-def test_beliefs_that_a_way_does_not_suit_are_named(kind: str, by: str, words: str) -> None:
+def test_predictions_that_a_way_does_not_suit_are_named(kind: str, by: str, words: str) -> None:
     method = RecalibratedMethod(inner=Oracle(kind), method=by, coverages=COVERAGES)
     with pytest.raises(InputError, match=words):
         method.fit(*drawn(kind, 200, 0), np.random.default_rng(0))
@@ -371,7 +373,7 @@ def test_mixtures_are_scaled_part_by_part() -> None:
     held = EvalSet.checked(1.5 + 2.0 * rng.normal(size=300), law)
     fitted = VarianceScaling().fit(held)
     factor = fitted.parameters[0].value
-    made = fitted.apply(held).beliefs[0]
+    made = fitted.apply(held).predictions[0]
     grid = np.linspace(-4.0, 6.0, 300)
     np.testing.assert_allclose(made.cdf(1.5 + factor * (grid - 1.5)), law.cdf(grid), atol=1e-12)
     np.testing.assert_allclose(made.point(), 1.5)
@@ -380,32 +382,32 @@ def test_mixtures_are_scaled_part_by_part() -> None:
 
 
 @pytest.mark.parametrize("kind", ["normal", "samples", "quantiles"])
-def test_intervals_made_of_beliefs_are_those_of_their_own_intervals(kind: str) -> None:
+def test_intervals_made_of_predictions_are_those_of_their_own_intervals(kind: str) -> None:
     """By hand: the (n + 1)c-th smallest of what each row would need."""
     x, y = drawn(kind, 99, 0)
     held = EvalSet.checked(y, believed(kind, x[:, 0]))
-    lower, upper = held.beliefs[0].interval(0.9)
-    point = held.beliefs[0].point()
+    lower, upper = held.predictions[0].interval(0.9)
+    point = held.predictions[0].point()
     offset = np.sort(np.maximum(lower - y, y - upper))[89]
     factor = np.sort(
         np.where(y > point, (y - point) / (upper - point), (point - y) / (point - lower))
     )[89]
-    moved = DerivedIntervals("cqr", held.beliefs[0].kind, [0.9]).fit(held).apply(held)
+    moved = DerivedIntervals("cqr", held.predictions[0].kind, [0.9]).fit(held).apply(held)
     np.testing.assert_allclose(
-        moved.beliefs[0].interval(0.9), [lower - offset, upper + offset], rtol=1e-12
+        moved.predictions[0].interval(0.9), [lower - offset, upper + offset], rtol=1e-12
     )
     assert moved.point is None
-    stretched = DerivedIntervals("ucc", held.beliefs[0].kind, [0.9]).fit(held).apply(held)
+    stretched = DerivedIntervals("ucc", held.predictions[0].kind, [0.9]).fit(held).apply(held)
     np.testing.assert_allclose(
-        stretched.beliefs[0].interval(0.9),
+        stretched.predictions[0].interval(0.9),
         [point - factor * (point - lower), point + factor * (upper - point)],
         rtol=1e-9,
     )
     both = recalibrate(held, held, method="ucc", coverage=0.9)
-    assert both.methods == {held.beliefs[0].kind: "ucc"}
+    assert both.methods == {held.predictions[0].kind: "ucc"}
     assert both.notes == ()
     np.testing.assert_array_equal(
-        both.evalset.beliefs[0].interval(0.9), stretched.beliefs[0].interval(0.9)
+        both.evalset.predictions[0].interval(0.9), stretched.predictions[0].interval(0.9)
     )
 
 
@@ -417,11 +419,11 @@ def test_laws_of_another_family_are_refused() -> None:
         fitted.apply(other)
     with pytest.raises(InputError, match="coverage must be given to make intervals from samples"):
         DerivedIntervals("cqr", "samples")
-    with pytest.raises(InputError, match="belief must be"):
+    with pytest.raises(InputError, match="prediction must be"):
         DerivedIntervals("cqr", "intervals", [0.5]).fit(held)
     rows = EvalSet.checked([0.0, 1.0], Distribution("cauchy", {"loc": [0.0, 1.0]}))
     with pytest.raises(UnanswerableError):
-        rows.beliefs[0].point()
+        rows.predictions[0].point()
     assert DerivedIntervals("ucc", coverages=[0.3]).fit(rows).apply(rows).n == 2
 
 
@@ -436,7 +438,7 @@ def test_every_way_through_every_metric(kind: str) -> None:
     table = compare_recalibrations(test, held, metrics=metrics, coverages=(0.9,))
     beside = {"group", "inputs", "recent"}  # which need more than the predictions
     beside |= {"cp", "cp_a", "pac", "o_cpa", "o_pac"}  # intervals of them, which judge no law
-    ways = [name for name in methods_of(test.beliefs[0].kind) if name not in beside]
+    ways = [name for name in methods_of(test.predictions[0].kind) if name not in beside]
     assert list(table.columns)[5:] == ["before", *ways]
     for way in ways:
         if kind == "poisson" and way in ("scale", "shift", "multiply", *AFFINE):

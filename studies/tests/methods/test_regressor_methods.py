@@ -61,16 +61,19 @@ def test_the_bootstrap_is_algorithm_1(convention: Any) -> None:
     x, y = rows(50)
     new = np.array([[-1.0], [0.0], [2.0]])
     method = NaiveBootstrap(LinearRegression(), 7, validation=10, convention=convention)
-    beliefs = method.fit(x, y, np.random.default_rng(3)).predict(new)
+    predictions = method.fit(x, y, np.random.default_rng(3)).predict(new)
     forecasts, residuals = by_hand(x, y, new, seed=3, members=7, held=10)
     ddof, freedom = (1, 7) if convention == "paper" else (0, 6)
     center, spread = forecasts.mean(axis=0), forecasts.var(axis=0, ddof=ddof)
     left = residuals.mean(axis=0) ** 2 - residuals.var(axis=0, ddof=ddof)
     noise = np.mean([max(value, 0.0) for value in left])
     t = stats.t.ppf(0.9, freedom)
-    assert beliefs.mean is not None
-    for belief, sd in ((beliefs.mean, np.sqrt(spread)), (beliefs.outcome, np.sqrt(spread + noise))):
-        lower, upper = belief.interval(0.8)
+    assert predictions.mean is not None
+    for prediction, sd in (
+        (predictions.mean, np.sqrt(spread)),
+        (predictions.outcome, np.sqrt(spread + noise)),
+    ):
+        lower, upper = prediction.interval(0.8)
         np.testing.assert_allclose(lower, center - t * sd, rtol=1e-10)
         np.testing.assert_allclose(upper, center + t * sd, rtol=1e-10)
 
@@ -81,9 +84,9 @@ def claimed(spread: Any, shake: float) -> float:
     found = []
     for seed in range(120):
         rng = np.random.default_rng(seed)
-        belief = method.fit(np.zeros((32, 1)), rng.normal(size=32), rng).predict([[0.0]]).mean
-        assert belief is not None
-        found.append(float(belief.sd()[0]) ** 2)
+        prediction = method.fit(np.zeros((32, 1)), rng.normal(size=32), rng).predict([[0.0]]).mean
+        assert prediction is not None
+        found.append(float(prediction.sd()[0]) ** 2)
     units = 40 if spread == "member" else 20  # a t law's variance is df/(df − 2) × scale²
     return float(np.mean(found)) * (units - 2) / units
 
@@ -104,18 +107,18 @@ def test_the_spread_of_the_mean_is_its_variance(shake: float) -> None:
 def test_conformal_half_widths_are_ranks_of_errors() -> None:
     x, y = rows(60)
     method = SplitConformal(LinearRegression(), calibration=20, coverages=(0.8, 0.9, 0.99))
-    belief = method.fit(x, y, np.random.default_rng(5)).predict([[0.3]]).outcome
+    prediction = method.fit(x, y, np.random.default_rng(5)).predict([[0.3]]).outcome
     chosen = np.zeros(60, dtype=bool)
     chosen[np.random.default_rng(5).permutation(60)[:20]] = True
     model = LinearRegression().fit(x[~chosen], y[~chosen])
     errors = np.sort(np.abs(y[chosen] - model.predict(x[chosen])))
-    assert isinstance(belief, Intervals)
+    assert isinstance(prediction, Intervals)
     for coverage in (0.8, 0.9):
         half = errors[math.ceil(21 * coverage - 1e-9) - 1]
-        lower, upper = belief.interval(coverage)
+        lower, upper = prediction.interval(coverage)
         assert upper[0] - lower[0] == pytest.approx(2 * half)
         assert (upper[0] + lower[0]) / 2 == pytest.approx(model.predict([[0.3]])[0])
-    assert np.isinf(belief.interval(0.99)).all()
+    assert np.isinf(prediction.interval(0.99)).all()
 
 
 @pytest.mark.slow
@@ -137,7 +140,7 @@ def test_gaussian_processes_are_the_textbook_formula() -> None:
     x, y = rows(25)
     new = np.array([[-0.5], [0.0], [3.0]])
     fitted = GaussianProcess().fit(x, y, np.random.default_rng(0))
-    beliefs = fitted.predict(new)
+    predictions = fitted.predict(new)
     kernel = fitted.model.kernel_
     latent, noise = kernel.k1, kernel.k2.noise_level
     z, at = (x - x.mean()) / x.std(), (new - x.mean()) / x.std()
@@ -145,21 +148,23 @@ def test_gaussian_processes_are_the_textbook_formula() -> None:
     cross = latent(at, z)
     mean = y.mean() + y.std() * cross @ gram @ ((y - y.mean()) / y.std())
     own = (np.diag(latent(at)) - np.einsum("ij,jk,ik->i", cross, gram, cross)) * y.var()
-    assert beliefs.mean is not None
-    np.testing.assert_allclose(beliefs.outcome.point(), mean, rtol=1e-6)
-    np.testing.assert_allclose(beliefs.mean.sd(), np.sqrt(own), rtol=1e-4)
-    np.testing.assert_allclose(beliefs.outcome.sd(), np.sqrt(own + noise * y.var()), rtol=1e-6)
+    assert predictions.mean is not None
+    np.testing.assert_allclose(predictions.outcome.point(), mean, rtol=1e-6)
+    np.testing.assert_allclose(predictions.mean.sd(), np.sqrt(own), rtol=1e-4)
+    np.testing.assert_allclose(predictions.outcome.sd(), np.sqrt(own + noise * y.var()), rtol=1e-6)
 
 
 def test_linear_quantiles_split_the_rows_as_told() -> None:
     x, y = rows(400)
-    belief = linear_quantiles((0.5, 0.8)).fit(x, y, np.random.default_rng(0)).predict(x).outcome
-    assert isinstance(belief, Quantiles)
-    assert belief.levels.tolist() == [0.1, 0.25, 0.75, 0.9]
-    shares = (y[:, None] <= belief.values).mean(axis=0)
-    np.testing.assert_allclose(shares, belief.levels, atol=0.01)
+    prediction = linear_quantiles((0.5, 0.8)).fit(x, y, np.random.default_rng(0)).predict(x).outcome
+    assert isinstance(prediction, Quantiles)
+    assert prediction.levels.tolist() == [0.1, 0.25, 0.75, 0.9]
+    shares = (y[:, None] <= prediction.values).mean(axis=0)
+    np.testing.assert_allclose(shares, prediction.levels, atol=0.01)
     np.testing.assert_allclose(
-        belief.values.mean(axis=0) - 2 * x.mean(), 0.5 * stats.norm.ppf(belief.levels), atol=0.1
+        prediction.values.mean(axis=0) - 2 * x.mean(),
+        0.5 * stats.norm.ppf(prediction.levels),
+        atol=0.1,
     )
 
 
@@ -183,8 +188,8 @@ class Fixed(RegressorMixin, BaseEstimator):
 def test_predicted_sds_make_normal_laws() -> None:
     x, y = np.zeros((3, 1)), np.zeros(3)
     rng = np.random.default_rng(0)
-    belief = PredictedSd(Fixed([1.0, 2.0, 0.0])).fit(x, y, rng).predict(x).outcome
-    lower, upper = belief.interval(0.9)
+    prediction = PredictedSd(Fixed([1.0, 2.0, 0.0])).fit(x, y, rng).predict(x).outcome
+    lower, upper = prediction.interval(0.9)
     np.testing.assert_allclose(upper[:2], stats.norm.ppf(0.95) * np.array([1.0, 2.0]))
     assert abs(lower[2]) < 1e-80
     assert abs(upper[2]) < 1e-80
@@ -196,7 +201,7 @@ def test_predicted_sds_make_normal_laws() -> None:
 def test_predicted_quantiles_are_sorted_where_they_cross() -> None:
     x, y = np.zeros((2, 1)), np.zeros(2)
     method = PredictedQuantiles(Fixed([[0.0, 1.0], [3.0, 2.0]]), coverages=(0.8,))
-    belief = method.fit(x, y, np.random.default_rng(0)).predict(x).outcome
-    assert isinstance(belief, Quantiles)
-    assert belief.crossed_rows == 1
-    assert belief.interval(0.8)[0].tolist() == [0.0, 2.0]
+    prediction = method.fit(x, y, np.random.default_rng(0)).predict(x).outcome
+    assert isinstance(prediction, Quantiles)
+    assert prediction.crossed_rows == 1
+    assert prediction.interval(0.8)[0].tolist() == [0.0, 2.0]

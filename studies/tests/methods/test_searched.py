@@ -13,7 +13,7 @@ from scipy import stats
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution
 from howsure_studies.methods import method_named, method_spec
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.quantile_regression import QuantileRegression
 from howsure_studies.methods.searched import Searched
@@ -38,9 +38,9 @@ class LawFitted(Fitted):
     rows: int
     y: np.ndarray
 
-    def predict(self, x: Any) -> Beliefs:
+    def predict(self, x: Any) -> Predictions:
         given = {"loc": np.full(len(x), self.center), "scale": self.scale}
-        return Beliefs(Distribution("norm", given))
+        return Predictions(Distribution("norm", given))
 
 
 def rows(n: int = 80, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

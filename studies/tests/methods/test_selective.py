@@ -13,7 +13,7 @@ from howsure.core.errors import InputError
 from howsure.inputs.distributions import located
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.conformal.inductive import SplitConformal
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.selective import (
     FittedSelective,
@@ -43,9 +43,9 @@ class Seen(Fitted):
     rows: int
     flat: bool
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         mean = np.asarray(x).mean(axis=(1, 2, 3))
-        return Beliefs(located("norm", mean, 1.0 + np.abs(mean)))
+        return Predictions(located("norm", mean, 1.0 + np.abs(mean)))
 
     def features(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         mean = np.asarray(x).mean(axis=(1, 2, 3))
@@ -175,6 +175,6 @@ class _Anything(Method):
 
 @dataclass(frozen=True)
 class _Same(Fitted):
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         n = len(np.asarray(x))
-        return Beliefs(located("norm", np.zeros(n), np.ones(n)))
+        return Predictions(located("norm", np.zeros(n), np.ones(n)))

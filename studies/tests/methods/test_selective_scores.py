@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.inputs.distributions import located
-from howsure_studies.methods.interface import Beliefs
+from howsure_studies.methods.interface import Predictions
 from howsure_studies.methods.selective import (
     EnsembleVarianceScore,
     GMMScore,
@@ -123,13 +123,13 @@ def test_the_mean_likelihood_is_the_mean_of_densities() -> None:
         mean_likelihood([[math.nan]])
 
 
-def test_variance_scores_come_from_beliefs() -> None:
+def test_variance_scores_come_from_predictions() -> None:
     law = located("norm", np.zeros(3), np.array([1.0, 3.0, 2.0]))
     other = located("norm", np.zeros(3), np.array([0.1, 0.3, 0.2]))
-    assert VarianceScore().of(Beliefs(law)).tolist() == [1.0, 3.0, 2.0]
-    assert EnsembleVarianceScore().of(Beliefs(law, other)).tolist() == [0.1, 0.3, 0.2]
+    assert VarianceScore().of(Predictions(law)).tolist() == [1.0, 3.0, 2.0]
+    assert EnsembleVarianceScore().of(Predictions(law, other)).tolist() == [0.1, 0.3, 0.2]
     with pytest.raises(UnanswerableError, match="predicts no distribution of the mean"):
-        EnsembleVarianceScore().of(Beliefs(law))
+        EnsembleVarianceScore().of(Predictions(law))
 
 
 @pytest.mark.parametrize(

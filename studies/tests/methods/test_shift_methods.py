@@ -143,8 +143,8 @@ def test_weights_restore_each_tail_elsewhere() -> None:
             y = np.exp(x[:, 0] / 2) * rng.exponential(size=300)
             method = ConformalPredictive(lambda x: 0 * x[:, 0], coverages=(0.8,), adapt=adapt)
             new = rng.normal(1.0, size=(100, 1))
-            belief = method.fit(x, y, rng).predict(new).outcome
-            lower, upper = belief.interval(0.8)
+            prediction = method.fit(x, y, rng).predict(new).outcome
+            lower, upper = prediction.interval(0.8)
             sd = np.exp(new[:, 0] / 2)
             above = np.exp(-np.maximum(upper / sd, 0))
             below = 1 - np.exp(-np.maximum(lower / sd, 0))
@@ -292,10 +292,10 @@ def test_tabpfn_reads_weights_of_ones_own(
     model = fitted.model  # type: ignore[attr-defined]
     assert model.options[:2] == (str(file), "cpu")
     assert model.n == 50
-    belief = fitted.predict(x[:3]).outcome
-    assert belief.levels.tolist() == pytest.approx([0.05, 0.5, 0.95])
+    prediction = fitted.predict(x[:3]).outcome
+    assert prediction.levels.tolist() == pytest.approx([0.05, 0.5, 0.95])
     np.testing.assert_allclose(
-        belief.values[0], model.mean + model.sd * special.ndtri(belief.levels)
+        prediction.values[0], model.mean + model.sd * special.ndtri(prediction.levels)
     )
     monkeypatch.setenv("HOWSURE_TABPFN", str(file))
     assert method_named("tabpfn").fit(x, y, child(0, "fit")).predict(x).outcome.n == 80

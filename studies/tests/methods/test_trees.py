@@ -71,7 +71,7 @@ def test_quantiles_of_catboost_are_its_own_sorted() -> None:
     catboost = needs("catboost")
     x, y = rows()
     method = CatBoostQuantiles(iterations=30, depth=4, coverages=(0.5, 0.9))
-    belief = method.fit(x, y, np.random.default_rng(1)).predict(x).outcome
+    prediction = method.fit(x, y, np.random.default_rng(1)).predict(x).outcome
     own = catboost.CatBoostRegressor(
         iterations=30,
         learning_rate=0.1,
@@ -83,13 +83,15 @@ def test_quantiles_of_catboost_are_its_own_sorted() -> None:
         allow_writing_files=False,
     )
     wanted = np.sort(own.fit(x, y).predict(x), axis=1)
-    np.testing.assert_array_equal(belief.quantile([0.05, 0.25, 0.75, 0.95]), wanted)
+    np.testing.assert_array_equal(prediction.quantile([0.05, 0.25, 0.75, 0.95]), wanted)
 
 
 def test_the_normal_law_of_catboost_has_its_mean_and_variance() -> None:
     catboost = needs("catboost")
     x, y = rows()
-    belief = CatBoostNormal(iterations=30).fit(x, y, np.random.default_rng(1)).predict(x).outcome
+    prediction = (
+        CatBoostNormal(iterations=30).fit(x, y, np.random.default_rng(1)).predict(x).outcome
+    )
     own = catboost.CatBoostRegressor(
         iterations=30,
         depth=6,
@@ -102,22 +104,24 @@ def test_the_normal_law_of_catboost_has_its_mean_and_variance() -> None:
     mean, variance = own.fit(x, y).predict(x).T
     law = stats.norm(mean, np.sqrt(variance))
     wanted = np.column_stack([law.ppf(level) for level in (0.05, 0.5, 0.9)])
-    np.testing.assert_allclose(belief.quantile([0.05, 0.5, 0.9]), wanted, rtol=1e-12)
+    np.testing.assert_allclose(prediction.quantile([0.05, 0.5, 0.9]), wanted, rtol=1e-12)
 
 
 def test_ngboost_is_its_own_in_units_of_the_sd_of_y() -> None:
     ngboost = needs("ngboost")
     x, y = rows()
     method = NGBoostNormal(iterations=25)
-    belief = method.fit(x, y, np.random.default_rng(1)).predict(x).outcome
+    prediction = method.fit(x, y, np.random.default_rng(1)).predict(x).outcome
     own = ngboost.NGBRegressor(n_estimators=25, verbose=False, random_state=drawn(1)[0])
     law = own.fit(x, (y - y.mean()) / y.std()).pred_dist(x)
-    assert isinstance(belief, Distribution)
-    np.testing.assert_allclose(belief.point(), y.mean() + y.std() * law.params["loc"], rtol=1e-9)
-    np.testing.assert_allclose(belief.sd(), y.std() * law.params["scale"], rtol=1e-9)
+    assert isinstance(prediction, Distribution)
+    np.testing.assert_allclose(
+        prediction.point(), y.mean() + y.std() * law.params["loc"], rtol=1e-9
+    )
+    np.testing.assert_allclose(prediction.sd(), y.std() * law.params["scale"], rtol=1e-9)
     wide = method.fit(x, 3.0 + 1000.0 * y, np.random.default_rng(1)).predict(x).outcome
-    np.testing.assert_allclose(wide.point(), 3.0 + 1000.0 * belief.point(), rtol=1e-4)
-    np.testing.assert_allclose(wide.sd(), 1000.0 * belief.sd(), rtol=1e-4)
+    np.testing.assert_allclose(wide.point(), 3.0 + 1000.0 * prediction.point(), rtol=1e-4)
+    np.testing.assert_allclose(wide.sd(), 1000.0 * prediction.sd(), rtol=1e-4)
 
 
 def test_samples_of_bart_are_its_mean_and_its_noise() -> None:
@@ -125,9 +129,9 @@ def test_samples_of_bart_are_its_mean_and_its_noise() -> None:
     stochtree = needs("stochtree")
     x, y = rows()
     fitted = BART(trees=20, draws=50).fit(x, y, np.random.default_rng(1))
-    belief = fitted.predict(x).outcome
-    assert isinstance(belief, Samples)
-    assert belief.size == 50
+    prediction = fitted.predict(x).outcome
+    assert isinstance(prediction, Samples)
+    assert prediction.size == 50
     own = stochtree.BARTModel()
     own.sample(
         X_train=x,
@@ -141,9 +145,9 @@ def test_samples_of_bart_are_its_mean_and_its_noise() -> None:
     mean = own.predict(x, terms="mean_forest")
     variance = own.extract_parameter("sigma2")
     within = float(np.mean(variance)) + mean.var(axis=1).mean()
-    spread = belief.sorted_samples.var(axis=1).mean()
+    spread = prediction.sorted_samples.var(axis=1).mean()
     assert spread == pytest.approx(within, rel=0.1)
-    off = belief.sorted_samples.mean(axis=1) - mean.mean(axis=1)
+    off = prediction.sorted_samples.mean(axis=1) - mean.mean(axis=1)
     assert abs(off).max() < 5.0 * np.sqrt(variance.mean() / 50)
     step = mean.mean(axis=1)
     assert step[x[:, 0] > 0.1].mean() - step[x[:, 0] < -0.1].mean() == pytest.approx(4.0, abs=0.5)

@@ -23,7 +23,7 @@ from howsure.inputs.distributions import located
 from howsure.report.document import Document
 from howsure.report.page import render
 from howsure_studies.engine import published, study_of, study_shipped
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.regressors import SplitConformal
 from howsure_studies.pointwise import PointwiseResult, Precision, pointwise, pointwise_report
@@ -51,9 +51,9 @@ class Says(Method, Fitted):
         self.wobble = 1 + 0.01 * rng.normal()
         return self
 
-    def predict(self, x: Any) -> Beliefs:
+    def predict(self, x: Any) -> Predictions:
         truth = world_named(self.world).truth(x)
-        return Beliefs(located("norm", truth.mean, truth.sd * self.factor * self.wobble))
+        return Predictions(located("norm", truth.mean, truth.sd * self.factor * self.wobble))
 
 
 @pytest.fixture(scope="module")

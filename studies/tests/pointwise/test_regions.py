@@ -14,7 +14,7 @@ from scipy import stats
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.inputs.distributions import located
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.pointwise import PointwiseResult, pointwise
 from howsure_studies.pointwise.measures import failing_regions, local_curve, principal_component
@@ -32,11 +32,11 @@ class Corner(Method, Fitted):
         self.wobble = 1 + 0.02 * rng.normal()
         return self
 
-    def predict(self, x: Any) -> Beliefs:
+    def predict(self, x: Any) -> Predictions:
         truth = world_named("friedman1").truth(x)
         corner = (x[:, 0] > 0.6) & (x[:, 1] <= 0.4)
         sd = np.where(corner, 0.5, 1.0) * self.wobble
-        return Beliefs(
+        return Predictions(
             located("norm", truth.mean, sd), located("norm", truth.mean + 9.0, np.full(len(x), 0.1))
         )
 

@@ -30,7 +30,7 @@ from howsure_studies.engine import (
     study_of,
     trials_of,
 )
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.pointwise import (
     SplitsBesideTruth,
@@ -428,8 +428,8 @@ class Batched(Method, Fitted):
             raise ZeroDivisionError
         return [self.fit(x, y, rng) for (x, y), rng in zip(data, rngs, strict=True)]
 
-    def predict(self, x: Any) -> Beliefs:
-        return Beliefs(located("norm", np.full(len(x), self.mean), np.full(len(x), self.sd)))
+    def predict(self, x: Any) -> Predictions:
+        return Predictions(located("norm", np.full(len(x), self.mean), np.full(len(x), self.sd)))
 
 
 def test_splits_of_a_batch_are_fitted_together_and_come_out_the_same() -> None:

@@ -18,7 +18,7 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import subscribe
 from howsure.inputs.distributions import located
 from howsure.predictions import Intervals, Prediction
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.quantile_regression import linear_quantiles
 from howsure_studies.methods.regressors import SplitConformal
@@ -68,14 +68,14 @@ class Says(Fitted):
         self.answer = answer
         self.number = number
 
-    def predict(self, x: Any) -> Beliefs:
+    def predict(self, x: Any) -> Predictions:
         return self.answer(self.number, x)
 
 
 def oracle(world: KnownWorld) -> Told:
     """A method that knows the truth, and of the mean says the truth ± a coin that errs 1 in 4."""
 
-    def answer(number: int, x: np.ndarray) -> Beliefs:
+    def answer(number: int, x: np.ndarray) -> Predictions:
         truth = world.truth(x)
         ends = [truth.interval(c) for c in (0.5, 0.8)]
         outcome = Intervals(
@@ -87,13 +87,13 @@ def oracle(world: KnownWorld) -> Told:
             np.stack([center + truth.scale] * 2, 1),
             (0.5, 0.8),
         )
-        return Beliefs(outcome, mean)
+        return Predictions(outcome, mean)
 
     return Told(answer, (0.5, 0.8))
 
 
-def normal(x: np.ndarray, sd: float = 1.0) -> Beliefs:
-    return Beliefs(located("norm", np.zeros(len(x)), np.full(len(x), sd)))
+def normal(x: np.ndarray, sd: float = 1.0) -> Predictions:
+    return Predictions(located("norm", np.zeros(len(x)), np.full(len(x), sd)))
 
 
 def linear(**options: Any) -> PointwiseResult:
@@ -179,8 +179,8 @@ def test_a_band_of_equal_width_covers_on_average_alone(coverage: float, score: f
     exact = 2 * stats.norm.cdf(z * sd / world.scale(grid)) - 1
     assert np.square(exact - coverage).mean() == pytest.approx(score, abs=5e-5)
 
-    def answer(number: int, x: np.ndarray) -> Beliefs:
-        return Beliefs(located("norm", world.mean(x), np.full(len(x), sd)))
+    def answer(number: int, x: np.ndarray) -> Predictions:
+        return Predictions(located("norm", world.mean(x), np.full(len(x), sd)))
 
     told = Told(answer)
     result = pointwise(world, told, coverages=(coverage,), trials=3, n_train=2, n_test=4000)
@@ -224,8 +224,8 @@ def test_a_likelihood_comes_with_a_density() -> None:
     world = world_named("linear")
     assert isinstance(world, KnownWorld)
 
-    def answer(number: int, x: np.ndarray) -> Beliefs:
-        return Beliefs(located("norm", world.mean(x), world.scale(x)))
+    def answer(number: int, x: np.ndarray) -> Predictions:
+        return Predictions(located("norm", world.mean(x), world.scale(x)))
 
     result = pointwise(world, Told(answer), trials=2, n_test=4000)
     assert result.log_likelihood[0] == pytest.approx(
@@ -282,9 +282,9 @@ def test_a_lucky_start_does_not_end_the_run() -> None:
     """All covered so far: the error is that of (S + 2)/(S + 4), not 0."""
     world = world_named("linear")
 
-    def answer(number: int, x: np.ndarray) -> Beliefs:
+    def answer(number: int, x: np.ndarray) -> Predictions:
         mean = located("norm", world.truth(x).mean, np.ones(len(x)))
-        return Beliefs(mean, mean)
+        return Predictions(mean, mean)
 
     stop = Precision(standard_error=0.062, of="cicf", least=10, every=10)
     assert math.sqrt(12 / 14 * 2 / 14 / 10) > 0.062 > math.sqrt(22 / 24 * 2 / 24 / 20)
@@ -307,20 +307,20 @@ def test_a_run_reports_its_progress() -> None:
     assert steps == [("trials", 0, 2), ("trials", 1, 2), ("trials", 2, 2)]
 
 
-def swapped(x: np.ndarray) -> Beliefs:
-    return Beliefs(Intervals(np.ones(len(x)), np.zeros(len(x)), 0.8))
+def swapped(x: np.ndarray) -> Predictions:
+    return Predictions(Intervals(np.ones(len(x)), np.zeros(len(x)), 0.8))
 
 
-def missing(x: np.ndarray) -> Beliefs:
-    return Beliefs(located("norm", np.full(len(x), np.nan), np.ones(len(x))))
+def missing(x: np.ndarray) -> Predictions:
+    return Predictions(located("norm", np.full(len(x), np.nan), np.ones(len(x))))
 
 
-def short(x: np.ndarray) -> Beliefs:
+def short(x: np.ndarray) -> Predictions:
     return normal(x[1:])
 
 
 class Wild(Prediction):
-    """A belief of the user's own that checks nothing."""
+    """A prediction of the user's own that checks nothing."""
 
     kind = "wild"
 
@@ -346,11 +346,19 @@ class Wild(Prediction):
         (missing, "predict", "must contain finite numbers"),
         (short, "intervals", "prediction intervals must have 6 rows, got 5"),
         (lambda x: None, "intervals", "NoneType"),
-        (lambda x: Beliefs(Intervals(-np.ones(6), np.ones(6), 0.5)), "intervals", "coverage 0.5"),
-        (lambda x: Beliefs(normal(x).outcome, swapped(x).outcome), "predict", "crossed"),
-        (lambda x: Beliefs(Wild(1.0, 0.0, 6)), "intervals", "got 6 missing or crossed"),
-        (lambda x: Beliefs(Wild(0.0, math.nan, 6)), "intervals", "got 6 missing or crossed"),
-        (lambda x: Beliefs(normal(x).outcome, Wild(1, 0, 6)), "intervals", "confidence intervals"),
+        (
+            lambda x: Predictions(Intervals(-np.ones(6), np.ones(6), 0.5)),
+            "intervals",
+            "coverage 0.5",
+        ),
+        (lambda x: Predictions(normal(x).outcome, swapped(x).outcome), "predict", "crossed"),
+        (lambda x: Predictions(Wild(1.0, 0.0, 6)), "intervals", "got 6 missing or crossed"),
+        (lambda x: Predictions(Wild(0.0, math.nan, 6)), "intervals", "got 6 missing or crossed"),
+        (
+            lambda x: Predictions(normal(x).outcome, Wild(1, 0, 6)),
+            "intervals",
+            "confidence intervals",
+        ),
     ],
 )
 def test_bad_trials_are_kept_apart(bad: Any, stage: str, words: str) -> None:
@@ -382,7 +390,7 @@ def test_a_method_that_always_fails_gives_reasons() -> None:
 
 
 def test_interrupts_pass() -> None:
-    def answer(number: int, x: np.ndarray) -> Beliefs:
+    def answer(number: int, x: np.ndarray) -> Predictions:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -390,7 +398,7 @@ def test_interrupts_pass() -> None:
 
 
 def test_warnings_are_counted_by_trial() -> None:
-    def answer(number: int, x: np.ndarray) -> Beliefs:
+    def answer(number: int, x: np.ndarray) -> Predictions:
         for _ in range(1 + number):
             warnings.warn("did not converge", RuntimeWarning, stacklevel=1)
         return normal(x)
@@ -514,7 +522,7 @@ class Batched(Told):
         return super().fit_many(data, rngs)
 
 
-def shifted(number: int, x: np.ndarray) -> Beliefs:
+def shifted(number: int, x: np.ndarray) -> Predictions:
     return normal(x, 1.0 + 0.1 * number)
 
 

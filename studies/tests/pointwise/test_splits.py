@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.inputs.distributions import located
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.quantile_forest import QuantileForest
 from howsure_studies.methods.quantile_regression import linear_quantiles
@@ -51,8 +51,8 @@ class Steady(Method, Fitted):
         self.mean = float(np.mean(y))
         return self
 
-    def predict(self, x: Any) -> Beliefs:
-        return Beliefs(located("norm", np.full(len(x), self.mean), np.ones(len(x))))
+    def predict(self, x: Any) -> Predictions:
+        return Predictions(located("norm", np.full(len(x), self.mean), np.ones(len(x))))
 
 
 def some(rows: int = 60) -> tuple[np.ndarray, np.ndarray]:

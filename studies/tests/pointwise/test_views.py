@@ -15,7 +15,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion, Record
 from howsure.figures import figures_of, plot
 from howsure.inputs.distributions import located
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.regressors import SplitConformal
 from howsure_studies.pointwise import PointwiseResult, curves, failing_ranges, pointwise, records
@@ -60,11 +60,11 @@ class Step(Method, Fitted):
         self.wobble = 1 + 0.01 * rng.normal()
         return self
 
-    def predict(self, x: Any) -> Beliefs:
+    def predict(self, x: Any) -> Predictions:
         world = world_named("toy_homoscedastic")
         sd = np.where(x[:, 0] < 0, 0.2, 0.4) * self.wobble
         mean = world.truth(x).mean
-        return Beliefs(located("norm", mean, sd), located("norm", mean + 0.1, 0.05 + 0 * sd))
+        return Predictions(located("norm", mean, sd), located("norm", mean + 0.1, 0.05 + 0 * sd))
 
 
 def step(**options: Any) -> PointwiseResult:

@@ -70,10 +70,10 @@ def test_statistics_learn_brightness_and_give_points_alone() -> None:
     y = RNG.uniform(0.0, 200.0, 300)
     images = y[:, None, None] + RNG.normal(size=(300, 6, 6))
     fitted = GlobalStatistics().fit(images[:200], y[:200], np.random.default_rng(0))
-    belief = fitted.predict(images[200:]).outcome
-    lower, upper = belief.interval(0.9)
+    prediction = fitted.predict(images[200:]).outcome
+    lower, upper = prediction.interval(0.9)
     assert np.array_equal(lower, upper)
-    assert abs(belief.point() - y[200:]).mean() < 5.0
+    assert abs(prediction.point() - y[200:]).mean() < 5.0
 
 
 def test_on_tables_the_columns_are_the_statistics() -> None:

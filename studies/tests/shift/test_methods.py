@@ -20,7 +20,7 @@ from howsure.core.rng import child
 from howsure.inputs.distributions import located
 from howsure_studies.engine import published
 from howsure_studies.methods.conformal.inductive import SplitConformal
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.methods.linear import LinearT
 from howsure_studies.methods.selective import SHARE, GMMScore, KNNScore, Selective
 from howsure_studies.shift import (
@@ -465,9 +465,9 @@ class Line(Fitted):
     slope: float
     intercept: float
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         mean = self.slope * self.score(x) + self.intercept
-        return Beliefs(located("norm", mean, np.ones(len(mean))))
+        return Predictions(located("norm", mean, np.ones(len(mean))))
 
     def score(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         return np.asarray(x).mean(axis=(1, 2, 3))
@@ -525,10 +525,10 @@ class Mute(Method):
 
 @dataclass(frozen=True)
 class _Mute(Fitted):
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         from howsure.predictions import Intervals
 
-        return Beliefs(Intervals(np.zeros(len(x)), np.ones(len(x))))
+        return Predictions(Intervals(np.zeros(len(x)), np.ones(len(x))))
 
 
 def test_bad_methods_are_told() -> None:

@@ -188,10 +188,10 @@ def test_every_arm_is_the_correction_by_hand(shape: str) -> None:
             assert np.isnan(found.score[place])
             assert np.isnan(found.coverage[place]).all()
             continue
-        (belief,) = recalibrate(given, held, method=way).evalset.beliefs
-        score = pinball_by_definition(given.y, belief.quantile(LEVELS))
+        (prediction,) = recalibrate(given, held, method=way).evalset.predictions
+        score = pinball_by_definition(given.y, prediction.quantile(LEVELS))
         assert found.score[place] == pytest.approx(score, rel=1e-12), way
-        low, high = belief.interval(0.9)
+        low, high = prediction.interval(0.9)
         covered = float(np.mean((low <= given.y) & (given.y <= high)))
         assert found.coverage[place, COVERAGES.index(0.9)] == covered
 
@@ -208,8 +208,8 @@ def test_the_best_is_that_of_howsure_recalibrate(shape: str, scale: float) -> No
     )
     ours = judged(shape, scale)
     theirs = howsure.recalibrate(given, held, method="best")
-    (belief,) = theirs.evalset.beliefs
-    score = pinball_by_definition(given.y, belief.quantile(LEVELS))
+    (prediction,) = theirs.evalset.predictions
+    score = pinball_by_definition(given.y, prediction.quantile(LEVELS))
     assert ours.score[ARMS.index(BEST)] == pytest.approx(score, rel=1e-12)
     assert ours.advised == theirs.methods.get("quantiles", "")
     assert bool(ours.advised) == (scale == 0.6)
@@ -226,7 +226,7 @@ def test_states_are_those_of_the_verdict(shape: str, scale: float) -> None:
     given = rows_by_hand(table, cut.test, stated(table, cut.test, scale), labels=shape == "labels")
     said = howsure.assess(
         given.y,
-        given.beliefs[0],
+        given.predictions[0],
         x=dict(given.features),
         groups=dict(given.groups),
         trials=False,

@@ -116,7 +116,7 @@ def _sizes(view: View, coverage: float) -> FloatArray:
 
 def _true_rank(view: View, _: float) -> FloatArray:
     """Rank of the true label among the class scores."""
-    sets = view.belief(LabelSets)
+    sets = view.prediction(LabelSets)
     scores, wanted = view.given.get("class_scores", sets.probabilities), sets.members.shape
     if scores is None:
         raise UnanswerableError("class probabilities are needed for the rank of the true label")
@@ -223,7 +223,7 @@ def _of_sets(measure: Callable[..., AdaptivityMeasure], array: str) -> _Maker:
     """A measure of label sets: of coverage over what an array holds."""
 
     def make(view: View, coverage: float) -> AdaptivityMeasure:
-        view.belief(LabelSets)
+        view.prediction(LabelSets)
         return _violation(measure, view, coverage, view.get(array, coverage))
 
     return make
@@ -236,7 +236,7 @@ def _sscv(view: View, coverage: float) -> AdaptivityMeasure:
     Sets of all labels cover whatever happens, and are left out of it.
     """
     violation: AdaptivityMeasure = _of_sets(sscv, "size")(view, coverage)
-    some = ~view.belief(LabelSets).members.all(axis=1)
+    some = ~view.prediction(LabelSets).members.all(axis=1)
     if not some.any():
         return violation
     view_of_some = view if some.all() else view.of(np.flatnonzero(some))

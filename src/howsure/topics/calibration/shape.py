@@ -218,7 +218,7 @@ def _right(view: View, found: Placed) -> Right | None:
     if distribution is not None:
         ends, shares = _outcomes(distribution)
     else:
-        members = drawn_rows.belief(Samples).sorted_samples
+        members = drawn_rows.prediction(Samples).sorted_samples
         ends = pooled_blocks(np.sort(np.c_[members, drawn_rows.evalset.y], axis=1))
         shares = np.full(ends.shape[1:], 1.0 / ends.shape[2])
     values = found.polynomials(ends.reshape(2, -1)).reshape(-1, *shares.shape)

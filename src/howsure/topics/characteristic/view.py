@@ -206,11 +206,11 @@ def traced_coverage(view: View) -> float:
 
 
 def _ends(view: View) -> tuple[FloatArray, FloatArray, float]:
-    for belief in view.evalset.beliefs:
-        if isinstance(belief, Intervals):
-            nearest = int(np.argmin(np.abs(np.array(belief.coverages or (0.9,)) - 0.9)))
-            coverage = belief.coverages[nearest] if belief.coverages else math.nan
-            return belief.lower[:, nearest], belief.upper[:, nearest], coverage
+    for prediction in view.evalset.predictions:
+        if isinstance(prediction, Intervals):
+            nearest = int(np.argmin(np.abs(np.array(prediction.coverages or (0.9,)) - 0.9)))
+            coverage = prediction.coverages[nearest] if prediction.coverages else math.nan
+            return prediction.lower[:, nearest], prediction.upper[:, nearest], coverage
     reasons = []
     for coverage in (0.9, 0.8, 0.5):
         try:

@@ -1,4 +1,4 @@
-"""Local PIT coverage: do the beliefs hold at every level, near every input?
+"""Local PIT coverage: do the predictions hold at every level, near every input?
 
 Over all rows the probability integral transform (PIT) of a right model is uniform, but so is
 that of many wrong ones. A right model's PIT is uniform near every input.
@@ -245,7 +245,7 @@ def _unanswered(reason: str, n: int, levels: FloatArray) -> LocalPit:
 
 
 def _fault(ranks: FloatArray) -> str:
-    """What the PIT of some rows says of their beliefs: the stronger of shift and spread."""
+    """What the PIT of some rows says of their predictions: the stronger of shift and spread."""
     if not len(ranks):
         return ""
     root = math.sqrt(len(ranks))

@@ -1,16 +1,16 @@
 """Conditional congruence: how far predictive laws are from nature's, at every input."""
 
 from howsure.stats.solvers import SolverOptions
-from howsure.topics.congruence.beliefs import (
-    Belief,
+from howsure.topics.congruence.examples import RejectionCurve, rejection_curve
+from howsure.topics.congruence.null import MeanCCE, NullReference, mean_cce, null_reference
+from howsure.topics.congruence.predictive import (
     Draws,
     Empirical,
     Mixtures,
     Normals,
+    PredictiveLaw,
     Support,
 )
-from howsure.topics.congruence.examples import RejectionCurve, rejection_curve
-from howsure.topics.congruence.null import MeanCCE, NullReference, mean_cce, null_reference
 from howsure.topics.congruence.reference import CongruenceReference, cce, mcmd
 from howsure.topics.congruence.results import (
     CCE,
@@ -24,7 +24,6 @@ from howsure.topics.congruence.skce import skce
 __all__ = [
     "CCE",
     "MCMD",
-    "Belief",
     "CongruenceReference",
     "Diagnostics",
     "Draws",
@@ -33,6 +32,7 @@ __all__ = [
     "Mixtures",
     "Normals",
     "NullReference",
+    "PredictiveLaw",
     "RejectionCurve",
     "SolverOptions",
     "Support",

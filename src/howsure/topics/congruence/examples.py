@@ -241,20 +241,20 @@ def point_of(evalset: EvalSet) -> FloatArray | None:
     """The point forecast: as given, else the law's mean, else its median."""
     if evalset.point is not None:
         return evalset.point
-    for belief in evalset.beliefs:
-        if isinstance(belief, (Distribution, Samples)):
+    for predictive in evalset.predictions:
+        if isinstance(predictive, (Distribution, Samples)):
             try:
-                return belief.point()
+                return predictive.point()
             except UnanswerableError:  # a law without a mean has a median
-                return belief.quantile([0.5])[:, 0]
+                return predictive.quantile([0.5])[:, 0]
     return None
 
 
 def _surprise(evalset: EvalSet) -> FloatArray | None:
-    """Negative log likelihood of each row; None where no belief holds a density."""
-    for belief in evalset.beliefs:
+    """Negative log likelihood of each row; None where no prediction holds a density."""
+    for predictive in evalset.predictions:
         try:
-            return -belief.log_density(evalset.y)
+            return -predictive.log_density(evalset.y)
         except UnanswerableError:
             continue
     return None

@@ -12,13 +12,13 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.mixtures import MixtureLaw
-from howsure.topics.congruence.beliefs import (
-    Belief,
+from howsure.topics.congruence.predictive import (
     Draws,
     Empirical,
     Mixtures,
     Mode,
     Normals,
+    PredictiveLaw,
     Support,
 )
 
@@ -26,7 +26,7 @@ Listed = tuple[FloatArray, FloatArray]
 """Counts and their probabilities, shape (n, s) each."""
 
 LAWS = (Distribution, Samples)
-"""The beliefs that are predictive laws."""
+"""The predictions that are predictive laws."""
 DRAWS = 5
 MOST_LISTED = 100_000
 MOST_SUPPORT = 4_000_000
@@ -40,11 +40,13 @@ _WHOLE = 2.0**53  # counts above are not all numbers
 
 
 def embeds_exactly(evalset: EvalSet) -> bool:
-    """Whether the belief of every row has an exact embedding; raises as `law_of`."""
+    """Whether the prediction of every row has an exact embedding; raises as `law_of`."""
     return _exact(evalset) is not None
 
 
-def belief_of(evalset: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS) -> Belief:
+def predictive_of(
+    evalset: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS
+) -> PredictiveLaw:
     """The predictive laws of an evaluation set in the form that congruence takes.
 
     Normal laws, their mixtures, samples and laws of counts embed exactly. Counts are listed up to
@@ -69,17 +71,17 @@ def belief_of(evalset: EvalSet, mode: Mode, *, seed: int = 0, draws: int = DRAWS
 
 def law_of(evalset: EvalSet) -> Prediction:
     """The predictive law of an evaluation set."""
-    for belief in evalset.beliefs:
-        if isinstance(belief, LAWS):
-            return belief
+    for predictive in evalset.predictions:
+        if isinstance(predictive, LAWS):
+            return predictive
     raise UnanswerableError("congruence needs a predictive distribution or samples")
 
 
-def _exact(evalset: EvalSet) -> Belief | None:
-    return exact_belief(law_of(evalset), float(np.std(evalset.y)) / _SHARPER)
+def _exact(evalset: EvalSet) -> PredictiveLaw | None:
+    return exact_predictive(law_of(evalset), float(np.std(evalset.y)) / _SHARPER)
 
 
-def exact_belief(law: Prediction, bandwidth: float) -> Belief | None:
+def exact_predictive(law: Prediction, bandwidth: float) -> PredictiveLaw | None:
     """The exact embedding, where there is one; None for continuous laws other than normal."""
     if isinstance(law, Samples):
         return Empirical(law.sorted_samples)

@@ -25,8 +25,8 @@ from howsure.core.progress import reported
 from howsure.core.rng import child
 from howsure.stats.namespace import Array
 from howsure.stats.ridge import Solution
-from howsure.topics.congruence.beliefs import Belief, Empirical, Mode, Sampled
-from howsure.topics.congruence.reference import CongruenceReference, as_outputs, checked_belief
+from howsure.topics.congruence.predictive import Empirical, Mode, PredictiveLaw, Sampled
+from howsure.topics.congruence.reference import CongruenceReference, as_outputs, checked_predictive
 from howsure.topics.congruence.results import lengths
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike | Literal["exchange"]
@@ -140,14 +140,14 @@ def null_reference(
     outcomes : callable, array-like or "exchange", optional
         Outcomes drawn from the predictions: a function of a random generator that returns
         shape (n,) or (n, p), or an array of shape (n, R) or (n, R, p). By default they are
-        drawn from the exact belief; in samples mode they must be given, and the Monte-Carlo
+        drawn from the exact prediction; in samples mode they must be given, and the Monte-Carlo
         draws of the reference stay as they are. ``exchange``, the default for `Empirical`, lets
         y change places with one of its row's samples, or stay, each with chance 1/(m + 1).
     replicates : int
         R, for a function or by default.
     most : int, optional
-        Replicates of a function, of a belief or by exchange go on to so many while fewer than 10
-        have a mean error as large as the model's, and while they cost less than about 2 s. By
+        Replicates of a function, of a prediction or by exchange go on to so many while fewer than
+        10 have a mean error as large as the model's, and while they cost less than about 2 s. By
         default they end at R.
     level : float
         Level of the upper quantiles.
@@ -177,7 +177,7 @@ def null_reference(
 
     Examples
     --------
-    >>> from howsure.topics.congruence.beliefs import Normals
+    >>> from howsure.topics.congruence.predictive import Normals
     >>> x = np.linspace(0.0, 6.0, 200)
     >>> y = np.cos(x) + 0.5 * child(0, "doc").standard_normal(200)
     >>> wrong = CongruenceReference(x, y, Normals(np.sin(x), np.full(200, 0.5)))
@@ -254,10 +254,12 @@ def _errors(
 def _differences(
     reference: CongruenceReference, outcomes: Outcomes | None, first: int, count: int, seed: int
 ) -> Iterator[FloatArray]:
-    """Differences of outcomes and beliefs in worlds where the model is right."""
-    belief, y, outputs = reference.belief, reference.y, reference.outputs
+    """Differences of outcomes and predictions in worlds where the model is right."""
+    predictive, y, outputs = reference.predictive, reference.y, reference.outputs
     check = partial(as_outputs, name="outcomes", length=len(y), columns=y.shape[1])
-    exchanged = isinstance(outcomes, str) or (outcomes is None and isinstance(belief, Empirical))
+    exchanged = isinstance(outcomes, str) or (
+        outcomes is None and isinstance(predictive, Empirical)
+    )
     if not (exchanged or outcomes is None or callable(outcomes)):
         array = np.asarray(to_host(outcomes, "outcomes"))
         if array.ndim not in (2, 3) or array.shape[1] == 0:
@@ -268,11 +270,11 @@ def _differences(
         for column in reported(range(cube.shape[1]), "null reference"):
             yield outputs.difference(check(cube[:, column]))[0]
         return
-    samples = belief.samples if isinstance(belief, Sampled) else None
+    samples = predictive.samples if isinstance(predictive, Sampled) else None
     if exchanged and (samples is None or outcomes not in (None, "exchange")):
         raise InputError(
             f"outcomes may be 'exchange' beside samples only, got {outcomes!r} beside "
-            f"{type(belief).__name__}"
+            f"{type(predictive).__name__}"
         )
     check_whole(count, "replicates")
     for number in reported(range(first, first + count), "null reference"):
@@ -284,7 +286,7 @@ def _differences(
             drawn = np.where((member == members)[:, None], y, other)
             yield outputs.exchanged(drawn, y, members)
         else:
-            fresh = outcomes(rng) if callable(outcomes) else belief.draw(rng)
+            fresh = outcomes(rng) if callable(outcomes) else predictive.draw(rng)
             yield outputs.difference(check(fresh))[0]
 
 
@@ -321,7 +323,7 @@ class MeanCCE:
     data_sd : float
         Standard deviation over bootstrap samples (and repeats within): the standard error.
     mode : {"exact", "samples"}
-        How beliefs were embedded.
+        How predictions were embedded.
     repeats : ndarray of float, shape (K,)
         Mean errors on the data as they are, one for each set of draws.
     bootstraps : ndarray of float, shape (B, K)
@@ -342,7 +344,7 @@ def mean_cce(
     reference: CongruenceReference,
     grid: npt.ArrayLike | None = None,
     *,
-    repeats: Sequence[Belief] = (),
+    repeats: Sequence[PredictiveLaw] = (),
     bootstraps: int = 10,
     seed: int = 0,
 ) -> MeanCCE:
@@ -354,8 +356,8 @@ def mean_cce(
         Fitted on labelled rows.
     grid : array-like of shape (g, d), optional
         Where to evaluate; by default the reference inputs.
-    repeats : sequence of Belief, optional
-        Further Monte-Carlo draws of the same beliefs, in samples mode.
+    repeats : sequence of PredictiveLaw, optional
+        Further Monte-Carlo draws of the same predictions, in samples mode.
     bootstraps : int
         Bootstrap samples of the reference rows, two or more. The grid is resampled as well:
         with the reference rows where it is those rows, else on its own.
@@ -389,7 +391,7 @@ def mean_cce(
 
     Examples
     --------
-    >>> from howsure.topics.congruence.beliefs import Normals
+    >>> from howsure.topics.congruence.predictive import Normals
     >>> x = np.linspace(0.0, 6.0, 200)
     >>> y = np.cos(x) + 0.5 * child(0, "doc").standard_normal(200)
     >>> reference = CongruenceReference(x, y, Normals(np.cos(x), np.full(200, 0.5)))
@@ -399,16 +401,16 @@ def mean_cce(
     """
     check_whole(bootstraps, "bootstraps", 2)
     points = reference.points(grid)
-    mode, draws = reference.belief.mode, reference.belief.draws
+    mode, draws = reference.predictive.mode, reference.predictive.draws
     targets = [reference.target]
-    for belief in repeats:
-        checked_belief(belief, reference.y)
-        if belief.mode != mode or belief.draws != draws:
+    for predictive in repeats:
+        checked_predictive(predictive, reference.y)
+        if predictive.mode != mode or predictive.draws != draws:
             raise InputError(
                 "repeats must be in the reference's mode with as many draws, got "
-                f"{belief.mode} with {belief.draws} beside {mode} with {draws}"
+                f"{predictive.mode} with {predictive.draws} beside {mode} with {draws}"
             )
-        targets.append(reference.fit(belief)[1])
+        targets.append(reference.fit(predictive)[1])
     stacked = np.hstack(targets)
     edges = np.cumsum([target.shape[1] for target in targets])[:-1]
     rows = len(reference.y)

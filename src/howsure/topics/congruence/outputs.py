@@ -1,7 +1,7 @@
 """Outputs as short vectors whose inner products are the output kernel.
 
 A discrepancy of two conditional laws is a length in the space of the output kernel. Rows of
-outputs and beliefs are projected on the span of a few well-chosen atoms; what is left out is
+outputs and predictions are projected on the span of a few well-chosen atoms; what is left out is
 measured and bounds the error. Where a kernel is too rough for a few atoms to do, the whole Gram
 matrix is factored instead.
 """
@@ -22,10 +22,10 @@ from howsure.core.progress import reported
 from howsure.core.rng import child
 from howsure.stats.kernels import Kernel, tiles
 from howsure.stats.solvers import SolverOptions, coordinates, dense_factor, pivoted_cholesky
-from howsure.topics.congruence.beliefs import (
+from howsure.topics.congruence.predictive import (
     Atoms,
-    Belief,
     Empirical,
+    PredictiveLaw,
     expected_diagonal,
     expected_gram,
 )
@@ -48,7 +48,7 @@ class LandmarkMap:
     landmarks: Atoms  # the r atoms
     triangle: FloatArray  # shape (r, r): cholesky factor of the landmarks' Gram matrix
 
-    def features(self, law: Belief) -> tuple[FloatArray, FloatArray]:
+    def features(self, law: PredictiveLaw) -> tuple[FloatArray, FloatArray]:
         """Coordinates of every row, and a bound of the squared length left out."""
         features = np.empty((len(law), len(self.landmarks)))
         residual = np.empty(len(law))
@@ -65,7 +65,7 @@ class LandmarkMap:
 
 
 class OutputFactor(ABC):
-    """Differences of outcomes and beliefs as vectors: D with D Dᵀ the Gram of φ(yᵢ) − μᵢ."""
+    """Differences of outcomes and predictions as vectors: D with D Dᵀ the Gram of φ(yᵢ) − μᵢ."""
 
     __slots__ = ()
 
@@ -120,12 +120,12 @@ class LandmarkOutputs(OutputFactor):
 class DenseOutputs(OutputFactor):
     """Differences through a factor of their whole n × n Gram matrix."""
 
-    __slots__ = ("_belief", "_inner", "_kernel", "_known")
+    __slots__ = ("_inner", "_kernel", "_known", "_predictive")
 
-    def __init__(self, kernel: Kernel, belief: Belief) -> None:
+    def __init__(self, kernel: Kernel, predictive: PredictiveLaw) -> None:
         self._kernel = kernel
-        self._belief = belief
-        self._inner = law_gram(kernel, belief, belief)
+        self._predictive = predictive
+        self._inner = law_gram(kernel, predictive, predictive)
         self._known: tuple[FloatArray, FloatArray] | None = None  # of the outcomes last asked for
 
     def difference(self, y: FloatArray) -> tuple[FloatArray, float]:
@@ -143,12 +143,12 @@ class DenseOutputs(OutputFactor):
         return self._factor(gram, drawn)[0]
 
     def _cross(self, y: FloatArray) -> FloatArray:
-        return law_gram(self._kernel, as_law(y), self._belief)
+        return law_gram(self._kernel, as_law(y), self._predictive)
 
     def _gram(
         self, first: FloatArray, second: FloatArray, cross: FloatArray, other: FloatArray
     ) -> FloatArray:
-        """Inner products of two sets of differences, given those of outcomes and beliefs."""
+        """Inner products of two sets of differences, given those of outcomes and predictions."""
         gram: FloatArray = self._inner - cross
         gram -= other.T
         gram += self._kernel.gram(first, second)
@@ -164,25 +164,30 @@ class DenseOutputs(OutputFactor):
 
 
 def fit_outputs(
-    kernel: Kernel, y: FloatArray, belief: Belief, *, tolerance: float, options: SolverOptions
+    kernel: Kernel,
+    y: FloatArray,
+    predictive: PredictiveLaw,
+    *,
+    tolerance: float,
+    options: SolverOptions,
 ) -> tuple[OutputFactor, FloatArray, float]:
-    """Choose a factor of differences of outcomes and beliefs."""
+    """Choose a factor of differences of outcomes and predictions."""
     if options.method != "dense":
         # a whole Gram matrix costs atoms², of laws of counts far more than rows²
-        few = max(1, min(len(belief.atoms()) // 4, _MAX_RANK))
+        few = max(1, min(len(predictive.atoms()) // 4, _MAX_RANK))
         limit = 4 * _MAX_RANK if options.method == "iterative" else few
         basis, features, residuals = fit_landmarks(
-            kernel, [as_law(y), belief], tolerance=tolerance / 4.0, limit=limit, options=options
+            kernel, [as_law(y), predictive], tolerance=tolerance / 4.0, limit=limit, options=options
         )
         residual = float(2.0 * np.mean(residuals[0] + residuals[1]))
-        atoms = float(len(belief.atoms()) + len(belief))
-        affordable = len(belief) <= _DENSE_ROWS and atoms**2 <= _DENSE_PAIRS
+        atoms = float(len(predictive.atoms()) + len(predictive))
+        affordable = len(predictive) <= _DENSE_ROWS and atoms**2 <= _DENSE_PAIRS
         affordable = affordable and options.method != "iterative"
         if residual <= tolerance or not affordable:
             _warn_if_rough(basis, residual, tolerance)
             factor = LandmarkOutputs(basis, features[1], residuals[1])
             return factor, features[0] - features[1], residual
-    dense = DenseOutputs(kernel, belief)
+    dense = DenseOutputs(kernel, predictive)
     return dense, *dense.difference(y)
 
 
@@ -218,7 +223,7 @@ def fit_pair(
 
 def fit_landmarks(
     kernel: Kernel,
-    laws: Sequence[Belief],
+    laws: Sequence[PredictiveLaw],
     *,
     tolerance: float,
     limit: int,
@@ -257,7 +262,7 @@ def fit_landmarks(
     return basis, features, residual
 
 
-def law_gram(kernel: Kernel, left: Belief, right: Belief) -> FloatArray:
+def law_gram(kernel: Kernel, left: PredictiveLaw, right: PredictiveLaw) -> FloatArray:
     """Inner products of the mean embeddings of every two rows, shape (n, m)."""
     out = np.empty((len(left), len(right)))
     for rows in reported(tiles(len(left), _rows_of(left)), "output kernel matrix"):
@@ -270,7 +275,7 @@ def law_gram(kernel: Kernel, left: Belief, right: Belief) -> FloatArray:
     return out
 
 
-def as_law(y: FloatArray) -> Belief:
+def as_law(y: FloatArray) -> PredictiveLaw:
     """Outcomes as laws with all mass on one point."""
     return Empirical(y[:, None, :])
 
@@ -279,7 +284,7 @@ def _gram_row(kernel: Kernel, atoms: Atoms, row: int) -> FloatArray:
     return np.asarray(expected_gram(kernel, atoms.take(slice(row, row + 1)), atoms)[0])
 
 
-def _candidates(rng: np.random.Generator, law: Belief) -> tuple[Atoms, FloatArray]:
+def _candidates(rng: np.random.Generator, law: PredictiveLaw) -> tuple[Atoms, FloatArray]:
     atoms, masses = law.atoms(), law.masses()
     if len(atoms) <= _CANDIDATES:
         return atoms, masses
@@ -288,7 +293,7 @@ def _candidates(rng: np.random.Generator, law: Belief) -> tuple[Atoms, FloatArra
 
 
 def _with_worst(
-    pair: tuple[Atoms, FloatArray], law: Belief, residual: FloatArray
+    pair: tuple[Atoms, FloatArray], law: PredictiveLaw, residual: FloatArray
 ) -> tuple[Atoms, FloatArray]:
     worst = np.argsort(residual)[-_WORST:]
     atoms, masses = pair
@@ -311,6 +316,6 @@ def _warn_if_rough(basis: LandmarkMap, residual: float, tolerance: float) -> Non
         )
 
 
-def _rows_of(law: Belief) -> int:
+def _rows_of(law: PredictiveLaw) -> int:
     """Rows whose atoms number about two thousand."""
     return max(1, 2048 * len(law) // max(1, len(law.atoms())))

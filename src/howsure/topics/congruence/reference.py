@@ -29,8 +29,8 @@ from howsure.stats.kernels import (
 from howsure.stats.namespace import Array, as_rows, namespace, on_host, row_parts, same_rows
 from howsure.stats.ridge import KernelSystem, Solution, kernel_system
 from howsure.stats.solvers import SolverOptions
-from howsure.topics.congruence.beliefs import Belief
 from howsure.topics.congruence.outputs import OutputFactor, as_law, fit_outputs, fit_pair
+from howsure.topics.congruence.predictive import PredictiveLaw
 from howsure.topics.congruence.results import (
     CCE,
     MCMD,
@@ -43,7 +43,7 @@ from howsure.topics.congruence.results import (
 def cce(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
-    belief: Belief,
+    predictive: PredictiveLaw,
     grid: npt.ArrayLike | None = None,
     *,
     kernel: KernelChoice = "rbf",
@@ -57,8 +57,8 @@ def cce(
     """Conditional congruence error of a model at given points.
 
     The distance, in the space of the output kernel, between the conditional law estimated from
-    outcomes and the one estimated from beliefs at the same reference inputs. With μᵢ the
-    embedding of the belief at xᵢ and φ(yᵢ) that of the outcome,
+    outcomes and the one estimated from predictions at the same reference inputs. With μᵢ the
+    embedding of the prediction at xᵢ and φ(yᵢ) that of the outcome,
     CCE(x) = ‖Σᵢ αᵢ(x) (φ(yᵢ) − μᵢ)‖ with α(x) = (K + nλI)⁻¹ k(x).
 
     Parameters
@@ -68,7 +68,7 @@ def cce(
         is done on its device, as in `howsure.topics.congruence.mcmd`.
     y : array-like or tensor of shape (n,) or (n, p)
         Reference outcomes.
-    belief : Belief
+    predictive : PredictiveLaw
         What the model believes at the reference inputs. `Draws` gives the Monte-Carlo mode (ℓ
         draws a row, as published); `Normals`, `Mixtures`, `Support` and `Empirical` the exact
         mode, with no Monte-Carlo noise. The two modes give different values for one model.
@@ -105,7 +105,7 @@ def cce(
     Examples
     --------
     >>> import numpy as np
-    >>> from howsure.topics.congruence.beliefs import Normals
+    >>> from howsure.topics.congruence.predictive import Normals
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(0.0, 6.0, 500)
     >>> y = np.cos(x) + 0.5 * rng.standard_normal(500)
@@ -123,7 +123,7 @@ def cce(
     reference = CongruenceReference(
         x,
         y,
-        belief,
+        predictive,
         kernel=kernel,
         bandwidth=bandwidth,
         output_kernel=output_kernel,
@@ -141,7 +141,7 @@ class CongruenceReference:
 
     Parameters
     ----------
-    x, y, belief, kernel, bandwidth, output_kernel, output_bandwidth, regularization, normalize
+    x, y, predictive, kernel, bandwidth, output_kernel, output_bandwidth, regularization, normalize
         As in `cce`.
     solver : SolverOptions, optional
         How to solve, and how accurately.
@@ -154,7 +154,7 @@ class CongruenceReference:
     Examples
     --------
     >>> import numpy as np
-    >>> from howsure.topics.congruence.beliefs import Normals
+    >>> from howsure.topics.congruence.predictive import Normals
     >>> x = np.linspace(0.0, 1.0, 50)
     >>> reference = CongruenceReference(x, np.sin(x), Normals(np.sin(x) + 1.0, np.ones(50)))
     >>> reference.score([0.2, 0.5]).values.shape
@@ -165,10 +165,10 @@ class CongruenceReference:
         "_left_out",
         "_solution",
         "_tolerance",
-        "belief",
         "inputs",
         "output_kernel",
         "outputs",
+        "predictive",
         "system",
         "target",
         "y",
@@ -178,7 +178,7 @@ class CongruenceReference:
         self,
         x: npt.ArrayLike,
         y: npt.ArrayLike,
-        belief: Belief,
+        predictive: PredictiveLaw,
         *,
         kernel: KernelChoice = "rbf",
         bandwidth: Bandwidth = None,
@@ -193,15 +193,15 @@ class CongruenceReference:
             x, kernel, bandwidth, normalize=normalize, dtype=options.dtype
         )
         self.y: FloatArray = as_outputs(y, "y", length=len(self.inputs.rows))
-        self.belief = checked_belief(belief, self.y)
+        self.predictive = checked_predictive(predictive, self.y)
         peak = largest_kernel(self.inputs.kernel, self.inputs.rows)
         self.output_kernel: Kernel = choose_kernel(output_kernel, output_bandwidth, self.y, "y")
-        check_outputs(self.output_kernel, self.y, belief)
+        check_outputs(self.output_kernel, self.y, predictive)
         self.system: KernelSystem = kernel_system(
             self.inputs.kernel, self.inputs.rows, regularization, options
         )
         self._tolerance = options.accuracy * regularization / (2.0 * peak)
-        self.outputs, self.target, self._left_out = self.fit(belief)
+        self.outputs, self.target, self._left_out = self.fit(predictive)
         self._solution: Solution | None = None
 
     @property
@@ -209,12 +209,12 @@ class CongruenceReference:
         """λ."""
         return self.system.ridge / len(self.y)
 
-    def fit(self, belief: Belief) -> tuple[OutputFactor, FloatArray, float]:
+    def fit(self, predictive: PredictiveLaw) -> tuple[OutputFactor, FloatArray, float]:
         """Differences of outcomes and what is believed of them, and how much is left out."""
         return fit_outputs(
             self.output_kernel,
             self.y,
-            belief,
+            predictive,
             tolerance=self._tolerance,
             options=self.system.options,
         )
@@ -260,8 +260,8 @@ class CongruenceReference:
         left_out = self._left_out / self.regularization
         return CCE(
             values=values,
-            mode=self.belief.mode,
-            draws=self.belief.draws,
+            mode=self.predictive.mode,
+            draws=self.predictive.draws,
             n=len(self.y),
             regularization=self.regularization,
             kernel=self.inputs.kernel.describe(),
@@ -278,28 +278,30 @@ class CongruenceReference:
         )
 
 
-def check_outputs(kernel: Kernel, y: FloatArray, belief: Belief) -> None:
+def check_outputs(kernel: Kernel, y: FloatArray, predictive: PredictiveLaw) -> None:
     """Check that an output kernel suits the outcomes and what was believed of them."""
-    atoms = belief.atoms()
+    atoms = predictive.atoms()
     check_range(kernel, y, "y")
-    check_range(kernel, atoms.mean, "belief")
+    check_range(kernel, atoms.mean, "predictive")
     if atoms.sd is not None:
         check_range(kernel, atoms.sd, "predicted standard deviations")
     check_positive_definite(kernel, y, "output_kernel")
 
 
-def checked_belief(belief: Belief, y: FloatArray) -> Belief:
-    """Check that a belief fits the outcomes."""
-    if not isinstance(belief, Belief):
+def checked_predictive(predictive: PredictiveLaw, y: FloatArray) -> PredictiveLaw:
+    """Check that a prediction fits the outcomes."""
+    if not isinstance(predictive, PredictiveLaw):
         raise InputError(
-            "belief must be Normals, Mixtures, Support, Empirical or Draws, got "
-            f"{type(belief).__name__}"
+            "predictive must be Normals, Mixtures, Support, Empirical or Draws, got "
+            f"{type(predictive).__name__}"
         )
-    if len(belief) != len(y):
-        raise InputError(f"belief must have {len(y)} rows, got {len(belief)}")
-    if belief.outputs != y.shape[1]:
-        raise InputError(f"belief must have {y.shape[1]} outputs as y has, got {belief.outputs}")
-    return belief
+    if len(predictive) != len(y):
+        raise InputError(f"predictive must have {len(y)} rows, got {len(predictive)}")
+    if predictive.outputs != y.shape[1]:
+        raise InputError(
+            f"predictive must have {y.shape[1]} outputs as y has, got {predictive.outputs}"
+        )
+    return predictive
 
 
 # ---- maximum conditional mean discrepancy of two samples of pairs --------------------------------

@@ -14,7 +14,7 @@ from howsure.core.errors import InputError
 from howsure.stats.kernels import Kernel, check_range
 from howsure.stats.namespace import Array, on_host
 from howsure.stats.ridge import KernelSystem, NystromSystem, Solution
-from howsure.topics.congruence.beliefs import Mode
+from howsure.topics.congruence.predictive import Mode
 
 
 @frozen(kw_only=True)
@@ -95,7 +95,7 @@ class CCE:
     values : ndarray of float, shape (g,)
         Zero or more, lower is better, in units of the output kernel's root.
     mode : {"exact", "samples"}
-        How beliefs were embedded.
+        How predictions were embedded.
     draws : int
         Monte-Carlo draws for each row; 0 in exact mode.
     n : int

@@ -26,9 +26,9 @@ from howsure.predictions.laws import NormalLaw, ScipyLaw
 from howsure.stats.estimate import Estimate
 from howsure.stats.kernels import RBF
 from howsure.stats.solvers import SolverOptions
-from howsure.topics.congruence.beliefs import Belief, Support
-from howsure.topics.congruence.laws import LAWS, exact_belief
+from howsure.topics.congruence.laws import LAWS, exact_predictive
 from howsure.topics.congruence.outputs import LandmarkMap, as_law, fit_landmarks
+from howsure.topics.congruence.predictive import PredictiveLaw, Support
 
 REPLICATES = 199
 WHOLE = 500
@@ -444,10 +444,10 @@ class _Outputs:
 
 
 def _outputs(rows: _DifferentRows, scale: float) -> _Outputs:
-    belief = _belief(rows, scale)
+    predictive = _predictive(rows, scale)
     landmarks, (outcomes, believed), _ = fit_landmarks(
         RBF(0.5 / scale**2),
-        [as_law(rows.y[:, None]), belief],
+        [as_law(rows.y[:, None]), predictive],
         tolerance=_EXACT,
         limit=_MOST_LANDMARKS,
         options=SolverOptions(),
@@ -458,10 +458,10 @@ def _outputs(rows: _DifferentRows, scale: float) -> _Outputs:
     return _Outputs(landmarks, believed + share * (outcomes - believed), 1.0 / (1.0 - share))
 
 
-def _belief(rows: _DifferentRows, scale: float) -> Belief:
+def _predictive(rows: _DifferentRows, scale: float) -> PredictiveLaw:
     """The predictions as weighted points or normal laws."""
     law = rows.prediction
-    exact = exact_belief(law, scale)
+    exact = exact_predictive(law, scale)
     if exact is not None:
         return exact
     return Support(rows.values, np.broadcast_to(rows.masses, rows.values.shape))
@@ -470,9 +470,9 @@ def _belief(rows: _DifferentRows, scale: float) -> Belief:
 def _drawer(rows: _DifferentRows, scale: float) -> Callable[[np.random.Generator], FloatArray]:
     """Outcomes of a right model, shape (n,), of a source of random numbers."""
     if not isinstance(rows.prediction, Samples):
-        belief = _belief(rows, scale)
-        if not isinstance(belief, Support) or rows.prediction.discrete:
-            return lambda rng: belief.draw(rng)[:, 0]
+        predictive = _predictive(rows, scale)
+        if not isinstance(predictive, Support) or rows.prediction.discrete:
+            return lambda rng: predictive.draw(rng)[:, 0]
     upto, n = np.cumsum(rows.masses), np.arange(len(rows.y))
 
     def draw(rng: np.random.Generator) -> FloatArray:

@@ -1,6 +1,6 @@
-"""Conditional congruence of an evaluation set: is the belief right at every input, and where not?
+"""Conditional congruence of an evaluation set: is the prediction right at every input?
 
-Needs inputs (an embedding) beside the beliefs. One mode serves all models of a comparison.
+Needs inputs (an embedding) beside the predictions. One mode serves all models of a comparison.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ from howsure.topics.congruence import (
     mean_cce,
     null_reference,
 )
-from howsure.topics.congruence.beliefs import Mode
 from howsure.topics.congruence.examples import (
     MapLayout,
     extremes,
@@ -64,11 +63,12 @@ from howsure.topics.congruence.examples import (
 )
 from howsure.topics.congruence.laws import (
     DRAWS,
-    belief_of,
     embeds_exactly,
     law_of,
+    predictive_of,
 )
 from howsure.topics.congruence.null import Outcomes
+from howsure.topics.congruence.predictive import Mode
 from howsure.topics.congruence.reference import choose_kernel
 from howsure.topics.congruence.results import lengths
 from howsure.topics.congruence.skce import skce_of_part
@@ -81,9 +81,9 @@ __all__ = [
     "CongruenceReport",
     "Mode",
     "assess_congruence",
-    "belief_of",
     "congruence_mode",
     "fitted_reference",
+    "predictive_of",
     "reference_places",
     "reference_rows",
     "right_model",
@@ -115,7 +115,7 @@ class CongruenceOptions:
     kernel: str = "auto"
     bandwidth: str | float | None = None  # of the kernel of the inputs; a number is γ
     regularization: float = 0.1  # λ
-    # ℓ, draws a row. By default the exact embedding where every belief has one, and 5 draws
+    # ℓ, draws a row. By default the exact embedding where every prediction has one, and 5 draws
     # otherwise.
     draws: int | None = None
     # {"inputs", "pca", "t-sne"}: of the map; `inputs` are the two numeric ones along which errors
@@ -165,7 +165,7 @@ def congruence_mode(
     seed: int = 0,
     everything: bool = False,
 ) -> Mode:
-    """The mode that serves all models: exact where every belief that is used embeds exactly."""
+    """The mode that serves all models: exact where every prediction that is used embeds exactly."""
     # of a set that has no answer all rows
     parts = (_take(evalset, _places(evalset, seed, everything)) for evalset in evalsets)
     exact = all(map(embeds_exactly, parts))
@@ -306,11 +306,11 @@ def fitted_reference(
 ) -> CongruenceReference:
     """Fit a reference on labelled rows; it scores any inputs without labels."""
     assert evalset.embedding is not None
-    belief = belief_of(evalset, mode, seed=seed, draws=options.draws or DRAWS)
+    predictive = predictive_of(evalset, mode, seed=seed, draws=options.draws or DRAWS)
     return CongruenceReference(
         evalset.embedding,
         evalset.y,
-        belief,
+        predictive,
         kernel=options.kernel_for(evalset.embedding.shape[1]),
         bandwidth=options.bandwidth,
         regularization=options.regularization,
@@ -328,7 +328,7 @@ def right_model(
     most: int | None = None,
     near: Any = None,
 ) -> NullReference:
-    """What the errors would be if every y were drawn from its belief."""
+    """What the errors would be if every y were drawn from its prediction."""
     law = law_of(evalset)
     outcomes: Outcomes | None = None
     if mode == "samples":

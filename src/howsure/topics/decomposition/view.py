@@ -61,7 +61,9 @@ def some_rows(view: View, most: int) -> View:
     if evalset.n <= most:
         return view
     numbers = (
-        numbers_of_row for belief in evalset.beliefs for numbers_of_row in belief.numbers().values()
+        numbers_of_row
+        for prediction in evalset.predictions
+        for numbers_of_row in prediction.numbers().values()
     )
     order = np.argsort(row_keys(evalset.y, *numbers))  # in which rows of one y are told apart
     keys = np.empty(evalset.n, dtype=np.uint64)
@@ -85,23 +87,29 @@ def right_outcomes(view: View, draws: int) -> Iterator[View]:
         rows = np.repeat(np.arange(evalset.n), evalset.weights.values.astype(np.int64))
         evalset = replace(evalset.take(rows), weights=None)
     drawers = [kind for kind in KIND_PRIORITY if kind.answers("redrawn")]
-    belief = next((b for kind in drawers for b in evalset.beliefs if isinstance(b, kind)), None)
-    if belief is None:
+    prediction = next(
+        (b for kind in drawers for b in evalset.predictions if isinstance(b, kind)), None
+    )
+    if prediction is None:
         raise UnanswerableError(_ALONE)
     undrawn = view.on(evalset)
-    other_beliefs = tuple(column for column in evalset.beliefs if column is not belief)
+    other_predictions = tuple(column for column in evalset.predictions if column is not prediction)
     as_they_are = {}
-    for name in () if belief.draws else ("knowledge", "shown", "mean_point"):
+    for name in () if prediction.draws else ("knowledge", "shown", "mean_point"):
         try:
             as_they_are[name] = undrawn.get(name)
         except UnanswerableError:
             continue
     keys = row_keys(
-        evalset.y, *(column for b in evalset.beliefs for column in b.numbers().values())
+        evalset.y, *(column for b in evalset.predictions for column in b.numbers().values())
     )
     for number in range(draws):
-        y, redrawn = belief.redrawn(evalset.y, row_uniforms(view.seed, f"outcome {number}", keys))
-        yield view.on(replace(evalset, y=y, beliefs=(redrawn, *other_beliefs)), given=as_they_are)
+        y, redrawn = prediction.redrawn(
+            evalset.y, row_uniforms(view.seed, f"outcome {number}", keys)
+        )
+        yield view.on(
+            replace(evalset, y=y, predictions=(redrawn, *other_predictions)), given=as_they_are
+        )
 
 
 def copies(view: View) -> int:
@@ -112,8 +120,8 @@ def copies(view: View) -> int:
 
 def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
     """Quantiles to draw, and their levels."""
-    beliefs = view.evalset.beliefs
-    table = next((b for b in beliefs if b.own_levels and b.answers("quantile")), None)
+    predictions = view.evalset.predictions
+    table = next((b for b in predictions if b.own_levels and b.answers("quantile")), None)
     wanted = list(SHOWN.values())
     if table is not None:
         levels = np.array(table.own_levels)

@@ -19,7 +19,7 @@ from howsure.core.optional import require
 from howsure.predictions import Distribution, Intervals, Quantiles
 from howsure_studies.methods.deep.batch import one_thread_each
 from howsure_studies.methods.deep.modules.network import torch_draws
-from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows
+from howsure_studies.methods.interface import Fitted, Method, Predictions, checked_rows
 
 SizeLoss = Literal["squared", "absolute", "gamma"]
 
@@ -41,11 +41,11 @@ class Functions(Fitted):
     noise: FloatArray
     notes: str = ""
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """A normal distribution of y about the mean function."""
         values = self.of(np.asarray(x, dtype=np.float64))
         sd = np.sqrt(values.var(axis=1) + np.mean(self.noise**2))
-        return Beliefs(Distribution.normal(values.mean(axis=1), sd))
+        return Predictions(Distribution.normal(values.mean(axis=1), sd))
 
     def joint(self, x: npt.ArrayLike, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws of y at all rows at once, shape (n, at most size): one function each, and noise.
@@ -247,13 +247,13 @@ class _FittedLevels(Fitted):
     levels: FloatArray
     centred: bool
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Quantiles, in order."""
         table = np.sort([model.predict(x) for model in self.trained], axis=0).T
         if self.centred:
             half = 0.5 * (table[:, 2] - table[:, 0])
             table = table[:, 1, None] + half[:, None] * np.array([-1.0, 0.0, 1.0])
-        return Beliefs(Quantiles(self.levels, table))
+        return Predictions(Quantiles(self.levels, table))
 
 
 @final
@@ -302,11 +302,11 @@ class _MeanAndSize(Fitted):
     size: Any
     least: float
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """An interval of no stated coverage: the mean, give or take the size of its error."""
         point = self.mean.predict(x)
         size = np.maximum(self.size.predict(np.column_stack([x, point])), self.least)
-        return Beliefs(Intervals(point - size, point + size))
+        return Predictions(Intervals(point - size, point + size))
 
 
 @final
@@ -393,7 +393,7 @@ class _FittedRecurrent(Fitted):
     unit: float
     window: int
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """An interval of no stated coverage: the mean, give or take the size of its error.
 
         Windows overlap by half, and each speaks for its second half, but for the first.
@@ -411,7 +411,7 @@ class _FittedRecurrent(Fitted):
                 ends = _outputs(self.networks, rows[None, whole])
                 point[whole][spoken], size[whole][spoken] = (to_host(e[0, spoken]) for e in ends)
         mean, band = self.center + self.unit * point, self.unit * size
-        return Beliefs(Intervals(mean - band, mean + band))
+        return Predictions(Intervals(mean - band, mean + band))
 
 
 @final

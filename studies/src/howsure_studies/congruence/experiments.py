@@ -24,7 +24,7 @@ from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, NormalLaw, Prediction
 from howsure.topics.congruence import rejection_curve
-from howsure.topics.congruence.view import belief_of
+from howsure.topics.congruence.view import predictive_of
 from howsure_studies.congruence.encoders import kind_of
 from howsure_studies.congruence.measure import (
     CongruenceMeasure,
@@ -262,7 +262,7 @@ def diagnosis(
     right = answer(TrueDistribution(task), task.test, task.space.embed)
     test, cce = _unlabelled(task, label, fit, how, seed, "congruence diagnosis")
     assert test.embedding is not None
-    laws = belief_of(test, "exact"), belief_of(right, "exact")
+    laws = predictive_of(test, "exact"), predictive_of(right, "exact")
     return Diagnosis(
         task=task.name,
         model=label,
@@ -321,7 +321,7 @@ def _certain(evaluation: EvalSet, law: Distribution, narrowing: float) -> EvalSe
     row = int(np.argsort(distance, kind="stable")[evaluation.n // 2])
     sd = law.sd().copy()
     sd[row] *= narrowing
-    return replace(evaluation, beliefs=(Distribution.normal(law.point(), sd),))
+    return replace(evaluation, predictions=(Distribution.normal(law.point(), sd),))
 
 
 def _measured(

@@ -25,7 +25,7 @@ from howsure_studies.congruence.result import (
     CongruenceRun,
     CongruenceStudies,
     Diagnosis,
-    ModelBeliefs,
+    ModelPredictions,
     Monotonicity,
     MonotonicityResult,
     Rejection,
@@ -39,7 +39,7 @@ MOST_POINTS: Final = 300
 LAST_SHARE: Final = 0.95
 """Where rejection curves end: the few rows kept beyond it decide alone what is drawn."""
 INSIDE: Final = 0.95
-"""Nominal coverage of the intervals that `ModelBeliefs` holds."""
+"""Nominal coverage of the intervals that `ModelPredictions` holds."""
 ALL: Final = "all models"
 Places = Mapping[str, int]
 """Colours by model."""
@@ -48,7 +48,7 @@ _NONE: Final = np.zeros(0)
 R = TypeVar("R", Rejection, Diagnosis)
 
 
-def law_figure(law: ModelBeliefs, *, units: str = "y", colour: int = 0) -> Figure:
+def law_figure(law: ModelPredictions, *, units: str = "y", colour: int = 0) -> Figure:
     """Data over x with one model's predictions and central intervals: the first row of figure 2."""
     given = law.x if law.x is not None else np.zeros(0)
     columns = (given, law.y, law.point, law.lower, law.upper)
@@ -420,17 +420,18 @@ def _calibrations(studies: CongruenceStudies) -> list[Curve]:
         Curve(
             name="calibration",
             x=levels,
-            y=np.searchsorted(np.sort(beliefs.pit), levels, side="right") / len(beliefs.pit),
-            model=beliefs.model,
+            y=np.searchsorted(np.sort(predictions.pit), levels, side="right")
+            / len(predictions.pit),
+            model=predictions.model,
         )
-        for beliefs in studies.beliefs
-        if beliefs.pit is not None and beliefs.x is not None
+        for predictions in studies.beliefs
+        if predictions.pit is not None and predictions.x is not None
     ]
 
 
 def over_x(studies: CongruenceStudies) -> dict[str, Curve]:
     """CCE over the only column of x by model, of one set of data."""
-    inputs = {beliefs.model: beliefs.x for beliefs in studies.beliefs}
+    inputs = {predictions.model: predictions.x for predictions in studies.beliefs}
     curves = {}
     for run in studies.result.runs:
         x = inputs.get(run.model)

@@ -26,12 +26,12 @@ from howsure.core.rng import child
 from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
 from howsure.predictions.counts import DoublePoisson
 from howsure.topics.calibration import Weighting, calibration_error
-from howsure.topics.congruence import Belief, CongruenceReference, Draws, null_reference
-from howsure.topics.congruence.laws import belief_of, embeds_exactly
+from howsure.topics.congruence import CongruenceReference, Draws, PredictiveLaw, null_reference
+from howsure.topics.congruence.laws import embeds_exactly, predictive_of
 from howsure.topics.congruence.view import CongruenceOptions
 from howsure_studies.congruence.networks import fit_methods
 from howsure_studies.congruence.result import CongruenceResult, CongruenceRun
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.tasks import Part, Task
 from howsure_studies.tasks.task import Embedding
 
@@ -46,12 +46,12 @@ class TrueDistribution(Fitted):
 
     task: Task
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """What is true at inputs."""
         if self.task.truth is None:
             name = self.task.name
             raise InputError(f"task must be simulated, with a known truth, got {name!r}")
-        return Beliefs(self.task.truth(np.asarray(x)))
+        return Predictions(self.task.truth(np.asarray(x)))
 
 
 @final
@@ -184,7 +184,7 @@ def own_features(fitted: Fitted) -> Embedding:
 
 def law_of(evaluation: EvalSet) -> Prediction:
     """The predictive distributions of a set."""
-    for law in evaluation.beliefs:
+    for law in evaluation.predictions:
         if isinstance(law, Distribution | Samples):
             return law
     raise UnanswerableError("congruence needs distributions or samples of y, got neither")
@@ -219,15 +219,15 @@ def reference_of(
     6
     """
     assert evaluation.embedding is not None
-    belief: Belief
+    predictive: PredictiveLaw
     if measure.draws is None:
-        belief = belief_of(evaluation, "exact" if embeds_exactly(evaluation) else "samples")
+        predictive = predictive_of(evaluation, "exact" if embeds_exactly(evaluation) else "samples")
     else:
-        belief = Draws(law_of(evaluation).sample(rng, measure.draws))
+        predictive = Draws(law_of(evaluation).sample(rng, measure.draws))
     return CongruenceReference(
         evaluation.embedding,
         evaluation.y,
-        belief,
+        predictive,
         kernel=measure.kernel_for(evaluation.embedding.shape[1]),
         bandwidth=measure.bandwidth,
         output_bandwidth=measure.output_bandwidth,

@@ -15,7 +15,7 @@ from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
 from howsure_studies.congruence.encoders import encoded, kind_of
 from howsure_studies.congruence.worlds import COMPONENTS, components_of
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 from howsure_studies.tasks import Task
 from howsure_studies.tasks.task import Embedding
 
@@ -65,7 +65,7 @@ class FeatureFit(Fitted):
     fitted: Fitted
     features: Embedding
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """What is believed at inputs of shape (n, …)."""
         return self.fitted.predict(self.features(np.asarray(x)))
 

@@ -274,7 +274,7 @@ def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     first, whole, findings = world.studies[0], world.whole, world.findings
     sets = len(world.studies)
     seeds = f"The first of {sets} sets of data with a value." if world.several else ""
-    axes = {(beliefs.model, beliefs.seed): beliefs.x for beliefs in whole.beliefs}
+    axes = {(predictions.model, predictions.seed): predictions.x for predictions in whole.beliefs}
     lines = [
         *sentences.model_lines(findings, axes),
         *sentences.ece_lines(findings, counts=first.counts),

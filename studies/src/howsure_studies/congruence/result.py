@@ -511,7 +511,7 @@ class Robustness:
 
 @final
 @frozen(kw_only=True, eq=False)
-class ModelBeliefs:
+class ModelPredictions:
     """What one model predicts of the test part, in a few numbers a row."""
 
     model: str
@@ -550,7 +550,7 @@ class CongruenceStudies:
         One a model.
     robustness : tuple of Robustness
         One a model.
-    beliefs : tuple of ModelBeliefs
+    beliefs : tuple of ModelPredictions
         One a model, the true distribution too.
     seed : int
         Of data and models.
@@ -574,7 +574,7 @@ class CongruenceStudies:
     monotonicity: MonotonicityResult | None = None
     diagnoses: tuple[Diagnosis, ...] = ()
     robustness: tuple[Robustness, ...] = ()
-    beliefs: tuple[ModelBeliefs, ...] = ()
+    beliefs: tuple[ModelPredictions, ...] = ()
     seed: int = 0
     notes: tuple[str, ...] = ()
 

@@ -25,7 +25,7 @@ def packed(studies: CongruenceStudies) -> tuple[convert.Arrays, dict[str, Any]]:
     """Studies as arrays by name and values that JSON knows.
 
     Stores keep a result's parts and the curves of perturbations without a folder around them, and
-    name the fields of beliefs, but not the losses of p-values.
+    name the fields of predictions, but not the losses of p-values.
     """
     arrays, facts = convert.packed(studies)
     facts |= facts.pop("result")
@@ -60,8 +60,8 @@ def shortened(studies: CongruenceStudies) -> CongruenceStudies:
     the rows quantiles are kept. Bootstrap samples, and so all spreads and verdicts, stay as they
     are.
     """
-    beliefs = tuple(beliefs for beliefs in studies.beliefs if beliefs.x is not None)
-    drawn = {each.model for each in beliefs}
+    predictions = tuple(predictions for predictions in studies.beliefs if predictions.x is not None)
+    drawn = {each.model for each in predictions}
 
     def thinned(run: CongruenceRun) -> CongruenceRun:
         rows = {name: run.rows[name] for name in ("cce", "cce_sd") if name in run.rows}
@@ -72,7 +72,7 @@ def shortened(studies: CongruenceStudies) -> CongruenceStudies:
     result = replace(studies.result, runs=tuple(map(thinned, studies.result.runs)))
     rejections = tuple(map(_ranked, studies.rejections))
     arrays, facts = convert.packed(
-        replace(studies, result=result, rejections=rejections, beliefs=beliefs)
+        replace(studies, result=result, rejections=rejections, beliefs=predictions)
     )
     kept = {
         place: array.astype(np.float32) if _SINGLE.match(place) else array

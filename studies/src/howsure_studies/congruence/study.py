@@ -34,7 +34,7 @@ from howsure_studies.congruence.options import NAMES, OWN_SPACES, CongruenceStud
 from howsure_studies.congruence.result import (
     CongruenceResult,
     CongruenceStudies,
-    ModelBeliefs,
+    ModelPredictions,
     Robustness,
     joined,
 )
@@ -167,7 +167,7 @@ def _robustness(
     return robustness(test, own, counts=task.counts, seed=seed)
 
 
-def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelBeliefs, ...]:
+def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelPredictions, ...]:
     """Predictions of the test part; none if the model has failed, or gives no distribution."""
     try:
         law = fit.predict(task.test.x).outcome
@@ -177,7 +177,7 @@ def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelBel
         return ()
     x, y, ends = task.test.x, task.test.y, law.quantile(_ENDS)
     single = x.ndim < 3 and x.size == len(y) and kind_of(x) is None
-    beliefs = ModelBeliefs(
+    predictions = ModelPredictions(
         model=label,
         y=y,
         point=law.point(),
@@ -187,7 +187,7 @@ def _predicted(label: str, fit: Fitted, task: Task, seed: int) -> tuple[ModelBel
         pit=law.cdf(y),
         seed=seed,
     )
-    return (beliefs,)
+    return (predictions,)
 
 
 @final

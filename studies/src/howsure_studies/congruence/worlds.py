@@ -27,7 +27,7 @@ from howsure.inputs.encoders.pretrained import Kind
 from howsure.predictions import Distribution
 from howsure.predictions.counts.dispersed import Dispersed, Family, checked_parameters
 from howsure.predictions.laws import Law, Parameters
-from howsure.topics.congruence import Belief, Mixtures, Normals, Support
+from howsure.topics.congruence import Mixtures, Normals, PredictiveLaw, Support
 from howsure_studies.engine import (
     absolute,
     canonical,
@@ -180,7 +180,7 @@ def draw_wave(seed: int, rows: int) -> tuple[FloatArray, FloatArray, np.random.G
     return x, wave_law(x).sample(rng, 1)[:, 0], rng
 
 
-def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
+def law_distance(first: PredictiveLaw, second: PredictiveLaw, gamma: float) -> FloatArray:
     """Exact distance of two laws of one y in each row, in the space of a Gaussian kernel.
 
     ‖μ₁ − μ₂‖ with μ the mean embedding of a law under κ(a, b) = exp(−γ(a − b)²): the quantity
@@ -201,17 +201,18 @@ def law_distance(first: Belief, second: Belief, gamma: float) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
-def _atoms(belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _atoms(predictive: PredictiveLaw) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Means, sds and weights of what each row's law is made of, each of shape (n, a)."""
-    if isinstance(belief, Normals) and belief.outputs == 1:
-        return belief.mean, belief.sd, np.ones_like(belief.mean)
-    if isinstance(belief, Mixtures):
-        return belief.means, belief.sds, belief.weights
-    if isinstance(belief, Support):
-        values = np.broadcast_to(belief.values, belief.probabilities.shape)
-        return values, np.zeros(values.shape), belief.probabilities
+    if isinstance(predictive, Normals) and predictive.outputs == 1:
+        return predictive.mean, predictive.sd, np.ones_like(predictive.mean)
+    if isinstance(predictive, Mixtures):
+        return predictive.means, predictive.sds, predictive.weights
+    if isinstance(predictive, Support):
+        values = np.broadcast_to(predictive.values, predictive.probabilities.shape)
+        return values, np.zeros(values.shape), predictive.probabilities
     raise InputError(
-        f"belief must be Normals of one output, Mixtures or Support, got {type(belief).__name__}"
+        f"predictive must be Normals of one output, Mixtures or Support, got "
+        f"{type(predictive).__name__}"
     )
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from howsure_studies.methods.conformal.inductive import SplitConformal as SplitConformal
     from howsure_studies.methods.conformal.quantile import Conformalized as Conformalized
     from howsure_studies.methods.interface import COVERAGES as COVERAGES
-    from howsure_studies.methods.interface import Beliefs as Beliefs
     from howsure_studies.methods.interface import Fitted as Fitted
     from howsure_studies.methods.interface import Method as Method
+    from howsure_studies.methods.interface import Predictions as Predictions
     from howsure_studies.methods.linear import BayesianRidge as BayesianRidge
     from howsure_studies.methods.linear import LinearT as LinearT
     from howsure_studies.methods.quantile_forest import QuantileForest as QuantileForest
@@ -39,7 +39,7 @@ _HOMES = {
     "catalogue": "method_named method_spec methods",
     "conformal.inductive": "SplitConformal",
     "conformal.quantile": "Conformalized",
-    "interface": "Beliefs COVERAGES Fitted Method",
+    "interface": "Predictions COVERAGES Fitted Method",
     "linear": "BayesianRidge LinearT",
     "quantile_forest": "QuantileForest",
     "recalibrated": "RecalibratedMethod",

@@ -14,9 +14,9 @@ from howsure.core.convert import check_fields
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import located
 from howsure_studies.methods.interface import (
-    Beliefs,
     Fitted,
     Method,
+    Predictions,
     checked_rows,
     held_out,
     point_of,
@@ -74,8 +74,8 @@ class NaiveBootstrap(Method):
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(size=(100, 1))
     >>> method = NaiveBootstrap(LinearRegression(), members=20, validation=20)
-    >>> beliefs = method.fit(x, x[:, 0] + 0.1 * rng.normal(size=100), rng).predict([[0.5]])
-    >>> bool(beliefs.mean.sd()[0] < 0.05 < beliefs.outcome.sd()[0])
+    >>> predictions = method.fit(x, x[:, 0] + 0.1 * rng.normal(size=100), rng).predict([[0.5]])
+    >>> bool(predictions.mean.sd()[0] < 0.05 < predictions.outcome.sd()[0])
     True
     """
 
@@ -117,7 +117,7 @@ class _Ensemble(Fitted):
     members: tuple[Any, ...]
     noise: float
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Student's t laws of a new y and of the mean at each row of x."""
         df = degrees_of_freedom(len(self.members), self.method.convention, self.method.spread)
         return t_laws(*self.mean_and_variance(x), self.noise, df)
@@ -162,15 +162,15 @@ def degrees_of_freedom(members: int, convention: Convention, spread: Spread) -> 
     return float(units if convention == "paper" else units - 1)
 
 
-def t_laws(mean: FloatArray, variance: FloatArray, noise: float, df: float) -> Beliefs:
+def t_laws(mean: FloatArray, variance: FloatArray, noise: float, df: float) -> Predictions:
     """Student's t laws: of a new y with variance + noise, of the mean with the variance alone."""
-    return Beliefs(
+    return Predictions(
         outcome=located("t", mean, np.sqrt(variance + noise), df=df),
         mean=located("t", mean, np.sqrt(variance), df=df),
     )
 
 
-def parametric_laws(first: FloatArray, second: FloatArray, noise: FloatArray) -> Beliefs:
+def parametric_laws(first: FloatArray, second: FloatArray, noise: FloatArray) -> Predictions:
     """Student's t laws of a new y and of the mean, from M members (M, n) before and after.
 
     `second` are the means of the members trained again on y drawn from them, `noise` variances.
@@ -182,7 +182,7 @@ def parametric_laws(first: FloatArray, second: FloatArray, noise: FloatArray) ->
     with np.errstate(over="ignore"):  # a normal law is the limit
         df = np.minimum((members - 1) * np.square(share), _NORMAL)
     mean = first.mean(axis=0)
-    return Beliefs(
+    return Predictions(
         outcome=located("t", mean, np.sqrt(variance * share), df=df),
         mean=located("t", mean, np.sqrt(variance), df=float(members - 1)),
     )

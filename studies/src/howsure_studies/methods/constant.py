@@ -12,7 +12,7 @@ from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
 from howsure.predictions import Quantiles
-from howsure_studies.methods.interface import Beliefs, Fitted, Method
+from howsure_studies.methods.interface import Fitted, Method, Predictions
 
 
 @final
@@ -70,7 +70,7 @@ class _Constant(Fitted):
     levels: FloatArray
     values: FloatArray
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """The quantiles of training at every row."""
         values = np.tile(self.values, (len(np.asarray(x)), 1))
-        return Beliefs(Quantiles(self.levels, values))
+        return Predictions(Quantiles(self.levels, values))

@@ -2,7 +2,7 @@
 
 A method is a frozen set of options. `fit` returns something fitted; `predict` says at each x what
 is believed of a new y, and, where the method tells the two apart, of the mean of y. Intervals at
-any coverage follow from the beliefs: of y, prediction intervals; of the mean, confidence
+any coverage follow from the predictions: of y, prediction intervals; of the mean, confidence
 intervals.
 """
 
@@ -26,7 +26,7 @@ COVERAGES: Final = (0.7, 0.8, 0.9, 0.95)
 
 
 @frozen
-class Beliefs:
+class Predictions:
     """What a fitted method predicts at n inputs.
 
     Attributes
@@ -54,7 +54,7 @@ class Fitted(ABC):
             cls.__repr__ = brief_repr  # type: ignore[method-assign]
 
     @abstractmethod
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """What is believed at the rows of x, shape (n, d)."""
 
 

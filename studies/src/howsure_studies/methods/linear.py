@@ -11,7 +11,7 @@ from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import located
-from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows
+from howsure_studies.methods.interface import Fitted, Method, Predictions, checked_rows
 
 
 @final
@@ -79,7 +79,7 @@ class _Line(Fitted):
     variance: float
     freedom: int
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Student's t laws of a new y and of the mean at each row of x."""
         z = self.columns.apply(as_matrix(x, "x", columns=len(self.columns.center)))
         rest = np.linalg.norm(z - z @ self.rows.T @ self.rows, axis=1)
@@ -91,7 +91,7 @@ class _Line(Fitted):
             )
         leverage = self.least_leverage + np.square(z @ self.basis).sum(axis=1)
         mean, df = self.center + z @ self.slopes, float(self.freedom)
-        return Beliefs(
+        return Predictions(
             outcome=located("t", mean, np.sqrt(self.variance * (1.0 + leverage)), df=df),
             mean=located("t", mean, np.sqrt(self.variance * leverage), df=df),
         )
@@ -148,14 +148,14 @@ class _Ridge(Fitted):
     model: Any
     n: int
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Normal laws of a new y and of the mean at each row of x."""
         z = self.columns.apply(as_matrix(x, "x", columns=len(self.columns.center)))
         mean = self.center + self.unit * np.asarray(self.model.predict(z), dtype=np.float64)
         noise = 1.0 / float(self.model.alpha_)
         slopes = np.einsum("ij,jk,ik->i", z, np.asarray(self.model.sigma_), z)
         own = np.maximum(slopes, 0.0) + noise / self.n
-        return Beliefs(
+        return Predictions(
             outcome=located("norm", mean, self.unit * np.sqrt(own + noise)),
             mean=located("norm", mean, self.unit * np.sqrt(own)),
         )

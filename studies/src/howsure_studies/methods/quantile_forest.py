@@ -14,9 +14,9 @@ from howsure.inputs.distributions import central_levels
 from howsure.predictions import Quantiles
 from howsure_studies.methods.interface import (
     COVERAGES,
-    Beliefs,
     Fitted,
     Method,
+    Predictions,
     checked_rows,
     trained,
 )
@@ -66,8 +66,8 @@ class QuantileForest(Method, Checked):
     --------
     >>> x = np.linspace(0.0, 1.0, 200)[:, None]
     >>> method = QuantileForest(trees=10, min_leaf=20, coverages=(0.8,))
-    >>> belief = method.fit(x, x[:, 0], np.random.default_rng(0)).predict([[0.5]]).outcome
-    >>> belief.levels
+    >>> prediction = method.fit(x, x[:, 0], np.random.default_rng(0)).predict([[0.5]]).outcome
+    >>> prediction.levels
     array([0.1, 0.5, 0.9])
     """
 
@@ -128,14 +128,14 @@ class FittedForest(Fitted):
     starts: IntArray
     levels: FloatArray
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Quantiles of a new y at each row of x."""
         inputs = as_matrix(x, "x", columns=self.forest.n_features_in_)
         heaviest = int(np.diff(self.members.indptr).max()) * len(self.starts)
         size = max(1, _BLOCK // min(len(self.y), heaviest))
         starts = range(0, len(inputs), size)
         parts = [self._block(inputs[start : start + size]) for start in starts]
-        return Beliefs(Quantiles(self.levels, np.concatenate(parts)))
+        return Predictions(Quantiles(self.levels, np.concatenate(parts)))
 
     def weights(self, x: FloatArray) -> Any:
         """Weights of the training rows, in rising order of y: sparse, shape (m, n)."""

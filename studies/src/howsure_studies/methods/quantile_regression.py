@@ -15,9 +15,9 @@ from howsure.inputs.distributions import central_levels, loss_beside, parameters
 from howsure.predictions import Quantiles
 from howsure_studies.methods.interface import (
     COVERAGES,
-    Beliefs,
     Fitted,
     Method,
+    Predictions,
     checked_rows,
     point_of,
     trained,
@@ -100,10 +100,10 @@ class _Levels(Fitted):
     levels: FloatArray
     models: tuple[Any, ...]
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Quantiles of a new y at each row of x."""
         columns = [point_of(model, x) for model in self.models]
-        return Beliefs(Quantiles(self.levels, np.stack(columns, axis=1), crossing="sort"))
+        return Predictions(Quantiles(self.levels, np.stack(columns, axis=1), crossing="sort"))
 
 
 @final
@@ -142,12 +142,12 @@ class _Table(Fitted):
     levels: FloatArray
     model: Any
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Quantiles of a new y at each row of x."""
         inputs = as_matrix(x, "x")
         table = self.model.predict(inputs, quantiles=self.levels.tolist())
         values = as_matrix(table, "quantiles", length=len(inputs))
-        return Beliefs(Quantiles(self.levels, values, crossing="sort"))
+        return Predictions(Quantiles(self.levels, values, crossing="sort"))
 
 
 def linear_quantiles(coverages: tuple[float, ...] = COVERAGES) -> QuantileRegression:

@@ -23,9 +23,9 @@ from howsure.recalibration.dispatch import BEST, method_of
 from howsure.recalibration.levels import levels_with
 from howsure_studies.methods.interface import (
     COVERAGES,
-    Beliefs,
     Fitted,
     Method,
+    Predictions,
     checked_rows,
     held_out,
 )
@@ -175,7 +175,7 @@ class RecalibratedMethod(Method):
         needs = ("inputs", "groups") if self.method == BEST else (METHODS[self.method].needs,)
         known = _rows(targets[calibration], outcome, inputs[calibration], needs, self.group_columns)
         if self.method != BEST:
-            recalibrator = self._recalibration(known.beliefs[0], self.method).fit(known)
+            recalibrator = self._recalibration(known.predictions[0], self.method).fit(known)
             if self._gives == "quantiles":
                 self._check_reach(recalibrator, known.n)
             return RecalibratedFit(trained, recalibrator, self.group_columns)
@@ -186,7 +186,7 @@ class RecalibratedMethod(Method):
         advice = trials.advice
         if advice is None or not advice.method:
             return RecalibratedFit(trained, None, self.group_columns, trials)
-        chosen = self._recalibration(known.beliefs[0], advice.method, advice.by).fit(known)
+        chosen = self._recalibration(known.predictions[0], advice.method, advice.by).fit(known)
         return RecalibratedFit(trained, chosen, self.group_columns, trials)
 
     def _recalibration(
@@ -234,7 +234,7 @@ class RecalibratedFit(Fitted):
     group_columns: tuple[int, ...] = ()  # of x
     trials: Trials | None = None  # what ``best`` tried, and what it advises
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Predictions at the rows of x, recalibrated."""
         given = self.method.predict(x)
         if self.recalibrator is None:
@@ -242,7 +242,7 @@ class RecalibratedFit(Fitted):
         needs = (METHODS[self.recalibrator.method].needs,)
         unread = np.zeros(given.outcome.n)  # no y is read
         rows = _rows(unread, given.outcome, as_matrix(x, "x"), needs, self.group_columns)
-        return Beliefs(self.recalibrator.transform(rows)[0], given.mean)
+        return Predictions(self.recalibrator.transform(rows)[0], given.mean)
 
 
 def _rows(

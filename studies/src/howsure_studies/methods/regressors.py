@@ -20,9 +20,9 @@ from howsure.predictions import Intervals, Prediction
 from howsure_studies.methods.conformal.inductive import SplitConformal
 from howsure_studies.methods.interface import (
     COVERAGES,
-    Beliefs,
     Fitted,
     Method,
+    Predictions,
     checked_rows,
     seeded_clone,
     trained,
@@ -59,8 +59,8 @@ class GaussianProcess(Method):
     --------
     >>> x = np.linspace(0.0, 1.0, 15)[:, None]
     >>> y = np.sin(6 * x[:, 0]) + 0.1 * (-1.0) ** np.arange(15)
-    >>> beliefs = GaussianProcess().fit(x, y, np.random.default_rng(0)).predict(x)
-    >>> bool((beliefs.mean.sd() < beliefs.outcome.sd()).all())
+    >>> predictions = GaussianProcess().fit(x, y, np.random.default_rng(0)).predict(x)
+    >>> bool((predictions.mean.sd() < predictions.outcome.sd()).all())
     True
     """
 
@@ -98,14 +98,14 @@ class _Process(Fitted):
     unit: FloatArray
     model: Any
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Normal laws of a new y and of the noiseless process at each row of x."""
         inputs = as_matrix(x, "x", columns=len(self.center))
         mean, sd = self.model.predict((inputs - self.center) / self.unit, return_std=True)
         scale = float(np.ravel(self.model._y_train_std)[0])
         noise = float(self.model.kernel_.k2.noise_level) * scale**2
         own = np.maximum(np.square(sd) - noise, 0.0)
-        return Beliefs(
+        return Predictions(
             outcome=located("norm", mean, np.sqrt(own + noise)),
             mean=located("norm", mean, np.sqrt(own)),
         )
@@ -143,11 +143,11 @@ class PredictedSd(Method):
 class _FittedSd(Fitted):
     model: Any
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Normal laws of a new y at each row of x."""
         inputs = as_matrix(x, "x")
         made = self.model.predict(inputs, return_std=True)
-        return Beliefs(told_normals(made, len(inputs), "the regressor's "))
+        return Predictions(told_normals(made, len(inputs), "the regressor's "))
 
 
 @final
@@ -161,8 +161,8 @@ class OwnMethod(Method):
     ----------
     own : object
         ``fit`` returns what is fitted: itself, another object with ``predict``, or None for
-        itself. ``predict`` returns `Beliefs`, a `Prediction`, or what `howsure.assess` takes with
-        uncertainty: ``(lower, upper)``, an array of intervals, quantiles by level, samples.
+        itself. ``predict`` returns `Predictions`, a `Prediction`, or what `howsure.assess` takes
+        with uncertainty: ``(lower, upper)``, an array of intervals, quantiles by level, samples.
     coverages : tuple of float, optional
         Nominal coverages of bare intervals. The object's own attribute ``coverages`` or
         ``coverage`` goes before.
@@ -254,13 +254,13 @@ class FittedOwn(Fitted):
             return getattr(self.model, name)
         raise AttributeError(name)
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """What is believed at the rows of x; a message of what does not serve names the class."""
         inputs = np.asarray(x)
         with within(f"{self.name}.predict(x)"):
             value = self.model.predict(inputs)
-        if not isinstance(value, Beliefs):
-            return Beliefs(self._read(value, len(inputs)))
+        if not isinstance(value, Predictions):
+            return Predictions(self._read(value, len(inputs)))
         for prediction in (value.outcome, value.mean):
             if prediction is not None:
                 self._check(prediction, len(inputs))
@@ -299,7 +299,7 @@ class FittedOwn(Fitted):
     def _check(self, prediction: Prediction, n: int) -> None:
         if not isinstance(prediction, Prediction):
             raise InputError(
-                f"{self.name}.predict(x): Beliefs must contain predictions, got "
+                f"{self.name}.predict(x): Predictions must contain predictions, got "
                 f"{type(prediction).__name__}"
             )
         if prediction.n != n:

@@ -16,7 +16,7 @@ from howsure.core.convert import Checked, Count, Coverages
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.inputs.distributions import central_levels
 from howsure.predictions import Quantiles
-from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method, checked_rows
+from howsure_studies.methods.interface import COVERAGES, Fitted, Method, Predictions, checked_rows
 
 WEIGHTS: Final = "HOWSURE_TABPFN"
 """The variable of the environment that names the file of weights."""
@@ -103,7 +103,7 @@ class _Read(Fitted):
     model: Any
     levels: FloatArray
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Quantiles of a new y at each row of x."""
         inputs = as_matrix(x, "x")
         columns = self.model.predict(
@@ -111,4 +111,4 @@ class _Read(Fitted):
         )
         values = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
         table = as_matrix(values, "TabPFN's quantiles", length=len(inputs))
-        return Beliefs(Quantiles(self.levels, table, crossing="sort"))
+        return Predictions(Quantiles(self.levels, table, crossing="sort"))

@@ -14,7 +14,7 @@ from howsure.core.optional import require
 from howsure.core.rng import row_keys, row_normals
 from howsure.inputs.distributions import central_levels, located
 from howsure.predictions import Quantiles, Samples
-from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method, checked_rows
+from howsure_studies.methods.interface import COVERAGES, Fitted, Method, Predictions, checked_rows
 
 
 def _seed(rng: np.random.Generator) -> int:
@@ -80,11 +80,11 @@ class _CatBoostLevels(Fitted):
     model: Any
     levels: FloatArray
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Quantiles of a new y at each row of x."""
         inputs = as_matrix(x, "x")
         values = np.asarray(self.model.predict(inputs)).reshape(len(inputs), len(self.levels))
-        return Beliefs(Quantiles(self.levels, values, crossing="sort"))
+        return Predictions(Quantiles(self.levels, values, crossing="sort"))
 
 
 @final
@@ -132,10 +132,10 @@ class CatBoostNormal(Method, Checked):
 class _MeanAndVariance(Fitted):
     model: Any
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Normal laws of a new y at each row of x."""
         mean, variance = np.asarray(self.model.predict(as_matrix(x, "x"))).T
-        return Beliefs(located("norm", mean, np.sqrt(variance)))
+        return Predictions(located("norm", mean, np.sqrt(variance)))
 
 
 def _catboost(loss: str, rng: np.random.Generator, **own: float) -> Any:
@@ -199,11 +199,11 @@ class _Scaled(Fitted):
     center: float
     unit: float
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Normal laws of a new y at each row of x."""
         law = self.model.pred_dist(as_matrix(x, "x")).params
         mean = self.center + self.unit * np.asarray(law["loc"])
-        return Beliefs(located("norm", mean, self.unit * np.asarray(law["scale"])))
+        return Predictions(located("norm", mean, self.unit * np.asarray(law["scale"])))
 
 
 @final
@@ -274,7 +274,7 @@ class _Posterior(Fitted):
     model: Any
     seed: int
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """A sample of a new y from each draw of the posterior; its noise belongs to the row."""
         inputs = as_matrix(x, "x")
         mean = np.asarray(self.model.predict(inputs, terms="mean_forest"))
@@ -283,4 +283,4 @@ class _Posterior(Fitted):
         else:
             variance = np.asarray(self.model.extract_parameter("sigma2"))
         noise = row_normals(self.seed, "noise of BART", row_keys(inputs), mean.shape[1])
-        return Beliefs(Samples(mean + np.sqrt(variance) * noise))
+        return Predictions(Samples(mean + np.sqrt(variance) * noise))

@@ -26,7 +26,7 @@ from howsure.core.progress import report_progress
 from howsure.core.rng import child
 from howsure.predictions import Prediction
 from howsure_studies.engine import kept_error
-from howsure_studies.methods.interface import COVERAGES, Beliefs, Fitted, Method
+from howsure_studies.methods.interface import COVERAGES, Fitted, Method, Predictions
 from howsure_studies.methods.regressors import as_method
 from howsure_studies.pointwise.formulas import (
     Brier,
@@ -634,9 +634,9 @@ class _Run:
                 if fitted is None:
                     fitted = self.method.fit(drawn.x, drawn.y, self._rng(trial))
                 stage = "predict"
-                beliefs = fitted.predict(self.test.x)
+                predictions = fitted.predict(self.test.x)
                 stage = "intervals"
-                self._keep(beliefs)
+                self._keep(predictions)
             except Exception as error:  # noqa: BLE001 - a method may raise anything
                 self.failures.append(Failure(trial=trial, stage=stage, **kept_error(error)))
         self._count(caught)
@@ -692,20 +692,20 @@ class _Run:
             {cut_text(f"{item.category.__name__}: {item.message}", 300) for item in caught}
         )
 
-    def _keep(self, beliefs: Beliefs) -> None:
-        lower, upper = self._ends(beliefs.outcome, "prediction intervals")
+    def _keep(self, predictions: Predictions) -> None:
+        lower, upper = self._ends(predictions.outcome, "prediction intervals")
         mean_ends = None
-        if beliefs.mean is not None:
-            mean_ends = self._ends(beliefs.mean, "confidence intervals")
-        likelihood = _log_likelihood(beliefs.outcome, self.test.y)
+        if predictions.mean is not None:
+            mean_ends = self._ends(predictions.mean, "confidence intervals")
+        likelihood = _log_likelihood(predictions.outcome, self.test.y)
         mass = None if self.truth is None else interval_mass(lower, upper, self.truth.cdf)
         self.done.append(_Trial(lower, upper, mean_ends, mass, likelihood))
 
-    def _ends(self, belief: Prediction, what: str) -> tuple[FloatArray, FloatArray]:
+    def _ends(self, prediction: Prediction, what: str) -> tuple[FloatArray, FloatArray]:
         """Ends of the intervals at all coverages, each of shape (n, c)."""
-        if belief.n != self.test.n:
-            raise InputError(f"{what} must have {self.test.n} rows, got {belief.n}")
-        lower, upper = belief.intervals(self.coverages)
+        if prediction.n != self.test.n:
+            raise InputError(f"{what} must have {self.test.n} rows, got {prediction.n}")
+        lower, upper = prediction.intervals(self.coverages)
         bad = ~(lower <= upper)
         if bad.any():
             row = int(np.argmax(bad.any(axis=1)))
@@ -716,9 +716,9 @@ class _Run:
         return lower, upper
 
 
-def _log_likelihood(belief: Prediction, y: FloatArray) -> float:
-    """Mean log density at y; NaN where the belief has none."""
+def _log_likelihood(prediction: Prediction, y: FloatArray) -> float:
+    """Mean log density at y; NaN where the prediction has none."""
     try:
-        return float(belief.log_density(y).mean())
+        return float(prediction.log_density(y).mean())
     except UnanswerableError:
         return math.nan

@@ -448,13 +448,13 @@ def _pinball(judged: EvalSet, levels: FloatArray, seed: int) -> Record:
 
     A median between levels 0.45 and 0.55 is interpolated; one between 0.05 and 0.95 says nothing.
     """
-    (belief,) = judged.beliefs
-    own = np.array(belief.own_levels or levels)
+    (prediction,) = judged.predictions
+    own = np.array(prediction.own_levels or levels)
     far = levels[np.abs(levels[:, None] - own).min(axis=1) > _NEAR + 1e-9]
     reason = f"no quantile is predicted within {_NEAR:g} of level {far[0]:g}" if len(far) else ""
     if not reason:
         try:
-            table = Quantiles(levels, belief.quantile(levels))
+            table = Quantiles(levels, prediction.quantile(levels))
             judged = EvalSet.checked(judged.y, table, model=judged.model)
         except UnanswerableError as error:
             reason = str(error)
@@ -566,8 +566,8 @@ class _SplitsRun:
         try:
             if fitted is None:
                 fitted = self.method.fit(self.x[train], self.y[train], self._rng(number))
-            beliefs = fitted.predict(self.x[test])
-            return EvalSet.checked(self.y[test], beliefs.outcome, model=self.method.name)
+            predictions = fitted.predict(self.x[test])
+            return EvalSet.checked(self.y[test], predictions.outcome, model=self.method.name)
         except Exception as error:  # noqa: BLE001 - a method may raise anything
             return SplitFailure(split=number, **kept_error(error))
 

@@ -17,7 +17,7 @@ from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
 from howsure.predictions import Intervals
-from howsure_studies.methods.interface import Beliefs, Fitted, Method, trained
+from howsure_studies.methods.interface import Fitted, Method, Predictions, trained
 from howsure_studies.methods.options import REGRESSORS, thing
 
 _LEVELS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -84,11 +84,11 @@ class _Regressed(Fitted):
     center: FloatArray
     unit: FloatArray
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Points, as intervals without width."""
         point = np.asarray(self.regressor.predict(_features(x)), dtype=np.float64)
         ends = np.tile(point[:, None], (1, len(self.coverages)))
-        return Beliefs(Intervals(ends, ends, self.coverages))
+        return Predictions(Intervals(ends, ends, self.coverages))
 
     def features(self, x: npt.ArrayLike) -> FloatArray:
         """Statistics in units of their training spread."""

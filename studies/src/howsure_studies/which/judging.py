@@ -223,7 +223,7 @@ def _corrected(
     if way == "group" and not held.groups:
         return None
     try:
-        made = recalibrate(given, held, method=way, by=by).evalset.beliefs[0]
+        made = recalibrate(given, held, method=way, by=by).evalset.predictions[0]
         return np.asarray(made.quantile(np.array(LEVELS)))
     except HowsureError:
         return None

@@ -34,7 +34,7 @@ def test_the_gaussian_loss_is_minus_the_log_density() -> None:
 
 
 def test_the_gaussian_law_is_in_the_units_of_y() -> None:
-    law = Gaussian().belief(np.array([[1.0, -1.0], [0.0, np.log(4.0)]]), center=5.0, unit=3.0)
+    law = Gaussian().prediction(np.array([[1.0, -1.0], [0.0, np.log(4.0)]]), center=5.0, unit=3.0)
     np.testing.assert_allclose(law.point(), [8.0, 2.0])
     np.testing.assert_allclose(law.sd(), [3.0, 6.0])
 
@@ -54,15 +54,15 @@ def test_the_pinball_loss_is_least_at_the_quantiles() -> None:
 
 
 def test_crossing_quantiles_are_sorted() -> None:
-    belief = QuantileHead((0.1, 0.9)).belief(np.array([[1.0, 0.0], [0.0, 1.0]]), 0.0, 1.0)
-    np.testing.assert_array_equal(belief.quantile([0.1, 0.9]), [[0.0, 1.0], [0.0, 1.0]])
-    assert belief.crossed_rows == 1
+    prediction = QuantileHead((0.1, 0.9)).prediction(np.array([[1.0, 0.0], [0.0, 1.0]]), 0.0, 1.0)
+    np.testing.assert_array_equal(prediction.quantile([0.1, 0.9]), [[0.0, 1.0], [0.0, 1.0]])
+    assert prediction.crossed_rows == 1
 
 
 def test_the_law_of_squared_error_has_one_sd() -> None:
     values = np.array([[0.0, 1.0]])
-    np.testing.assert_allclose(SquaredError(0.5).belief(values, 1.0, 4.0).sd(), [2.0, 2.0])
-    lower, upper = SquaredError().belief(values, 1.0, 4.0).interval(0.9)
+    np.testing.assert_allclose(SquaredError(0.5).prediction(values, 1.0, 4.0).sd(), [2.0, 2.0])
+    lower, upper = SquaredError().prediction(values, 1.0, 4.0).interval(0.9)
     np.testing.assert_array_equal(lower, upper)
 
 

@@ -74,9 +74,9 @@ def fitted(method: NetworkMethod, seed: int = 0, **wanted: int) -> NetworkFit:
 def test_methods_answer_at_every_coverage(name: str) -> None:
     method = METHODS[name]
     x, _ = rows(7, seed=1)
-    beliefs = fitted(method).predict(x)
-    assert (beliefs.mean is None) == (name in WITHOUT_MEAN)
-    check_answers(beliefs, method.fixed_coverages)
+    predictions = fitted(method).predict(x)
+    assert (predictions.mean is None) == (name in WITHOUT_MEAN)
+    check_answers(predictions, method.fixed_coverages)
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_the_generator_is_the_only_source_of_randomness(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_belief_does_not_depend_on_the_rows_beside_it(name: str) -> None:
+def test_a_prediction_does_not_depend_on_the_rows_beside_it(name: str) -> None:
     fit = fitted(METHODS[name])
     x, _ = rows(30, seed=1)
     coverage = (METHODS[name].fixed_coverages or (0.8,))[0]
@@ -118,7 +118,7 @@ def test_a_belief_does_not_depend_on_the_rows_beside_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_scale_and_location_carry_over(name: str) -> None:
-    """Beliefs about 100 + 50 y, with x in other units too, are 100 + 50 × those about y."""
+    """Predictions about 100 + 50 y, with x in other units too, are 100 + 50 × those about y."""
     x, y = rows()
     method = METHODS[name]
     coverage = (method.fixed_coverages or (0.8,))[0]
@@ -181,11 +181,16 @@ def test_the_bootstrap_is_algorithm_1(convention: Any) -> None:
     residual = (y[np.sort(held)] - inside.mean(axis=0)) ** 2 - inside.var(axis=0, ddof=ddof)
     noise = np.mean([max(value, 0.0) for value in residual])
     spread, t = outside.var(axis=0, ddof=ddof), stats.t.ppf(0.95, freedom)
-    beliefs = fit.predict(new)
-    assert beliefs.mean is not None
-    for belief, sd in ((beliefs.mean, spread**0.5), (beliefs.outcome, (spread + noise) ** 0.5)):
+    predictions = fit.predict(new)
+    assert predictions.mean is not None
+    for prediction, sd in (
+        (predictions.mean, spread**0.5),
+        (predictions.outcome, (spread + noise) ** 0.5),
+    ):
         np.testing.assert_allclose(
-            np.stack(belief.interval(0.9)), outside.mean(axis=0) + np.outer([-t, t], sd), rtol=1e-5
+            np.stack(prediction.interval(0.9)),
+            outside.mean(axis=0) + np.outer([-t, t], sd),
+            rtol=1e-5,
         )
 
 
@@ -274,12 +279,12 @@ def test_the_parametric_bootstrap_tells_data_from_training() -> None:
     first, noise = fit.moments(fit.networks, new)
     second, _ = fit.moments(fit.again, new)
     variance = np.mean((first - second) ** 2, axis=0) + first.var(axis=0, ddof=1) / 3
-    beliefs = fit.predict(new)
-    assert beliefs.mean is not None
-    half = np.subtract(*beliefs.mean.interval(0.9)[::-1]) / 2
+    predictions = fit.predict(new)
+    assert predictions.mean is not None
+    half = np.subtract(*predictions.mean.interval(0.9)[::-1]) / 2
     np.testing.assert_allclose(half, stats.t.ppf(0.95, 2) * np.sqrt(variance), rtol=1e-9)
     whole, df = variance + noise.mean(axis=0), 2 * (1 + noise.mean(axis=0) / variance) ** 2
-    half = np.subtract(*beliefs.outcome.interval(0.9)[::-1]) / 2
+    half = np.subtract(*predictions.outcome.interval(0.9)[::-1]) / 2
     np.testing.assert_allclose(half, stats.t.ppf(0.95, df) * np.sqrt(whole), rtol=1e-9)
 
 
@@ -377,18 +382,18 @@ def test_quantiles_have_no_moments_to_match() -> None:
 def test_an_ensemble_has_the_moments_of_the_mixture(combine: Any) -> None:
     fit = fitted(replace(METHODS["ensemble"], combine=combine))
     x, _ = rows(6, seed=1)
-    beliefs = fit.predict(x)
+    predictions = fit.predict(x)
     laws = []
     for n in fit.networks:
         mean, log_variance = outputs([n], x)[0]
         sd = n.scale.y_unit * np.exp(log_variance / 2)
         laws.append(stats.norm(n.scale.y_center + n.scale.y_unit * mean, sd))
     draws = np.concatenate([law.rvs((40000, 6), random_state=k) for k, law in enumerate(laws)])
-    np.testing.assert_allclose(beliefs.outcome.point(), draws.mean(axis=0), atol=0.02)
-    np.testing.assert_allclose(beliefs.outcome.sd(), draws.std(axis=0), rtol=0.02)
-    assert beliefs.mean is not None
+    np.testing.assert_allclose(predictions.outcome.point(), draws.mean(axis=0), atol=0.02)
+    np.testing.assert_allclose(predictions.outcome.sd(), draws.std(axis=0), rtol=0.02)
+    assert predictions.mean is not None
     spread = np.std([law.mean() for law in laws], axis=0)
-    np.testing.assert_allclose(beliefs.mean.sd(), spread, rtol=1e-6)
+    np.testing.assert_allclose(predictions.mean.sd(), spread, rtol=1e-6)
 
 
 def test_dropout_is_algorithm_2() -> None:
@@ -396,15 +401,15 @@ def test_dropout_is_algorithm_2() -> None:
     assert isinstance(method, MCDropout)
     fit: Any = fitted(method)
     x, _ = rows(6, seed=1)
-    beliefs = fit.predict(x)
+    predictions = fit.predict(x)
     means, variances = fit.moments(x)
     assert means.shape == (20, 6)
     center, spread = means.mean(axis=0), means.var(axis=0, ddof=1)
     z = stats.norm.ppf(0.95)
     sd = np.sqrt(spread + variances.mean(axis=0))
     ends = center + np.outer([-z, z], sd)
-    np.testing.assert_allclose(np.stack(beliefs.outcome.interval(0.9)), ends, rtol=1e-9)
-    np.testing.assert_allclose(beliefs.mean.sd(), np.sqrt(spread), rtol=1e-9)
+    np.testing.assert_allclose(np.stack(predictions.outcome.interval(0.9)), ends, rtol=1e-9)
+    np.testing.assert_allclose(predictions.mean.sd(), np.sqrt(spread), rtol=1e-9)
 
 
 def test_passes_have_the_law_of_a_mask_for_each_row() -> None:
@@ -426,9 +431,9 @@ def test_passes_have_the_law_of_a_mask_for_each_row() -> None:
 
 def test_constant_noise_is_learnt_from_rows_held_out() -> None:
     method = MCDropout(rate=0.02, noise="constant", validation=200, layers=(20,), epochs=60)
-    beliefs = fitted(method, n=800, d=1).predict([[0.0], [0.5]])
-    assert beliefs.mean is not None
-    noise = beliefs.outcome.sd() ** 2 - beliefs.mean.sd() ** 2
+    predictions = fitted(method, n=800, d=1).predict([[0.0], [0.5]])
+    assert predictions.mean is not None
+    noise = predictions.outcome.sd() ** 2 - predictions.mean.sd() ** 2
     assert noise[0] == pytest.approx(noise[1])
     assert noise[0] == pytest.approx(0.09, rel=0.25)
 
@@ -438,14 +443,14 @@ def test_mean_variance_networks_see_where_noise_is_large() -> None:
     x = rng.uniform(-1, 1, size=(2000, 1))
     sd = np.where(x[:, 0] > 0, 1.0, 0.2)
     y = x[:, 0] + sd * rng.normal(size=2000)
-    belief = (
+    prediction = (
         MeanVarianceNetwork(epochs=25, learning_rate=0.003)
         .fit(x, y, rng)
         .predict([[-0.6], [0.6]])
         .outcome
     )
-    np.testing.assert_allclose(belief.sd(), [0.2, 1.0], rtol=0.25)
-    np.testing.assert_allclose(belief.point(), [-0.6, 0.6], atol=0.2)
+    np.testing.assert_allclose(prediction.sd(), [0.2, 1.0], rtol=0.25)
+    np.testing.assert_allclose(prediction.point(), [-0.6, 0.6], atol=0.2)
 
 
 def test_quantile_networks_find_quantiles() -> None:

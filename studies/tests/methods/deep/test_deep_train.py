@@ -162,9 +162,9 @@ class Raw(Head):
     def loss(self, outputs: Any, y: Any) -> Any:
         return (y - outputs[..., 0, :]).square()
 
-    def belief(self, outputs: np.ndarray, center: float, unit: float) -> Prediction:
+    def prediction(self, outputs: np.ndarray, center: float, unit: float) -> Prediction:
         assert (center, unit) == (0.0, 1.0)
-        return SquaredError().belief(outputs, center, unit)
+        return SquaredError().prediction(outputs, center, unit)
 
 
 def test_a_network_that_diverges_harms_no_other() -> None:

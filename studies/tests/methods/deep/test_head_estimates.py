@@ -41,7 +41,7 @@ TRUTH: dict[str, list[float]] = {
 
 
 def law_of(name: str, outputs: Any) -> Any:
-    return head_named(name).belief(np.asarray(outputs)[:, None], 0.0, 1.0)
+    return head_named(name).prediction(np.asarray(outputs)[:, None], 0.0, 1.0)
 
 
 def drawn(name: str, seed: int = 0, n: int = ROWS) -> np.ndarray:
@@ -83,7 +83,7 @@ def test_draws_pass_tests_against_the_cdf(name: str) -> None:
     head = head_named(name)
     rng = np.random.default_rng(5)
     outputs = np.array(TRUTH[name])[:, None] + 0.3 * rng.normal(size=(head.outputs, 5))
-    law = head.belief(outputs, 0.0, 1.0)
+    law = head.prediction(outputs, 0.0, 1.0)
     for row, values in enumerate(law.sample(rng, ROWS)):
         one = law.take(np.full(ROWS, row))
         if not law.discrete:
@@ -172,7 +172,7 @@ def test_parameters_come_back_as_closely_as_likelihood_allows(name: str, seed: i
 def test_dispersion_of_counts_comes_back() -> None:
     """Of the double Poisson law, whose loss lacks the constant: φ within 3 % where φμ is 10 up."""
     for mu, phi in ((20.0, 0.5), (20.0, 2.5), (400.0, 5.0)):
-        law = DoublePoissonHead().belief(np.log([[mu], [phi]]), 0.0, 1.0)
+        law = DoublePoissonHead().prediction(np.log([[mu], [phi]]), 0.0, 1.0)
         y = law.sample(np.random.default_rng(1), ROWS)[0]
         found = fitted(DoublePoissonHead(), y, np.array(DoublePoissonHead().start(y).offset))
         np.testing.assert_allclose(np.exp(found), [mu, phi], rtol=0.03)

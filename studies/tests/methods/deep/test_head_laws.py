@@ -22,8 +22,8 @@ def stated(name: str, center: float = 0.0, unit: float = 1.0, n: int = 4) -> Any
     outputs = np.random.default_rng(3).normal(size=(head.outputs, n))
     if name in COUNTS:
         outputs[0] += 1.5
-        return head.belief(outputs, 0.0, 1.0)
-    return head.belief(outputs, center, unit)
+        return head.prediction(outputs, 0.0, 1.0)
+    return head.prediction(outputs, center, unit)
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -76,9 +76,11 @@ def test_laws_are_in_the_units_of_y(name: str) -> None:
 
 
 def test_quantiles_bound_intervals() -> None:
-    belief = QuantileHead().belief(np.linspace(-2, 2, 11)[:, None] + np.zeros((11, 3)), 10.0, 3.0)
+    prediction = QuantileHead().prediction(
+        np.linspace(-2, 2, 11)[:, None] + np.zeros((11, 3)), 10.0, 3.0
+    )
     for coverage in (0.5, 0.7, 0.8, 0.9, 0.95):
-        lower, upper = belief.interval(coverage)
+        lower, upper = prediction.interval(coverage)
         assert (lower < 10.0).all()
         assert (upper > 10.0).all()
 
@@ -97,22 +99,22 @@ def test_sums_of_the_double_poisson_law(
     mu: float, phi: float, raw: float, corrected: float
 ) -> None:
     """With neither constant the published likelihood is no law; what the head states is one."""
-    belief = DoublePoissonHead().belief(np.log([[mu], [phi]]), 0.0, 1.0)
+    prediction = DoublePoissonHead().prediction(np.log([[mu], [phi]]), 0.0, 1.0)
     counts = np.arange(3000.0)[None]
     law = DoublePoissonLaw([mu], [phi])
     total = float(np.exp(law.log_pmf(counts, "none")).sum())
     assert total == pytest.approx(raw, abs=1e-3)
     assert total * float(efron_constant([mu], [phi])[0]) == pytest.approx(corrected, abs=1e-3)
-    shares = np.exp(belief.log_density(np.array([0.0]))), law.pmf(counts)
+    shares = np.exp(prediction.log_density(np.array([0.0]))), law.pmf(counts)
     assert shares[0][0] == pytest.approx(shares[1][0, 0], rel=1e-9)
     assert shares[1].sum() == pytest.approx(1.0, abs=1e-9)
 
 
 def test_moments_of_the_double_poisson_law() -> None:
     """Mean about μ and variance about μ/φ; at μ = 2, φ = 0.2 the mean is 1.300 μ."""
-    low = DoublePoissonHead().belief(np.log([[2.0], [0.2]]), 0.0, 1.0)
+    low = DoublePoissonHead().prediction(np.log([[2.0], [0.2]]), 0.0, 1.0)
     assert low.point()[0] / 2.0 == pytest.approx(1.300, abs=1e-3)
     phi = np.array([0.5, 2.0, 5.0])
-    high = DoublePoissonHead().belief(np.log([[10.0] * 3, phi.tolist()]), 0.0, 1.0)
+    high = DoublePoissonHead().prediction(np.log([[10.0] * 3, phi.tolist()]), 0.0, 1.0)
     np.testing.assert_allclose(high.point(), 10.0, rtol=0.01)
     np.testing.assert_allclose(high.sd() ** 2, 10.0 / phi, rtol=0.05)

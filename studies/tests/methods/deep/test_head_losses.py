@@ -169,7 +169,7 @@ def test_losses_are_log_probabilities_but_for_a_constant_of_y(name: str) -> None
         out, y = drawn(head, seed)
         first, second = (o.numpy() for o in out[:2])
         gap = (head.loss(out[0], y[0]) - head.loss(out[1], y[0])).numpy()
-        laws = [head.belief(o, 0.0, 1.0) for o in (first, second)]
+        laws = [head.prediction(o, 0.0, 1.0) for o in (first, second)]
         if name == "double_poisson":
             stated = [law.law.frozen(law.parameters).log_pmf(y[0], "none") for law in laws]
         else:
@@ -182,7 +182,7 @@ def test_losses_are_log_densities(name: str) -> None:
     head = ALL[name]
     out, y = drawn(head, 5)
     dropped = 0.5 * np.log(2 * np.pi) if "gaussian" in name else 0.0
-    law = head.belief(out[0].numpy(), 0.0, 1.0)
+    law = head.prediction(out[0].numpy(), 0.0, 1.0)
     found = head.loss(out[0], y[0]).numpy() + dropped
     np.testing.assert_allclose(found, -law.log_density(y[0].numpy()), rtol=1e-9)
 
@@ -228,13 +228,13 @@ def test_the_double_poisson_loss_does_not_cancel_at_large_counts() -> None:
 def test_clamps_of_the_published_double_poisson() -> None:
     """μ is at least 1e-6, and μ/φ at least 1e-4."""
     out = np.array([[-50.0, 0.0], [0.0, 30.0]])
-    law = DoublePoissonHead().belief(out, 0.0, 1.0)
+    law = DoublePoissonHead().prediction(out, 0.0, 1.0)
     np.testing.assert_allclose(law.parameters["mu"], [1e-6, 1.0])
     np.testing.assert_allclose(law.parameters["phi"], [1e-2, 1e4])
 
 
 def test_the_least_dispersion_is_that_published() -> None:
-    law = NegativeBinomialHead().belief(np.array([[1.0], [-100.0]]), 0.0, 1.0)
+    law = NegativeBinomialHead().prediction(np.array([[1.0], [-100.0]]), 0.0, 1.0)
     assert law.parameters["dispersion"] == pytest.approx(1e-5)
 
 
@@ -276,23 +276,25 @@ def test_training_sets_out_near_the_law_that_ignores_x() -> None:
     y = np.random.default_rng(0).negative_binomial(2, 0.1, size=5000).astype(float)
     mean, variance = y.mean(), y.var()
     for head in (PoissonHead(), NegativeBinomialHead(), DoublePoissonHead()):
-        law = head.belief(np.array([head.start(y).offset]).T, 0.0, 1.0)
+        law = head.prediction(np.array([head.start(y).offset]).T, 0.0, 1.0)
         assert law.parameters["mu"] == pytest.approx(mean, rel=1e-3)
     start = np.array([NegativeBinomialHead().start(y).offset]).T
-    assert NegativeBinomialHead().belief(start, 0, 1).sd()[0] ** 2 == pytest.approx(
+    assert NegativeBinomialHead().prediction(start, 0, 1).sd()[0] ** 2 == pytest.approx(
         variance, rel=1e-3
     )
     phi = (
         DoublePoissonHead()
-        .belief(np.array([DoublePoissonHead().start(y).offset]).T, 0, 1)
+        .prediction(np.array([DoublePoissonHead().start(y).offset]).T, 0, 1)
         .parameters
     )
     assert mean / phi["phi"][0] == pytest.approx(variance, rel=1e-3)
     z = (y - mean) / y.std()
-    law = StudentTHead().belief(np.array([StudentTHead().start(z).offset]).T, mean, float(y.std()))
+    law = StudentTHead().prediction(
+        np.array([StudentTHead().start(z).offset]).T, mean, float(y.std())
+    )
     assert (law.point()[0], law.parameters["df"][0]) == pytest.approx((mean, 5.0), rel=1e-6)
     parts = np.array([NormalMixture(4).start(z).offset]).T
-    mixed = NormalMixture(4).belief(parts, float(mean), float(y.std()))
+    mixed = NormalMixture(4).prediction(parts, float(mean), float(y.std()))
     assert mixed.point()[0] == pytest.approx(mean, abs=0.1 * y.std())
     assert mixed.sd()[0] == pytest.approx(y.std(), rel=0.2)
     for head in ALL.values():

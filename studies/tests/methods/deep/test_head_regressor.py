@@ -48,16 +48,16 @@ def rows(n: int = 80, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def test_every_head_fits_and_predicts(name: str, members: int) -> None:
     x, y = rows()
     model = HeadRegressor(name, members=members, **QUICK).fit(x, y)
-    belief = model.predict_distribution(x[:7])
-    assert belief.n == 7
-    np.testing.assert_array_equal(model.predict(x[:7]), belief.point())
-    assert isinstance(belief, Quantiles if name == "quantile" else Distribution)
-    lower, upper = belief.interval(0.8)
+    prediction = model.predict_distribution(x[:7])
+    assert prediction.n == 7
+    np.testing.assert_array_equal(model.predict(x[:7]), prediction.point())
+    assert isinstance(prediction, Quantiles if name == "quantile" else Distribution)
+    lower, upper = prediction.interval(0.8)
     assert (lower <= upper).all()
     assert model.failures_ == []
-    if isinstance(belief, Distribution):
-        assert np.isfinite(belief.log_density(y[:7])).all()
-        assert isinstance(belief.law, MixtureLaw) == (members > 1 or name == "mixture")
+    if isinstance(prediction, Distribution):
+        assert np.isfinite(prediction.log_density(y[:7])).all()
+        assert isinstance(prediction.law, MixtureLaw) == (members > 1 or name == "mixture")
     again = pickle.loads(pickle.dumps(model)).predict(x[:7])
     np.testing.assert_array_equal(again, model.predict(x[:7]))
 
@@ -125,7 +125,7 @@ def test_settings_are_those_of_the_published_study() -> None:
     }
 
 
-def test_as_a_method_it_keeps_its_beliefs() -> None:
+def test_as_a_method_it_keeps_its_predictions() -> None:
     """Not its point forecasts alone, within intervals of split conformal prediction."""
     model = HeadRegressor("double_poisson", members=2, **QUICK)
     assert as_method(model) == model.method
@@ -133,8 +133,8 @@ def test_as_a_method_it_keeps_its_beliefs() -> None:
     path = "howsure_studies.methods.deep:HeadRegressor"
     assert method_named(path, head="double_poisson", members=2, **QUICK) == model.method
     x, y = rows()
-    belief = as_method(model).fit(x, y, np.random.default_rng(0)).predict(x).outcome
-    assert isinstance(belief, Distribution)
+    prediction = as_method(model).fit(x, y, np.random.default_rng(0)).predict(x).outcome
+    assert isinstance(prediction, Distribution)
     with pytest.raises(InputError, match="near: poisson"):
         as_method(HeadRegressor("posson"))
 
@@ -146,11 +146,11 @@ def test_the_method_is_the_regressor() -> None:
     assert "head_regressor" in methods()
     assert method == model.method
     assert (method.name, method.fixed_coverages) == ("double Poisson deep ensemble", None)
-    beliefs = method.fit(x, y, child(0, "head regressor")).predict(x)
-    np.testing.assert_array_equal(beliefs.outcome.point(), model.predict(x))
-    assert beliefs.mean is not None
-    np.testing.assert_allclose(beliefs.mean.point(), beliefs.outcome.point())
-    assert (beliefs.mean.sd() < beliefs.outcome.sd()).all()
+    predictions = method.fit(x, y, child(0, "head regressor")).predict(x)
+    np.testing.assert_array_equal(predictions.outcome.point(), model.predict(x))
+    assert predictions.mean is not None
+    np.testing.assert_allclose(predictions.mean.point(), predictions.outcome.point())
+    assert (predictions.mean.sd() < predictions.outcome.sd()).all()
     spec = method_spec(method)
     assert spec["name"] == "head_regressor"
     assert method_named(spec["name"], **spec["options"]) == method
@@ -173,8 +173,8 @@ def test_an_ensemble_is_the_mixture_of_its_members() -> None:
     for name in ("poisson", "student_t"):
         model = HeadRegressor(name, members=3, resampled=True, **QUICK).fit(x, y)
         parts = model.fit_.members(x)
-        belief = model.predict_distribution(x)
-        np.testing.assert_allclose(belief.cdf(y), np.mean([p.cdf(y) for p in parts], axis=0))
+        prediction = model.predict_distribution(x)
+        np.testing.assert_allclose(prediction.cdf(y), np.mean([p.cdf(y) for p in parts], axis=0))
         assert np.ptp([p.point() for p in parts], axis=0).min() > 0
     quantiles = HeadRegressor("quantile", members=2, **QUICK).fit(x, y)
     ends = [part.quantile([0.1, 0.9]) for part in quantiles.fit_.members(x)]

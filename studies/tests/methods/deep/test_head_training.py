@@ -57,8 +57,8 @@ def members(count: int) -> list[Member]:
     return [Member(x, y, seed=5, index=k, resample=k, held=held) for k in range(count)]
 
 
-def belief(head: Head, network: Network, x: np.ndarray) -> Any:
-    return head.belief(outputs([network], x)[0], network.scale.y_center, network.scale.y_unit)
+def prediction(head: Head, network: Network, x: np.ndarray) -> Any:
+    return head.prediction(outputs([network], x)[0], network.scale.y_center, network.scale.y_unit)
 
 
 def alone(
@@ -210,8 +210,8 @@ class Fragile(Head):
         mean = outputs[..., 0, :]
         return (y - mean).square() / (mean < 2.0)
 
-    def belief(self, outputs: np.ndarray, center: float, unit: float) -> Prediction:
-        return SquaredError(1.0).belief(outputs, center, unit)
+    def prediction(self, outputs: np.ndarray, center: float, unit: float) -> Prediction:
+        return SquaredError(1.0).prediction(outputs, center, unit)
 
 
 def test_a_diverging_network_stops_says_where_and_keeps_its_last_good_state() -> None:
@@ -405,8 +405,8 @@ def test_starts_may_be_cold() -> None:
         )[0]
         for w in (True, False)
     )
-    assert belief(DoublePoissonHead(), warm, x).point().mean() == pytest.approx(1e6, rel=0.2)
-    assert belief(DoublePoissonHead(), cold, x).point().mean() < 100.0
+    assert prediction(DoublePoissonHead(), warm, x).point().mean() == pytest.approx(1e6, rel=0.2)
+    assert prediction(DoublePoissonHead(), cold, x).point().mean() < 100.0
     raw = train([Member(x, y, seed=0)], Gaussian(), BatchTraining(epochs=1, standardise=False))[0]
     assert (raw.scale.y_center, raw.scale.y_unit) == (0.0, 1.0)
     np.testing.assert_array_equal(raw.scale.x_unit, 1.0)

@@ -19,8 +19,8 @@ def stated(name: str, members: int) -> Any:
     head = head_named(name)
     rng = np.random.default_rng(len(name))
     outputs = rng.normal(size=(members, head.outputs, 6))
-    beliefs = [head.belief(part, 0.0, 1.0) for part in outputs]
-    return beliefs[0] if members == 1 else mixture(beliefs)
+    predictions = [head.prediction(part, 0.0, 1.0) for part in outputs]
+    return predictions[0] if members == 1 else mixture(predictions)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -32,19 +32,19 @@ def test_what_every_head_states_comes_back(
     name: str, members: int, ending: str, tmp_path: Path
 ) -> None:
     """From a file, by the names of its columns alone."""
-    belief = stated(name, members)
+    prediction = stated(name, members)
     y = np.arange(6.0)
-    write_table(to_columns(EvalSet.checked(y, belief)), tmp_path / f"table{ending}")
+    write_table(to_columns(EvalSet.checked(y, prediction)), tmp_path / f"table{ending}")
     loaded = load(tmp_path / f"table{ending}")
-    (again,) = loaded.evalsets[0].beliefs
-    assert type(again) is type(belief)
+    (again,) = loaded.evalsets[0].predictions
+    assert type(again) is type(prediction)
     levels = [0.05, 0.5, 0.95]
-    np.testing.assert_array_equal(again.quantile(levels), belief.quantile(levels))
+    np.testing.assert_array_equal(again.quantile(levels), prediction.quantile(levels))
     assert "ignored" not in {use.role for use in loaded.explanation}
-    if isinstance(belief, Quantiles):
-        np.testing.assert_array_equal(again.values, belief.values)
+    if isinstance(prediction, Quantiles):
+        np.testing.assert_array_equal(again.values, prediction.values)
         return
-    assert again.law.name == belief.law.name
-    for parameter, values in belief.parameters.items():
+    assert again.law.name == prediction.law.name
+    for parameter, values in prediction.parameters.items():
         np.testing.assert_array_equal(again.parameters[parameter], values)
-    np.testing.assert_array_equal(again.log_density(y), belief.log_density(y))
+    np.testing.assert_array_equal(again.log_density(y), prediction.log_density(y))

@@ -19,9 +19,9 @@ from howsure.predictions import Intervals
 from howsure_studies.methods.conformal.inductive import check_clip, check_within, model_name
 from howsure_studies.methods.interface import (
     COVERAGES,
-    Beliefs,
     Fitted,
     Method,
+    Predictions,
     checked_rows,
     point_of,
     trained,
@@ -128,7 +128,7 @@ class FittedCross(Fitted):
     errors: FloatArray  # (n,): R_i, of rows that the models did not see
     ranks: IntArray  # (c,): r at each coverage; above n the interval is infinite
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Intervals for a new y at each row of x; memory by blocks of rows."""
         inputs = as_matrix(x, "x")
         order = np.argsort(self.errors, kind="stable")
@@ -139,7 +139,7 @@ class FittedCross(Fitted):
         lower, upper, _ = uncrossed(lower, upper)
         if self.method.clip is not None:
             lower, upper = (np.clip(side, *self.method.clip) for side in (lower, upper))
-        return Beliefs(Intervals(lower, upper, self.method.coverages))
+        return Predictions(Intervals(lower, upper, self.method.coverages))
 
     def _block(self, x: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
         forecasts = self.left_out.forecasts(x)

@@ -26,9 +26,9 @@ from howsure.core.errors import InputError
 from howsure.predictions import Intervals
 from howsure_studies.methods.interface import (
     COVERAGES,
-    Beliefs,
     Fitted,
     Method,
+    Predictions,
     checked_rows,
     held_out,
     point_of,
@@ -247,7 +247,7 @@ class FittedConformal(Fitted):
     coverages: tuple[float, ...]
     clip: Range | None  # the valid range of y
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """Intervals for a new y at each row of x."""
         inputs = as_matrix(x, "x")
         bands = self.bands(inputs)
@@ -257,7 +257,7 @@ class FittedConformal(Fitted):
             for column, at in enumerate(values.T)
         ]
         lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-        return Beliefs(Intervals(lower, upper, self.coverages))
+        return Predictions(Intervals(lower, upper, self.coverages))
 
 
 @final

@@ -23,7 +23,7 @@ from howsure_studies.methods.conformal.inductive import (
     model_name,
 )
 from howsure_studies.methods.conformal.normalized import NormalizedConformal
-from howsure_studies.methods.interface import Beliefs, Fitted
+from howsure_studies.methods.interface import Fitted, Predictions
 
 
 @final
@@ -64,8 +64,9 @@ class ConformalPredictive(InductiveConformal):
     --------
     >>> method = ConformalPredictive(lambda x: x[:, 0], coverages=(0.5,))
     >>> y = np.array([-3.0, -1.0, 0.0, 1.0, 2.0, 5.0, 9.0])
-    >>> belief = method.fit(0 * y[:, None], y, np.random.default_rng(0)).predict([[10.0]]).outcome
-    >>> belief.levels, belief.values
+    >>> fitted = method.fit(0 * y[:, None], y, np.random.default_rng(0))
+    >>> prediction = fitted.predict([[10.0]]).outcome
+    >>> prediction.levels, prediction.values
     (array([0.25, 0.5 , 0.75]), array([[ 9., 11., 15.]]))
     """
 
@@ -149,14 +150,14 @@ class _FittedSystem(Fitted):
         clip = self.method.clip
         return outward if clip is None else np.clip(outward, *clip)
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """The distribution of a new y at each row of x."""
         values = self.ends(as_matrix(x, "x"))
         if isinstance(self.method.adapt, Marginal):
-            return Beliefs(Quantiles(self.levels, values))
+            return Predictions(Quantiles(self.levels, values))
         count = len(self.method.coverages)
         lower, upper = values[:, :count][:, ::-1], values[:, -count:]
-        return Beliefs(Intervals(lower, upper, self.method.coverages))
+        return Predictions(Intervals(lower, upper, self.method.coverages))
 
 
 def _location(band: Band) -> tuple[FloatArray, FloatArray]:

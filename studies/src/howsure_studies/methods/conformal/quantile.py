@@ -117,10 +117,10 @@ class _MethodBands:
     coverages: tuple[float, ...]
 
     def __call__(self, x: FloatArray) -> Sequence[Band]:
-        belief = self.fitted.predict(x).outcome
-        ends = [belief.interval(coverage) for coverage in self.coverages]
+        prediction = self.fitted.predict(x).outcome
+        ends = [prediction.interval(coverage) for coverage in self.coverages]
         try:
-            point = belief.point()
+            point = prediction.point()
         except UnanswerableError:
             point = None
         return [_band(lower, upper, point) for lower, upper in ends]

@@ -478,7 +478,7 @@ def moments(
     """Means and variances (m, n) of y that outputs (m, k, n) of one or m networks tell."""
     own = list(networks) * (len(values) if len(networks) == 1 else 1)
     laws = [
-        head.belief(of_network, network.scale.y_center, network.scale.y_unit)
+        head.prediction(of_network, network.scale.y_center, network.scale.y_unit)
         for of_network, network in zip(values, own, strict=True)
     ]
     means = np.stack([law.point() for law in laws])

@@ -20,7 +20,7 @@ from howsure_studies.methods.deep.batch import Member, Network, outputs, train
 from howsure_studies.methods.deep.heads import Gaussian, Head, PairHead, QuantileHead
 from howsure_studies.methods.deep.mlp import Dropout
 from howsure_studies.methods.deep.training import BatchTraining, Device, Layers, check_sound
-from howsure_studies.methods.interface import Beliefs, Fitted, Method, checked_rows, held_out
+from howsure_studies.methods.interface import Fitted, Method, Predictions, checked_rows, held_out
 
 Combine = Literal["mixture", "moments"]
 
@@ -146,15 +146,15 @@ class NetworkFit(Fitted):
 
     networks: tuple[Network, ...]
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """What is predicted at the rows of x, shape (n, d); an error if a network failed."""
         columns = len(self.networks[0].scale.x_center)
         inputs = as_matrix(x, "x", columns=columns)
         check_sound(self.networks)
-        return self._beliefs(inputs)
+        return self._predictions(inputs)
 
     @abstractmethod
-    def _beliefs(self, x: FloatArray) -> Beliefs:
+    def _predictions(self, x: FloatArray) -> Predictions:
         """What is believed at checked rows."""
 
 
@@ -197,19 +197,19 @@ class HeadFit(NetworkFit):
                 f"{shortened(x[row].tolist())})"
             )
         return [
-            self.head.belief(values, network.scale.y_center, network.scale.y_unit)
+            self.head.prediction(values, network.scale.y_center, network.scale.y_unit)
             for values, network in zip(answers, self.networks, strict=True)
         ]
 
-    def beliefs(self, x: FloatArray) -> Beliefs:
+    def predictions(self, x: FloatArray) -> Predictions:
         """What they predict together, failed or not; see `predict`."""
         return combined(self.members(x), self.combine)
 
-    def _beliefs(self, x: FloatArray) -> Beliefs:
-        return self.beliefs(x)
+    def _predictions(self, x: FloatArray) -> Predictions:
+        return self.predictions(x)
 
 
-def combined(parts: Sequence[Prediction], how: Combine = "mixture") -> Beliefs:
+def combined(parts: Sequence[Prediction], how: Combine = "mixture") -> Predictions:
     """What the members of an ensemble predict together; one alone speaks for itself.
 
     Parameters
@@ -223,7 +223,7 @@ def combined(parts: Sequence[Prediction], how: Combine = "mixture") -> Beliefs:
 
     Returns
     -------
-    Beliefs
+    Predictions
         The mean follows N(f̂, σ_ω²) in both, from the members' means, divisor M.
 
     Notes
@@ -240,12 +240,12 @@ def combined(parts: Sequence[Prediction], how: Combine = "mixture") -> Beliefs:
     norm [1.414]
     """
     if len(parts) == 1:
-        return Beliefs(parts[0])
+        return Predictions(parts[0])
     means = np.stack([prediction.point() for prediction in parts])
     if how == "moments":
         laws = [prediction for prediction in parts if isinstance(prediction, Distribution)]
         return matched(means, np.stack([np.square(law.sd()) for law in laws]), ddof=0)
-    return Beliefs(together(parts), located("norm", means.mean(axis=0), means.std(axis=0)))
+    return Predictions(together(parts), located("norm", means.mean(axis=0), means.std(axis=0)))
 
 
 def check_combine(how: Combine, head: Head) -> None:
@@ -254,20 +254,20 @@ def check_combine(how: Combine, head: Head) -> None:
         raise InputError("combine must be 'mixture' for heads of quantiles, got 'moments'")
 
 
-def matched(means: FloatArray, variances: FloatArray, *, ddof: int) -> Beliefs:
+def matched(means: FloatArray, variances: FloatArray, *, ddof: int) -> Predictions:
     """Normal laws with the moments of members or passes, (m, n); their means' divisor is m − ddof.
 
     Of y: variance mean(variances) + var(means); of the mean: var(means).
     """
     center, spread = means.mean(axis=0), means.var(axis=0, ddof=ddof)
-    return Beliefs(
+    return Predictions(
         outcome=located("norm", center, np.sqrt(spread + variances.mean(axis=0))),
         mean=located("norm", center, np.sqrt(spread)),
     )
 
 
 def together(parts: Sequence[Prediction]) -> Prediction:
-    """Several beliefs of one kind as one: the mixture of laws, the mean of quantiles.
+    """Several predictions of one kind as one: the mixture of laws, the mean of quantiles.
 
     Raises
     ------

@@ -51,7 +51,7 @@ from howsure_studies.methods.deep.training import (
     Schedule,
     check_sound,
 )
-from howsure_studies.methods.interface import COVERAGES, Beliefs, checked_rows
+from howsure_studies.methods.interface import COVERAGES, Predictions, checked_rows
 
 NoiseKind = Literal["predicted", "constant"]
 
@@ -368,7 +368,7 @@ class _Bootstrap(NetworkFit):
         forecasts = centers + units * outputs(self.networks, x)[:, 0]
         return mean_and_variance(forecasts, self.method.convention, self.method.spread)
 
-    def _beliefs(self, x: FloatArray) -> Beliefs:
+    def _predictions(self, x: FloatArray) -> Predictions:
         df = degrees_of_freedom(self.method.members, self.method.convention, self.method.spread)
         return t_laws(*self.center(x), self.noise, df)
 
@@ -464,7 +464,7 @@ class _Parametric(NetworkFit):
         """Means and variances of y by each of some networks, shape (m, n)."""
         return moments(networks, Gaussian(), outputs(networks, x))
 
-    def _beliefs(self, x: FloatArray) -> Beliefs:
+    def _predictions(self, x: FloatArray) -> Predictions:
         check_sound(self.again)
         first, noise = self.moments(self.networks, x)
         second, _ = self.moments(self.again, x)
@@ -626,6 +626,6 @@ class _Passes(NetworkFit):
         values = dropped_outputs(self.networks[0], x, self.options, rng, self.passes)
         return moments(self.networks, self.head, values)
 
-    def _beliefs(self, x: FloatArray) -> Beliefs:
+    def _predictions(self, x: FloatArray) -> Predictions:
         means, variances = self.moments(x)
         return matched(means, variances + self.noise, ddof=1)

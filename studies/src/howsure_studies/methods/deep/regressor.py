@@ -89,7 +89,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def method(self) -> HeadNetwork:
-        """The same as a method, which fits with a generator and predicts beliefs."""
+        """The same as a method, which fits with a generator and predicts predictions."""
         options = self.get_params(deep=False)
         del options["random_state"]
         return HeadNetwork(**options)
@@ -134,7 +134,7 @@ class HeadRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for number, network in enumerate(self.fit_.networks):
             if network.failure is not None and network.kept == 0:
                 raise UnanswerableError(f"network {number} was never trained: {network.failure}")
-        return self.fit_.beliefs(inputs).outcome
+        return self.fit_.predictions(inputs).outcome
 
     def _checked(self, *data: Any, **options: Any) -> Any:
         """Data as scikit-learn's own check makes them; it keeps the number and names of columns."""

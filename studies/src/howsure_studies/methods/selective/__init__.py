@@ -2,12 +2,12 @@
 
 from howsure_studies.methods.selective.method import SCORES, FittedSelective, Selective
 from howsure_studies.methods.selective.scores import (
-    BeliefScore,
     EnsembleVarianceScore,
     FeatureScore,
     FittedScore,
     GMMScore,
     KNNScore,
+    PredictionScore,
     Score,
     VarianceScore,
     mean_likelihood,
@@ -24,13 +24,13 @@ from howsure_studies.methods.selective.threshold import (
 __all__ = [
     "SCORES",
     "SHARE",
-    "BeliefScore",
     "EnsembleVarianceScore",
     "FeatureScore",
     "FittedScore",
     "FittedSelective",
     "GMMScore",
     "KNNScore",
+    "PredictionScore",
     "Score",
     "Selective",
     "VarianceScore",

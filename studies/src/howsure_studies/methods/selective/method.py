@@ -12,10 +12,10 @@ from howsure.core.classes import frozen
 from howsure.core.convert import Fraction, check_fields
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry
-from howsure_studies.methods.interface import Beliefs, Fitted, Method, held_out
+from howsure_studies.methods.interface import Fitted, Method, Predictions, held_out
 from howsure_studies.methods.options import thing
 from howsure_studies.methods.regressors import as_method
-from howsure_studies.methods.selective.scores import BeliefScore, FeatureScore, FittedScore
+from howsure_studies.methods.selective.scores import FeatureScore, FittedScore, PredictionScore
 from howsure_studies.methods.selective.threshold import SHARE, accepts, prediction_rate, threshold
 
 _HERE = "howsure_studies.methods.selective.scores"
@@ -44,7 +44,7 @@ class Selective(Method):
         What predicts. Where its fitted model has ``features(x)``, of shape (n, d), scores of
         features take these; otherwise the columns of x, each in units of its training sd about
         its mean.
-    score : FeatureScore, BeliefScore, str or mapping
+    score : FeatureScore, PredictionScore, str or mapping
         κ: a score, a name of `SCORES` (``gmm``, ``knn``, ``variance``, ``ensemble_variance``),
         or a mapping of ``name`` and options.
     validation : int or float
@@ -88,7 +88,7 @@ class Selective(Method):
         check_fields(self)
         object.__setattr__(self, "method", as_method(self.method, self.coverages))
         score = thing(self.score, "score", SCORES)
-        if not isinstance(score, FeatureScore | BeliefScore):
+        if not isinstance(score, FeatureScore | PredictionScore):
             raise InputError(f"score must be a score or the name of one, got {self.score!r}")
         object.__setattr__(self, "score", score)
         if self.coverages is not None and self.coverages != self.method.fixed_coverages:
@@ -148,12 +148,12 @@ class Selective(Method):
             As `fit`.
         """
         fitted = self.method.fit(x, y, rng)
-        scorer: _OfFeatures | _OfBeliefs
+        scorer: _OfFeatures | _OfPredictions
         if isinstance(self.score, FeatureScore):
             features = _Features.of(fitted, x)
             scorer = _OfFeatures(self.score.fit(features(x), rng), features)
         else:
-            scorer = _OfBeliefs(self.score, fitted)
+            scorer = _OfPredictions(self.score, fitted)
         return FittedSelective(fitted, scorer, threshold(scorer(validation), self.share))
 
 
@@ -173,10 +173,10 @@ class FittedSelective(Fitted):
     """
 
     fitted: Fitted
-    scorer: _OfFeatures | _OfBeliefs
+    scorer: _OfFeatures | _OfPredictions
     threshold: float
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """What the method believes at each row of x, accepted or not."""
         return self.fitted.predict(x)
 
@@ -245,10 +245,10 @@ class _OfFeatures:
 
 @final
 @frozen(eq=False)
-class _OfBeliefs:
-    """κ by what the beliefs hold."""
+class _OfPredictions:
+    """κ by what the predictions hold."""
 
-    score: BeliefScore
+    score: PredictionScore
     fitted: Fitted
     notes: tuple[str, ...] = ()
 

@@ -15,7 +15,7 @@ from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, check_whole
 from howsure.core.errors import InputError, UnanswerableError
-from howsure_studies.methods.interface import Beliefs
+from howsure_studies.methods.interface import Predictions
 
 Metric = Literal["angular", "euclidean"]
 
@@ -72,8 +72,8 @@ class FeatureScore(ABC):
         """
 
 
-class BeliefScore(ABC):
-    """A score that a model's beliefs hold themselves."""
+class PredictionScore(ABC):
+    """A score that a model's predictions hold themselves."""
 
     __slots__ = ()
 
@@ -83,17 +83,17 @@ class BeliefScore(ABC):
         """What reports call it."""
 
     @abstractmethod
-    def of(self, beliefs: Beliefs) -> FloatArray:
+    def of(self, predictions: Predictions) -> FloatArray:
         """κ of each row, shape (n,).
 
         Raises
         ------
         UnanswerableError
-            If the beliefs do not hold it.
+            If the predictions do not hold it.
         """
 
 
-Score = FeatureScore | BeliefScore
+Score = FeatureScore | PredictionScore
 """What tells rows apart to be accepted or not: of features, or of predictions."""
 
 
@@ -309,49 +309,49 @@ class FittedKNN(FittedScore):
 
 @final
 @frozen
-class VarianceScore(BeliefScore):
+class VarianceScore(PredictionScore):
     """The predicted sd of a new y; it orders rows as the variance does.
 
     Examples
     --------
     >>> from howsure.inputs.distributions import located
-    >>> VarianceScore().of(Beliefs(located("norm", np.zeros(2), np.array([1.0, 2.0]))))
+    >>> VarianceScore().of(Predictions(located("norm", np.zeros(2), np.array([1.0, 2.0]))))
     array([1., 2.])
     """
 
     name: ClassVar[str] = "predicted variance"
 
-    def of(self, beliefs: Beliefs) -> FloatArray:
-        """The sd of the belief of a new y, shape (n,)."""
-        return beliefs.outcome.sd()
+    def of(self, predictions: Predictions) -> FloatArray:
+        """The sd of the prediction of a new y, shape (n,)."""
+        return predictions.outcome.sd()
 
 
 @final
 @frozen
-class EnsembleVarianceScore(BeliefScore):
-    """The sd of the belief of the mean of y: how far the members of an ensemble disagree.
+class EnsembleVarianceScore(PredictionScore):
+    """The sd of the prediction of the mean of y: how far the members of an ensemble disagree.
 
     Examples
     --------
     >>> from howsure.inputs.distributions import located
     >>> law = located("norm", np.zeros(1), np.array([2.0]))
-    >>> EnsembleVarianceScore().of(Beliefs(law, located("norm", np.zeros(1), np.array([0.5]))))
+    >>> EnsembleVarianceScore().of(Predictions(law, located("norm", np.zeros(1), np.array([0.5]))))
     array([0.5])
     """
 
     name: ClassVar[str] = "ensemble variance"
 
-    def of(self, beliefs: Beliefs) -> FloatArray:
-        """The sd of the belief of the mean, shape (n,).
+    def of(self, predictions: Predictions) -> FloatArray:
+        """The sd of the prediction of the mean, shape (n,).
 
         Raises
         ------
         UnanswerableError
             If the method does not tell the mean's uncertainty from the noise.
         """
-        if beliefs.mean is None:
+        if predictions.mean is None:
             raise UnanswerableError("the method predicts no distribution of the mean of y")
-        return beliefs.mean.sd()
+        return predictions.mean.sd()
 
 
 def mean_likelihood(scores: npt.ArrayLike) -> FloatArray:

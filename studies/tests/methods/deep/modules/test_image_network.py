@@ -31,14 +31,14 @@ def data(n: int = 40) -> tuple[Any, Any]:
 def test_an_ensemble_is_the_mixture_of_its_members() -> None:
     x, y = data()
     fitted = ImageNetwork(members=3, **QUICK).fit(x, y, np.random.default_rng(0))
-    beliefs = fitted.predict(x)
-    laws = [network.belief(x) for network in fitted.networks]
+    predictions = fitted.predict(x)
+    laws = [network.prediction(x) for network in fitted.networks]
     means, sds = np.stack([law.point() for law in laws]), np.stack([law.sd() for law in laws])
-    np.testing.assert_allclose(beliefs.outcome.point(), means.mean(axis=0))
+    np.testing.assert_allclose(predictions.outcome.point(), means.mean(axis=0))
     variance = (sds**2).mean(axis=0) + means.var(axis=0)
-    np.testing.assert_allclose(beliefs.outcome.sd(), np.sqrt(variance))
-    assert beliefs.mean is not None
-    np.testing.assert_allclose(beliefs.mean.sd(), means.std(axis=0))
+    np.testing.assert_allclose(predictions.outcome.sd(), np.sqrt(variance))
+    assert predictions.mean is not None
+    np.testing.assert_allclose(predictions.mean.sd(), means.std(axis=0))
     features = fitted.features(x)
     assert features.shape == (40, 18)
     np.testing.assert_array_equal(features[:, 6:12], fitted.networks[1].features(x))
@@ -61,7 +61,7 @@ def test_pairs_of_quantiles_are_averaged() -> None:
     method = ImageNetwork(head=PairHead(0.8), members=2, **QUICK)
     assert method.fixed_coverages == (0.8,)
     fitted = method.fit(x, y, np.random.default_rng(0))
-    ends = np.stack([network.belief(x).interval(0.8) for network in fitted.networks])
+    ends = np.stack([network.prediction(x).interval(0.8) for network in fitted.networks])
     np.testing.assert_allclose(fitted.predict(x).outcome.interval(0.8), ends.mean(axis=0))
     levels = (0.1, 0.25, 0.75, 0.95)
     assert ImageNetwork(head=QuantileHead(levels)).fixed_coverages == (0.5,)

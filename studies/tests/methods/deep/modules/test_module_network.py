@@ -79,7 +79,7 @@ def test_bytes_in_eight_bits_are_never_widened_in_store() -> None:
     assert DeviceRows.of(x, grey=True).values.shape == x.shape
 
 
-def test_outputs_features_and_beliefs_agree() -> None:
+def test_outputs_features_and_predictions_agree() -> None:
     x, _ = data(600)
     network = fit()
     outputs, features = network.predict_all(x)
@@ -88,7 +88,7 @@ def test_outputs_features_and_beliefs_agree() -> None:
     np.testing.assert_array_equal(network.features(x), features)
     np.testing.assert_allclose(network.outputs(x[300:310]), outputs[:, 300:310], atol=1e-5)
     scale = network.scale
-    law = network.belief(x)
+    law = network.prediction(x)
     np.testing.assert_allclose(law.point(), scale.y_center + scale.y_unit * outputs[0])
     np.testing.assert_allclose(law.sd(), scale.y_unit * np.exp(0.5 * outputs[1]))
 
@@ -118,7 +118,9 @@ def test_bytes_and_back(head: Any) -> None:
     assert again.backbone.name == network.backbone.name
     assert (again.shape, again.kept, again.failure) == (network.shape, 2, None)
     np.testing.assert_array_equal(again.losses, network.losses)
-    assert again.belief(x).interval(0.8)[0] == pytest.approx(network.belief(x).interval(0.8)[0])
+    assert again.prediction(x).interval(0.8)[0] == pytest.approx(
+        network.prediction(x).interval(0.8)[0]
+    )
     assert again.to_bytes() == network.to_bytes()
 
 
@@ -180,7 +182,7 @@ def test_the_size_of_bytes_is_that_of_the_weights() -> None:
 )
 def test_rows_of_another_kind_are_refused(x: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        fit().belief(x)
+        fit().prediction(x)
 
 
 def test_the_head_and_the_scale_are_there_to_read() -> None:

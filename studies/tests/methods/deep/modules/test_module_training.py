@@ -155,7 +155,7 @@ def test_it_learns_which_half_is_brighter() -> None:
         network = fit(
             x, y, head, recipe=ModuleTraining.small(25, learning_rate=1e-2), backbone="small"
         )
-        error = np.abs(network.belief(new_x).point() - new_y).mean()
+        error = np.abs(network.prediction(new_x).point() - new_y).mean()
         assert error < 0.12 * np.abs(new_y - new_y.mean()).mean(), head
         assert network.losses[-1, 0] < network.losses[5, 0]
         assert network.kept == 25
@@ -166,7 +166,7 @@ def test_raw_targets_are_learnt_too() -> None:
     recipe = ModuleTraining(epochs=30, warm_epochs=8, frozen_epochs=2, learning_rate=1e-2)
     network = fit(x, y, recipe=recipe, backbone="small")
     assert (network.scale.y_center, network.scale.y_unit) == (0.0, 1.0)
-    assert np.abs(network.belief(x).point() - y).mean() < 0.2 * np.abs(y - y.mean()).mean()
+    assert np.abs(network.prediction(x).point() - y).mean() < 0.2 * np.abs(y - y.mean()).mean()
 
 
 @pytest.mark.slow
@@ -179,20 +179,20 @@ def test_every_head_trains(name: str) -> None:
     )
     assert network.failure is None
     assert np.isfinite(network.losses[:, 0]).all()
-    belief = network.belief(x)
-    assert np.isfinite(belief.point()).all()
+    prediction = network.prediction(x)
+    assert np.isfinite(prediction.point()).all()
     assert network.outputs(x).shape == (head_named(name).outputs, 120)
-    assert np.corrcoef(belief.point(), counts)[0, 1] > 0.8
+    assert np.corrcoef(prediction.point(), counts)[0, 1] > 0.8
 
 
 def test_a_warm_start_is_the_law_that_ignores_x() -> None:
     x, y = images(40)
     counts = np.round(y - y.min())
     recipe = ModuleTraining.small(1, learning_rate=1e-12, warm_start=True, hidden=0)
-    near = fit(x, counts, "poisson", recipe=recipe).belief(x).point()
+    near = fit(x, counts, "poisson", recipe=recipe).prediction(x).point()
     assert np.abs(near / counts.mean() - 1).max() < 1.0
     cold = fit(x, counts, "poisson", recipe=ModuleTraining.small(1, learning_rate=1e-12, hidden=0))
-    assert cold.belief(x).point().max() < 10
+    assert cold.prediction(x).point().max() < 10
 
 
 def test_one_seed_gives_one_network_and_leaves_no_trace() -> None:
@@ -230,7 +230,7 @@ def test_tables_and_other_shapes_pass_through_modules_of_ones_own() -> None:
         return torch.nn.Sequential(torch.nn.Linear(columns, 16), torch.nn.Tanh())
 
     network = fit(x, y, backbone=body, recipe=ModuleTraining.small(40, learning_rate=1e-2))
-    assert np.abs(network.belief(x).point() - y).mean() < 0.2
+    assert np.abs(network.prediction(x).point() - y).mean() < 0.2
     series = rng.normal(size=(30, 4, 10))
     network = fit(
         series,
@@ -245,7 +245,7 @@ def test_images_of_floats_need_no_scaling() -> None:
     with pytest.raises(InputError, match="8-bit with 1 or 3 channels"):
         fit(x, y)
     network = fit(x / 255.0, y, scaling="none")
-    assert network.belief(x / 255.0).point().shape == (40,)
+    assert network.prediction(x / 255.0).point().shape == (40,)
 
 
 def test_the_last_single_row_joins_the_step_before() -> None:
@@ -310,14 +310,14 @@ def test_huge_targets_fail_at_once_and_are_not_asked() -> None:
     assert network.failure == "loss not finite in epoch 1, step 1 of 1"
     assert network.kept == 0
     with pytest.raises(UnanswerableError, match="never trained: loss not finite in epoch 1"):
-        network.belief(x)
+        network.prediction(x)
 
 
 def test_constant_targets_are_believed() -> None:
     x, _ = images(40)
     network = fit(x, np.full(40, 7.0), recipe=ModuleTraining.small(20, learning_rate=1e-2))
     assert (network.scale.y_center, network.scale.y_unit) == (7.0, 1.0)
-    assert np.abs(network.belief(x).point() - 7.0).max() < 0.5
+    assert np.abs(network.prediction(x).point() - 7.0).max() < 0.5
 
 
 def test_rounded_products_and_other_layouts_learn_alike() -> None:
@@ -326,7 +326,7 @@ def test_rounded_products_and_other_layouts_learn_alike() -> None:
     for options in ({}, {"precision": "bfloat16"}, {"channels_last": False}, {"weight_decay": 0.1}):
         recipe = ModuleTraining.small(15, learning_rate=1e-2, **options)
         network = fit(x, y, recipe=recipe)
-        errors.append(np.abs(network.belief(x).point() - y).mean())
+        errors.append(np.abs(network.prediction(x).point() - y).mean())
         assert network.features(x).dtype == np.float64
     assert max(errors) < 0.3 * np.abs(y - y.mean()).mean()
     assert len(set(errors)) > 2
@@ -475,7 +475,7 @@ def test_a_network_that_saw_images_mirrored_knows_them_mirrored() -> None:
     for kinds in ((), ("flip",)):
         own = replace(recipe, augment=kinds)
         network = fit(x[:150], size[:150], recipe=own, backbone=dense)
-        errors[kinds] = np.abs(network.belief(x[150:, :, ::-1]).point() - size[150:]).mean()
+        errors[kinds] = np.abs(network.prediction(x[150:, :, ::-1]).point() - size[150:]).mean()
     assert errors["flip",] < 0.5 * errors[()]
 
 
@@ -483,7 +483,7 @@ def test_augmented_training_is_the_same_again_and_another_than_plain() -> None:
     x, y = images(20)
     recipe = ModuleTraining.small(2, augment=["flip", "crop"])
     first, again, plain = (
-        fit(x, y, recipe=each).belief(x).point()
+        fit(x, y, recipe=each).prediction(x).point()
         for each in (recipe, recipe, ModuleTraining.small(2))
     )
     np.testing.assert_array_equal(first, again)

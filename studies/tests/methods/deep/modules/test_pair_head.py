@@ -56,12 +56,14 @@ def test_the_loss_is_least_at_the_quantiles() -> None:
         assert float(best) == pytest.approx(float(np.quantile(y, level)), abs=0.02)
 
 
-def test_the_belief_is_in_the_units_of_y_and_sorted() -> None:
-    belief = PairHead(0.9).belief(np.array([[-1.0, 2.0], [1.0, 0.0]]), center=10.0, unit=3.0)
-    lower, upper = belief.interval(0.9)
+def test_the_prediction_is_in_the_units_of_y_and_sorted() -> None:
+    prediction = PairHead(0.9).prediction(
+        np.array([[-1.0, 2.0], [1.0, 0.0]]), center=10.0, unit=3.0
+    )
+    lower, upper = prediction.interval(0.9)
     np.testing.assert_allclose(lower, [7.0, 10.0])
     np.testing.assert_allclose(upper, [13.0, 16.0])
-    np.testing.assert_allclose(belief.point(), [10.0, 13.0])
+    np.testing.assert_allclose(prediction.point(), [10.0, 13.0])
 
 
 def test_warming_up_means_squared_errors_where_there_is_a_mean() -> None:

@@ -42,7 +42,7 @@ class Head(ABC):
     title : str
         What reports call it.
     standardises : bool
-        Whether the network is trained on (y − mean)/sd, which `belief` undoes; heads of counts
+        Whether the network is trained on (y − mean)/sd, which `prediction` undoes; heads of counts
         are trained on y itself.
     shielded : int
         How many of the outputs, the last ones, take the hidden layers as they are: their loss
@@ -90,7 +90,7 @@ class Head(ABC):
         return self.loss(outputs, y)
 
     @abstractmethod
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Prediction:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Prediction:
         """What is believed of y, in its own units.
 
         Parameters

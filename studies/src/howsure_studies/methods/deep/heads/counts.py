@@ -65,7 +65,7 @@ class PoissonHead(CountHead):
 
     Examples
     --------
-    >>> PoissonHead().belief(np.array([[0.0, np.log(3.0)]]), 0.0, 1.0).point()
+    >>> PoissonHead().prediction(np.array([[0.0, np.log(3.0)]]), 0.0, 1.0).point()
     array([1., 3.])
     """
 
@@ -77,7 +77,7 @@ class PoissonHead(CountHead):
         log_mean = outputs[..., 0, :].double()
         return log_mean.exp() - y * log_mean
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Poisson laws."""
         return Distribution("poisson", {"mu": np.exp(np.minimum(outputs[0], _LOG_MOST))})
 
@@ -99,7 +99,7 @@ class NegativeBinomialHead(CountHead):
 
     Examples
     --------
-    >>> law = NegativeBinomialHead().belief(np.array([[0.5413], [0.5413]]), 0.0, 1.0)
+    >>> law = NegativeBinomialHead().prediction(np.array([[0.5413], [0.5413]]), 0.0, 1.0)
     >>> law.point().round(3), (law.sd() ** 2).round(3)
     (array([1.]), array([2.]))
     """
@@ -117,7 +117,7 @@ class NegativeBinomialHead(CountHead):
         chosen = size.lgamma() - (y + size).lgamma()
         return chosen + size * grown - y * (odds.log() - grown)
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Negative binomial laws."""
         mean, dispersion = np.logaddexp(outputs, 0.0)
         return Distribution(
@@ -152,7 +152,7 @@ class DoublePoissonHead(CountHead):
 
     Examples
     --------
-    >>> law = DoublePoissonHead().belief(np.log([[9.0], [3.0]]), 0.0, 1.0)
+    >>> law = DoublePoissonHead().prediction(np.log([[9.0], [3.0]]), 0.0, 1.0)
     >>> law.point().round(2), (law.sd() ** 2).round(1)
     (array([9.]), array([3.]))
     """
@@ -169,7 +169,7 @@ class DoublePoissonHead(CountHead):
         cost = (counts * (gap.expm1() - gap)).where(counts > 0.0, log_mu.exp())
         return log_phi.exp() * cost - 0.5 * log_phi
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Double Poisson laws, normalised."""
         log_mu = np.clip(outputs[0], _LOG_LEAST_MU, _LOG_MOST)
         log_phi = np.minimum(outputs[1], log_mu - _LOG_LEAST_VARIANCE)

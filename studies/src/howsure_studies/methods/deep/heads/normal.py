@@ -45,7 +45,7 @@ class MeanAndLogVariance(Head):
         """(y − μ)², shape (..., b): the log variance stays as it is."""
         return (y - outputs[..., 0, :]).square()
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Normal laws."""
         spread = np.clip(outputs[1], LEAST, MOST)
         return located("norm", center + unit * outputs[0], unit * np.exp(0.5 * spread))
@@ -62,7 +62,7 @@ class Gaussian(MeanAndLogVariance):
 
     Examples
     --------
-    >>> Gaussian().belief(np.array([[0.0], [0.0]]), center=10.0, unit=2.0).sd()
+    >>> Gaussian().prediction(np.array([[0.0], [0.0]]), center=10.0, unit=2.0).sd()
     array([2.])
     """
 
@@ -150,7 +150,7 @@ class NaturalGaussian(Head):
 
     Examples
     --------
-    >>> law = NaturalGaussian().belief(np.array([[2.0], [0.5413]]), center=0.0, unit=1.0)
+    >>> law = NaturalGaussian().prediction(np.array([[2.0], [0.5413]]), center=0.0, unit=1.0)
     >>> law.point().round(3), law.sd().round(3)
     (array([2.]), array([1.]))
     """
@@ -165,7 +165,7 @@ class NaturalGaussian(Head):
         residual = y - wide[..., 0, :] / precision
         return (residual.square() * precision - precision.log()) * 0.5
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Normal laws."""
         precision = np.maximum(np.logaddexp(outputs[1], 0.0), _LEAST_PRECISION)
         mean = center + unit * (outputs[0] / precision)
@@ -189,7 +189,7 @@ class SquaredError(Head, Checked):
 
     Examples
     --------
-    >>> SquaredError(sd=0.5).belief(np.array([[1.0]]), center=10.0, unit=2.0).sd()
+    >>> SquaredError(sd=0.5).prediction(np.array([[1.0]]), center=10.0, unit=2.0).sd()
     array([1.])
     """
 
@@ -201,7 +201,7 @@ class SquaredError(Head, Checked):
         """(y − μ)², shape (..., b)."""
         return (y - outputs[..., 0, :]).square()
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Normal laws of one sd."""
         mean = center + unit * outputs[0]
         return located("norm", mean, np.full(len(mean), unit * self.sd))
@@ -218,7 +218,7 @@ class StudentTHead(Head):
 
     Examples
     --------
-    >>> law = StudentTHead().belief(np.array([[1.0], [0.0], [50.0]]), center=0.0, unit=2.0)
+    >>> law = StudentTHead().prediction(np.array([[1.0], [0.0], [50.0]]), center=0.0, unit=2.0)
     >>> law.point(), law.parameters["df"]
     (array([2.]), array([52.]))
     """
@@ -236,7 +236,7 @@ class StudentTHead(Head):
         constant = (df * 0.5).lgamma() - half.lgamma() + (df * math.pi).log() * 0.5
         return constant + spread * 0.5 + half * (squares / df).log1p()
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Laws of Student's t."""
         spread = np.clip(outputs[1], LEAST, MOST)
         df = _LEAST_DF + np.maximum(np.logaddexp(outputs[2], 0.0), _LEAST_ABOVE)
@@ -272,7 +272,7 @@ class NormalMixture(Head, Checked):
 
     Examples
     --------
-    >>> law = NormalMixture(2).belief(np.array([[0.0, 0, -1, 1, 0, 0]]).T, 0.0, 1.0)
+    >>> law = NormalMixture(2).prediction(np.array([[0.0, 0, -1, 1, 0, 0]]).T, 0.0, 1.0)
     >>> law.law.name, law.sd().round(4)
     ('norm+norm', array([1.4142]))
     """
@@ -299,7 +299,7 @@ class NormalMixture(Head, Checked):
         terms = logits.log_softmax(-2) - (squares + spread + _LOG_2PI) * 0.5
         return -terms.logsumexp(-2)
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Distribution:
         """Mixtures of normal laws."""
         k = self.components
         weights = np.exp(log_softmax(outputs[:k], axis=0))

@@ -46,7 +46,7 @@ class QuantileHead(Head):
     Examples
     --------
     >>> head = QuantileHead((0.1, 0.9))
-    >>> head.belief(np.array([[-1.0], [1.0]]), center=10.0, unit=2.0).interval(0.8)
+    >>> head.prediction(np.array([[-1.0], [1.0]]), center=10.0, unit=2.0).interval(0.8)
     (array([8.]), array([12.]))
     """
 
@@ -74,7 +74,7 @@ class QuantileHead(Head):
         """Sum over levels of the pinball loss, shape (..., b)."""
         return _pinball(outputs, y, self.levels).sum(-2)
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Quantiles:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Quantiles:
         """Quantiles at the levels."""
         return Quantiles(np.array(self.levels), center + unit * outputs.T, crossing="sort")
 
@@ -103,7 +103,7 @@ class PairHead(Head, Checked):
     Examples
     --------
     >>> head = PairHead(0.8)
-    >>> head.belief(np.array([[-1.0], [1.0]]), center=10.0, unit=2.0).interval(0.8)
+    >>> head.prediction(np.array([[-1.0], [1.0]]), center=10.0, unit=2.0).interval(0.8)
     (array([8.]), array([12.]))
     """
 
@@ -130,6 +130,6 @@ class PairHead(Head, Checked):
         """Mean of the two squared errors, shape (..., b)."""
         return (y.unsqueeze(-2) - outputs).square().mean(-2)
 
-    def belief(self, outputs: FloatArray, center: float, unit: float) -> Quantiles:
+    def prediction(self, outputs: FloatArray, center: float, unit: float) -> Quantiles:
         """The two quantiles; the point forecast is midway."""
         return Quantiles(np.array(self.levels), center + unit * outputs.T, crossing="sort")

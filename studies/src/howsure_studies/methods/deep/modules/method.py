@@ -19,7 +19,7 @@ from howsure_studies.methods.deep.modules.inputs import Scaling
 from howsure_studies.methods.deep.modules.network import ModuleNetwork
 from howsure_studies.methods.deep.modules.training import train_module
 from howsure_studies.methods.deep.training import check_sound, recipe_named
-from howsure_studies.methods.interface import Beliefs, Fitted, Method, held_out
+from howsure_studies.methods.interface import Fitted, Method, Predictions, held_out
 
 
 @final
@@ -133,10 +133,10 @@ class ImageFit(Fitted):
     networks: tuple[ModuleNetwork, ...]
     combine: Combine = "mixture"
 
-    def predict(self, x: npt.ArrayLike) -> Beliefs:
+    def predict(self, x: npt.ArrayLike) -> Predictions:
         """What is predicted at rows of the shape in training; an error if a network failed."""
         check_sound(self.networks)
-        parts = [network.belief(x) for network in self.networks]
+        parts = [network.prediction(x) for network in self.networks]
         return combined(parts, self.combine)
 
     def features(self, x: npt.ArrayLike) -> FloatArray:

@@ -159,7 +159,7 @@ def _width(body: Module, example: Tensor, name: str) -> int:
 @final
 @frozen(eq=False, kw_only=True)
 class ModuleNetwork:
-    """A trained network: outputs, features and beliefs at new rows.
+    """A trained network: outputs, features and predictions at new rows.
 
     Attributes
     ----------
@@ -220,13 +220,13 @@ class ModuleNetwork:
         """Features, shape (n, d); see `predict_all`."""
         return self.predict_all(x)[1]
 
-    def belief(self, x: npt.ArrayLike) -> Prediction:
+    def prediction(self, x: npt.ArrayLike) -> Prediction:
         """What is believed of y, in its own units; errors as `predict_all`."""
         return self.believed(self.outputs(x))
 
     def believed(self, outputs: FloatArray) -> Prediction:
         """What outputs, shape (k, n), say of y, in its own units."""
-        return self.head.belief(outputs, self.scale.y_center, self.scale.y_unit)
+        return self.head.prediction(outputs, self.scale.y_center, self.scale.y_unit)
 
     @property
     def device(self) -> str:

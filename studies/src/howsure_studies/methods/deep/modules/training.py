@@ -125,7 +125,7 @@ def train_module(
     >>> network = train_module(
     ...     x, x.mean(axis=(1, 2, 3)), head="gaussian", recipe=ModuleTraining.small(2), rng=rng
     ... )
-    >>> network.belief(x[:3]).sd().shape, network.features(x[:3]).shape
+    >>> network.prediction(x[:3]).sd().shape, network.features(x[:3]).shape
     ((3,), (3, 64))
     """
     chosen = recipe_named(recipe)

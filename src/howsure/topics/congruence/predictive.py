@@ -1,8 +1,8 @@
 """What a model believes of each y, and the averages of an output kernel over it.
 
-Beliefs are normal laws, mixtures, listed values, or samples.
+Predictions are normal laws, mixtures, listed values, or samples.
 
-`Draws` stands for the Monte-Carlo mode of the papers; every other belief is exact, with no
+`Draws` stands for the Monte-Carlo mode of the papers; every other prediction is exact, with no
 sampling noise.
 """
 
@@ -25,7 +25,7 @@ from howsure.stats.namespace import Array
 Mode = Literal["exact", "samples"]
 
 
-class Belief(ABC):
+class PredictiveLaw(ABC):
     """A law of y for each of n rows."""
 
     __slots__ = ()
@@ -65,8 +65,8 @@ class Belief(ABC):
         """Weighted sums by row of values (a, r) of the atoms, shape (n, r)."""
 
     @abstractmethod
-    def take(self, rows: slice) -> Belief:
-        """The belief of some rows."""
+    def take(self, rows: slice) -> PredictiveLaw:
+        """The prediction of some rows."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> FloatArray:
@@ -81,7 +81,7 @@ class Belief(ABC):
 
 @final
 @frozen(init=False, eq=False)
-class Normals(Belief):
+class Normals(PredictiveLaw):
     """Normal laws, with independent outputs where there are several.
 
     Parameters
@@ -130,7 +130,7 @@ class Normals(Belief):
 
 @final
 @frozen(init=False, eq=False)
-class Mixtures(Belief):
+class Mixtures(PredictiveLaw):
     """Mixtures of k normal laws of one output, such as an ensemble's.
 
     Parameters
@@ -192,7 +192,7 @@ class Mixtures(Belief):
 
 @final
 @frozen(init=False, eq=False)
-class Support(Belief):
+class Support(PredictiveLaw):
     """Laws of one output on listed values, such as counts.
 
     Parameters
@@ -256,7 +256,7 @@ class Support(Belief):
 
 
 @frozen(init=False, eq=False)
-class Sampled(Belief):
+class Sampled(PredictiveLaw):
     """m samples for each row, whatever they stand for: see `Empirical` and `Draws`."""
 
     samples: FloatArray = field(repr=False)
@@ -281,7 +281,7 @@ class Sampled(Belief):
 @final
 @frozen(init=False, eq=False)
 class Empirical(Sampled):
-    """The empirical law of m samples a row: the samples *are* the belief.
+    """The empirical law of m samples a row: the samples *are* the prediction.
 
     Parameters
     ----------
@@ -295,8 +295,8 @@ class Empirical(Sampled):
 
     Examples
     --------
-    >>> belief = Empirical([[0.0, 1.0], [2.0, 3.0]])
-    >>> belief.average(belief.atoms().mean).tolist()
+    >>> predictive = Empirical([[0.0, 1.0], [2.0, 3.0]])
+    >>> predictive.average(predictive.atoms().mean).tolist()
     [[0.5], [2.5]]
     """
 
@@ -380,8 +380,8 @@ def _cube(samples: npt.ArrayLike) -> FloatArray:
 
 
 # ---- averages of an output kernel over laws of y, in closed form ---------------------------------
-# The mean embedding of a law is the average of the kernel over it. Every belief is a weighted sum
-# of *atoms*, points or independent normal laws, whose kernel averages are known.
+# The mean embedding of a law is the average of the kernel over it. Every predictive law is a
+# weighted sum of *atoms*, points or independent normal laws, whose kernel averages are known.
 
 
 @frozen

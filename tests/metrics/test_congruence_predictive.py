@@ -14,8 +14,8 @@ from howsure.core.rng import child
 from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
 from howsure.topics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
-from howsure.topics.congruence.beliefs import Atoms, expected_diagonal, expected_gram
 from howsure.topics.congruence.outputs import law_gram
+from howsure.topics.congruence.predictive import Atoms, expected_diagonal, expected_gram
 from oracles.congruence import rbf, squared_cce
 
 quick = examples(40)
@@ -78,7 +78,7 @@ def test_laws_without_spread_are_points():
 
 
 def laws(rows, rng):
-    """One belief of each kind, with many draws from it."""
+    """One prediction of each kind, with many draws from it."""
     mean, sd = rng.normal(size=rows), rng.uniform(0.3, 1.5, rows)
     weights = rng.dirichlet(np.ones(3), rows)
     rate = rng.uniform(0.5, 8.0, rows)
@@ -181,10 +181,10 @@ def test_draws_and_samples_share_their_arithmetic_but_not_their_mode():
     ],
     ids=lambda law: type(law).__name__,
 )
-def test_count_laws_become_beliefs_with_their_moments(law):
-    belief = Support(*law.support())
+def test_count_laws_become_predictions_with_their_moments(law):
+    predictive = Support(*law.support())
     rng = child(6, "counts")
-    draws = np.stack([belief.draw(rng)[:, 0] for _ in range(4000)], axis=1)
+    draws = np.stack([predictive.draw(rng)[:, 0] for _ in range(4000)], axis=1)
     error = 5.0 * np.sqrt(law.variance() / 4000)
     assert (np.abs(draws.mean(axis=1) - law.mean()) < error).all()
     np.testing.assert_allclose(draws.var(axis=1), law.variance(), rtol=0.15)
@@ -245,6 +245,6 @@ def test_polynomial_output_kernels_work_where_atoms_are_points():
         (lambda: Draws([0.0]).draw(np.random.default_rng(0)), "draws must be given"),
     ],
 )
-def test_bad_beliefs_are_refused(make, message):
+def test_bad_predictions_are_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
