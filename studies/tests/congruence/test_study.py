@@ -406,7 +406,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     (counts,), (numbers,) = found["counts"], found["numbers"]
     assert (counts.units, counts.counts, counts.models) == ("calls", True, tuple(METHODS))
     assert counts.beliefs[0].x is not None
-    assert numbers.predictions[0].x is None
+    assert numbers.beliefs[0].x is None
     assert (numbers.result.runs, len(numbers.robustness)) == ((), 1)
     assert counts.monotonicity is not None
     assert {curve.kind for curve in counts.monotonicity.curves} == {"mixup"}
