@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from howsure.cli.assess import _narrow
 from howsure.cli.show import show_grid, show_lines, show_note
 from howsure.cli.terminal import Console
 from howsure.core.records import Record
@@ -134,4 +133,6 @@ def test_a_name_with_any_mark_in_it_stays_whole() -> None:
     grid = record_grid([record])
     assert grid is not None
     assert f"at 90 % · where {where} · signal bias" in grid.parts[0].rows[0][0].small
-    assert _narrow(grid).parts[0].rows[0][0].small == f"at 90 % · where {where}"
+    narrow = record_grid([record], narrow=True)
+    assert narrow is not None
+    assert narrow.parts[0].rows[0][0].small == f"at 90 % · where {where}"

@@ -465,12 +465,16 @@ def findings() -> tuple[Finding, ...]:
 def verdict() -> tuple[VerdictLine, ...]:
     """The findings in sentences, and a next step."""
     return (
-        *(VerdictLine(found.sentence, found.state, found.question) for found in findings()),
+        *(
+            VerdictLine(found.sentence, found.state, found.question, about=found.id)
+            for found in findings()
+        ),
         VerdictLine(
             "Best next step: recalibrate within region.",
             "info",
             STEP,
             "howsure.recalibrate(new, calibration, method='group', by='region')",
+            about=STEP,
         ),
     )
 
@@ -533,7 +537,10 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
     compared = finding("comparison", "good", f"{names[0]} beats {names[1]} in MAE by 0.2.")
     made = document_of(
         title="Three models on one table",
-        lines=(VerdictLine(compared.sentence, compared.state, compared.question), *verdict()),
+        lines=(
+            VerdictLine(compared.sentence, compared.state, compared.question, about=compared.id),
+            *verdict(),
+        ),
         findings=(compared, *(replace(f, model=name) for name in names for f in findings())),
         records=tuple(r for name in names for r in records(name)),
         curves=tuple(curves),

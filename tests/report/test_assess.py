@@ -275,8 +275,8 @@ def test_advice_keeps_the_line_of_a_model_on_which_nothing_can_be_judged() -> No
     found = howsure.assess(y, {"wide": wide, **models})
     assert found.advice is not None
     assert found.advice.model == "a"
-    assert sum(line.text.startswith("wide: Nothing can be judged") for line in found.lines) == 1
-    judged = [line.text for line in found.lines if line.tone != "info"]
+    assert sum(line.in_full.startswith("wide: Nothing can be judged") for line in found.lines) == 1
+    judged = [line.in_full for line in found.lines if line.tone != "info"]
     assert len(judged) == len(set(judged)) == len(found.findings) + 3
     assert judged[2].startswith("The nominal coverage of the intervals is unknown")
 

@@ -126,7 +126,7 @@ def test_the_verdict_comes_first_then_a_section_a_question_then_what_they_rest_o
 
 def test_a_section_names_each_model_once() -> None:
     lines = [
-        VerdictLine(f"{model}: {text}", "bad", question, model=model)
+        VerdictLine(text, "bad", question, model=model)
         for model in ("north & south", "b")
         for question, text in (("Is it wide?", "It is narrow."), ("Is it centred?", "It is low."))
     ]
@@ -259,8 +259,8 @@ def hostile_content(text: str = HOSTILE) -> Document:
     made = document_of(
         title=text,
         lines=[
-            *(VerdictLine(text, one.state, one.question, text) for one in found),
-            VerdictLine(text, "info", STEP, text),
+            *(VerdictLine(text, one.state, one.question, text, about=one.id) for one in found),
+            VerdictLine(text, "info", STEP, text, about=STEP),
         ],
         findings=found,
         records=(

@@ -80,7 +80,7 @@ NORTH = "coverage is 67.9 % in region=north"
         ),
         (
             [
-                found("rows", "bad", "Predictions look divided by 1,000. Give y in one unit"),
+                found("rows", "bad", "predictions look divided by 1,000"),
                 found("coverage", "caution", COVER),
             ],
             "unknown",
@@ -88,7 +88,7 @@ NORTH = "coverage is 67.9 % in region=north"
         ),
         (
             [
-                found("rows", "caution", "y is −9999 in 20 rows. If"),
+                found("rows", "caution", "y is −9999 in 20 rows"),
                 found("coverage", "good", COVER),
             ],
             "partly",
@@ -96,7 +96,7 @@ NORTH = "coverage is 67.9 % in region=north"
         ),
         (
             [
-                found("rows", "caution", "y is 12 and never above. Judge"),
+                found("rows", "caution", "y is 12 and never above"),
                 found("coverage", "undecided", COVER, more_rows=900.0),
             ],
             "unknown",
@@ -104,7 +104,7 @@ NORTH = "coverage is 67.9 % in region=north"
         ),
         (
             [
-                found("rows", "caution", "y is −9999 in 20 rows. If"),
+                found("rows", "caution", "y is −9999 in 20 rows"),
                 found("spread", "bad", "actual errors are 2 × the predicted spread"),
                 found("coverage", "bad", COVER),
             ],
@@ -233,19 +233,19 @@ def test_of_several_models_one_is_named(
     bad = [found("coverage", "bad", "the 90 % intervals cover 84 %")]
     told = answer(bad, ROWS, standing=standing, models=names, recalibrates=True)
     assert (told.reply, told.model) == ("no", "two")
-    own = "Its 90 % intervals cover 84 %"
+    own = "With it, the 90 % intervals cover 84 %"
     assert told.sentence == f"{words} {own}: recalibrate it first."
     alone = answer(bad, ROWS, standing=standing, models=names)
     assert alone.sentence.endswith(f"{own}: do not rely on it as it is.")
     good = answer([found("coverage", "good", COVER)], ROWS, standing=standing, models=names)
-    assert good.sentence == f"{words} Its 90 % intervals cover 82.9 %."
+    assert good.sentence == f"{words} With it, the 90 % intervals cover 82.9 %."
     assert STATES[good.reply] == "good"
 
 
 def test_models_without_a_score_in_common_are_said_to_have_none() -> None:
     told = answer([found("coverage", "good", COVER)], ROWS, models=["a", "b"])
     assert told.sentence.startswith(
-        "The 2 models have no score in common; a is listed first. Its 90 %"
+        "The 2 models have no score in common; a is listed first. With it, the 90 %"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ from rich.table import Table
 
 from howsure.cli.options import CongruenceFlags, PartFlags, ReadOptions
 from howsure.cli.progress import Stages
-from howsure.cli.show import BETTER, show_grid, show_lines, show_note
+from howsure.cli.show import show_grid, show_lines, show_note
 from howsure.cli.terminal import Console, escape, say_written
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
@@ -28,7 +27,8 @@ from howsure.inputs.tables import FILES, SAMPLE
 from howsure.report.assess import MISSING_IMAGES, WEIGHTS, assess_loaded
 from howsure.report.assessment import Assessment
 from howsure.report.coercion import source_fact
-from howsure.report.document import Cell, Document, Grid, Tone, VerdictLine, form_of
+from howsure.report.document import Document, Tone, VerdictLine, form_of
+from howsure.report.grids import record_grid, silent_grids
 from howsure.report.no_rows import check_no_state
 from howsure.report.plain import in_brief, sentences, states_beside
 from howsure.streaming import State, loaded_state, merged_states
@@ -41,8 +41,6 @@ _CAUTIONS: dict[str, Tone] = {
     SAMPLE: "info",
 }
 """Facts that a reader of the verdict must know."""
-_LEFT_OUT = ("n", "Units")
-_DIRECTION = "Better"
 
 
 def run(
@@ -272,54 +270,9 @@ def print_report(console: Console, document: Document, *, everything: bool = Fal
     show_lines(console, facts)
     grids = list(brief.opening.grids)
     if everything:
-        grids_of = {section.label: section.grids for section in document.sections}
-        states = states_beside(document)
-        grids = [*([states] if states else []), *map(_narrow, grids_of.get("Numbers", ())[:1])]
+        numbers = record_grid(document.records, document.glossary, narrow=True)
+        grids = list(filter(None, (states_beside(document), numbers)))
         grids += [replace(section.grids[0], title=section.title) for section in brief.sections]
-        grids += [_without_models(grid) for grid in grids_of.get("Silent", ())]
+        grids += silent_grids(document.records, document.glossary, document.tables, by_model=False)
     for grid in grids:
         show_grid(console, grid)
-
-
-def _narrow(grid: Grid) -> Grid:
-    """The numbers of a page for a terminal: without what an interval beside them tells anyway."""
-    titles = [column.title for column in grid.columns]
-    kept = [place for place, title in enumerate(titles) if title not in _LEFT_OUT]
-    rows = [row for block in grid.parts for row in block.rows]
-    alike = Counter((row[0].text, _shortened(row[0]).small) for row in rows)
-
-    def narrowed(cell: Cell, title: str) -> Cell:
-        if title == titles[0]:
-            less = _shortened(cell)
-            return less if alike[cell.text, less.small] == 1 else cell
-        if title == _DIRECTION:
-            return replace(cell, text=cell.text[:1])
-        return replace(cell, small="") if title == "Value" else cell
-
-    parts = tuple(
-        replace(
-            block,
-            rows=tuple(tuple(narrowed(row[k], titles[k]) for k in kept) for row in block.rows),
-        )
-        for block in grid.parts
-    )
-    columns = tuple(
-        replace(grid.columns[k], title="" if titles[k] == _DIRECTION else titles[k]) for k in kept
-    )
-    return replace(grid, columns=columns, parts=parts, notes=(*grid.notes, BETTER))
-
-
-def _shortened(cell: Cell) -> Cell:
-    """Of what decided a number, its coverage and its rows."""
-    return cell.remarked(remark for remark in cell.remarks if remark[0] in ("coverage", "where"))
-
-
-def _without_models(grid: Grid) -> Grid:
-    """A table whose rows are the same for several models, each row once."""
-    if grid.columns[0].title != "Model":
-        return grid
-    parts = tuple(
-        replace(block, rows=tuple(dict.fromkeys(row[1:] for row in block.rows)))
-        for block in grid.parts
-    )
-    return replace(grid, columns=grid.columns[1:], parts=parts)

@@ -15,7 +15,7 @@ import numpy as np
 
 from howsure.cli.options import PartFlags, ReadOptions
 from howsure.cli.progress import Stages
-from howsure.cli.show import BETTER, show_grid
+from howsure.cli.show import show_grid
 from howsure.cli.terminal import SIGNS, Console, escape, say_written
 from howsure.core import formats
 from howsure.core.arrays import AnyArray, check_levels
@@ -40,7 +40,7 @@ from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.dispatch import BEST, method_names, method_of
 from howsure.recalibration.serialization import check_place
 from howsure.report.document import Cell, Column, Document, Grid, Section
-from howsure.report.grids import DIRECTIONS, number_cell
+from howsure.report.grids import BETTER, DIRECTIONS, number_cell
 from howsure.report.recalibrate import (
     Recalibration,
     check_method,

@@ -16,8 +16,6 @@ from howsure.core.formats import MISSING
 from howsure.core.text import legible
 from howsure.report.document import Cell, Grid, VerdictLine
 
-BETTER: Final = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
-"""What the arrows beside measures mean."""
 Widths = dict[int, int]
 """Columns of a table by place, and how wide each is."""
 
@@ -43,7 +41,7 @@ def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = 
             if asked and line.question and line.tone != "info"
             else ""
         )
-        words = Text.assemble((legible(question), "dim"), legible(line.text))
+        words = Text.assemble((legible(question), "dim"), legible(line.in_full))
         _wrapped(console, words, Text.from_markup(f"{SIGNS[line.tone]} "))
         if line.command:
             console.print(f"  [bold]{escape(line.command)}[/bold]", soft_wrap=True)

@@ -62,6 +62,11 @@ def one_line(text: object, limit: int = 80) -> str:
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 
 
+def capitalized(text: str) -> str:
+    """Text as a sentence begins; a symbol such as y stays."""
+    return text if text[1:2] in ("", " ") else text[:1].upper() + text[1:]
+
+
 def headed(text: object, limit: int = 120) -> str:
     """One line that begins with a capital letter, for an axis or a column; symbols stay."""
     plain = one_line(text, limit)

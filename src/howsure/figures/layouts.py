@@ -7,6 +7,7 @@ from functools import cache
 from types import MappingProxyType
 
 from howsure.core.records import Axis, Layout, TableLayout
+from howsure.core.text import capitalized
 from howsure.engine import measure
 from howsure.engine.catalogue import every_topic
 from howsure.topics import compare, groups, interval_rows, many_series
@@ -79,4 +80,4 @@ def layout_of(name: str) -> Layout:
     if name in layouts():
         return layouts()[name]
     words = name.replace("_", " ").strip() or "Curve"
-    return Layout(order=PLAIN_ORDER, question=words[:1].upper() + words[1:], title=words)
+    return Layout(order=PLAIN_ORDER, question=capitalized(words), title=words)

@@ -33,11 +33,7 @@ def describe_figure(figure: Figure, layout: Layout | None = None) -> str:
     shown = parts[:MOST_TOLD]
     if len(parts) > len(shown):
         shown.append(f"{len(parts) - len(shown)} more in the table")
-    sentence = f"{'; '.join(shown)}." if shown else "It shows 0 values."
-    first = _with_title(figure.y)
-    if first and sentence.startswith(first):
-        return figure.y.title + sentence.removeprefix(first.rstrip())
-    return sentence
+    return f"{'; '.join(shown)}." if shown else "It shows 0 values."
 
 
 def _rows_told(figure: Figure) -> list[str]:
@@ -76,7 +72,7 @@ def _lines_told(figure: Figure, layout: Layout | None) -> list[str]:
     lines = _data(figure, _LINES)
     for layer in lines:
         head = f"{layer.series}: " if len(lines) > 1 else ""
-        head += _with_title(figure.y)
+        head += _with_title(figure.y, first=len(lines) == 1)
         judged = _reference(figure, layer, layout)
         if judged is None or not np.isfinite(layer.y - judged[1]).any():
             first, last = _point(figure, layer, 0), _point(figure, layer, len(layer.x) - 1)
@@ -97,16 +93,16 @@ def _lines_told(figure: Figure, layout: Layout | None) -> list[str]:
     return parts
 
 
-def _side(departures: FloatArray, y: FloatArray) -> str:
+def _side(departures: FloatArray, y: FloatArray, reference: str = "it") -> str:
     """On which side of a reference a line lies, and how often."""
     slack = _SAME * (float(np.ptp(y)) or 1.0)
     above, below = int((departures > slack).sum()), int((departures < -slack).sum())
     if not above and not below:
-        return "always on it"
+        return f"always on {reference}"
     if not above or not below:
-        return f"never {'below' if above else 'above'} it"
+        return f"never {'below' if above else 'above'} {reference}"
     word, count = ("above", above) if above > below else ("below", below)
-    return f"{word} it at {count} of {len(departures)} points"
+    return f"{word} {reference} at {count} of {len(departures)} points"
 
 
 def _beyond(figure: Figure, layer: Layer, expected: FloatArray, count: int) -> str:
@@ -140,7 +136,8 @@ def _bars_told(figure: Figure) -> list[str]:
             for k in (int(np.argmax(layer.y)), int(np.argmin(layer.y)))
         )
         head = f"{layer.series}: " if len(bars) > 1 else ""
-        text = f"{head}{_with_title(figure.y)}from {lowest} up to {highest}"
+        first = not (head or _data(figure, _LINES))
+        text = f"{head}{_with_title(figure.y, first=first)}from {lowest} up to {highest}"
         judged = _reference(figure, layer, None)
         if judged is not None:
             text += f", against {_valued(judged[0], float(judged[1][0]), figure.y)}"
@@ -177,7 +174,8 @@ def _points_told(figure: Figure) -> list[str]:
         head = f"{layer.series}: " if len(clouds) > 1 else ""
         if len(placed) < 2:
             at = placed.tolist()
-            parts += [f"{head}{_with_title(figure.y)}{_point(figure, layer, k)}" for k in at]
+            title = _with_title(figure.y, first=not head)
+            parts += [f"{head}{title}{_point(figure, layer, k)}" for k in at]
             continue
         x, y = layer.x[placed], layer.y[placed]
         ranges = (
@@ -189,8 +187,7 @@ def _points_told(figure: Figure) -> list[str]:
             text += f", rank correlation {formats.fixed(_rank_correlation(x, y), 2)}"
         judged = _reference(figure, layer, None)
         if judged is not None:
-            side = _side(y - judged[1][placed], y).replace(" it", f" {judged[0]}")
-            text += f", {side}"
+            text += f", {_side(y - judged[1][placed], y, judged[0])}"
         parts.append(text)
     return parts
 
@@ -251,10 +248,10 @@ def _point(figure: Figure, layer: Layer, point: int) -> str:
     return f"{value} at {_with_title(figure.x)}{_value(layer.x[point], figure.x)}"
 
 
-def _with_title(axis: Axis) -> str:
-    """The title of an axis inside a sentence, before a number."""
+def _with_title(axis: Axis, *, first: bool = False) -> str:
+    """The title of an axis inside a sentence, or `first` in it, before a number."""
     title = axis.title
-    if title[1:2].islower():
+    if not first and title[1:2].islower():
         title = title[0].lower() + title[1:]
     return f"{title} " if title else ""
 

@@ -34,7 +34,7 @@ from howsure.inputs.source import quoted
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.coercion import check_coverage_is_used, opened, source_fact
-from howsure.report.document import VerdictLine, noted, overview
+from howsure.report.document import STEP, VerdictLine, noted, overview
 from howsure.report.images import missing_images
 from howsure.report.measured import Measured, Model, Settings, TopicReport, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
@@ -604,9 +604,8 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
         if model.evalset.predictions and "coverage" in reasons:
             uncovered[name] = reasons["coverage"]
         if not findings and several:
-            text = f"{name}: Nothing can be judged: {reasons['coverage']}."
-            question = questions()["coverage"].asked
-            statements[name].append(VerdictLine(text, "undecided", question, model=name))
+            text = f"Nothing can be judged: {reasons['coverage']}."
+            statements[name].append(_about_coverage(text, name))
     names = ("model", "id", "question", "reason")
     columns = {
         name: np.array([row[column] for row in silent], dtype=object)
@@ -627,12 +626,16 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     if any(
         isinstance(prediction, Intervals) and not prediction.coverages for prediction in predictions
     ):
-        yield VerdictLine(
-            f"T{_WITHOUT_COVERAGE[1:]}, so coverage is not judged: state it, "
-            "such as --coverage 0.9 (coverage=0.9).",
-            "undecided",
-            questions()["coverage"].asked,
+        yield _about_coverage(
+            "The nominal coverage of the intervals is unknown, so coverage is not judged: state "
+            "it, such as --coverage 0.9 (coverage=0.9)."
         )
+
+
+def _about_coverage(text: str, model: str = "") -> VerdictLine:
+    """A line in place of the finding on coverage."""
+    question = questions()["coverage"]
+    return VerdictLine(text, "undecided", question.asked, model=model, about=question.id)
 
 
 def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictLine]:
@@ -691,8 +694,8 @@ def _in_sequence(judged: _Judged, loaded: Loaded, several: bool) -> list[Said]:
 
 def _step(advice: Advice, model: str, several: bool) -> VerdictLine:
     """The next step, as a line."""
-    text = f"{model}: {advice.sentence}" if several else advice.sentence
-    return VerdictLine(text, "info", "What would help?", advice.command, model if several else "")
+    named = model if several else ""
+    return VerdictLine(advice.sentence, "info", STEP, advice.command, named, about=STEP)
 
 
 def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
@@ -736,9 +739,10 @@ def _line(finding: Said, several: bool) -> VerdictLine:
     """The finding as a line, with its model before it where there are several."""
     if isinstance(finding, VerdictLine):
         return finding
-    named = several and finding.id != "comparison"
-    text = f"{finding.model}: {finding.sentence}" if named else finding.sentence
-    return VerdictLine(text, finding.state, finding.question, model=finding.model if named else "")
+    model = finding.model if several and finding.id != "comparison" else ""
+    return VerdictLine(
+        finding.sentence, finding.state, finding.question, model=model, about=finding.id
+    )
 
 
 def _facts(models: Sequence[Model]) -> dict[str, str]:

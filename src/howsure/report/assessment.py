@@ -14,6 +14,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import listener, subscribe
 from howsure.core.records import Curve, Record, Table
+from howsure.core.text import one_line
 from howsure.engine.catalogue import metric_named
 from howsure.engine.finding import State
 from howsure.report.document import TONES, Document, Formed, VerdictLine
@@ -124,7 +125,7 @@ class Assessment(Formed):
     @property
     def verdict(self) -> str:
         """The verdict in words."""
-        return "\n".join(f"{line.text} {line.command}".strip() for line in self.lines)
+        return "\n".join(f"{line.in_full} {line.command}".strip() for line in self.lines)
 
     def value(self, metric: str, *, coverage: float | None = None, model: str = "") -> float:
         """The value of a metric over all rows.
@@ -317,7 +318,10 @@ class Assessment(Formed):
         return self.verdict
 
     def __repr__(self) -> str:
-        lines = [f"  {TONES[line.tone][0]} {_first(line.text)}" for line in self.lines[:_SHOWN]]
+        lines = [
+            f"  {TONES[line.tone][0]} {one_line(line.in_full, _LONGEST)}"
+            for line in self.lines[:_SHOWN]
+        ]
         more = len(self.lines) - len(lines)
         names = "print(result), result.value(name), result.to_frame(), result.save(path)"
         ending = f"  … {more} more: {names}" if more > 0 else f"  {names}"
@@ -327,12 +331,6 @@ class Assessment(Formed):
         from howsure.report.plain import notebook
 
         return notebook(self.document())
-
-
-def _first(text: str) -> str:
-    """The first sentence, cut where it is long."""
-    sentence = text.partition(". ")[0]
-    return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()} …"
 
 
 def _safe(names: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import os
 import re
 from abc import ABC, abstractmethod
@@ -55,31 +56,39 @@ class VerdictLine:
     'bad'
     """
 
-    text: str  # the sentence
+    text: str  # the sentence, without the name of its model
     # {"good", "caution", "bad", "negligible", "undecided", "info"}: the state of a finding (see
     # `howsure.verdict.Finding`), or `info`
     tone: Tone = "info"
     question: str = ""  # the question that it answers, in a few words; may be empty
     command: str = ""  # what does what it advises; may be empty
-    model: str = ""  # the model whose name begins the sentence; empty where none does
+    model: str = ""  # whose sentence it is, of several models
+    about: str = ""  # the id of the finding, or the name of the curve or table, that it tells of
+
+    @property
+    def in_full(self) -> str:
+        """The sentence after the name of its model."""
+        return f"{self.model}: {self.text}" if self.model else self.text
 
 
 def by_model(lines: Iterable[VerdictLine]) -> Iterator[tuple[str, list[VerdictLine]]]:
     """Neighbouring lines of a model, which need not say its name each time."""
+    every_line = list(lines)
     parts = [
-        (model, list(model_lines))
-        for model, model_lines in itertools.groupby(lines, lambda ln: ln.model)
+        (model, list(of_model)) for model, of_model in itertools.groupby(every_line, _model_of)
     ]
-    if all(
-        len(model_lines) == 1 for model, model_lines in parts if model
-    ):  # then none says it twice
-        yield "", [line for _, model_lines in parts for line in model_lines]
+    if all(len(of_model) == 1 for model, of_model in parts if model):  # then none says it twice
+        yield "", every_line
         return
-    for model, model_lines in parts:
-        yield (
-            model,
-            [replace(line, text=line.text.removeprefix(f"{model}: ")) for line in model_lines],
-        )
+    for model, of_model in parts:
+        yield model, [replace(line, model="") for line in of_model]
+
+
+_model_of = operator.attrgetter("model")
+
+
+STEP: Final = "What would help?"
+"""The question that the next step answers."""
 
 
 @frozen(kw_only=True)
@@ -176,6 +185,7 @@ class Grid:
     parts: tuple[GridRows, ...]
     notes: tuple[str, ...] = ()
     footnotes: tuple[str, ...] = ()  # what several cells would say, each after its mark
+    name: str = ""  # its title without a model, where it has one
 
     @classmethod
     def of(

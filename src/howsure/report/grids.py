@@ -31,8 +31,6 @@ from howsure.report.document import (
 
 ROWS_LIMIT = 100
 """The most rows of one table on a page."""
-OF = " · "
-"""What stands between a table's title and its model."""
 TABLE_TITLES = {
     OVERVIEW: "Models and questions",
     "mends": "Recalibration methods tried",
@@ -55,6 +53,8 @@ DIRECTIONS = {
     Direction.TARGET: ("◎", "near\N{NO-BREAK SPACE}ideal"),
     Direction.NONE: ("·", "descriptive"),
 }
+BETTER: Final = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
+"""What the signs of directions mean."""
 
 REPEATED: Final = 3
 """In how many cells of a column a remark stands that becomes a footnote."""
@@ -85,8 +85,13 @@ def sort_key(value: object) -> str:
     return repr(number)
 
 
-def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
-    """The numbers of all rows, one part a question (a notion where no question is known)."""
+def record_grid(
+    records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (), *, narrow: bool = False
+) -> Grid | None:
+    """The numbers of all rows, one part per question (a notion where no question is known).
+
+    A `narrow` one leaves out what an interval beside a number implies.
+    """
     answered, _ = split_records(records)
     if not answered:
         return None
@@ -95,7 +100,8 @@ def record_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = (
     parts: dict[str, list[Record]] = {}
     for record in sorted(answered, key=lambda record: places.get(record.metric, len(places))):
         parts.setdefault(_heading(record, entries), []).append(record)
-    return _record_grid("All numbers", parts, entries)
+    notes = [BETTER] if narrow else []
+    return _record_grid("All numbers", parts, entries, narrow=narrow, notes=notes)
 
 
 def group_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()) -> Grid | None:
@@ -123,6 +129,28 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
     general = {record.metric for record in answered if not record.group}
     general_records = [r for r in answered if not r.group or r.metric not in general]
     return general_records, [r for r in answered if r.group and r.metric in general]
+
+
+def silent_grids(
+    records: Sequence[Record],
+    glossary: Sequence[GlossaryEntry],
+    tables: Iterable[Table],
+    *,
+    by_model: bool = True,
+) -> list[Grid]:
+    """What was not judged, and what could not be computed, with the reasons."""
+    silent = [table for table in tables if table.name == "not_judged"]
+    shown = table_grids(silent if by_model else map(_without_models, silent))
+    missing = unanswered_grid(records, glossary)
+    return shown if missing is None else [*shown, missing]
+
+
+def _without_models(table: Table) -> Table:
+    """Rows that are the same for several models, each once."""
+    columns = {name: column for name, column in table.columns.items() if name != "model"}
+    rows = dict.fromkeys(zip(*columns.values(), strict=True))
+    arrays = (np.array(column, dtype=object) for column in zip(*rows, strict=True))
+    return replace(table, columns=dict(zip(columns, arrays, strict=True))) if rows else table
 
 
 def unanswered_grid(
@@ -177,23 +205,23 @@ def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
         )
     shown = {name: column for name, column in table.columns.items() if name not in UNSHOWN}
     columns, cells = [], []
-    for name, column in shown.items():
-        columns.append(Column(_column_title(table, name), numeric=column.dtype.kind in "fiu"))
+    for field, column in shown.items():
+        columns.append(Column(_column_title(table, field), numeric=column.dtype.kind in "fiu"))
         values = [formats.plain(column[row]) for row in order]
         texts = formats.column(values)
-        if name.endswith("p_value"):
+        if field.endswith("p_value"):
             texts = [formats.p_value(value) for value in values]
-        if name == "metric":
+        if field == "metric":
             texts = [_title(text, {}) for text in texts]
         if table.name == OVERVIEW:
             texts = [TONES.get(text, (text,))[0] for text in texts]
         pairs = zip(texts, values, strict=True)
         cells.append([Cell(text, key=sort_key(value)) for text, value in pairs])
-    title = TABLE_TITLES.get(table.name) or layout.title or headed(table.name.replace("_", " "))
-    if table.model:
-        title += OF + table.model
+    name = TABLE_TITLES.get(table.name) or layout.title or headed(table.name.replace("_", " "))
+    title = f"{name} · {table.model}" if table.model else name
     grid = Grid.of(title, columns, zip(*cells, strict=True), notes)
-    return footnoted(grid, [position for position, name in enumerate(shown) if name == "reason"])
+    reasons = [position for position, column in enumerate(shown) if column == "reason"]
+    return footnoted(replace(grid, name=name), reasons)
 
 
 def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
@@ -318,8 +346,12 @@ def _departure(record: Record) -> float:
 
 def _line(record: Record) -> tuple[object, ...]:
     """What the records of several models share that stand in one row."""
-    kind = record.reason if record.metric in OF_KINDS else ""
-    return record.key, record.group, record.source, record.units, kind
+    return record.key, record.group, record.source, record.units, _kind(record)
+
+
+def _kind(record: Record) -> str:
+    """Of which kind of prediction a score is, where that decides what it means."""
+    return record.reason if record.metric in OF_KINDS else ""
 
 
 def _record_grid(
@@ -328,9 +360,10 @@ def _record_grid(
     entries: dict[str, GlossaryEntry],
     *,
     groups: bool = False,
+    narrow: bool = False,
     notes: Sequence[str] = (),
 ) -> Grid:
-    """One row a measure; of several models, a column each."""
+    """One row per measure; of several models, a column each."""
     records = [record for block in parts.values() for record in block]
     sources = Counter(record.source for record in records if record.source)
     ((source, count),) = sources.most_common(1) or [("", 0)]
@@ -343,25 +376,31 @@ def _record_grid(
         records = [record for block in parts.values() for record in block]
     models = list(dict.fromkeys(record.model for record in records))
     if len(models) > 1:
-        return _models_grid(title, parts, entries, models, groups, notes)
+        return _models_grid(title, parts, entries, models, notes, groups=groups, narrow=narrow)
     confidence = {record.confidence for record in records if not math.isnan(record.lower)}
     level = (
         f"{formats.level(next(iter(confidence)))} interval" if len(confidence) == 1 else "Interval"
     )
-    measure = partial(_measure, entries=entries, group=not groups)
+    measure: Callable[[Record], Cell] = partial(_measure, entries=entries, group=not groups)
+    if narrow:
+        measure = _short_measure(map(measure, records), measure)
     cells: list[tuple[bool, Column, Callable[[Record], Cell]]] = [
         (True, Column("Measure"), measure),
         (groups, Column("Group"), lambda record: Cell(record.group)),
-        (True, Column("Value", numeric=True), _value),
+        (True, Column("Value", numeric=True), partial(_value, error=not narrow)),
         (True, Column(level, numeric=True), _interval),
         (
             any(_perfect(record) != Cell("") for record in records),
             Column("Perfect model", numeric=True),
             _perfect,
         ),
-        (True, Column("n", numeric=True), lambda record: number_cell(record.n, digits=7)),
-        (True, Column("Better"), _better),
-        (any(record.units != "1" for record in records), Column("Units"), _units),
+        (not narrow, Column("n", numeric=True), lambda record: number_cell(record.n, digits=7)),
+        (True, Column("" if narrow else "Better"), partial(_better, narrow=narrow)),
+        (
+            not narrow and any(record.units != "1" for record in records),
+            Column("Units"),
+            _units,
+        ),
     ]
     shown = [(column, cell) for is_shown, column, cell in cells if is_shown]
     grid_parts = [
@@ -378,10 +417,16 @@ def _models_grid(
     parts: Mapping[str, Sequence[Record]],
     entries: dict[str, GlossaryEntry],
     models: Sequence[str],
-    groups: bool,
     notes: Sequence[str],
+    *,
+    groups: bool,
+    narrow: bool,
 ) -> Grid:
     """The numbers of several models, one beside the other."""
+    measure: Callable[[Record], Cell] = partial(_measure, entries=entries, group=not groups)
+    if narrow:
+        lines_of = {_line(r): _shared(r) for block in parts.values() for r in block}
+        measure = _short_measure(map(measure, lines_of.values()), measure)
     grid_parts = []
     for heading, block in parts.items():
         lines: dict[tuple[object, ...], dict[str, Record]] = {}
@@ -390,22 +435,44 @@ def _models_grid(
         rows = []
         for by_model in lines.values():
             first = next(iter(by_model.values()))
-            kind = first.reason if first.metric in OF_KINDS else ""
-            shared = replace(first, options={}, p=math.nan, reason=kind)
-            cells = [_measure(shared, entries, group=not groups)]
+            cells = [measure(_shared(first))]
             cells += [Cell(first.group)] if groups else []
             cells += [_value(by_model[m]) if m in by_model else Cell("") for m in models]
-            rows.append((*cells, _better(first)))
+            rows.append((*cells, _better(first, narrow=narrow)))
         grid_parts.append(GridRows(tuple(rows), title=heading))
     columns = (
         Column("Measure"),
         *([Column("Group")] if groups else []),
         *(Column(model, numeric=True) for model in models),
-        Column("Better"),
+        Column("" if narrow else "Better"),
     )
     return footnoted(
         Grid(title=title, columns=columns, parts=tuple(grid_parts), notes=tuple(notes))
     )
+
+
+def _shared(record: Record) -> Record:
+    """What the records of several models in one row have in common."""
+    return replace(record, options={}, p=math.nan, reason=_kind(record))
+
+
+def _short_measure(
+    cells: Iterable[Cell], measure: Callable[[Record], Cell]
+) -> Callable[[Record], Cell]:
+    """What names a measure by its coverage and its rows, unless others share these."""
+    alike = Counter(map(_shortened, cells))
+
+    def named(record: Record) -> Cell:
+        cell = measure(record)
+        less = _shortened(cell)
+        return less if alike[less] == 1 else cell
+
+    return named
+
+
+def _shortened(cell: Cell) -> Cell:
+    """Of what decided a number, its coverage and its rows."""
+    return cell.remarked(remark for remark in cell.remarks if remark[0] in ("coverage", "where"))
 
 
 def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) -> Cell:
@@ -417,9 +484,10 @@ def _measure(record: Record, entries: dict[str, GlossaryEntry], *, group: bool) 
     return cell.remarked(remark for remark in remarks.items() if remark[1])
 
 
-def _value(record: Record) -> Cell:
-    value, error = formats.estimate(record.value, record.standard_error)
-    return Cell(value, small=f"± {error}" if error else "", key=sort_key(record.value))
+def _value(record: Record, *, error: bool = True) -> Cell:
+    value, width = formats.estimate(record.value, record.standard_error)
+    small = f"± {width}" if width and error else ""
+    return Cell(value, small=small, key=sort_key(record.value))
 
 
 def _interval(record: Record) -> Cell:
@@ -430,9 +498,9 @@ def _units(record: Record) -> Cell:
     return Cell("" if record.units == "1" else record.units)
 
 
-def _better(record: Record) -> Cell:
+def _better(record: Record, *, narrow: bool = False) -> Cell:
     sign, words = DIRECTIONS[record.direction]
-    return Cell(f"{sign}\N{NO-BREAK SPACE}{words}")
+    return Cell(sign if narrow else f"{sign}\N{NO-BREAK SPACE}{words}")
 
 
 def _perfect(record: Record) -> Cell:

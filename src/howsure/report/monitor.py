@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
@@ -87,6 +88,7 @@ class Judged:
     distance: FloatArray
     outside: BoolArray  # shape (m,): rows where the model cannot be judged
     why: AnyArray  # shape (m,): what sets each row outside apart; empty inside
+    beyond: AnyArray  # shape (m,): the number among the inputs that does, if one does
     # errors of the k rows inside beside a right model's; None where there is no such row, or the
     # reference states no distribution
     null: NullReference | None
@@ -153,8 +155,8 @@ class Monitor:
         outside = p <= self.chance
         blind = self.reference is None or outside.all()
         null = None if blind else self.compare(grid[~outside])
-        why = _reasons(self, features or {}, outside)
-        return Judged(grid, p, distance, outside, why, null)
+        why, beyond = _reasons(self, features or {}, outside)
+        return Judged(grid, p, distance, outside, why, beyond, null)
 
     @one_thread()
     def compare(self, grid: FloatArray) -> NullReference:
@@ -277,9 +279,15 @@ def _codes(
     return out
 
 
-def _reasons(monitor: Monitor, features: Mapping[str, AnyArray], outside: BoolArray) -> AnyArray:
-    """For each row outside the feature that is farthest beyond the reference, or that is new."""
+def _reasons(
+    monitor: Monitor, features: Mapping[str, AnyArray], outside: BoolArray
+) -> tuple[AnyArray, AnyArray]:
+    """For each row outside the feature that is farthest beyond the reference, or that is new.
+
+    In words; and the name of the feature where it is a number.
+    """
     reasons = np.where(outside, "few reference rows nearby", "").astype(object)
+    beyond_name = np.full(len(outside), "", dtype=object)
     rows = np.flatnonzero(outside)
     farthest = np.zeros(len(rows))
     for name, feature in monitor.part.features.items():
@@ -288,7 +296,7 @@ def _reasons(monitor: Monitor, features: Mapping[str, AnyArray], outside: BoolAr
         values = np.asarray(features[name])[rows]
         if name in monitor.seen:
             new = [label not in monitor.seen[name] for label in values.tolist()]
-            reasons[rows[new]] = f"new {name}"
+            reasons[rows[new]], beyond_name[rows[new]] = f"new {name}", ""
             farthest[new] = math.inf
         elif feature.dtype.kind in "biuf":
             low, high, sd = float(feature.min()), float(feature.max()), float(feature.std())
@@ -298,8 +306,9 @@ def _reasons(monitor: Monitor, features: Mapping[str, AnyArray], outside: BoolAr
             ):
                 farther = beyond > farthest
                 reasons[rows[farther]] = f"{name} {words} {number(end)}"
+                beyond_name[rows[farther]] = name
                 farthest[farther] = beyond[farther]
-    return reasons
+    return reasons, beyond_name
 
 
 def _joined(blocks: Sequence[NullReference]) -> NullReference:
@@ -385,7 +394,10 @@ def monitored(
     judged = monitor.judge(new.features, new.embedding)
     table = scored(monitor, judged, new.names)
     findings = findings_of(monitor, judged, table)
-    lines = [VerdictLine(finding.sentence, finding.state, finding.question) for finding in findings]
+    lines = [
+        VerdictLine(finding.sentence, finding.state, finding.question, about=finding.id)
+        for finding in findings
+    ]
     curves: tuple[Curve, ...] = ()
     if new.labelled is not None and monitor.reference is not None:
         inside = ~judged.outside[new.places]
@@ -550,7 +562,11 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
             f"{LOSSES[name]} of {len(scores):,} labelled rows: {losses.mean():.4g} before, "
             f"{rest.mean():.4g} after. The best possible order would give {best:.4g}."
         )
-        lines.append(VerdictLine(text, "info", "Does it help to withhold suspect rows?"))
+        lines.append(
+            VerdictLine(
+                text, "info", "Does rejecting rows with a high CCE help?", about="rejection"
+            )
+        )
     return lines
 
 
@@ -619,8 +635,7 @@ def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Tab
     null, columns = judged.null, table.columns
     if null is not None:
         null = replace(null, point_expected=columns["perfect"], point_p_value=columns["p_value"])
-    why = judged.why[judged.outside].tolist()
-    named = {name: sum(str(text).startswith(f"{name} ") for text in why) for name in new.features}
+    named = Counter(name for name in judged.beyond.tolist() if name)
     return map_table(
         judged.grid,
         columns.get("cce", np.full(len(new.names), math.nan)),
@@ -628,7 +643,7 @@ def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Tab
         new.names,
         second=("Distance to the reference, in sd", judged.distance),
         features=new.features,
-        first=sorted((name for name in named if named[name]), key=lambda name: -named[name]),
+        first=[name for name, _ in named.most_common()],
         outside=judged.outside,
         layout=monitor.options.layout,
         model=monitor.part.model,

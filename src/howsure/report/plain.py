@@ -67,10 +67,15 @@ def verdict_parts(document: Document) -> dict[str, Any]:
         "command": document.command,
         "facts": {str(name): str(fact) for name, fact in document.facts.items()},
         "answer": None if document.answer is None else plain(document.answer),
-        "verdict": [plain(line) for line in document.lines],
+        "verdict": [_line(line) for line in document.lines],
         "findings": [plain(finding, json_number) for finding in document.findings],
         "advice": None if document.advice is None else plain(document.advice, json_number),
     }
+
+
+def _line(line: VerdictLine) -> dict[str, str]:
+    names = ("tone", "question", "command", "model")
+    return {"text": line.in_full, **{name: getattr(line, name) for name in names}}
 
 
 def to_csv(document: Document) -> str:
@@ -153,7 +158,7 @@ def sentence(line: VerdictLine, section: str = "") -> str:
     if section and line.question not in ("", section):
         question = f"{escape(line.question, inside=True)}: "
     command = f" {_code(line.command)}" if line.command else ""
-    return f"- {TONES[line.tone][0]} {question}{escape(line.text, inside=True)}{command}"
+    return f"- {TONES[line.tone][0]} {question}{escape(line.in_full, inside=True)}{command}"
 
 
 def grid_blocks(grid: Grid) -> Iterator[str]:
@@ -516,7 +521,7 @@ def notebook(document: Document) -> str:
     """The opening of a report as a fragment of HTML, without scripts and without a background."""
     brief = in_brief(document).opening
     lines = "".join(
-        f"<li>{_mark(line.tone)} {html.escape(line.text)}"
+        f"<li>{_mark(line.tone)} {html.escape(line.in_full)}"
         + (f"<br><code>{html.escape(line.command)}</code>" if line.command else "")
         + "</li>"
         for line in brief.lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -21,6 +20,7 @@ from howsure.figures.layouts import layout_of, table_layouts
 from howsure.report import grids
 from howsure.report.document import (
     OVERVIEW,
+    STEP,
     TONES,
     Cell,
     Choice,
@@ -47,8 +47,6 @@ MOST_SIZED: Final = 3
 """The most of them beside whose states sizes stand."""
 MOST_FAULTS: Final = 3
 """The most faults of a model that the first screen tells."""
-STEP: Final = "What would help?"
-"""The question that the next step answers."""
 _CALIBRATION: Final = {
     "interval_calibration": "Intervals",
     "calibration": "Quantiles",
@@ -77,12 +75,16 @@ class _PagePart:
     # its title; that of its only finding, or of its first figure, where it is empty
     title: str = ""
     ids: tuple[str, ...] = ()  # ids of findings
-    asked: tuple[str, ...] = ()  # questions of sentences that are no findings
     # names; a sentence, a figure or a table without a section stands under the last
     figures: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     # as in `Section`; one without a title of its own is folded too where no sentence answers
     folded: bool = False
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What its sentences tell of: findings, figures and tables."""
+        return (*self.ids, *self.figures, *self.tables)
 
     def with_topic(self, topic: Topic) -> _PagePart:
         """With what a topic has in this section."""
@@ -101,7 +103,6 @@ class _PagePart:
         return replace(
             self,
             ids=(*self.ids, *ids),
-            asked=(*self.asked, *(layout.question for layout in layouts.values())),
             figures=tuple(drawn),
             tables=(*self.tables, *tables),
         )
@@ -175,7 +176,7 @@ def document_of(
         shown = [f for f in figures if not first or all(f not in o.figures for o in first.options)]
         pictures: list[Gallery] = attempt("images", partial(galleries, tables), lambda _: [])
         sections = [
-            *_sections(lines, findings, shown, shown_tables, pictures),
+            *_sections(lines, shown, shown_tables, pictures),
             *_numbers(records, entries, tables),
         ]
     states = state_grid(findings, tables, {section.label: section.anchor for section in sections})
@@ -183,7 +184,7 @@ def document_of(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=short(_first_lines(lines, findings, answer)),
+            lines=short(_first_lines(lines, answer)),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
@@ -227,18 +228,17 @@ def _shortener(
 
 
 def _first_lines(
-    lines: Sequence[VerdictLine], findings: Sequence[Finding], answer: TrustAnswer | None
+    lines: Sequence[VerdictLine], answer: TrustAnswer | None
 ) -> tuple[VerdictLine, ...]:
     """The answer, the costliest faults, and the next step.
 
     Of several models the answer alone tells what is wrong with the best, and leaves no room.
     """
     later = lines[1:]
-    faults = {finding.sentence for finding in findings if finding.state == "bad"}
-    worst = [line for line in later if line.text in faults][:MOST_FAULTS]
+    worst = [line for line in later if line.tone == "bad"][:MOST_FAULTS]
     if answer is not None and answer.model:
         worst = []
-    return (*lines[:1], *worst, *[line for line in later if line.question == STEP][:1])
+    return (*lines[:1], *worst, *[line for line in later if line.about == STEP][:1])
 
 
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:
@@ -342,12 +342,10 @@ def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell,
 
 def _sections(
     lines: Sequence[VerdictLine],
-    findings: Sequence[Finding],
     figures: Sequence[Figure],
     tables: Sequence[Table],
     pictures: Sequence[Gallery],
 ) -> Iterator[Section]:
-    ids = {finding.question: finding.id for finding in findings}
     by_name: dict[str, list[Figure]] = {}
     for figure in figures:
         by_name.setdefault(figure.name, []).append(figure)
@@ -356,11 +354,10 @@ def _sections(
     unlisted = {*_UNLISTED, *(name for name, shown in table_layouts().items() if not shown.listed)}
     titled = {name for topic in every_topic() for name in topic.titles}
     listed = {name for page_part in parts for name in page_part.tables} | unlisted
-    answered = {name for page_part in parts for name in (*page_part.ids, *page_part.asked)} | {STEP}
+    answered = {name for page_part in parts for name in page_part.answers} | {STEP}
     appeared = list(dict.fromkeys(table.name for table in tables))
     for page_part in parts:
-        section_lines = [line for line in lines if ids.get(line.question, "") in page_part.ids]
-        section_lines += [line for line in lines if line.question in page_part.asked]
+        section_lines = [line for line in lines if line.about in page_part.answers]
         names = page_part.figures
         shown = [name for name in page_part.tables if name in appeared and name not in unlisted]
         shown.sort(key=lambda name: appeared.index(name) if name in titled else -1)
@@ -368,9 +365,7 @@ def _sections(
         if page_part is parts[-1]:
             names = tuple(name for name in by_name if name not in drawn)
             section_tables = [table for table in tables if table.name not in listed]
-            section_lines = [
-                ln for ln in lines[1:] if not {ids.get(ln.question, ""), ln.question} & answered
-            ]
+            section_lines = [line for line in lines[1:] if line.about not in answered]
         names = tuple(name for name in names if name in by_name)
         choices = tuple(_choice(by_name[name]) for name in names)
         section_grids = tuple(_grids(section_tables))
@@ -398,12 +393,10 @@ def _title(
 ) -> str:
     """The question of the first finding, else that of the first figure, else a title below."""
     if lines:
-        positions = {
-            question.asked: position for position, question in enumerate(questions().values())
-        }
-        return min((line.question for line in lines), key=lambda q: positions.get(q, -1))
+        positions = {name: position for position, name in enumerate(questions())}
+        return min(lines, key=lambda line: positions.get(line.about, -1)).question
     if choices:
-        return re.sub(r" \([^)]*\)$", "", choices[0].options[0].figures[0].question)
+        return choices[0].options[0].figures[0].question
     return below[0].title
 
 
@@ -422,8 +415,6 @@ def _numbers(
     shown = tuple(grid for grid in numbers if grid is not None)
     if shown:
         yield Section(title="All numbers", label="Numbers", grids=shown, folded=True)
-    silent = grids.table_grids([table for table in tables if table.name == "not_judged"])
-    missing = grids.unanswered_grid(records, entries)
-    lost = (*silent, *([] if missing is None else [missing]))
-    if lost:
-        yield Section(title="Not judged, and why", label="Silent", grids=lost, folded=True)
+    silent = tuple(grids.silent_grids(records, entries, tables))
+    if silent:
+        yield Section(title="Not judged, and why", label="Silent", grids=silent, folded=True)

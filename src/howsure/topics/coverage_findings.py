@@ -10,6 +10,7 @@ import numpy as np
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, listed, percent
 from howsure.core.records import Record
+from howsure.core.text import capitalized
 from howsure.core.times import Chronology
 from howsure.engine.finding import (
     FROM_ALL,
@@ -354,7 +355,7 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
         sentence += f", {second} in {facts['where_2']}"
     fault = f"groups differ in {facts['signal']}"
     limit = _limit_of_spells(draft, finding)
-    return Words(f"I{sentence[1:]}", fault, _well(), more, limit, clause)
+    return Words(capitalized(sentence), fault, _well(), more, limit, clause)
 
 
 _CANCELLED = 0.25

@@ -22,6 +22,7 @@ from howsure.core.formats import counted, listed
 from howsure.core.labels import Categories
 from howsure.core.records import Direction, Table, TableLayout
 from howsure.core.rng import child
+from howsure.core.text import capitalized
 from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     POSITIVE,
@@ -279,7 +280,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
             labels={
                 "series": "Series",
                 "n": "Rows",
-                "score": scaled.what[0].upper() + scaled.what[1:],
+                "score": capitalized(scaled.what),
                 "own_distribution": "Of its own y",
                 "relative_score": "Relative score",
                 "rmsse": "RMSSE",

@@ -523,8 +523,8 @@ def _support(case: Case) -> Draft:
 
 def _support_words(draft: Draft, _: Finding) -> Words:
     seen = f"{small(100.0 * draft.effect, 1)} % of y have probability 0 under their prediction"
-    clause = f"{seen[0].lower()}{seen[1:]}"
-    return Words(seen, "the predictive distribution rules out values that occurred", clause=clause)
+    fault = "the predictive distribution rules out values that occurred"
+    return Words(seen, fault, clause=seen)
 
 
 TOPIC = Topic(

@@ -8,6 +8,7 @@ from typing import Any
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, listed, minus, number, percent
+from howsure.core.text import capitalized
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
 from howsure.verdict.copies import RowFault
 from howsure.verdict.rows import row_faults
@@ -33,8 +34,14 @@ def _draft_rows(case: Case) -> Draft:
 
 
 def _describe_rows(draft: Draft, _: Finding) -> Words:
-    sentences = (_FAULTS[fault.name](fault, **fault.facts) for fault in draft.facts["found"])
-    return Words(" ".join(sentences).removesuffix("."))
+    faults = [_FAULTS[fault.name](fault, **fault.facts) for fault in draft.facts["found"]]
+    (clause, more), *others = faults
+    after = [more, *(f"{capitalized(seen)}. {remedy}" for seen, remedy in others)]
+    return Words(capitalized(clause), more=" ".join(after).strip(), clause=clause)
+
+
+_Fault = tuple[str, str]
+"""What was seen, as a part of a sentence; and what to do, or what follows, in sentences."""
 
 
 def _without_y(
@@ -42,7 +49,7 @@ def _without_y(
     n: float,
     apart: Mapping[str, Any],
     between: tuple[float, float] | None = None,
-) -> str:
+) -> _Fault:
     verb = "has" if fault.rows == 1 else "have"
     seen = f"{fault.rows:,.0f} of {n:,.0f} rows {verb} no y"
     if "where" in apart:
@@ -60,45 +67,43 @@ def _without_y(
     elif fault.rows > 1:
         seen += "; in all columns they are like the other rows"
     if between is None:
-        return f"{seen}."
+        return seen, ""
     ends = f"{math.floor(100.0 * between[0]):.0f} and {math.ceil(100.0 * between[1]):.0f} %"
-    return f"{seen}. Coverage over all rows is between {ends}."
+    return seen, f"Coverage over all rows is between {ends}."
 
 
-def _copies(fault: RowFault, n: int, distinct: int) -> str:
+def _copies(fault: RowFault, n: int, distinct: int) -> _Fault:
     remedy = "Remove the copies, or name the column they share with --cluster."
     if fault.harmless:
         remedy = (
             "Copies count as one cluster; remove them, or name the column they share with "
             "--cluster."
         )
-    return (
-        f"Only {distinct:,} of {n:,} rows are distinct: y, inputs and predictions repeat. {remedy}"
-    )
+    seen = f"only {distinct:,} of {n:,} rows are distinct: y, inputs and predictions repeat"
+    return seen, remedy
 
 
-def _corrected(fault: RowFault) -> str:
+def _corrected(fault: RowFault) -> _Fault:
     return (
         f"{int(fault.rows):,} rows were delivered twice: pairs of rows with the same time differ "
-        "only by small corrections. Keep one of each pair."
+        "only by small corrections",
+        "Keep one of each pair.",
     )
 
 
-def _variance(fault: RowFault, read: str, times: float) -> str:
-    seen = f"Actual errors are {small(times, 2, trim=False)} × the predicted spread"
+def _variance(fault: RowFault, read: str, times: float) -> _Fault:
+    seen = f"actual errors are {small(times, 2, trim=False)} × the predicted spread"
     if read == "sd":
-        return (
-            f"{seen} and proportional to its square: an sd was read as a variance. Give it with "
-            "--sd."
-        )
+        seen += " and proportional to its square: an sd was read as a variance"
+        return seen, "Give it with --sd."
     if fault.bad:
         why = "and proportional to its square root: it looks like a variance"
     else:
         why = "and as large as its square root: it may be a variance"
-    return f"{seen} {why}. Give that column with --variance, or give its square root."
+    return f"{seen} {why}", "Give that column with --variance, or give its square root."
 
 
-def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: bool) -> str:
+def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: bool) -> _Fault:
     look = "look" if fault.bad else "may be"
     if shift and factor == 1.0:
         kelvin = "degrees Celsius, and y in kelvin" if shift > 0 else "kelvin, and y in Celsius"
@@ -111,7 +116,7 @@ def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: b
     remedy = "Use the same unit for y and predictions"
     if multiply:
         remedy += "; howsure recalibrate --method multiply does it"
-    return f"{where or 'Predictions'} {look} {what}. {remedy}."
+    return f"{where or 'predictions'} {look} {what}", f"{remedy}."
 
 
 def _times(factor: float, digits: int) -> str:
@@ -121,38 +126,37 @@ def _times(factor: float, digits: int) -> str:
     return f"multiplied by {number(1.0 / factor, digits)}"
 
 
-def _leakage(_: RowFault, same: float = 0.0, size: float = math.nan) -> str:
+def _leakage(_: RowFault, same: float = 0.0, size: float = math.nan) -> _Fault:
     seen, why = f"{percent(same, 0)} of predictions equal y", ""
     if not same:
         times = small(size, 2, trim=False)
         seen, why = (
-            f"Actual errors are {times} × the predicted spread",
-            (", or its predicted spread is far too large"),
+            f"actual errors are {times} × the predicted spread",
+            ", or its predicted spread is far too large",
         )
-    return (
-        f"{seen}: the model may have seen these y{why}. Evaluate on rows that the model never saw."
-    )
+    seen += f": the model may have seen these y{why}"
+    return seen, "Evaluate on rows that the model never saw."
 
 
-def _target(_: RowFault, column: str, size: float) -> str:
+def _target(_: RowFault, column: str, size: float) -> _Fault:
     near = f"predicts y to within {small(size, 2)} predicted sd" if size > _SAME else "is y itself"
     return (
-        f"The input {column} {near}. If it is an input of the model, this is leakage; if not, "
-        "remove it from the inputs."
+        f"the input {column} {near}",
+        "If it is an input of the model, this is leakage; if not, remove it from the inputs.",
     )
 
 
 _SAME = 1e-6  # stated sd by which numbers differ that were written with fewer digits
 
 
-def _marks(fault: RowFault, what: str, values: Sequence[float]) -> str:
+def _marks(fault: RowFault, what: str, values: Sequence[float]) -> _Fault:
     named = listed([_plain(value) for value in values])
     written = [f"{value:.10g}".replace("e+", "e") for value in values]
     flags = " ".join(f"--missing-value {value}" for value in written)
     return (
-        f"{'y is' if what == 'y' else 'Predictions are'} {named} in {_of_rows(fault)}, far from "
-        f"all others: this looks like a code for missing values. If so, {flags} --missing drop "
-        "omits these rows."
+        f"{'y is' if what == 'y' else 'predictions are'} {named} in {_of_rows(fault)}, far from "
+        "all others: this looks like a code for missing values",
+        f"If so, {flags} --missing drop omits these rows.",
     )
 
 
@@ -170,89 +174,94 @@ def _end(value: float, high: bool) -> str:
     return f"{number(value)} and never {'above' if high else 'below'}"
 
 
-def _clipped(fault: RowFault, ends: Sequence[tuple[float, bool]]) -> str:
+def _clipped(fault: RowFault, ends: Sequence[tuple[float, bool]]) -> _Fault:
     return (
         f"y is {' or '.join(_end(*end) for end in ends)} in {_of_rows(fault)}: it looks clipped "
-        "there. Use y before it was clipped, or predict a distribution with probability mass at "
-        "that value."
+        "there",
+        "Use y before it was clipped, or predict a distribution with probability mass at that "
+        "value.",
     )
 
 
-def _clipped_predictions(fault: RowFault, value: float, high: bool, beyond: int) -> str:
+def _clipped_predictions(fault: RowFault, value: float, high: bool, beyond: int) -> _Fault:
     return (
-        f"Predictions are {_end(value, high)} in {_of_rows(fault)}, and y is beyond in {beyond:,}. "
-        "They look clipped: give the model's original predictions."
+        f"predictions are {_end(value, high)} in {_of_rows(fault)}, and y is beyond in {beyond:,}",
+        "They look clipped: give the model's original predictions.",
     )
 
 
-def _rounded(_: RowFault, step: float, coarse: float) -> str:
+def _rounded(_: RowFault, step: float, coarse: float) -> _Fault:
     size = f"{number(coarse, 2)} predicted sd"
     if step == 1.0:
         return (
-            f"y contains whole numbers, in steps of {size}. If they are counts, predict a "
-            "distribution of counts, such as a Poisson; if not, give y unrounded."
+            f"y contains whole numbers, in steps of {size}",
+            "If they are counts, predict a distribution of counts, such as a Poisson; if not, give "
+            "y unrounded.",
         )
     return (
-        f"y is rounded to {_plain(step)}, a step of {size}. "
-        "Give y unrounded, or predict a distribution of rounded values."
+        f"y is rounded to {_plain(step)}, a step of {size}",
+        "Give y unrounded, or predict a distribution of rounded values.",
     )
 
 
-def _censored(fault: RowFault, column: str) -> str:
+def _censored(fault: RowFault, column: str) -> _Fault:
     return (
-        f"y seems censored in {_of_rows(fault)}, by the column {column}: there it is a lower "
-        "bound. No measure here accounts for that; without these rows, small y are "
-        "over-represented."
+        f"y seems censored in {_of_rows(fault)}, by the column {column}: there it is a lower bound",
+        "No measure here accounts for that; without these rows, small y are over-represented.",
     )
 
 
-def _swapped(fault: RowFault) -> str:
+def _swapped(fault: RowFault) -> _Fault:
     if fault.name == "mean_and_sd":
-        what, flags = "The mean and the sd", "--mean and --sd"
+        what, flags = "the mean and the sd", "--mean and --sd"
     else:
         what, flags = "y and its prediction", "--y and --point or --mean"
-    return f"{what} look swapped: exchanged, they agree. Name their columns with {flags}."
+    return f"{what} look swapped: exchanged, they agree", f"Name their columns with {flags}."
 
 
-def _one_prediction(_: RowFault, column: str, correlation: float) -> str:
+def _one_prediction(_: RowFault, column: str, correlation: float) -> _Fault:
     return (
-        f"All rows have the same prediction, though y depends on {column} (r = "
-        f"{fixed(correlation, 2)}). Give one prediction per row."
+        f"all rows have the same prediction, though y depends on {column} (r = "
+        f"{fixed(correlation, 2)})",
+        "Give one prediction per row.",
     )
 
 
-def _order(_: RowFault, lag: int, how: str, here: float, there: float) -> str:
+def _order(_: RowFault, lag: int, how: str, here: float, there: float) -> _Fault:
     way = f"moved by {abs(lag)} {'row' if abs(lag) == 1 else 'rows'}" if lag else "reversed"
     seen = f"y and predictions have a correlation of {fixed(there, 2)} if one is {way}"
     remedy = "Sort both into the same order, using an identifier per row"
     if how and lag:
         seen += f" in time{' within each series' if how == 'series' else ''}"
         remedy = "Check that both refer to the same times, for example in one time zone"
-    return f"{seen}, but of {fixed(here, 2)} as given. {remedy}."
+    return f"{seen}, but of {fixed(here, 2)} as given", f"{remedy}."
 
 
-def _exchanged(_: RowFault, column: str, pair: tuple[str, str]) -> str:
+def _exchanged(_: RowFault, column: str, pair: tuple[str, str]) -> _Fault:
     first, second = pair
     return (
-        f"Predictions of {column}={first} and {column}={second} look swapped: exchanged, they fit "
-        f"y. Check how predictions were joined to rows on {column}."
+        f"predictions of {column}={first} and {column}={second} look swapped: exchanged, they fit "
+        "y",
+        f"Check how predictions were joined to rows on {column}.",
     )
 
 
-def _log(_: RowFault, of: str, base: str) -> str:
+def _log(_: RowFault, of: str, base: str) -> _Fault:
     decimal = "decimal " if base == "decimal" else ""
-    log, values = ("What was predicted", "y") if of == "y" else ("y", "what was predicted")
-    return f"{log} looks like the {decimal}logarithm of {values}. Use the same scale for both."
+    log, values = ("what was predicted", "y") if of == "y" else ("y", "what was predicted")
+    seen = f"{log} looks like the {decimal}logarithm of {values}"
+    return seen, "Use the same scale for both."
 
 
-def _multiple(_: RowFault, factor: float) -> str:
+def _multiple(_: RowFault, factor: float) -> _Fault:
     return (
-        f"Predictions look {_times(factor, 3)}: y rises with them by that factor. If units differ, "
-        "use the same unit for both; howsure recalibrate --method multiply estimates it."
+        f"predictions look {_times(factor, 3)}: y rises with them by that factor",
+        "If units differ, use the same unit for both; howsure recalibrate --method multiply "
+        "estimates it.",
     )
 
 
-_FAULTS: Mapping[str, Callable[..., str]] = {
+_FAULTS: Mapping[str, Callable[..., _Fault]] = {
     NAME: _without_y,
     "copies": _copies,
     "corrected": _corrected,

@@ -265,7 +265,7 @@ def units(seen: _Seen) -> RowFault | None:
             continue
         for code, label in enumerate(column.labels):
             rows = np.asarray(column.codes == code)
-            fault = _unit_of(seen, rows, f"Where {name}={label}, predictions")
+            fault = _unit_of(seen, rows, f"where {name}={label}, predictions")
             if fault is not None:
                 return fault
     return _unit_since(seen)

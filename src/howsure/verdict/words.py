@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, final
 
 from howsure.core.classes import frozen
 from howsure.core.formats import fixed, listed, number, p_words, percent
+from howsure.core.text import capitalized
 from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State, points
 from howsure.recalibration.dispatch import METHODS
 from howsure.topics.compare import per_cent
@@ -111,7 +112,7 @@ def step(
 def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: RecalibrationTrial) -> str:
     """What rows that had no part in it say of a recalibration that others advise."""
     done = _done(advice, learnt)
-    told = f"{done[0].upper()}{done[1:]}."
+    told = f"{capitalized(done)}."
     if trial.reason:
         return f"{told} It could not be tested on the held-out rows: {trial.reason}."
     told += f" On the held-out rows {_gain(trial, advice.score)}."
@@ -285,9 +286,9 @@ def answer(
             "unknown": "Inconclusive: ",
         }[reply]
         return TrustAnswer(
-            reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}."
+            reply=reply, sentence=f"{begins}{capitalized(told) if reply == 'no' else told}."
         )
-    own = f"Its {told[4:]}" if told.startswith("the ") else f"With it, {told}"
+    own = f"With it, {told}"
     if recalibrates and reply in ("no", "partly"):
         own += ": recalibrate it first" if reply == "no" else "; recalibrating it helps"
     elif reply == "no":
@@ -303,7 +304,7 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     bad = [each for each in findings if each.state == "bad" and each is not coverage]
     ends = next((each for each in findings if each.id == "ends"), None)
     named = [*doubted, *bad]
-    faults = "; ".join(_first(each.clause) for each in named[:_MOST])
+    faults = "; ".join(each.clause for each in named[:_MOST])
     if coverage is None:
         if bad:
             return "no", faults
@@ -329,7 +330,7 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
         told = "calibrated" if all(rest) else coverage.clause
         return "partly", f"{told}, but {idle.clause}"
     if coverage.state in _HOLDS:
-        though = [f", though {_first(each.clause)}" for each in about_rows]
+        though = [f", though {each.clause}" for each in about_rows]
         though += [
             f", though possibly {each.clause} (not significant)"
             for each in findings
@@ -357,17 +358,6 @@ def _doubtful(finding: Finding) -> bool:
 
 def _counted(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows:,} rows"
-
-
-def _capital(told: str) -> str:
-    """Words as a sentence begins, unless with y."""
-    return told if told.startswith("y ") else told[:1].upper() + told[1:]
-
-
-def _first(clause: str) -> str:
-    """The first sentence of several, as it stands within another."""
-    told = clause.partition(". ")[0]
-    return told if told[1:2].isupper() else told[:1].lower() + told[1:]
 
 
 def _chosen(standing: Standing | None, models: Sequence[str]) -> str:

@@ -24,7 +24,6 @@ from howsure.core.optional import installs, require
 from howsure.core.text import legible
 from howsure.figures.palette import DARK, LIGHT, Palette
 from howsure.report.document import TONES, Choice, Document, Section, by_model, noted, slug
-from howsure.report.grids import OF
 from howsure.report.page.figures import Block, block_of, packed
 
 FACT_LENGTH = 48
@@ -120,7 +119,7 @@ def _draw_section(
     tables = int(first or not (choices or section.lines))
     rest = [choice.options[0].blocks[0].figure.title for choice in choices[section.opened :]]
     rest += [gallery.title for gallery in section.galleries]
-    rest += [grid.title.partition(OF)[0] for grid in section.grids[tables:]]
+    rest += [grid.name or grid.title for grid in section.grids[tables:]]
     names = list(dict.fromkeys(filter(None, rest)))
     more = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     return _DrawnSection(section=section, choices=choices, tables=tables, more=more)

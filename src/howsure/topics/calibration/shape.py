@@ -16,6 +16,7 @@ from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import number, percent
 from howsure.core.records import Direction, Notion, Record
+from howsure.core.text import capitalized
 from howsure.core.times import Chronology
 from howsure.core.weights import Weights
 from howsure.engine.finding import (
@@ -373,8 +374,8 @@ def _bias_words(draft: Draft, _: Finding) -> Words:
     record: Record = draft.facts["record"]
     low = draft.effect > 0
     if draft.facts.get("point"):
-        seen = (
-            f"The point forecast is {'below' if low else 'above'} y by "
+        clause = (
+            f"the point forecast is {'below' if low else 'above'} y by "
             f"{number(abs(record.value), 3)} on average, "
             f"{percent(abs(draft.effect), 0)} of its mean error"
         )
@@ -383,9 +384,8 @@ def _bias_words(draft: Draft, _: Finding) -> Words:
         far = f"{size} {SDS} too {'low' if low else 'high'}"
         if abs(record.value) < 0.005:
             far = f"within 0.01 {SDS} of y"
-        seen = f"Predictions are {far} on average"
-    clause = f"{seen[0].lower()}{seen[1:]}"
-    return Words(seen, "they are biased", "bias is small", clause=clause)
+        clause = f"predictions are {far} on average"
+    return Words(capitalized(clause), "they are biased", "bias is small", clause=clause)
 
 
 def _spread(case: Case) -> Draft:
@@ -398,7 +398,7 @@ def _spread_words(draft: Draft, _: Finding) -> Words:
     record: Record = draft.facts["record"]
     times = small(record.value, 2, trim=False)
     clause = f"actual errors are {times} × the predicted spread"
-    seen = f"A{clause[1:]}{span(record, places=2)}"
+    seen = f"{capitalized(clause)}{span(record, places=2)}"
     way = "small" if draft.effect > 0 else "large"
     return Words(
         seen, f"the predicted spread is too {way}", "the predicted spread is right", clause=clause
