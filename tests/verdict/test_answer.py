@@ -233,20 +233,22 @@ def test_of_several_models_one_is_named(
     bad = [found("coverage", "bad", "the 90 % intervals cover 84 %")]
     told = answer(bad, ROWS, standing=standing, models=names, recalibrates=True)
     assert (told.reply, told.model) == ("no", "two")
-    own = "With it, the 90 % intervals cover 84 %"
-    assert told.sentence == f"{words} {own}: recalibrate it first."
+    assert told.choice == words
+    own = "No for two. The 90 % intervals cover 84 %."
+    assert told.sentence == f"{own} Recalibrate it first."
     alone = answer(bad, ROWS, standing=standing, models=names)
-    assert alone.sentence.endswith(f"{own}: do not rely on it as it is.")
+    assert alone.sentence == f"{own} Do not rely on it as it is."
     good = answer([found("coverage", "good", COVER)], ROWS, standing=standing, models=names)
-    assert good.sentence == f"{words} With it, the 90 % intervals cover 82.9 %."
+    assert good.choice == words
+    assert good.sentence == (
+        f"Yes for two: no problems found in {ROWS:,} rows; the 90 % intervals cover 82.9 %."
+    )
     assert STATES[good.reply] == "good"
 
 
 def test_models_without_a_score_in_common_are_said_to_have_none() -> None:
     told = answer([found("coverage", "good", COVER)], ROWS, models=["a", "b"])
-    assert told.sentence.startswith(
-        "The 2 models have no score in common; a is listed first. With it, the 90 %"
-    )
+    assert told.choice == "The 2 models have no score in common; a is listed first."
 
 
 ANY = [(name, state) for name in howsure.verdict.QUESTIONS for state in possible(name)]
@@ -307,9 +309,10 @@ def test_the_first_screen_of_several_models_has_the_answer_and_the_step() -> Non
     result = howsure.assess(y, laws)
     assert result.answer is not None
     assert result.answer.model == "narrow"
-    assert result.answer.sentence.startswith("Use narrow: its CRPS is lower by ")
-    told, step = result.brief_document().opening.lines
-    assert told.text == result.answer.sentence
+    assert result.answer.choice.startswith("Use narrow: its CRPS is lower by ")
+    choice, trust, step = result.brief_document().opening.lines
+    assert (choice.text, choice.tone) == (result.answer.choice, "info")
+    assert (trust.text, trust.tone) == (result.answer.sentence, "bad")
     assert step.question == "What would help?"
 
 

@@ -34,7 +34,7 @@ from howsure.inputs.source import quoted
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.coercion import check_coverage_is_used, opened, source_fact
-from howsure.report.document import STEP, VerdictLine, noted, overview
+from howsure.report.document import ANSWER, STEP, VerdictLine, noted, overview
 from howsure.report.images import missing_images
 from howsure.report.measured import Measured, Model, Settings, TopicReport, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
@@ -458,8 +458,7 @@ def _build_assessment(
 ) -> Assessment:
     models, several = measured.models, len(measured.models) > 1
     answered = _answer(loaded, measured, judged)
-    first = VerdictLine(answered.sentence, STATES[answered.reply], "Can it be trusted?")
-    verdict = [first, *_in_sequence(judged, loaded, several)]
+    verdict = [*_first_lines(answered), *_in_sequence(judged, loaded, several)]
     last = [judged.silent, *([loaded.manifest.table()] if loaded.manifest.files else [])]
     if judged.tested is not None:
         last = [*_trial_table(judged.tested, judged.lead.name), *last]
@@ -486,6 +485,14 @@ def _build_assessment(
         advice=judged.advice,
         title=_title([model.evalset for model in models], facts),
     )
+
+
+def _first_lines(answered: TrustAnswer) -> Iterator[VerdictLine]:
+    """Which of several models to use, and whether it can be trusted."""
+    if answered.choice:
+        yield VerdictLine(answered.choice, "info", "Which model is best?", about=ANSWER)
+    asked, state = "Can it be trusted?", STATES[answered.reply]
+    yield VerdictLine(answered.sentence, state, asked, about=ANSWER)
 
 
 def _answer(loaded: Loaded, measured: Measured, judged: _Judged) -> TrustAnswer:

@@ -87,6 +87,8 @@ def by_model(lines: Iterable[VerdictLine]) -> Iterator[tuple[str, list[VerdictLi
 _model_of = operator.attrgetter("model")
 
 
+ANSWER: Final = "answer"
+"""What the first lines are about."""
 STEP: Final = "What would help?"
 """The question that the next step answers."""
 

@@ -42,6 +42,7 @@ from howsure.report.questions import MOST_COLUMNS
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
+    from howsure.verdict import TrustAnswer
 
 FORMAT = "howsure-report/1"
 """The name and version of the JSON form."""
@@ -66,11 +67,16 @@ def verdict_parts(document: Document) -> dict[str, Any]:
         "title": document.title,
         "command": document.command,
         "facts": {str(name): str(fact) for name, fact in document.facts.items()},
-        "answer": None if document.answer is None else plain(document.answer),
+        "answer": None if document.answer is None else _answer(document.answer),
         "verdict": [_line(line) for line in document.lines],
         "findings": [plain(finding, json_number) for finding in document.findings],
         "advice": None if document.advice is None else plain(document.advice, json_number),
     }
+
+
+def _answer(answer: TrustAnswer) -> dict[str, str]:
+    sentence = f"{answer.choice} {answer.sentence}".strip()
+    return {"reply": answer.reply, "sentence": sentence, "model": answer.model}
 
 
 def _line(line: VerdictLine) -> dict[str, str]:

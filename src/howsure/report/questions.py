@@ -19,6 +19,7 @@ from howsure.engine.metric import Topic
 from howsure.figures.layouts import layout_of, table_layouts
 from howsure.report import grids
 from howsure.report.document import (
+    ANSWER,
     OVERVIEW,
     STEP,
     TONES,
@@ -234,11 +235,11 @@ def _first_lines(
 
     Of several models the answer alone tells what is wrong with the best, and leaves no room.
     """
-    later = lines[1:]
-    worst = [line for line in later if line.tone == "bad"][:MOST_FAULTS]
+    first = [line for line in lines if line.about == ANSWER] or list(lines[:1])
+    worst = [line for line in lines if line.tone == "bad" and line not in first][:MOST_FAULTS]
     if answer is not None and answer.model:
         worst = []
-    return (*lines[:1], *worst, *[line for line in later if line.about == STEP][:1])
+    return (*first, *worst, *[line for line in lines if line.about == STEP][:1])
 
 
 def _first_figure(figures: Sequence[Figure]) -> Choice | None:
@@ -354,7 +355,8 @@ def _sections(
     unlisted = {*_UNLISTED, *(name for name, shown in table_layouts().items() if not shown.listed)}
     titled = {name for topic in every_topic() for name in topic.titles}
     listed = {name for page_part in parts for name in page_part.tables} | unlisted
-    answered = {name for page_part in parts for name in page_part.answers} | {STEP}
+    answered = {name for page_part in parts for name in page_part.answers}
+    answered |= {ANSWER, STEP}
     appeared = list(dict.fromkeys(table.name for table in tables))
     for page_part in parts:
         section_lines = [line for line in lines if line.about in page_part.answers]
@@ -365,7 +367,7 @@ def _sections(
         if page_part is parts[-1]:
             names = tuple(name for name in by_name if name not in drawn)
             section_tables = [table for table in tables if table.name not in listed]
-            section_lines = [line for line in lines[1:] if line.about not in answered]
+            section_lines = [line for line in lines if line.about not in answered]
         names = tuple(name for name in names if name in by_name)
         choices = tuple(_choice(by_name[name]) for name in names)
         section_grids = tuple(_grids(section_tables))

@@ -231,14 +231,17 @@ class TrustAnswer:
         climatology. ``yes``: no fault, and coverage is right within the margin. ``unknown``:
         inconclusive, because there are too few rows or they have data problems.
     sentence : str
-        The answer in words; of several models, also which to use.
+        The answer in words.
     model : str
-        That model; empty where there is one.
+        Which of several models it is about; empty where there is one.
+    choice : str
+        Which of several models to use, in a sentence; empty where there is one.
     """
 
     reply: Reply
     sentence: str
     model: str = ""
+    choice: str = ""
 
 
 def answer(
@@ -278,22 +281,23 @@ def answer(
     'Inconclusive: the predictions state no uncertainty.'
     """
     reply, told = _of_one(findings, rows, reason)
+    of = f" for {models[0]}" if len(models) > 1 else ""
+    begins = {
+        "yes": f"Yes{of}: no problems found in {_counted(rows)}; ",
+        "partly": f"Partly{of}: ",
+        "no": f"No{of}. ",
+        "unknown": f"Inconclusive{of}: ",
+    }[reply]
+    sentence = f"{begins}{capitalized(told) if reply == 'no' else told}."
     if len(models) < 2:
-        begins = {
-            "yes": f"Yes: no problems found in {_counted(rows)}; ",
-            "partly": "Partly: ",
-            "no": "No. ",
-            "unknown": "Inconclusive: ",
-        }[reply]
-        return TrustAnswer(
-            reply=reply, sentence=f"{begins}{capitalized(told) if reply == 'no' else told}."
-        )
-    own = f"With it, {told}"
+        return TrustAnswer(reply=reply, sentence=sentence)
     if recalibrates and reply in ("no", "partly"):
-        own += ": recalibrate it first" if reply == "no" else "; recalibrating it helps"
+        sentence += " Recalibrate it first." if reply == "no" else " Recalibrating it helps."
     elif reply == "no":
-        own += ": do not rely on it as it is"
-    return TrustAnswer(reply=reply, sentence=f"{_chosen(standing, models)} {own}.", model=models[0])
+        sentence += " Do not rely on it as it is."
+    return TrustAnswer(
+        reply=reply, sentence=sentence, model=models[0], choice=_chosen(standing, models)
+    )
 
 
 def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply, str]:
