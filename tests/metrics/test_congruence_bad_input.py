@@ -51,20 +51,20 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "predictive": Draws([0.0, 1.
         ({"kernel": "polynomial", "bandwidth": "variance"}, "bandwidth of a polynomial kernel"),
         ({"kernel": RBF(1.0), "bandwidth": 1.0}, "must not be given beside a kernel"),
         ({"regularization": 0.0}, "regularization must be a positive number"),
-        ({"x": [0.0, 1.0, 1e200]}, "x must hold numbers of at most .* got 1e.200"),
-        ({"x": [[0.0] * 9, [1.0] * 9, [1e200] * 9]}, "x must hold numbers of at most"),
-        ({"y": [0.0, 1.0, 1e200]}, "y must hold numbers of at most .* got 1e.200"),
-        ({"predictive": Draws([0.0, 1.0, 1e300])}, "predictive must hold numbers for which rbf"),
+        ({"x": [0.0, 1.0, 1e200]}, "x must be numbers of at most .* got 1e.200"),
+        ({"x": [[0.0] * 9, [1.0] * 9, [1e200] * 9]}, "x must be numbers of at most"),
+        ({"y": [0.0, 1.0, 1e200]}, "y must be numbers of at most .* got 1e.200"),
+        ({"predictive": Draws([0.0, 1.0, 1e300])}, "predictive must be numbers for which rbf"),
         (
             {"predictive": Normals([0.0] * 3, [1.0, 1.0, 1e300])},
-            "predicted standard deviations must hold numbers for which rbf",
+            "predicted standard deviations must be numbers for which rbf",
         ),
-        ({"bandwidth": 1e307}, "x must hold numbers for which rbf.*1e.307. stays in the range"),
+        ({"bandwidth": 1e307}, "x must be numbers for which rbf.*1e.307. stays in the range"),
         ({"x": [0.0, 1e-155, 2e-155]}, "gamma must be a positive number, got inf"),
         ({"x": [0.0, 1e-155, 2e-155], "bandwidth": "median"}, "gamma must be .* got inf"),
         (
             {"x": [1.0, 2.0, 1e60], "kernel": Polynomial(6)},
-            "x must hold numbers for which polynomial.* stays in the range of float64",
+            "x must be numbers for which polynomial.* stays in the range of float64",
         ),
         (
             {

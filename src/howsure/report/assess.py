@@ -355,7 +355,7 @@ def assess_loaded(
     Predictions that are recalibrated already have no command: `recalibrate` serves the model's own.
     """
     if not loaded.evalsets:
-        raise InputError("evalsets must hold at least one model, got none")
+        raise InputError("evalsets needs at least one model, got none")
     check_coverage_is_used(loaded, options.get("coverages", ()))
     evalsets = with_baselines(loaded.evalsets, baseline=baseline, lead=lead, season=season)
     loaded = replace(loaded, evalsets=evalsets)

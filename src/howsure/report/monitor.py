@@ -550,7 +550,7 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
             f"{LOSSES[name]} of {len(scores):,} labelled rows: {losses.mean():.4g} before, "
             f"{rest.mean():.4g} after. The best possible order would give {best:.4g}."
         )
-        lines.append(VerdictLine(text, "info", "Does it help to withhold suspect rows?"))
+        lines.append(VerdictLine(text, "info", "Does leaving out suspect rows help?"))
     return lines
 
 

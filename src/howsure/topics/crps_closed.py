@@ -547,7 +547,7 @@ def crps_negative_binomial(
     if outside.any():
         row = int(np.argmax(outside))
         raise InputError(
-            f"probability must lie in (0, 1], got {chance[row]:g} (first at row {row})"
+            f"probability must be in (0, 1], got {chance[row]:g} (first at row {row})"
         )
     mean = successes * (1.0 - chance) / chance
     below = 2.0 * _negative_binomial_cdf(truth, successes, chance) - 1.0

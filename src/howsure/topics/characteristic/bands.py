@@ -201,7 +201,7 @@ def checked_bands(
         if outside == "error":
             row = int(np.argmax(broken.any(axis=1)))
             raise InputError(
-                f"point must lie inside its interval, got {int(broken.sum())} outside (first at "
+                f"point must be inside its interval, got {int(broken.sum())} outside (first at "
                 f"row {row}); outside='recentre' takes the midpoint of such an interval instead"
             )
         centre = np.where(broken, low + 0.5 * (high - low), centre)

@@ -591,7 +591,7 @@ def check_size(rows: Array, name: str) -> Array:
     limit = math.sqrt(float(xp.finfo(rows.dtype).max) / (8.0 * rows.shape[0] * rows.shape[1]))
     if largest > limit:
         raise DegenerateError(
-            f"{name} must hold numbers of at most {limit:.2g} for their squares to be added up, "
+            f"{name} must be numbers of at most {limit:.2g} for their squares to be added up, "
             f"got {largest:.3g}"
         )
     return rows
