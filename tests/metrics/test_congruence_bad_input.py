@@ -49,7 +49,7 @@ GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "predictive": Draws([0.0, 1.
         ({"bandwidth": "silverman"}, "bandwidth must be a positive number, variance, .*silverman"),
         ({"bandwidth": -1.0}, "gamma must be a positive number"),
         ({"kernel": "polynomial", "bandwidth": "variance"}, "bandwidth of a polynomial kernel"),
-        ({"kernel": RBF(1.0), "bandwidth": 1.0}, "must not be given beside a kernel"),
+        ({"kernel": RBF(1.0), "bandwidth": 1.0}, "must not be given with a kernel"),
         ({"regularization": 0.0}, "regularization must be a positive number"),
         ({"x": [0.0, 1.0, 1e200]}, "x must be numbers of at most .* got 1e.200"),
         ({"x": [[0.0] * 9, [1.0] * 9, [1e200] * 9]}, "x must be numbers of at most"),

@@ -113,7 +113,7 @@ def area_statistic(areas: Areas, outside: IntArray) -> Estimate:
     if math.isinf(estimate.value):
         return replace(estimate, reason=areas.curve.area().reason)
     if len(outside):
-        return replace(estimate, reason=f"{_outside(outside)}; midpoints stand for these points")
+        return replace(estimate, reason=f"{_outside(outside)}; midpoints replace these points")
     return estimate
 
 

@@ -548,7 +548,7 @@ def choose_kernel(kernel: KernelChoice, bandwidth: Bandwidth, rows: Array, name:
     """
     if bandwidth is not None and not isinstance(kernel, str):
         raise InputError(
-            f"bandwidth must not be given beside a kernel that carries its own, got {bandwidth!r}"
+            f"bandwidth must not be given with a kernel that carries its own, got {bandwidth!r}"
         )
     if isinstance(kernel, Kernel):
         return kernel
