@@ -719,14 +719,14 @@ def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
     title = trials_of_model.score or "score"
     notes = (
         f"Reduction of the {title} with each method in five-fold cross-validation, with a 95 % "
-        "interval. The table lists which faults a method fixes, and which are still open."
+        "interval. The table shows which faults each method fixes and which remain."
     )
     if "harms" in columns:
-        notes += " Methods that harm some rows are not advised."
+        notes += " Methods that harm some rows are not recommended."
     labels = {
         "mend": "method",
         "heals": "fixes",
-        "leaves": "still open",
+        "leaves": "remaining",
         "reason": "why not tried",
     }
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]

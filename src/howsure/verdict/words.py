@@ -42,8 +42,8 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         told = f"{seen}. {limit}"
     elif finding.state == "caution":
         told = (
-            f"{seen}. Possibly {fault}: {p_words(finding.p)} alone, not significant after "
-            "correction for all tests."
+            f"{seen}. Possibly {fault}: {p_words(finding.p)}, not significant after correction "
+            "for all tests."
         )
     elif finding.state == "good":
         told = f"{seen}: {well}."
@@ -338,10 +338,10 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
         return "yes", coverage.clause + "".join(though[:1])
     if coverage.more_rows == math.inf:
         return "unknown", f"{coverage.clause}, and more rows would not decide"
-    few = f"{_counted(rows)} {'is' if rows == 1 else 'are'} too few"
+    few = ": too few to decide"
     if not math.isnan(coverage.more_rows):
-        few += f"; about {coverage.more_rows:,.0f} more should decide"
-    return "unknown", f"{coverage.clause}, and {few}"
+        few = f"; about {coverage.more_rows:,.0f} more should decide"
+    return "unknown", f"{coverage.clause} in {_counted(rows)}{few}"
 
 
 def _is_idle(finding: Finding) -> bool:
