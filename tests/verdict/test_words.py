@@ -118,7 +118,7 @@ EXACT: dict[tuple[str, State], str] = {
     ("groups", "bad"): "Intervals cover 82 % of 1,234 rows in season=winter, 88 % overall: groups "
     "differ in coverage. That group under-covers by at least 8 points.",
     ("region", "caution"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 % (88 % "
-    "expected from all rows). Possibly coverage depends on the inputs: p = 0.01 alone, not "
+    "expected from all rows). Possibly coverage depends on the inputs: p = 0.01, not "
     "significant after correction for all tests.",
     (
         "ease",

@@ -190,7 +190,7 @@ def assess(
         bool,
         typer.Option(
             "--explain-input",
-            help="Show how the columns would be read, and stop. With --all, also list all known names.",
+            help="Only show how the columns would be read. With --all, also list all known names.",
         ),
     ] = False,
     slow: Annotated[

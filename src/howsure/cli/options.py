@@ -123,7 +123,7 @@ MissRates = Annotated[
         "--miss-range",
         callback=miss_rates,
         metavar="LOW HIGH",
-        help="Miss rates at which adaptive widths are compared with a constant width; 0 to 0.2 if omitted.",
+        help="Range of miss rates for comparison with a constant width; 0 to 0.2 if omitted.",
     ),
 ]
 Baseline = Annotated[
@@ -374,7 +374,7 @@ class CongruenceFlags:
     draws: Annotated[
         int | None,
         congruence_flag(
-            help="Draws per row. If omitted, computed without draws where the distribution allows it."
+            help="Draws per row. If omitted, none are drawn where the distribution allows it."
         ),
     ] = None
     layout: Annotated[

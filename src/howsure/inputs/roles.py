@@ -182,7 +182,8 @@ ROLES: Final = (
         "law",
         "prediction",
         "number",
-        "Distribution from scipy.stats, or for counts, and the columns of its parameters, such as t:df=nu,scale=s or double_poisson:mu=m,phi=p.",
+        "Distribution from scipy.stats, or for counts, with columns of its parameters: "
+        "t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
         metavar="NAME:PARAM=COL,…",
         told="of the distribution",
         examples="t_df t_loc t_scale",
