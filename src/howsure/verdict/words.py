@@ -288,6 +288,8 @@ def answer(
             reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}."
         )
     own = f"Its {told[4:]}" if told.startswith("the ") else f"With it, {told}"
+    if reply == "unknown":
+        own = f"Inconclusive for {models[0]}: {told}"
     if recalibrates and reply in ("no", "partly"):
         own += ": recalibrate it first" if reply == "no" else "; recalibrating it helps"
     elif reply == "no":
