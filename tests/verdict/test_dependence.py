@@ -214,7 +214,7 @@ def test_few_spells_tell_of_themselves_alone() -> None:
     told = {each.id: each for each in examine(held)[0]}
     assert told["groups"].state == "caution"
     assert told["groups"].sentence.endswith(
-        "% overall. With 2 periods alone, this may not apply to season=winter in general."
+        "% overall. With only 2 periods, this may not apply to season=winter in general."
     )
 
 

@@ -110,8 +110,7 @@ def step(
 
 def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: RecalibrationTrial) -> str:
     """What rows that had no part in it say of a recalibration that others advise."""
-    done = _done(advice, learnt)
-    told = f"{done[0].upper()}{done[1:]}."
+    told = f"{_capital(_done(advice, learnt))}."
     if trial.reason:
         return f"{told} It could not be tested on the held-out rows: {trial.reason}."
     told += f" On the held-out rows {_gain(trial, advice.score)}."
@@ -287,9 +286,11 @@ def answer(
         return TrustAnswer(
             reply=reply, sentence=f"{begins}{_capital(told) if reply == 'no' else told}."
         )
-    own = f"Its {told[4:]}" if told.startswith("the ") else f"With it, {told}"
+    own = f"With it, {told}"
     if reply == "unknown":
         own = f"Inconclusive for {models[0]}: {told}"
+    elif told.startswith("the "):
+        own = f"Its {told[4:]}"
     if recalibrates and reply in ("no", "partly"):
         own += ": recalibrate it first" if reply == "no" else "; recalibrating it helps"
     elif reply == "no":
@@ -327,8 +328,8 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     if coverage.state in _HOLDS and ends is not None:
         return "partly", f"{coverage.clause}, but {ends.clause}"
     if coverage.state in _HOLDS and idle is not None:
-        rest = [each.state in _HOLDS for each in findings if each.id in _CALIBRATION]
-        told = "calibrated" if all(rest) else coverage.clause
+        well = all(each.state in _HOLDS for each in findings if each.id in _CALIBRATION)
+        told = "calibrated" if well else coverage.clause
         return "partly", f"{told}, but {idle.clause}"
     if coverage.state in _HOLDS:
         though = [f", though {_first(each.clause)}" for each in about_rows]
@@ -340,16 +341,19 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
         return "yes", coverage.clause + "".join(though[:1])
     if coverage.more_rows == math.inf:
         return "unknown", f"{coverage.clause}, and more rows would not decide"
-    few = ": too few to decide"
-    if not math.isnan(coverage.more_rows):
-        few = f"; about {coverage.more_rows:,.0f} more should decide"
-    return "unknown", f"{coverage.clause} in {_counted(rows)}{few}"
+    more = f"; about {coverage.more_rows:,.0f} more should decide"
+    return "unknown", f"{coverage.clause} in {_counted(rows)}" + (
+        ": too few to decide" if math.isnan(coverage.more_rows) else more
+    )
 
 
 def _is_idle(finding: Finding) -> bool:
     """Whether a model is shown to know no more than the distribution of y, nor less."""
-    known = finding.id == "skill" and finding.state == "caution"
-    return known and abs(finding.effect) <= finding.tolerance
+    return (
+        finding.id == "skill"
+        and finding.state == "caution"
+        and abs(finding.effect) <= finding.tolerance
+    )
 
 
 def _doubtful(finding: Finding) -> bool:
