@@ -13,7 +13,7 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 
-OPTIONAL = ("Gallery", "The papers done again")
+OPTIONAL = ("Gallery", "Papers repeated")
 """Sections that may be left out where little fits; the form has a heading for them."""
 
 LEAD = "lead"

@@ -101,7 +101,9 @@ def _printed(study: str) -> str:
     differ = Counter(key[:2] for key, told in differs.items() if "yes" in told)
     untold = Counter(key[:2] for key, told in differs.items() if told == {"unknown"})
     printed = Counter((row.paper, row.table) for row in published(study))
-    lines = ["| printed in | numbers | beside ours | of these, ours differ | cannot be told |"]
+    lines = [
+        "| printed in | numbers | compared with ours | significantly different | inconclusive |"
+    ]
     lines.append("| :-- | --: | --: | --: | --: |")
     lines += [
         f"| {', '.join(key)} | {count} | {ours[key]} | {differ[key]} | {untold[key]} |"

@@ -110,7 +110,9 @@ def test_two_files_are_two_models(good: Path, narrow: Path) -> None:
     shown = inside("assess", good, narrow)
     assert "good" in shown
     assert "narrow" in shown
-    assert "No other model is significantly better than" in " ".join(shown.split())
+    assert "Models in the best set are not significantly worse than any other" in " ".join(
+        shown.split()
+    )
     heading = next(line for line in shown.splitlines() if line.startswith("Question "))
     assert shown.index("The 90 % intervals cover") < shown.index(heading)
     assert shown.index("\nCoverage ") < shown.index("Key numbers")

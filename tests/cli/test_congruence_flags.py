@@ -86,7 +86,7 @@ def test_new_texts_go_through_the_same_encoder(tmp_path: Path, model: str) -> No
     assert np.array(scored["flagged"])[bad].all()
     assert np.array(scored["cce"])[bad].min() > np.array(scored["cce"])[~bad].max()
     assert "Rows in detail" in outs[1].read_text(encoding="utf-8")
-    assert "withhold suspect rows" not in outs[2].read_text(encoding="utf-8")
+    assert "leaving out suspect rows" not in outs[2].read_text(encoding="utf-8")
     labelled = reviews(tmp_path / "labelled.csv", 60, 1)
     shown = inside("assess", labelled, "--reference", reference, "--encode", f"text={model}")
     assert "lowers the mean |error| of 60 labelled rows" in shown

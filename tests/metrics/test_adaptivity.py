@@ -332,8 +332,8 @@ def test_ranks_of_labels() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: t_cv([1, 0], [1, 2], coverage=0.9, bins=3), "bins must lie between 1 and the 2"),
-        (lambda: t_cv([1, 2], [1, 2], coverage=0.9, bins=2), "covered must hold 0 or 1"),
+        (lambda: t_cv([1, 0], [1, 2], coverage=0.9, bins=3), "bins must be between 1 and the 2"),
+        (lambda: t_cv([1, 2], [1, 2], coverage=0.9, bins=2), "covered must be 0 or 1"),
         (lambda: t_cv([1, 0], [1, np.nan], coverage=0.9, bins=2), "ease"),
         (lambda: t_cv([1, 0], [1, 2], coverage=1.0, bins=2), "coverage"),
         (lambda: t_ss([1, 2], [1, 2], [1, 2], bins=2), "at least 3"),

@@ -81,8 +81,8 @@ def test_months_are_steps(days: str, steps: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lead": 0}, "lead must hold whole numbers of at least 1, got 0"),
-        ({"lead": 1.5}, "lead must hold whole numbers of at least 1, got 1.5"),
+        ({"lead": 0}, "lead must be whole numbers of at least 1, got 0"),
+        ({"lead": 1.5}, "lead must be whole numbers of at least 1, got 1.5"),
         ({"lead": [1, 2]}, "lead must be one number or 100 as y has rows, got 2"),
         ({"lead": 1, "season": 0}, "season must be a whole number of at least 1, got 0"),
         (

@@ -318,7 +318,7 @@ def test_one_row_is_enough_for_a_value() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: calibration_error([0.5, 1.2]), r"pit must lie in \[0, 1\]"),
+        (lambda: calibration_error([0.5, 1.2]), r"pit must be in \[0, 1\]"),
         (lambda: calibration_error([0.5], left=[0.6]), "left must not exceed pit"),
         (lambda: calibration_error([0.5], left=[0.1, 0.2]), "left must have 1 rows"),
         (lambda: calibration_error([0.5], exponent=0.5), "exponent must be at least 1"),

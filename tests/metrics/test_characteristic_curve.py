@@ -251,7 +251,7 @@ def test_zero_bands_everywhere_are_refused():
 
 def test_a_point_outside_its_interval_is_refused_or_recentred():
     broken = ([1.0, 1.0], [0.0, 5.0], [-1.0, 0.0], [1.0, 2.0])
-    with pytest.raises(InputError, match=r"point must lie inside its interval, got 1 .* row 1"):
+    with pytest.raises(InputError, match=r"point must be inside its interval, got 1 .* row 1"):
         characteristic_curve(*broken)
     curve = characteristic_curve(*broken, outside="recentre")
     repaired = characteristic_curve([1.0, 1.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 2.0])

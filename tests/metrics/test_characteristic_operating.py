@@ -213,7 +213,7 @@ def test_the_papers_weight_is_a_price(x, y_axis):
     none_missed = curve.cost(cost_weight=0.0)
     assert none_missed.cost == none_missed.y == 0.0
     for wrong in (-0.1, 1.1, math.nan):
-        with pytest.raises(InputError, match=r"cost_weight must lie in \[0, 1\]"):
+        with pytest.raises(InputError, match=r"cost_weight must be in \[0, 1\]"):
             curve.cost(cost_weight=wrong)
 
 

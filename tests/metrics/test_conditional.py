@@ -545,7 +545,7 @@ def test_the_index_of_a_right_model_is_its_null_and_errors_are_right() -> None:
 def test_bad_input_to_the_index_is_refused_by_name() -> None:
     x, covered = right(100, 1, 0)
     for wrong_tolerance in (1.0, -0.1, math.nan):
-        with pytest.raises(InputError, match=r"tolerance must lie in \[0, 1\)"):
+        with pytest.raises(InputError, match=r"tolerance must be in \[0, 1\)"):
             conditional_validity_index(covered, x, coverage=RIGHT, tolerance=wrong_tolerance)
     few = conditional_validity_index(covered[:40], x[:40], coverage=RIGHT)
     assert math.isnan(few.value)
@@ -714,7 +714,7 @@ def test_claims_are_checked_and_follow_their_rows() -> None:
         for name in ("value", "null", "null_upper", "p", "lower", "upper", "error"):
             expected = pytest.approx(getattr(first, name), rel=1e-8, abs=1e-10, nan_ok=True)
             assert getattr(second, name) == expected, name
-    with pytest.raises(InputError, match=r"coverage must lie in \[0, 1\] in every row"):
+    with pytest.raises(InputError, match=r"coverage must be in \[0, 1\] in every row"):
         ert(covered, x, coverage=claimed + 0.5)
     with pytest.raises(InputError, match="coverage must have 240 rows"):
         worst_region(covered, x, coverage=claimed[1:])
@@ -1004,13 +1004,13 @@ def test_when_every_row_is_covered_no_slab_is_worse() -> None:
         (lambda c, x: worst_slab(c, x, coverage=0.9, directions=0), "directions must be"),
         (lambda c, x: worst_slab(c, x[:-1], coverage=0.9), "x must have 200 rows"),
         (lambda c, x: worst_slab(c, x * np.nan, coverage=0.9), "x must contain finite"),
-        (lambda c, x: worst_slab(c + 1.5, x, coverage=0.9), "covered must hold truth values"),
-        (lambda c, x: worst_slab(c, x, coverage=0.9, names=["a"]), "names must hold 2"),
+        (lambda c, x: worst_slab(c + 1.5, x, coverage=0.9), "covered must be true or false"),
+        (lambda c, x: worst_slab(c, x, coverage=0.9, names=["a"]), "names needs 2"),
         (lambda c, x: ert(c, x, coverage=0.9, folds=1), "folds must be"),
         (lambda c, x: ert(c, x, coverage=0.9, replicates=-1), "replicates must be"),
         (lambda c, x: ert(c, x, coverage=0.9, classifier="forest"), "fit and predict_proba"),
-        (lambda c, x: excess_risk(c, np.ones(200) * 1.1, 0.9), "chance must lie in"),
-        (lambda c, x: excess_risk(c, np.ones(200), 0.9, "log"), "chance must lie in"),
+        (lambda c, x: excess_risk(c, np.ones(200) * 1.1, 0.9), "chance must be in"),
+        (lambda c, x: excess_risk(c, np.ones(200), 0.9, "log"), "chance must be in"),
         (lambda c, x: excess_risk(c, np.ones(200), 0.9, "cubic"), "loss must be one of"),
         (lambda c, x: hsic(c, -np.ones(200), coverage=0.9), "width must not be negative"),
         (lambda c, x: hsic(c, np.full(200, np.nan), coverage=0.9), "width must contain no missing"),

@@ -484,7 +484,7 @@ def test_modes_draws_and_choices_are_never_mixed():
     ):
         with pytest.raises(InputError, match=what):
             require_comparable(exact, other)
-        with pytest.raises(InputError, match="must be computed alike"):
+        with pytest.raises(InputError, match="must have the same settings"):
             difference(exact, other)
     with pytest.raises(InputError, match="draws 1 beside draws 5"):
         require_comparable(one, five)

@@ -219,7 +219,7 @@ def test_the_cost_of_further_replicates_is_bounded_and_said(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"outcomes": "exchange"}, "outcomes may be 'exchange' beside samples only"),
+        ({"outcomes": "exchange"}, "outcomes may be 'exchange' only with samples"),
         ({"replicates": 9, "most": 5}, "most must be a whole number of at least 9"),
         ({"outcomes": np.zeros(40)}, r"outcomes must have shape \(n, R\) or \(n, R, p\)"),
         ({"outcomes": np.zeros((39, 5))}, "outcomes must have 40 rows, got 39"),

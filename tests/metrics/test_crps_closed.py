@@ -193,7 +193,7 @@ def test_listed_values_are_scored_by_their_definition() -> None:
         (lambda: crps_gamma([1], [0], [1]), "shape must be above 0"),
         (lambda: crps_lognormal([1], [0], [-1]), "sigma must be above 0"),
         (lambda: crps_poisson([1], [-1]), "rate must not be negative"),
-        (lambda: crps_negative_binomial([1], [1], [0]), r"probability must lie in \(0, 1\]"),
+        (lambda: crps_negative_binomial([1], [1], [0]), r"probability must be in \(0, 1\]"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:

@@ -129,7 +129,7 @@ def test_one_sided_intervals_have_a_place_where_there_is_a_point() -> None:
     assert table.notes.endswith("Left out: 1 unbounded ones.")
     _, reasons = interval_tables([evaluate(EvalSet.checked(np.zeros(3), ends))])
     assert reasons == [
-        "intervals of model are not drawn beside y: every interval has an infinite end"
+        "intervals of model cannot be drawn with y: every interval has an infinite end"
     ]
 
 

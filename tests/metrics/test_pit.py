@@ -87,7 +87,7 @@ def test_weights_repeat_rows(rows: Rows, plain_values: bool) -> None:
     [
         (lambda: pit_histogram([0.5], bins=1), "bins must be a whole number of at least 2"),
         (lambda: pit_histogram([0.5], bins=2.5), "bins must be a whole number of at least 2"),
-        (lambda: randomised_pit([0.5], [0.1], [2.0]), "uniforms must lie"),
+        (lambda: randomised_pit([0.5], [0.1], [2.0]), "uniforms must be"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], message: str) -> None:

@@ -270,5 +270,5 @@ def test_bad_input_is_named():
     with pytest.raises(UnanswerableError, match="too large to square"):
         aurc([1e200, 2.0], [1.0, 2.0])
     for rate in (0.0, 1.5, np.nan):
-        with pytest.raises(InputError, match="prediction_rate must lie in"):
+        with pytest.raises(InputError, match="prediction_rate must be in"):
             risk_at([1.0, 2.0], [1.0, 2.0], rate)

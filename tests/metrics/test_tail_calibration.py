@@ -344,9 +344,9 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(InputError, match="distributions or samples, got intervals"):
         beyond(y, howsure.Intervals(y, y + 1, coverage=0.9), threshold=0.0)
     seen = np.ones(12)
-    with pytest.raises(InputError, match=r"stated must lie in \[0, 1\], got 2 to 2"):
+    with pytest.raises(InputError, match=r"stated must be in \[0, 1\], got 2 to 2"):
         tail_occurrence(seen, seen * 2)
-    with pytest.raises(InputError, match=r"pit must lie in \[0, 1\] beyond the threshold, got 2"):
+    with pytest.raises(InputError, match=r"pit must be in \[0, 1\] beyond the threshold, got 2"):
         tail_severity(seen, seen * 2)
     with pytest.raises(InputError, match="pit must have 12 entries"):
         tail_miscalibration(seen, seen, [0.5])

@@ -94,7 +94,7 @@ def test_points_outside_their_interval_are_told_never_moved_in_silence() -> None
     side = np.where(error >= 0, upper - recentred, recentred - lower)
     area = np.mean((upper - lower) / 2) * np.mean(np.abs(error) / side)
     assert records["auucc"].value == pytest.approx(area, rel=1e-12)
-    assert records["auucc"].reason == f"{told}; midpoints stand for these points"
+    assert records["auucc"].reason == f"{told}; midpoints replace these points"
     assert records["auucc"].upper > area
     compared = compare([evaluate(held), evaluate(held)])
     assert "characteristic_gain" not in compared.columns["metric"]

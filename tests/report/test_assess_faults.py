@@ -171,7 +171,7 @@ def test_ranks_where_one_row_holds_all_weight() -> None:
         weights = np.array([1e-20, 1e-20, 1.0, 1e-20, 1e-20])
         found = measure_of(error, width, weights)
         assert math.isnan(found.value)
-        assert "one of the widths holds all weight" in found.reason
+        assert "one of the widths has all weight" in found.reason
         assert math.isfinite(measure_of(error, width, np.array([1e-8, 1e-8, 1, 1e-8, 1e-8])).value)
 
 

@@ -88,7 +88,7 @@ def test_more_cells_show_more_by_chance() -> None:
     ("cells", "n", "words"),
     [
         (2, 600, "cells must be a whole number of at least 3, got 2"),
-        (121, 600, "cells must lie between 3 and the 120 that 600 rows fill, 5 each, got 121"),
+        (121, 600, "cells must be between 3 and the 120 that 600 rows fill, 5 each, got 121"),
         (3, 12, "cells need at least 15 rows, got 12"),
         (20.5, 600, "cells must be a whole number"),
         ("20", 600, "cells must be a whole number"),

@@ -247,7 +247,7 @@ def test_measures_in_tables_bear_their_titles() -> None:
 def test_tables_of_congruence_have_titles_and_the_map_is_listed_worst_first() -> None:
     whole, ends, tree = (table_grid(table) for table in samples.congruence("net"))
     assert [grid.title.removesuffix(" · net") for grid in (whole, ends, tree)] == [
-        "Congruence at every row",
+        "Congruence error of each row",
         "Rows of the highest and the lowest CCE",
         "Which inputs go with the error",
     ]

@@ -175,11 +175,11 @@ def test_bad_input_is_named():
         shift_shares([np.nan], 0.5)
     with pytest.raises(InputError, match="confidence must be strictly between"):
         wilson(1, 2, 95)
-    with pytest.raises(InputError, match="share must lie in"):
+    with pytest.raises(InputError, match="share must be in"):
         binomial_test(1, 2, 1.5)
     with pytest.raises(InputError, match="alternative must be one of"):
         binomial_test(1, 2, 0.5, "both")
-    with pytest.raises(InputError, match="p_values must lie in"):
+    with pytest.raises(InputError, match="p_values must be in"):
         holm([0.5, 1.5])
     with pytest.raises(InputError, match="p_values must have one dimension"):
         holm([[0.5]])

@@ -172,7 +172,7 @@ def test_large_samples_cost_no_more() -> None:
         (lambda: simultaneous_band(10, [0.0, 0.5]), "grid must increase strictly and be"),
         (lambda: simultaneous_band(10, [0.5], confidence=95), "confidence must be"),
         (lambda: pointwise_band(2.5, [0.5]), "n must be a whole number"),
-        (lambda: uniformity_test([0.5, 1.5]), r"pit must lie in \[0, 1\].*first at row 1: 1.5"),
+        (lambda: uniformity_test([0.5, 1.5]), r"pit must be in \[0, 1\].*first at row 1: 1.5"),
         (lambda: uniformity_test([0.5, np.nan]), "pit must contain finite numbers"),
     ],
 )

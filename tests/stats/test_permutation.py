@@ -240,7 +240,7 @@ def test_bad_input_is_named():
         groups_differ([3, 3], [1, 4], [[0, 1]], rng)
     with pytest.raises(InputError, match="must be whole numbers"):
         groups_differ([3, 2.5], [1, 1], [[0, 1]], rng)
-    with pytest.raises(InputError, match=r"groupings\[0\] must hold whole numbers .* got 0.5"):
+    with pytest.raises(InputError, match=r"groupings\[0\] must be whole numbers .* got 0.5"):
         groups_differ([3, 3], [1, 1], [[0, 0.5]], rng)
     with pytest.raises(InputError, match=r"groupings\[0\] must have 2 rows"):
         groups_differ([3, 3], [1, 1], [[0]], rng)
@@ -387,7 +387,7 @@ def test_stages_draw_much_only_where_a_p_value_is_small():
 
 
 def test_chances_outside_their_domain_are_refused():
-    with pytest.raises(InputError, match="chances must lie in"):
+    with pytest.raises(InputError, match="chances must be in"):
         groups_differ([3, 3], [1, 2], [[0, 1]], child(25, "bad"), chances=[0.5, 1.5])
     sure = groups_differ([3, 3], [3, 0], [[0, 1]], child(25, "sure"), chances=[1.0, 0.0])
     assert sure.note == "every chance is 0 or 1"

@@ -66,12 +66,12 @@ NORTH = "coverage is 67.9 % in region=north"
         (
             [found("coverage", "undecided", COVER, more_rows=900.0)],
             "unknown",
-            f"Inconclusive: {COVER}, and 1,200 rows are too few; about 900 more should decide.",
+            f"Inconclusive: {COVER} in 1,200 rows; about 900 more should decide.",
         ),
         (
             [found("coverage", "undecided", COVER)],
             "unknown",
-            f"Inconclusive: {COVER}, and 1,200 rows are too few.",
+            f"Inconclusive: {COVER} in 1,200 rows: too few to decide.",
         ),
         (
             [found("coverage", "undecided", COVER, more_rows=math.inf)],

@@ -214,7 +214,7 @@ def test_few_spells_tell_of_themselves_alone() -> None:
     told = {each.id: each for each in examine(held)[0]}
     assert told["groups"].state == "caution"
     assert told["groups"].sentence.endswith(
-        "% overall. With 2 periods alone, this may not apply to season=winter in general."
+        "% overall. With only 2 periods, this may not apply to season=winter in general."
     )
 
 
@@ -668,8 +668,8 @@ def test_what_goes_to_a_file_has_no_batches() -> None:
 @pytest.mark.parametrize(
     ("p", "told"),
     [
-        (0.2, "With 2 periods alone, this may not apply to site=A in general."),
-        (0.03, "Possibly groups differ in coverage: p = 0.03 alone"),
+        (0.2, "With only 2 periods, this may not apply to site=A in general."),
+        (0.03, "Possibly groups differ in coverage: p = 0.03, not significant"),
     ],
 )
 def test_what_spells_cannot_tell_is_said_where_rows_alone_reject(p: float, told: str) -> None:

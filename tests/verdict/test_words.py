@@ -88,7 +88,7 @@ EXACT: dict[tuple[str, State], str] = {
     ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the nominal "
     "coverage.",
     ("coverage", "caution"): "The 90 % intervals cover 84 % (82.0–86.0). Possibly they under-cover "
-    "by 6 points: p = 0.01 alone, not significant after correction for all tests.",
+    "by 6 points: p = 0.01, not significant after correction for all tests.",
     ("coverage", "bad"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by 6 points.",
     ("coverage", "negligible"): "The 90 % intervals cover 84 % (82.0–86.0): they under-cover by 6 "
     "points. This is within the tolerance of 1 point.",
@@ -118,7 +118,7 @@ EXACT: dict[tuple[str, State], str] = {
     ("groups", "bad"): "Intervals cover 82 % of 1,234 rows in season=winter, 88 % overall: groups "
     "differ in coverage. That group under-covers by at least 8 points.",
     ("region", "caution"): "Where temperature > 21.5 and wind ≤ 3.2, coverage is 82 % (88 % "
-    "expected from all rows). Possibly coverage depends on the inputs: p = 0.01 alone, not "
+    "expected from all rows). Possibly coverage depends on the inputs: p = 0.01, not "
     "significant after correction for all tests.",
     (
         "ease",
@@ -157,7 +157,7 @@ EXACT: dict[tuple[str, State], str] = {
     ("lead_time", "bad"): "Coverage falls with lead time: 93.1 % at 1 step, 87.1 % at 17–24 steps. "
     "It falls by 6 points (4.0–8.0).",
     ("lead_time", "caution"): "Coverage is 93.1 % at 1 step and 87.1 % at 17–24 steps. Possibly "
-    "coverage falls with lead time by 6 points (4.0–8.0): p = 0.01 alone, not significant "
+    "coverage falls with lead time by 6 points (4.0–8.0): p = 0.01, not significant "
     "after correction for all tests.",
     ("lead_time", "good"): "Coverage is 93.1 % at 1 step and 87.1 % at 17–24 steps: no lead time "
     "differs by more than 3 points.",

@@ -480,7 +480,7 @@ def test_quantiles_and_a_coverage_that_is_almost_one() -> None:
 def test_wrong_inputs_are_named() -> None:
     held = rows(300, "wrong")
     known = Background.of(held, 0.9)
-    with pytest.raises(InputError, match="must hold those of the reference, got none of x1"):
+    with pytest.raises(InputError, match="must contain those of the reference, got none of x1"):
         known.expected(replace(held, features={"x0": held.features["x0"]}))
     text = np.array(["a"] * 300, dtype=object)
     with pytest.raises(InputError, match="feature 'x0' must contain numbers, got object"):

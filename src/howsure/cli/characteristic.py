@@ -58,7 +58,7 @@ def run(
     if miss_cost is not None and not 0.0 <= miss_cost < math.inf:
         raise InputError(f"--miss-cost must be finite and at least 0, got {miss_cost:g}")
     if cost_weight is not None and not 0.0 <= cost_weight <= 1.0:
-        raise InputError(f"--cost-weight must lie in [0, 1], got {cost_weight:g}")
+        raise InputError(f"--cost-weight must be in [0, 1], got {cost_weight:g}")
     if miss_cost is not None and cost_weight is not None:
         raise InputError(
             "--miss-cost and --cost-weight both set the cost of a miss: give one of them"

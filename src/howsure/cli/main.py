@@ -138,7 +138,7 @@ Cells = Annotated[
     finding_flag(
         callback=cells_by_ease,
         metavar="N",
-        help="Cells by ease for T-CV and T-SS, at most one per five rows; 50 if omitted.",
+        help="Number of cells by ease for T-CV and T-SS: at most one per five rows; 50 if omitted.",
     ),
 ]
 
@@ -190,7 +190,7 @@ def assess(
         bool,
         typer.Option(
             "--explain-input",
-            help="Show how the columns would be read, and stop; with --all also every known name.",
+            help="Only show how the columns would be read. With --all, also list all known names.",
         ),
     ] = False,
     slow: Annotated[
@@ -205,8 +205,8 @@ def assess(
         Path | None,
         typer.Option(
             metavar="TABLE",
-            help="Labelled table of the same model: judges the rows of FILE, which needs no y. "
-            "Without a distribution it only shows which rows are outside the reference.",
+            help="Labelled table of the same model, to assess rows of FILE that have no y. "
+            "Without a predictive distribution, only rows outside the reference are reported.",
         ),
     ] = None,
     tolerance: Tolerance = TOLERANCE,

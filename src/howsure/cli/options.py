@@ -123,7 +123,7 @@ MissRates = Annotated[
         "--miss-range",
         callback=miss_rates,
         metavar="LOW HIGH",
-        help="Range of miss rates for gains over a constant width; 0 0.2 if omitted.",
+        help="Range of miss rates for comparison with a constant width; 0 to 0.2 if omitted.",
     ),
 ]
 Baseline = Annotated[
@@ -162,7 +162,7 @@ NoRows = Annotated[
     bool,
     output_flag(
         "--no-rows",
-        help="For personal data: write no single row's name, value or picture, and no result on "
+        help="For personal data: omit names, values and pictures of single rows, and results on "
         "fewer than 10 rows.",
     ),
 ]
@@ -373,7 +373,9 @@ class CongruenceFlags:
     ] = "auto"
     draws: Annotated[
         int | None,
-        congruence_flag(help="Draws per row; exact if omitted, for distributions that allow it."),
+        congruence_flag(
+            help="Draws per row. If omitted, none are drawn where the distribution allows it."
+        ),
     ] = None
     layout: Annotated[
         Literal["inputs", "pca", "t-sne"],

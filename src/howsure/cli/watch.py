@@ -81,7 +81,7 @@ def watch_add(
 ) -> None:
     """Add rows to a ledger: exit 0 if all files are added, 2 if none is.
 
-    Rows wait for their y, and until the label delay is over.
+    Rows are evaluated once they have y and the label delay is over.
     """
     from howsure.watch import Watch
 

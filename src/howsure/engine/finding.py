@@ -113,7 +113,7 @@ class Draft:
         Findings that explain this one where they are bad, each with the effect here that one unit
         of theirs explains.
     beside : tuple of (effect, lower, upper)
-        What must lie within the margin too, for the finding to be good.
+        What must be within the margin too, for the finding to be good.
     facts : mapping
         What its words need besides.
     p_adjusted : float
@@ -185,7 +185,7 @@ class FindingQuestion:
     tolerance : float
         Size of an effect that does no harm, at the default tolerance of one point of coverage.
     margin : float
-        What the whole interval of the effect must lie within to be good; NaN where no amount of
+        What the whole interval of the effect must be within to be good; NaN where no amount of
         rows gives evidence *for* a model.
     measures : tuple of str
         Those that it reads.

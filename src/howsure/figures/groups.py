@@ -19,7 +19,7 @@ GROUPS_LIMIT = 12
 _MARKS_LIMIT, _FEWEST = 40, 5
 _ALL = "All rows"
 _CLAIM = 0.005
-"""How far a claim must lie from the nominal coverage to have a mark of its own."""
+"""How far a claim must be from the nominal coverage to have a mark of its own."""
 _KINDS = (
     ("under", "under-covers", HIGHLIGHT, 5),
     ("", "consistent with its claim", 0, 0),

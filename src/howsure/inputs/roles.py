@@ -182,7 +182,8 @@ ROLES: Final = (
         "law",
         "prediction",
         "number",
-        "Distribution of scipy.stats or for counts: t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
+        "Distribution from scipy.stats, or for counts, with columns of its parameters: "
+        "t:df=nu,scale=s; double_poisson:mu=m,phi=p.",
         metavar="NAME:PARAM=COL,…",
         told="of the distribution",
         examples="t_df t_loc t_scale",
@@ -372,7 +373,7 @@ ROLES: Final = (
         "boundary",
         "long",
         "key",
-        "Column with lower or upper, if levels are coverages.",
+        "Column that marks rows as lower or upper ends, if levels are coverages.",
         told="which end of the interval is in this row",
         names="boundary",
     ),

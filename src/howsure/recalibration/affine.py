@@ -160,7 +160,7 @@ class Multiply(RecalibrationMethod):
             center = point_of(calibration)
             parts = calibration.y * center, np.square(center)
             learnt = _multiple(*parts, counts(calibration), calibration)
-            words = "no other factor has a lower mean squared error on the calibration rows"
+            words = "the factor minimises the mean squared error on the calibration rows"
             return PointLocation.of(calibration, "multiply", learnt, words)
         rows = CalibrationRows.of(calibration, self.belief)
         frame = rows.frame

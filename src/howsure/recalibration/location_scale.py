@@ -41,7 +41,7 @@ from howsure.recalibration.base import (
 
 FRAMED: tuple[type[Prediction], ...] = (*CENTRAL, Intervals)
 """Kinds that have a frame."""
-PINBALL = "no other such correction has a lower pinball loss on the calibration rows"
+PINBALL = "the correction minimises the pinball loss on the calibration rows"
 
 FLOOR = 0.1
 """Of the mean spread: the least that a relative shift is measured in."""

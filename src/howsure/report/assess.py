@@ -355,7 +355,7 @@ def assess_loaded(
     Predictions that are recalibrated already have no command: `recalibrate` serves the model's own.
     """
     if not loaded.evalsets:
-        raise InputError("evalsets must hold at least one model, got none")
+        raise InputError("evalsets needs at least one model, got none")
     check_coverage_is_used(loaded, options.get("coverages", ()))
     evalsets = with_baselines(loaded.evalsets, baseline=baseline, lead=lead, season=season)
     loaded = replace(loaded, evalsets=evalsets)
@@ -729,14 +729,14 @@ def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
     title = trials_of_model.score or "score"
     notes = (
         f"Reduction of the {title} with each method in five-fold cross-validation, with a 95 % "
-        "interval. The table lists which faults a method fixes, and which are still open."
+        "interval. The table shows which faults each method fixes and which remain."
     )
     if "harms" in columns:
-        notes += " Methods that harm some rows are not advised."
+        notes += " Methods that harm some rows are not recommended."
     labels = {
         "mend": "method",
         "heals": "fixes",
-        "leaves": "still open",
+        "leaves": "remaining",
         "reason": "why not tried",
     }
     return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]

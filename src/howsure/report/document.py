@@ -412,8 +412,8 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
         how = f" ({ranked.score.how})" if ranked.score.how else ""
         out = "".join(f" {name} is not compared: {why}." for name, why in ranked.left_out.items())
         notes = (
-            f"Ordered by {ranked.score.title}{how}. No other model is significantly better than "
-            f"those in the best set (all pairs tested jointly at 5 %).{out}"
+            f"Ordered by {ranked.score.title}{how}. Models in the best set are not "
+            f"significantly worse than any other (all pairs tested jointly at 5 %).{out}"
         )
     for question in questions():
         if any(question in state for state in states.values()):

@@ -558,14 +558,12 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
         way = "does not significantly change" if abs(gap) <= 1.96 * error else way
         best = np.sort(losses)[: len(rest)].mean()
         text = (
-            f"Withholding the {percent(WITHHELD, 0)} of rows with the highest CCE {way} the mean "
+            f"Leaving out the {percent(WITHHELD, 0)} of rows of highest CCE {way} the mean "
             f"{LOSSES[name]} of {len(scores):,} labelled rows: {losses.mean():.4g} before, "
             f"{rest.mean():.4g} after. The best possible order would give {best:.4g}."
         )
         lines.append(
-            VerdictLine(
-                text, "info", "Does rejecting rows with a high CCE help?", about="rejection"
-            )
+            VerdictLine(text, "info", "Does leaving out suspect rows help?", about="rejection")
         )
     return lines
 

@@ -129,7 +129,7 @@ def _quantiles(prediction: Prediction, levels: tuple[float, ...]) -> Quantiles:
     try:
         return Quantiles(levels, prediction.quantile(levels))
     except UnanswerableError as error:
-        raise InputError(f"estimator must tell quantiles at levels={levels}: {error}") from error
+        raise InputError(f"estimator must predict quantiles at levels={levels}: {error}") from error
 
 
 def interval_score(*, coverage: float = 0.9) -> MetricScorer:

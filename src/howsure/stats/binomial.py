@@ -67,7 +67,7 @@ def binomial_test(
     k, total = _checked(covered, n)
     p = np.asarray(share, dtype=np.float64)
     if not ((p >= 0) & (p <= 1)).all():
-        raise InputError(f"share must lie in [0, 1], got {share!r}")
+        raise InputError(f"share must be in [0, 1], got {share!r}")
     k, total, p = np.broadcast_arrays(k, total, p)
     if alternative not in get_args(Alternative):
         raise InputError(f"alternative must be one of {get_args(Alternative)}, got {alternative!r}")
@@ -90,7 +90,7 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
         raise InputError(f"p_values must have one dimension, got shape {p.shape}")
     made = ~np.isnan(p)
     if ((p[made] < 0) | (p[made] > 1)).any():
-        raise InputError(f"p_values must lie in [0, 1], got {np.nanmin(p):g} to {np.nanmax(p):g}")
+        raise InputError(f"p_values must be in [0, 1], got {np.nanmin(p):g} to {np.nanmax(p):g}")
     adjusted = np.full(len(p), np.nan)
     tests = np.flatnonzero(made)
     order = tests[np.argsort(p[tests], kind="stable")]
@@ -105,9 +105,9 @@ def shift_shares(
     """Move shares by one step on the logit scale, so that their mean is as wanted."""
     p = as_vector(shares, "shares")
     if ((p < 0) | (p > 1)).any():
-        raise InputError(f"shares must lie in [0, 1], got {p.min():g} to {p.max():g}")
+        raise InputError(f"shares must be in [0, 1], got {p.min():g} to {p.max():g}")
     if not 0 <= mean <= 1:
-        raise InputError(f"mean must lie in [0, 1], got {mean!r}")
+        raise InputError(f"mean must be in [0, 1], got {mean!r}")
     mass = np.ones(len(p)) if weights is None else as_vector(weights, "weights", length=len(p))
     if mean in (0.0, 1.0) or p.min() == p.max():
         return np.full(len(p), float(mean))

@@ -56,7 +56,7 @@ def check_cells(cells: int, rows: int) -> int:
         if most < 3:
             raise InputError(f"cells need at least {3 * ROWS_A_CELL} rows, got {rows}")
         raise InputError(
-            f"cells must lie between 3 and the {most} that {rows:,} rows fill, {ROWS_A_CELL} each, "
+            f"cells must be between 3 and the {most} that {rows:,} rows fill, {ROWS_A_CELL} each, "
             f"got {cells}"
         )
     return cells
@@ -97,7 +97,7 @@ class EaseCells(Cells):
         upto = np.cumsum(np.ones(len(values)) if counts is None else counts[order])
         rows = max(float(upto[-1]), len(values))
         if not 1 <= bins <= rows:
-            raise InputError(f"bins must lie between 1 and the {rows:.0f} rows, got {bins}")
+            raise InputError(f"bins must be between 1 and the {rows:.0f} rows, got {bins}")
         ranked = values[order]
         ends = np.r_[np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1] + 1
         edges = np.arange(bins + 1) * upto[-1] / bins

@@ -255,7 +255,6 @@ def class_numbers(y: npt.ArrayLike, n: int, classes: int) -> IntArray:
     if wrong.any():
         first = int(np.argmax(wrong))
         raise InputError(
-            f"y must hold class numbers from 0 to {classes - 1}, "
-            f"got {given[first]:g} at row {first}"
+            f"y must be class numbers from 0 to {classes - 1}, got {given[first]:g} at row {first}"
         )
     return given.astype(np.int64)

@@ -108,7 +108,7 @@ def check_pit(value: npt.ArrayLike, name: str = "pit", *, length: int | None = N
     if outside.any():
         row = int(np.argmax(outside))
         raise InputError(
-            f"{name} must lie in [0, 1], got {int(outside.sum())} values outside "
+            f"{name} must be in [0, 1], got {int(outside.sum())} values outside "
             f"(first at row {row}: {array[row]:g})"
         )
     return array

@@ -277,7 +277,7 @@ def check_range(kernel: Kernel, rows: Array, name: str = "x") -> None:
             kernel.gram(corner, np.concatenate([corner, -corner]))
     except FloatingPointError as error:
         raise InputError(
-            f"{name} must hold numbers for which {kernel.describe()} stays in the range of {kind}, "
+            f"{name} must be numbers for which {kernel.describe()} stays in the range of {kind}, "
             f"got {largest:.3g}"
         ) from error
 

@@ -278,7 +278,7 @@ def groups_differ(
     if chances is not None:
         p = as_vector(chances, "chances", length=len(m))
         if ((p < 0) | (p > 1)).any():
-            raise InputError(f"chances must lie in [0, 1], got {p.min():g} to {p.max():g}")
+            raise InputError(f"chances must be in [0, 1], got {p.min():g} to {p.max():g}")
     free = bool((p != p[0]).any())
     noise = m * p * (1 - p)
     inside = (member @ noise)[kept]
@@ -423,7 +423,7 @@ def _membership(
         wrong = (codes < -1) | (codes != np.floor(codes))
         if wrong.any():
             raise InputError(
-                f"groupings[{place}] must hold whole numbers of at least -1, "
+                f"groupings[{place}] must be whole numbers of at least -1, "
                 f"got {codes[int(np.argmax(wrong))]:g}"
             )
         rows = np.flatnonzero(codes >= 0)

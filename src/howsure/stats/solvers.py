@@ -73,7 +73,7 @@ class SolverOptions:
         if self.dtype not in ("float64", "float32"):
             raise InputError(f"dtype must be float64 or float32, got {self.dtype!r}")
         if self.tolerance is not None and not 0.0 < self.tolerance < 1.0:
-            raise InputError(f"tolerance must lie between 0 and 1, got {self.tolerance!r}")
+            raise InputError(f"tolerance must be between 0 and 1, got {self.tolerance!r}")
         if self.landmarks < 1:
             raise InputError(f"landmarks must be at least 1, got {self.landmarks!r}")
 

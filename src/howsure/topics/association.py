@@ -368,7 +368,7 @@ def _constant(error: Ranked, width: Ranked) -> str:
         if np.count_nonzero(ranked.tied) < 2:
             return f"all {name} are equal"
         if ranked.total - float(ranked.tied.max()) <= _ROUNDING * ranked.total:
-            return f"one of the {name} holds all weight to twelve digits"
+            return f"one of the {name} has all weight, to twelve digits"
     return ""
 
 

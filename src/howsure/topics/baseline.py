@@ -115,7 +115,7 @@ def _leads(lead: npt.ArrayLike, n: int) -> IntArray:
     wrong = (steps < 1) | (steps != np.round(steps))
     if wrong.any():
         raise InputError(
-            f"lead must hold whole numbers of at least 1, got {steps[np.argmax(wrong)]:g}"
+            f"lead must be whole numbers of at least 1, got {steps[np.argmax(wrong)]:g}"
         )
     return np.broadcast_to(steps.astype(np.int64), n)
 

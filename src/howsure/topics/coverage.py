@@ -676,7 +676,7 @@ _ENTRIES = (
         bounds=SHARE,
         beware=(
             "A p-value is not an effect size: with many rows, a negligible difference is "
-            "significant. Choose groups before y is seen."
+            "significant. Choose groups before looking at y."
         ),
     ),
     Metric(

@@ -375,7 +375,7 @@ def _limit_of_spells(draft: Draft, finding: Finding) -> str:
     """That so few spells show nothing in general, where rows alone would."""
     count = int(draft.facts.get("spells", 0))
     if float(draft.facts.get("p_here", 1.0)) < LEVEL <= finding.p:
-        return f"With {_spells(count)} alone, this may not apply to {draft.where} in general."
+        return f"With only {_spells(count)}, this may not apply to {draft.where} in general."
     return ""
 
 

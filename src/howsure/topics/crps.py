@@ -94,7 +94,7 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
 def trapezoid(levels: FloatArray) -> FloatArray:
     """What the pinball loss at each level counts in a CRPS: the gaps on both sides of it."""
     if len(levels) < 2:
-        raise DegenerateError(f"levels must hold at least 2 levels for a CRPS, got {len(levels)}")
+        raise DegenerateError(f"levels needs at least 2 levels for a CRPS, got {len(levels)}")
     gaps = np.diff(levels)
     return np.asarray(np.append(gaps, 0.0) + np.append(0.0, gaps))
 
@@ -141,7 +141,7 @@ def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True)
     table = as_matrix(samples, "samples", length=len(truth))
     size = table.shape[1]
     if fair and size < 2:
-        raise DegenerateError("samples must hold at least 2 columns for a fair score, got 1")
+        raise DegenerateError("samples needs at least 2 columns for a fair score, got 1")
     rank = 2.0 * np.arange(1, size + 1) - size - 1.0
     factor = rank / (size * (size - 1 if fair else size))
     scores = np.empty(len(truth))

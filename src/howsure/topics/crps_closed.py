@@ -546,9 +546,7 @@ def crps_negative_binomial(
     outside = (chance <= 0.0) | (chance > 1.0)
     if outside.any():
         row = int(np.argmax(outside))
-        raise InputError(
-            f"probability must lie in (0, 1], got {chance[row]:g} (first at row {row})"
-        )
+        raise InputError(f"probability must be in (0, 1], got {chance[row]:g} (first at row {row})")
     mean = successes * (1.0 - chance) / chance
     below = 2.0 * _negative_binomial_cdf(truth, successes, chance) - 1.0
     shifted = 2.0 * _negative_binomial_cdf(truth - 1.0, successes + 1.0, chance) - 1.0

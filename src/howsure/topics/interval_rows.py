@@ -44,7 +44,7 @@ def interval_tables(
             made.append(_table(evaluation, rows))
         except UnanswerableError as reason:
             reasons.append(
-                f"intervals of {evaluation.evalset.model} are not drawn beside y: {reason}"
+                f"intervals of {evaluation.evalset.model} cannot be drawn with y: {reason}"
             )
     return made, reasons
 

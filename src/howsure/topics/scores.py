@@ -192,7 +192,7 @@ def pinball_loss(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> 
 
 
 BEYOND = 2.5
-"""Members that must lie beyond a level for an ensemble to be scored there."""
+"""Members that must be beyond a level for an ensemble to be scored there."""
 
 
 def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -> FloatArray:
@@ -232,7 +232,7 @@ def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -
     table = as_matrix(samples, "samples", length=len(truth))
     size = table.shape[1]
     if size < 2:
-        raise DegenerateError("samples must hold at least 2 columns, got 1")
+        raise DegenerateError("samples needs at least 2 columns, got 1")
     whole, fewer = _quantile_weights(size, share), _quantile_weights(size - 1, share)
     scores = np.empty(len(truth))
     for rows in row_blocks(len(truth), size):

@@ -370,7 +370,7 @@ def risk_at(
 def _checked_rates(value: npt.ArrayLike) -> FloatArray:
     rates = np.asarray(value, dtype=np.float64)
     if not ((rates > 0) & (rates <= 1)).all():
-        raise InputError(f"prediction_rate must lie in (0, 1], got {value!r}")
+        raise InputError(f"prediction_rate must be in (0, 1], got {value!r}")
     return rates
 
 

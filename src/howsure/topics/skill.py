@@ -262,7 +262,7 @@ def _rows(y: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[FloatArray, 
     if weights is not None:
         mass = as_vector(weights, "weights", length=len(truth))
     if not float(mass.sum()) > 1.0:
-        raise DegenerateError(f"y must hold more than one row that counts, got {mass.sum():g}")
+        raise DegenerateError(f"y needs more than one row with weight, got {mass.sum():g}")
     return truth, mass
 
 

@@ -357,7 +357,7 @@ def _checked(
         return is_beyond, is_beyond, w
     claims = as_vector(stated, "stated", length=len(is_beyond))
     if not ((claims >= 0.0) & (claims <= 1.0)).all():
-        raise InputError(f"stated must lie in [0, 1], got {claims.min():g} to {claims.max():g}")
+        raise InputError(f"stated must be in [0, 1], got {claims.min():g} to {claims.max():g}")
     if not _sum(claims, w) > 0.0:
         raise UnanswerableError("predictions give no row a probability beyond the threshold")
     return is_beyond, claims, w
@@ -371,7 +371,7 @@ def _check_pit(pit: npt.ArrayLike, is_beyond: FloatArray) -> FloatArray:
     places = np.where(is_beyond > 0.0, pits, 0.0)
     if not ((places >= 0.0) & (places <= 1.0)).all():
         row = int(np.argmin((places >= 0.0) & (places <= 1.0)))
-        raise InputError(f"pit must lie in [0, 1] beyond the threshold, got {pits[row]:g}")
+        raise InputError(f"pit must be in [0, 1] beyond the threshold, got {pits[row]:g}")
     return places
 
 

@@ -43,8 +43,8 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
         told = f"{seen}. {limit}"
     elif finding.state == "caution":
         told = (
-            f"{seen}. Possibly {fault}: {p_words(finding.p)} alone, not significant after "
-            "correction for all tests."
+            f"{seen}. Possibly {fault}: {p_words(finding.p)}, not significant after correction "
+            "for all tests."
         )
     elif finding.state == "good":
         told = f"{seen}: {well}."
@@ -111,8 +111,7 @@ def step(
 
 def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: RecalibrationTrial) -> str:
     """What rows that had no part in it say of a recalibration that others advise."""
-    done = _done(advice, learnt)
-    told = f"{capitalized(done)}."
+    told = f"{capitalized(_done(advice, learnt))}."
     if trial.reason:
         return f"{told} It could not be tested on the held-out rows: {trial.reason}."
     told += f" On the held-out rows {_gain(trial, advice.score)}."
@@ -330,8 +329,8 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     if coverage.state in _HOLDS and ends is not None:
         return "partly", f"{coverage.clause}, but {ends.clause}"
     if coverage.state in _HOLDS and idle is not None:
-        rest = [each.state in _HOLDS for each in findings if each.id in _CALIBRATION]
-        told = "calibrated" if all(rest) else coverage.clause
+        well = all(each.state in _HOLDS for each in findings if each.id in _CALIBRATION)
+        told = "calibrated" if well else coverage.clause
         return "partly", f"{told}, but {idle.clause}"
     if coverage.state in _HOLDS:
         though = [f", though {each.clause}" for each in about_rows]
@@ -343,16 +342,19 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
         return "yes", coverage.clause + "".join(though[:1])
     if coverage.more_rows == math.inf:
         return "unknown", f"{coverage.clause}, and more rows would not decide"
-    few = f"{_counted(rows)} {'is' if rows == 1 else 'are'} too few"
-    if not math.isnan(coverage.more_rows):
-        few += f"; about {coverage.more_rows:,.0f} more should decide"
-    return "unknown", f"{coverage.clause}, and {few}"
+    more = f"; about {coverage.more_rows:,.0f} more should decide"
+    return "unknown", f"{coverage.clause} in {_counted(rows)}" + (
+        ": too few to decide" if math.isnan(coverage.more_rows) else more
+    )
 
 
 def _is_idle(finding: Finding) -> bool:
     """Whether a model is shown to know no more than the distribution of y, nor less."""
-    known = finding.id == "skill" and finding.state == "caution"
-    return known and abs(finding.effect) <= finding.tolerance
+    return (
+        finding.id == "skill"
+        and finding.state == "caution"
+        and abs(finding.effect) <= finding.tolerance
+    )
 
 
 def _doubtful(finding: Finding) -> bool:

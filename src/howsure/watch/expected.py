@@ -391,7 +391,7 @@ class Background:
         absent = [column.name for column in self.columns if column.name not in values]
         if absent:
             raise InputError(
-                f"features must hold those of the reference, got none of {listed(absent)}"
+                f"features must contain those of the reference, got none of {listed(absent)}"
             )
         return np.stack([each.read(values[each.name]) for each in self.columns], axis=1)
 

@@ -132,7 +132,7 @@ def inputs(
     columns = point_and_width(evalset, coverage)
     encoding = Encoding(features)
     x = np.column_stack([*columns.values(), encoding.table(evalset)])
-    # half-open intervals have a width all the same: a threshold must lie between two numbers
+    # half-open intervals have a width all the same: a threshold must be between two numbers
     return (*columns, *encoding.names), np.clip(x, -_HUGE, _HUGE)
 
 

@@ -884,7 +884,7 @@ def _check_readable(loaded: Loaded) -> None:
     if not {use.column for use in loaded.explanation}.issuperset(predictions):
         raise InputError(
             "the reference must have a column for each part of a prediction, got a long table, or "
-            "one whose cells hold several"
+            "one whose cells contain several"
         )
     if weights is not None and weights.kind == "importance":
         raise InputError("weights of the reference must be frequencies, got importance weights")

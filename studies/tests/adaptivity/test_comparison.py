@@ -700,7 +700,7 @@ def test_a_task_holds_the_model_and_its_ease(task: Classified) -> None:
         (lambda t: compare_label_sets(t, repeats=0), "repeats must be"),
         (lambda t: compare_label_sets(t, share=1.0), "share"),
         (lambda t: compare_label_sets(t, bins=601), "600 test rows"),
-        (lambda t: classified(softmax, np.ones((3, 2)), [0, 1, 2], {}), "y must hold class"),
+        (lambda t: classified(softmax, np.ones((3, 2)), [0, 1, 2], {}), "y must be class"),
         (lambda t: classified(softmax, np.ones((3, 2)), [0, 1, 1], {}), "at least one way"),
         (lambda t: given_probabilities([[0.5, 0.5]], [0], sds=()), "sds must contain"),
         (

@@ -305,7 +305,7 @@ def _violation(
     target = check_fraction(coverage, "coverage")
     covered = rows[:, 0]
     if ((covered != 0) & (covered != 1)).any():
-        raise InputError("covered must hold 0 or 1 in every row")
+        raise InputError("covered must be 0 or 1 in every row")
 
     mass, means = cells.means(covered[:, None], counts)
     table = CellTable(low=cells.low, high=cells.high, n=mass, means={"coverage": means[:, 0]})
@@ -356,7 +356,7 @@ def _draw_floor(
 ) -> NoiseFloor:
     """The law of the largest violation where each row is covered as often as it claims."""
     if ((claimed < 0) | (claimed > 1)).any():
-        raise InputError(f"claimed must lie in [0, 1], got {claimed.min():g} to {claimed.max():g}")
+        raise InputError(f"claimed must be in [0, 1], got {claimed.min():g} to {claimed.max():g}")
     rng = child(resampling.seed, "adaptivity", name, "claims")
     counts_rows = bool((counts == np.floor(counts)).all())
     copies = counts.astype(np.int64) if counts_rows else np.ones(len(counts), dtype=np.int64)

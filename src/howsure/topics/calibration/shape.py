@@ -556,7 +556,7 @@ _entry = partial(
 _ENTRIES = (
     _entry(
         name="pit_bias",
-        title="Bias by the PIT",
+        title="Bias (PIT)",
         meaning="Shift of y relative to its prediction; above 0 where predictions are too low.",
         formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
         units="sd",
@@ -566,7 +566,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_spread",
-        title="Spread by the PIT",
+        title="Spread (PIT)",
         meaning=(
             "Actual errors as a multiple of the predicted spread, for any predictive distribution."
         ),
@@ -579,7 +579,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_skew",
-        title="Skew by the PIT",
+        title="Skew (PIT)",
         meaning="How far errors in skew shift a predicted probability; above 0 for a long upper "
         "tail.",
         formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
@@ -588,7 +588,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_tails",
-        title="Tails by the PIT",
+        title="Tails (PIT)",
         meaning="How far errors in the tails shift a predicted probability; above 0 for heavier "
         "tails.",
         formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",

@@ -277,7 +277,7 @@ _ENTRIES = (
         bounds=SHARE,
         beware=(
             "A p-value is not an effect size: with many rows, a negligible difference is "
-            "significant. Choose groups before y is seen."
+            "significant. Choose groups before looking at y."
         ),
     ),
 )

@@ -201,7 +201,7 @@ def checked_bands(
         if outside == "error":
             row = int(np.argmax(broken.any(axis=1)))
             raise InputError(
-                f"point must lie inside its interval, got {int(broken.sum())} outside (first at "
+                f"point must be inside its interval, got {int(broken.sum())} outside (first at "
                 f"row {row}); outside='recentre' takes the midpoint of such an interval instead"
             )
         centre = np.where(broken, low + 0.5 * (high - low), centre)
@@ -310,7 +310,7 @@ def whole_area(sums: Joint) -> tuple[Estimate, FloatArray | None]:
     half, scale, outside = (float(sums.mean[place]) for place in (0, 1, 8))
     if not math.isfinite(scale):
         return Estimate(math.inf, reason="no scale captures some rows"), None
-    reason = f"{_outside(outside * sums.mass)}; midpoints stand for these points" if outside else ""
+    reason = f"{_outside(outside * sums.mass)}; midpoints replace these points" if outside else ""
     estimate = Estimate(half * scale, reason=reason, details={"convention": "exact"})
     return estimate, np.array([scale, half, 0.0, 0.0])
 

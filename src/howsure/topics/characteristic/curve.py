@@ -400,7 +400,7 @@ class CharacteristicCurve:
             y_weight = float(miss_cost)
         elif cost_weight is not None:
             if not 0.0 <= cost_weight <= 1.0:
-                raise InputError(f"cost_weight must lie in [0, 1], got {cost_weight!r}")
+                raise InputError(f"cost_weight must be in [0, 1], got {cost_weight!r}")
             x_weight, y_weight = float(cost_weight), 1.0 - float(cost_weight)
         index, cost = cheapest(self.x, self.y, x_weight, y_weight)
         now = self.at()

@@ -246,7 +246,7 @@ def conditional_validity_index(
     problem = as_problem(covered, x, coverage, None, seed)
     level = check_fraction(confidence, "confidence")
     if not (math.isfinite(tolerance) and 0.0 <= tolerance < 1.0):
-        raise InputError(f"tolerance must lie in [0, 1), got {tolerance!r}")
+        raise InputError(f"tolerance must be in [0, 1), got {tolerance!r}")
     fold = _checked(problem, classifier, folds, replicates)
     if isinstance(fold, str):
         return Estimate(math.nan, reason=fold, n=problem.n)
@@ -312,7 +312,7 @@ def excess_risk(
     closed = loss != "log"
     if ((h < 0) | (h > 1)).any() or (not closed and ((h == 0) | (h == 1)).any()):
         domain = "[0, 1]" if closed else "(0, 1)"
-        raise InputError(f"chance must lie in {domain}, got {h.min():g} to {h.max():g}")
+        raise InputError(f"chance must be in {domain}, got {h.min():g} to {h.max():g}")
     scores = _LOSSES[loss](hit.astype(np.float64), h, nominal)
     value, error = _mean(scores)
     under, under_error = _mean(np.where(h < nominal, scores, 0.0))

@@ -450,7 +450,7 @@ def as_claimed(coverage: float | npt.ArrayLike, n: int) -> FloatArray:
     claimed = as_vector(coverage, "coverage", length=n)
     if ((claimed < 0) | (claimed > 1)).any():
         raise InputError(
-            f"coverage must lie in [0, 1] in every row, got {claimed.min():g} to {claimed.max():g}"
+            f"coverage must be in [0, 1] in every row, got {claimed.min():g} to {claimed.max():g}"
         )
     return claimed
 
@@ -461,7 +461,7 @@ def as_covered(covered: npt.ArrayLike) -> BoolArray:
     wrong = (hit != 0) & (hit != 1)
     if wrong.any():
         raise InputError(
-            f"covered must hold truth values, got {hit[int(np.argmax(wrong))]:g} "
+            f"covered must be true or false, got {hit[int(np.argmax(wrong))]:g} "
             f"at row {int(np.argmax(wrong))}"
         )
     return np.asarray(hit == 1)
@@ -472,7 +472,7 @@ def as_names(names: Sequence[str] | None, columns: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"x{column}" for column in range(columns))
     if len(names) != columns:
-        raise InputError(f"names must hold {columns} names, as x has columns, got {len(names)}")
+        raise InputError(f"names needs {columns} entries, one per column of x; got {len(names)}")
     return tuple(map(str, names))
 
 

@@ -273,7 +273,7 @@ def _differences(
     samples = predictive.samples if isinstance(predictive, Sampled) else None
     if exchanged and (samples is None or outcomes not in (None, "exchange")):
         raise InputError(
-            f"outcomes may be 'exchange' beside samples only, got {outcomes!r} beside "
+            f"outcomes may be 'exchange' only with samples, got {outcomes!r} beside "
             f"{type(predictive).__name__}"
         )
     check_whole(count, "replicates")

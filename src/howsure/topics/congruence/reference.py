@@ -548,7 +548,7 @@ def choose_kernel(kernel: KernelChoice, bandwidth: Bandwidth, rows: Array, name:
     """
     if bandwidth is not None and not isinstance(kernel, str):
         raise InputError(
-            f"bandwidth must not be given beside a kernel that carries its own, got {bandwidth!r}"
+            f"bandwidth must not be given with a kernel that carries its own, got {bandwidth!r}"
         )
     if isinstance(kernel, Kernel):
         return kernel
@@ -591,7 +591,7 @@ def check_size(rows: Array, name: str) -> Array:
     limit = math.sqrt(float(xp.finfo(rows.dtype).max) / (8.0 * rows.shape[0] * rows.shape[1]))
     if largest > limit:
         raise DegenerateError(
-            f"{name} must hold numbers of at most {limit:.2g} for their squares to be added up, "
+            f"{name} must be numbers of at most {limit:.2g} for their squares to be added up, "
             f"got {largest:.3g}"
         )
     return rows

@@ -167,7 +167,7 @@ def require_comparable(*results: CCE) -> None:
             other = result.options[name]
             if other != value:
                 raise InputError(
-                    "conditional congruence errors must be computed alike to be compared, got "
+                    "conditional congruence errors must have the same settings to be compared, got "
                     f"{name} {value} beside {name} {other}"
                 )
 

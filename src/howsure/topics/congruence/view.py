@@ -578,7 +578,7 @@ TOPIC = Topic(
             title="Which inputs go with the error", listed=False, figure="leaves"
         ),
         "cce_map": TableLayout(
-            title="Congruence at every row",
+            title="Congruence error of each row",
             listed=False,
             ranks=lambda table: -table.columns["cce"],
             figure="map",

@@ -348,7 +348,7 @@ class Rejection:
                     lower=low,
                     upper=high,
                     band="95 % of random orders",
-                    x_label="share withheld",
+                    x_label="share left out",
                     y_label=f"{_LOSSES[loss]} of the rows kept",
                     model=self.model,
                     group=f"task={self.task}",

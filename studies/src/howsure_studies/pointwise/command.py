@@ -136,7 +136,7 @@ def simulate(
 ) -> None:
     """Measure a method's coverage at every point of a world; exit 1 if all trials failed.
 
-    What is done of an interrupted run is kept, and the same command goes on from there.
+    After an interruption, finished trials are kept; the same command resumes.
     """
     from howsure.cli.progress import Stages
     from howsure.cli.terminal import Console, escape, say

@@ -245,7 +245,7 @@ def _order(
     error = math.hypot(record.standard_error, first.standard_error)
     order, why = "as published", ""
     if abs(ours) <= _APART * error:
-        order = "not told apart"
+        order = "no significant difference"
     elif ours * difference < 0:
         order = "other"
         if label.endswith(_STATED) and _SECOND in own:

@@ -370,7 +370,7 @@ _IMAGES: Final = (
     _images(
         "mnist",
         what="10,000 handwritten digits, to be turned and their angles predicted (MNIST, test)",
-        licence="none stated, as far as we know; the copy lies in a repository under Apache-2.0",
+        licence="none stated, as far as we know; the copy is in a repository under Apache-2.0",
         source="https://github.com/lightning-uq-box/lightning-uq-box",
         how="howsure data get downloads both files",
         folder=DIGITS,

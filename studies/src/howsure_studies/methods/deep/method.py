@@ -192,7 +192,7 @@ class HeadFit(NetworkFit):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                "x must not lie so far from the rows of training that outputs overflow, got "
+                "x must not be so far from the training rows that outputs overflow, got "
                 f"{int(wrong.sum())} rows that do (first at row {row}: "
                 f"{shortened(x[row].tolist())})"
             )
