@@ -26,7 +26,7 @@ def main() -> howsure.Assessment:
 
     prediction = howsure.Quantiles(LEVELS, np.stack(columns, axis=1), crossing="sort")
     side = np.where(x[test, 0] < 0, "left", "right")
-    return howsure.assess(y[test], prediction, x={"x": x[test, 0]}, groups={"side": side})
+    return howsure.assess(y[test], prediction, features={"x": x[test, 0]}, groups={"side": side})
 
 
 if __name__ == "__main__":

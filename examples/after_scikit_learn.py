@@ -39,7 +39,7 @@ def main() -> howsure.Assessment:
             "Gaussian process": howsure.Distribution.normal(mean, sd),
             "linear + conformal": conformal,
         },
-        x=X[test],
+        features=X[test],
         coverage=0.9,
     )
 

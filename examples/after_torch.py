@@ -32,7 +32,7 @@ def main(steps: int = 400) -> howsure.Assessment:
     with torch.no_grad():
         mean, log_variance = network(torch.from_numpy(x[1_000:])).unbind(dim=1)
     prediction = howsure.Distribution.normal(mean.numpy(), np.exp(0.5 * log_variance.numpy()))
-    return howsure.assess(y[1_000:, 0], prediction, x={"x": x[1_000:, 0]})
+    return howsure.assess(y[1_000:, 0], prediction, features={"x": x[1_000:, 0]})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,11 @@ x = rng.uniform(-1, 1, 1000)
 y = np.sin(3 * x) + (0.1 + 0.3 * x**2) * rng.normal(size=1000)
 prediction = howsure.Distribution.normal(mean=np.sin(3 * x), sd=np.full(1000, 0.15))
 result = howsure.assess(
-    y, prediction, trials=False, slow=["tail_miscalibration_left", "tail_miscalibration_right"]
+    y,
+    prediction,
+    options=howsure.Options(
+        trials=False, also=["tail_miscalibration_left", "tail_miscalibration_right"]
+    ),
 )
 
 # %%

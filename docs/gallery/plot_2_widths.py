@@ -13,7 +13,7 @@ rng = np.random.default_rng(0)
 x = rng.uniform(-1, 1, 800)
 y = np.sin(3 * x) + (0.1 + 0.3 * x**2) * rng.normal(size=800)
 prediction = howsure.Distribution.normal(mean=np.sin(3 * x), sd=0.1 + 0.2 * x**2)
-result = howsure.assess(y, prediction, trials=False)
+result = howsure.assess(y, prediction, options=howsure.Options(trials=False))
 
 # %%
 # Intervals and y

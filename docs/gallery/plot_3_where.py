@@ -15,13 +15,15 @@ x, time = rng.uniform(-1, 1, n), np.arange(n)
 y = np.sin(3 * x) + (0.1 + 0.3 * x**2 + 0.1 * (time > 600)) * rng.normal(size=n)
 prediction = howsure.Distribution.normal(mean=np.sin(3 * x), sd=np.full(n, 0.2) + 0.05 * x)
 result = howsure.assess(
-    y,
-    prediction,
-    x={"x": x},
-    ease=-np.abs(x),
-    groups={"side": np.where(x < 0, "left", "right")},
-    time=time,
-    trials=False,
+    howsure.Table(
+        y,
+        prediction,
+        features={"x": x},
+        ease=-np.abs(x),
+        groups={"side": np.where(x < 0, "left", "right")},
+        time=time,
+    ),
+    options=howsure.Options(trials=False),
 )
 
 # %%
@@ -76,7 +78,10 @@ lead = np.tile(np.arange(1, 7), 300)
 known = rng.normal(size=len(lead)) / lead
 y = known + np.sqrt(1.2 - 1 / lead**2 + 0.2 * lead) * rng.normal(size=len(lead))
 sd = np.sqrt(1.5 - 1 / lead**2)
-ahead = howsure.assess(y, howsure.Distribution.normal(known, sd), horizon=lead, trials=False)
+ahead = howsure.assess(
+    howsure.Table(y, howsure.Distribution.normal(known, sd), horizon=lead),
+    options=howsure.Options(trials=False),
+)
 ahead.plot("lead_time_coverage")
 
 # %%

@@ -14,7 +14,9 @@ rng = np.random.default_rng(0)
 x, z = rng.uniform(-1, 1, (2, 500))
 y = np.sin(3 * x) + (0.1 + 0.3 * x**2) * rng.normal(size=500)
 prediction = howsure.Distribution.normal(mean=np.sin(3 * x), sd=np.full(500, 0.2))
-result = howsure.assess(y, prediction, x={"x": x, "z": z}, trials=False)
+result = howsure.assess(
+    y, prediction, features={"x": x, "z": z}, options=howsure.Options(trials=False)
+)
 
 # %%
 # Map

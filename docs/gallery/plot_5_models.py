@@ -20,7 +20,7 @@ models = {
     "right sd": howsure.Distribution.normal(mean=np.sin(3 * x), sd=noise),
     "linear mean": howsure.Distribution.normal(mean=1.2 * x, sd=noise),
 }
-result = howsure.assess(y, models, trials=False)
+result = howsure.assess(y, models, options=howsure.Options(trials=False))
 
 # %%
 # Paired differences

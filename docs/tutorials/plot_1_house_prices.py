@@ -76,7 +76,7 @@ def assessed(prediction, part):
     return howsure.assess(
         y[part],
         prediction,
-        x=dict(zip(columns, X[part].T, strict=True)),
+        features=dict(zip(columns, X[part].T, strict=True)),
         groups={by: np.array(["low", "middle", "high"])[band]},
     )
 

@@ -82,7 +82,9 @@ print(f"a surprise of 1 sd is followed by one of {slope:.2f} sd on average")
 
 widths = []
 for known in ({}, {"time": time[test]}):
-    result = howsure.assess(y[test], forecasts["climate"], trials=False, **known)
+    result = howsure.assess(
+        y[test], forecasts["climate"], **known, options=howsure.Options(trials=False)
+    )
     record = result.record("empirical_coverage")
     print(f"{'with time' if known else 'without':10}", end="")
     print(f"{record.value:.1%} ({record.lower:.1%} to {record.upper:.1%})")

@@ -89,7 +89,7 @@ def predict(name):
 
 def judged(name, prediction):
     """The verdict on a part of the rows; one line of it is printed."""
-    result = howsure.assess(rows[name][1], prediction, trials=False)
+    result = howsure.assess(rows[name][1], prediction, options=howsure.Options(trials=False))
     record = result.record("empirical_coverage")
     print(f"coverage {record.value:.1%} ({record.lower:.1%} to {record.upper:.1%})", end=", ")
     print(f"CRPS {result.value('crps'):.1f}, bias {result.value('bias'):+.1f}")

@@ -136,7 +136,7 @@ results = {}
 for name, parts in habits.items():
     low, high = (np.concatenate(end) for end in zip(*parts, strict=True))
     results[name] = howsure.assess(
-        y[year], (low, high), coverage=0.9, time=time[year], trials=False
+        y[year], (low, high), coverage=0.9, time=time[year], options=howsure.Options(trials=False)
     )
     inside = (low <= y[year]) & (y[year] <= high)
     axes.plot(months, [inside[month[year] == this].mean() for this in months], "o-", label=name)

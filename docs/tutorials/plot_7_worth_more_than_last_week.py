@@ -100,7 +100,7 @@ same_hour = show("crps_skill_within")
 # before. To it are added the changes of such a week in the past. howsure makes this forecast if it
 # is told the lead. Then the finding on skill is judged against it, too.
 
-result = howsure.assess(y[test], forecast, lead=24, **told)
+result = howsure.assess(y[test], forecast, **told, options=howsure.Options(lead=24))
 last_week = show("seasonal_skill")
 (finding,) = [each for each in result.findings if each.id == "skill"]
 print(f"{finding.state}: {finding.sentence}")

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from howsure.report.conformal import conformal as conformal
     from howsure.report.improve import improve as improve
     from howsure.report.model import assess_model as assess_model
+    from howsure.report.options import Options as Options
     from howsure.report.recalibrate import recalibrate as recalibrate
+    from howsure.report.table import Table as Table
+    from howsure.streaming import Large as Large
 
 _HOMES = {
     "core.errors": "HowsureError",
@@ -38,7 +41,10 @@ _HOMES = {
     "report.assessment": "Assessment",
     "report.improve": "improve",
     "report.model": "assess_model",
+    "report.options": "Options",
     "report.recalibrate": "recalibrate",
+    "report.table": "Table",
+    "streaming.load": "Large",
 }
 
 # pytest loads its plugin; the last two name who has them now

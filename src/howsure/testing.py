@@ -183,9 +183,7 @@ def _loaded(
 ) -> tuple[Loaded, tuple[str, ...]]:
     """What was given as evaluation sets, and the names of the columns of `by`."""
     for name in given:
-        check_known(
-            name, (*ROWS, "features", *OF_TABLES, "y", "missing", "levels", *_CHOICES), "keyword"
-        )
+        check_known(name, (*ROWS, *OF_TABLES, "y", "missing", "levels", *_CHOICES), "keyword")
     held = given.get("groups")
     if prediction is not None or not is_table(data):
         added = {} if isinstance(by, str) else named_labels(by)

@@ -86,13 +86,15 @@ def two() -> Any:
     """Two models with groups and features, and a next step."""
     data = Power(1000)
     models = {name: data.models[name] for name in ("boosted trees", "linear")}
-    return howsure.assess(data.y, models, x=data.x, groups=data.groups)
+    return howsure.assess(data.y, models, features=data.x, groups=data.groups)
 
 
 def five() -> Any:
     """Five models with groups."""
     data = Power(1000)
-    return howsure.assess(data.y, data.models, groups={"region": data.region}, trials=False)
+    return howsure.assess(
+        data.y, data.models, groups={"region": data.region}, options=howsure.Options(trials=False)
+    )
 
 
 def bare() -> Any:
@@ -147,12 +149,14 @@ def hostile() -> Any:
     data = Power(400)
     wrap = "{} {}".format
     return howsure.assess(
-        data.y,
-        {wrap(HOSTILE, name): data.models[name] for name in ("boosted trees", "linear")},
-        x={wrap(HOSTILE, name): values for name, values in data.x.items()},
-        groups={wrap(HOSTILE, "region"): np.array([wrap(HOSTILE, r) for r in data.region])},
-        rows=[wrap(HOSTILE, k) for k in range(400)],
-        trials=False,
+        howsure.Table(
+            data.y,
+            {wrap(HOSTILE, name): data.models[name] for name in ("boosted trees", "linear")},
+            features={wrap(HOSTILE, name): values for name, values in data.x.items()},
+            groups={wrap(HOSTILE, "region"): np.array([wrap(HOSTILE, r) for r in data.region])},
+            rows=[wrap(HOSTILE, k) for k in range(400)],
+        ),
+        options=howsure.Options(trials=False),
     )
 
 
@@ -161,7 +165,12 @@ def many_groups(n: int = 20_000) -> Any:
     data = Power(n)
     place = np.where(np.arange(n) % 2, np.arange(n) // 2 % 100, np.arange(n) // 2)
     site = np.array([f"site {k:05d}" for k in place])
-    return howsure.assess(data.y, data.models["boosted trees"], groups={"site": site}, trials=False)
+    return howsure.assess(
+        data.y,
+        data.models["boosted trees"],
+        groups={"site": site},
+        options=howsure.Options(trials=False),
+    )
 
 
 def many_models(count: int = 100) -> Any:
@@ -171,7 +180,9 @@ def many_models(count: int = 100) -> Any:
         f"model {k:03d}": howsure.Intervals(mean - (1 + k / 50) * sd, mean + 2 * sd, coverage=0.9)
         for k in range(count)
     }
-    return howsure.assess(data.y, models, groups={"region": data.region}, trials=False)
+    return howsure.assess(
+        data.y, models, groups={"region": data.region}, options=howsure.Options(trials=False)
+    )
 
 
 def one_row() -> Any:
@@ -184,7 +195,7 @@ def long_names() -> Any:
     data = Power(300)
     names = ("boosted trees", "linear")
     models = {(name + " with monotone constraints " * 5)[:100]: data.models[name] for name in names}
-    return howsure.assess(data.y, models, groups=data.groups, trials=False)
+    return howsure.assess(data.y, models, groups=data.groups, options=howsure.Options(trials=False))
 
 
 KINDS: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(

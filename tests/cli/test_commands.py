@@ -136,10 +136,12 @@ def test_common_rows_are_compared_where_the_flag_says_so(tmp_path: Path) -> None
     assert held["facts"]["Rows"] == "270"
     assert "10 of 'first', 20 of 'other'" in held["facts"]["Reading"]
     assert held["tables"][0]["name"] == "overview"
-    again = howsure.assess([str(path) for path in paths], rows="key", common_rows=True)
+    again = howsure.assess(
+        howsure.Table([str(path) for path in paths], rows="key", common_rows=True)
+    )
     assert again.facts["Rows"] == "270"
     with pytest.raises(InputError, match="common_rows applies only to tables"):
-        howsure.assess(y, point=y, common_rows=True)
+        howsure.assess(howsure.Table(y, point=y, common_rows=True))
 
 
 def test_flags_name_columns_and_coverages(tmp_path: Path) -> None:

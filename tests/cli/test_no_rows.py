@@ -177,7 +177,10 @@ def _columns(n: int = 600) -> dict[str, Any]:
 def test_counts_groups_and_means_remain() -> None:
     table = _columns()
     table["group"] = np.where(np.arange(600) % 3 == 0, "a", "b")
-    full, less = (howsure.assess(table, trials=False, no_rows=each) for each in (False, True))
+    full, less = (
+        howsure.assess(table, options=howsure.Options(trials=False, no_rows=each))
+        for each in (False, True)
+    )
     assert less.verdict == full.verdict
     assert [r.as_dict() for r in less.records] == [r.as_dict() for r in full.records]
     gone = {table.name for table in full.tables} - {table.name for table in less.tables}
@@ -195,7 +198,10 @@ def test_counts_groups_and_means_remain() -> None:
 def test_a_value_that_few_rows_have_is_not_told() -> None:
     table = _columns()
     table["y"][:4] = -98765.0
-    full, less = (howsure.assess(table, trials=False, no_rows=each) for each in (False, True))
+    full, less = (
+        howsure.assess(table, options=howsure.Options(trials=False, no_rows=each))
+        for each in (False, True)
+    )
     assert "98765" in full.verdict
     assert "98765" not in less.to_html() + less.to_json() + less.to_markdown()
 

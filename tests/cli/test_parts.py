@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from howsure.cli.main import app
 from howsure.cli.monitor import _name
 from howsure.inputs import load
-from howsure.streaming import Resources, load_parts
+from howsure.streaming import Large, load_parts
 from streaming.tables import normal_table
 
 pytestmark = pytest.mark.few_draws
@@ -245,6 +245,6 @@ def test_curves_and_a_reference_of_a_sample_say_so(folder: Path) -> None:
     code, told = run("characteristic", many, "--bootstrap", "0", *flags)
     assert code == 0, told
     assert "note: the curves are of a sample of 20,000 of 21,000 rows" in told
-    loaded = load_parts(many, resources=Resources.of("1MB", jobs=1))
+    loaded = load_parts(many, large=Large(memory="1MB", jobs=1))
     assert _name(many, loaded).startswith("many.parquet (20,000 of 21,000 rows")
     assert _name(many, load(folder / "preds")) == "many.parquet"

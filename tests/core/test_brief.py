@@ -104,7 +104,7 @@ def test_what_is_long_is_cut() -> None:
 @pytest.mark.slow
 def test_no_public_result_is_more_than_a_few_lines() -> None:
     table = {"y": MEAN + child(0, "y").normal(size=N), "mean": MEAN, "sd": np.full(N, 0.5)}
-    result = howsure.assess(table, trials=False)
+    result = howsure.assess(table, options=howsure.Options(trials=False))
     mended = howsure.recalibrate(table, table)
     loaded = howsure.load(table)
     every = [loaded, loaded.evalsets[0], mended, mended.fitted, mended.rows, mended.evalset]

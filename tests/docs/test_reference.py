@@ -115,7 +115,9 @@ REPLIES = {*get_args(Reply), "null"}
 
 def test_csv_has_the_columns_of_a_record(tmp_path: Path) -> None:
     y = np.random.default_rng(0).normal(size=50)
-    howsure.assess(y, (y - 1, y + 1), coverage=0.9, trials=False).save(tmp_path / "report.csv")
+    howsure.assess(y, (y - 1, y + 1), coverage=0.9, options=howsure.Options(trials=False)).save(
+        tmp_path / "report.csv"
+    )
     head = (tmp_path / "report.csv").read_text(encoding="utf-8").splitlines()[0]
     assert set(head.split(",")) == told("`records`")
 

@@ -141,9 +141,9 @@ def test_a_column_that_a_name_gives_a_role_is_used_or_named(role: Any) -> None:
 
 def test_a_keyword_that_there_is_not_is_refused() -> None:
     with pytest.raises(HowsureError, match="near: cluster"):
-        howsure.assess(Y, PLAIN["a"], clutser=SPARE["side"])
+        howsure.assess(howsure.Table(Y, PLAIN["a"], clutser=SPARE["side"]))
     with pytest.raises(HowsureError, match="one of point"):
-        howsure.assess(pd.DataFrame(PLAIN), uper="b")
+        howsure.assess(howsure.Table(pd.DataFrame(PLAIN), uper="b"))
 
 
 @pytest.mark.parametrize("said", [{"encoding": "utf-8"}, {"decimal": ","}])
@@ -165,13 +165,16 @@ DOUBT = child(0, "doubt").exponential(size=400)
 ERRS = child(0, "errors").normal(size=400) * DOUBT
 WAYS: Any = {
     "a column": lambda beside: howsure.assess(
-        pd.DataFrame({"y": ERRS, "uncertainty": DOUBT} | beside), trials=False
+        pd.DataFrame({"y": ERRS, "uncertainty": DOUBT} | beside),
+        options=howsure.Options(trials=False),
     ),
     "a keyword": lambda beside: howsure.assess(
-        pd.DataFrame({"y": ERRS, "kappa": DOUBT} | beside), uncertainty="kappa", trials=False
+        howsure.Table(pd.DataFrame({"y": ERRS, "kappa": DOUBT} | beside), uncertainty="kappa"),
+        options=howsure.Options(trials=False),
     ),
     "an array": lambda beside: howsure.assess(
-        ERRS, beside.get("point", pd.DataFrame(beside)), uncertainty=DOUBT, trials=False
+        howsure.Table(ERRS, beside.get("point", pd.DataFrame(beside)), uncertainty=DOUBT),
+        options=howsure.Options(trials=False),
     ),
 }
 BESIDE: Any = {

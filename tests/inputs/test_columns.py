@@ -381,7 +381,7 @@ def test_columns_that_may_state_uncertainty_are_told_in_the_verdict(
 ) -> None:
     y = np.arange(40.0)
     table = {"y": y, "pred": y + 1.0, **{name: np.ones(40) for name in columns}}
-    said = howsure.assess(table, trials=False).verdict
+    said = howsure.assess(table, options=howsure.Options(trials=False)).verdict
     assert (sentence or "may state") in said or sentence is None
     assert sentence is not None or "may state" not in said
 
@@ -389,9 +389,11 @@ def test_columns_that_may_state_uncertainty_are_told_in_the_verdict(
 def test_an_unknown_nominal_coverage_is_told_first() -> None:
     y = np.arange(40.0)
     table = {"y": y, "yhat_lower": y - 1.0, "yhat_upper": y + 1.0}
-    answer, first, *_ = howsure.assess(table, trials=False).verdict.splitlines()
+    answer, first, *_ = howsure.assess(
+        table, options=howsure.Options(trials=False)
+    ).verdict.splitlines()
     assert answer == "Inconclusive: the nominal coverage of the intervals is unknown."
     assert first.startswith("The nominal coverage of the intervals is unknown")
     assert "--coverage 0.9 (coverage=0.9)" in first
-    known = howsure.assess(table, coverage=0.9, trials=False).verdict
+    known = howsure.assess(table, coverage=0.9, options=howsure.Options(trials=False)).verdict
     assert "is unknown" not in known

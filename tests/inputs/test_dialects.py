@@ -34,8 +34,8 @@ def test_intervals_of_y_are_not_those_of_its_mean() -> None:
     api, x = regression()
     frame = api.OLS(Y, x).fit().get_prediction(x).summary_frame(alpha=0.1)
     for result in (
-        howsure.assess(Y, frame, coverage=0.9, trials=False),
-        howsure.assess(frame.assign(y=Y), coverage=0.9, trials=False),
+        howsure.assess(Y, frame, coverage=0.9, options=howsure.Options(trials=False)),
+        howsure.assess(frame.assign(y=Y), coverage=0.9, options=howsure.Options(trials=False)),
     ):
         inside = (frame["obs_ci_lower"] <= Y) & (frame["obs_ci_upper"] >= Y)
         assert result.value("empirical_coverage") == pytest.approx(inside.mean())
@@ -88,8 +88,8 @@ def test_a_forecast_of_prophet_beside_y_and_with_y() -> None:
     pd = needs("pandas")
     frame = pd.DataFrame(prophet_frame())
     share = (np.abs(Y - MEAN) <= 1).mean()
-    beside = howsure.assess(Y, frame, coverage=0.8, trials=False)
-    whole = howsure.assess(frame.assign(y=Y), coverage=0.8, trials=False)
+    beside = howsure.assess(Y, frame, coverage=0.8, options=howsure.Options(trials=False))
+    whole = howsure.assess(frame.assign(y=Y), coverage=0.8, options=howsure.Options(trials=False))
     for result in (beside, whole):
         assert result.value("empirical_coverage") == pytest.approx(share)
     assert "not read: trend, trend_lower, trend_upper, weekly" in beside.facts["Reading"]

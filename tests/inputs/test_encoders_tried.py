@@ -19,7 +19,7 @@ import pytest
 
 from encoders_tried import digits, halves, library_sentences, train_network, write_onnx
 from extras import needs
-from howsure import assess
+from howsure import Table, assess
 from howsure.core.arrays import FloatArray
 from howsure.core.records import Record
 from howsure.inputs.encoders import encode
@@ -88,11 +88,11 @@ class TestText:
         new = halves(len(texts))[1]
         table = wrong_at(topics[new] == "scipy.special")
         words = [texts[row] for row in new]
-        found = cce_of(assess({**table, "text": words}, encode=f"text={SENTENCES}"))
+        found = cce_of(assess(Table({**table, "text": words}, encode=f"text={SENTENCES}")))
         assert (found.n, found.source) == (len(new), "embedding")
         assert found.value > 1.5 * found.null_upper
         mixed = np.random.default_rng(3).permutation(words).tolist()  # y no longer goes with them
-        lost = cce_of(assess({**table, "text": mixed}, encode=f"text={SENTENCES}"))
+        lost = cce_of(assess(Table({**table, "text": mixed}, encode=f"text={SENTENCES}")))
         assert lost.value < lost.null_upper
 
 
@@ -153,12 +153,12 @@ class TestPictures:
         for row, path in zip(new, paths, strict=True):
             pil.fromarray(images[row]).save(path)
         frames.DataFrame({**table, "path": paths}).to_csv("table.csv", index=False)
-        found = cce_of(assess("table.csv", encode=f"path={self.name}"))
+        found = cce_of(assess(Table("table.csv", encode=f"path={self.name}")))
         assert (found.n, found.source) == (len(new), "embedding")
         assert found.value > 1.5 * found.null_upper
         mixed = np.random.default_rng(3).permutation(paths)  # y no longer goes with them
         frames.DataFrame({**table, "path": mixed}).to_csv("mixed.csv", index=False)
-        lost = cce_of(assess("mixed.csv", encode=f"path={self.name}"))
+        lost = cce_of(assess(Table("mixed.csv", encode=f"path={self.name}")))
         assert lost.value < lost.null_upper
 
     @pytest.mark.rate

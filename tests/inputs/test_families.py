@@ -89,9 +89,11 @@ def test_few_series_are_groups() -> None:
 def test_forecasts_of_two_models_beside_y() -> None:
     table = frame("LGBM", "ETS")
     y = table.pop("y")
-    result = howsure.assess(y, table, trials=False)
+    result = howsure.assess(y, table, options=howsure.Options(trials=False))
     assert {record.model for record in result.records} == {"LGBM", "ETS"}
-    both = howsure.assess({"y": y, **table}, groups="", time="", trials=False)
+    both = howsure.assess(
+        {"y": y, **table}, groups="", time="", options=howsure.Options(trials=False)
+    )
     assert result.value("mean_width", model="ETS") == both.value("mean_width", model="ETS")
     assert "unique_id, ds, cutoff are not used" in result.facts["Reading"]
 
@@ -115,7 +117,9 @@ def test_names_of_neuralforecast() -> None:
 
 
 def test_a_user_sees_both_models_compared() -> None:
-    result = howsure.assess(frame("LGBM", "ETS", ids=tuple("abcdefghij")), trials=False)
+    result = howsure.assess(
+        frame("LGBM", "ETS", ids=tuple("abcdefghij")), options=howsure.Options(trials=False)
+    )
     assert {record.model for record in result.records} == {"LGBM", "ETS"}
 
 

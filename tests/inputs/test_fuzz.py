@@ -27,6 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated import TIMES, examples
+from howsure import Table
 from howsure.cli.main import main
 from howsure.core.errors import HowsureError, InputError, strict
 from howsure.core.rng import child
@@ -359,9 +360,9 @@ def test_nested_lists_of_several_shapes_are_refused(missing: Any) -> None:
     for ragged in ([[1.0, 2.0], [1.0, [2.0]]], [[1.0], [1.0, 2.0]]):
         for predicted in ({"samples": ragged}, ragged, (ragged, ragged)):
             with pytest.raises(InputError, match="must be one rectangular array"):
-                assess([1.0, 2.0], predicted, missing=missing)
+                assess(Table([1.0, 2.0], predicted, missing=missing))
     with pytest.raises(InputError, match=r"y must"):
-        assess([1.0, [2.0]], [1.0, 2.0], missing=missing)
+        assess(Table([1.0, [2.0]], [1.0, 2.0], missing=missing))
 
 
 TABLE = pacsv.read_csv(

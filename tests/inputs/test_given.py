@@ -355,7 +355,7 @@ def test_tensors_that_require_gradients() -> None:
     same(read([tensor(row) for row in DRAWS.T]), SAMPLES)
     same(read({"mean": tensor(MEAN), "sd": tensor(SD)}), NORMAL)
     same(read({0.1: tensor(LOW), 0.5: tensor(MEAN), 0.9: tensor(HIGH)}), QUANTILES)
-    result = howsure.assess(tensor(MEAN), tensor(DRAWS), trials=False)
+    result = howsure.assess(tensor(MEAN), tensor(DRAWS), options=howsure.Options(trials=False))
     assert result.facts["Reading"] == "prediction of shape (60, 20) read as 20 samples per row"
 
 
@@ -385,7 +385,7 @@ def test_what_was_inferred_is_told_and_what_was_said_is_not(
 
 def test_two_arrays_without_a_finite_number_are_ends() -> None:
     ends = np.full(60, -np.inf), np.full(60, np.inf)
-    found = howsure.assess(MEAN, ends, coverage=0.9, trials=False)
+    found = howsure.assess(MEAN, ends, coverage=0.9, options=howsure.Options(trials=False))
     assert found.answer.sentence == "No. Intervals have no bounds."
 
 

@@ -97,7 +97,10 @@ def test_a_user_sees_coverage_and_no_ranking_of_points() -> None:
     rng = np.random.default_rng(1)
     y = rng.normal(size=300)
     values = np.tile([-1.645, 0.0, 1.645], (300, 1))
-    result = howsure.assess(melted({"id": range(300), "observed": y}, values, LEVELS), trials=False)
+    result = howsure.assess(
+        melted({"id": range(300), "observed": y}, values, LEVELS),
+        options=howsure.Options(trials=False),
+    )
     assert "The 90 % intervals cover" in result.verdict
     assert {record.n for record in result.records if record.metric == "empirical_coverage"} == {300}
 

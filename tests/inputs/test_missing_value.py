@@ -79,8 +79,11 @@ def test_arrays_say_it_by_nan() -> None:
     with pytest.raises(
         InputError, match="missing_value applies only to tables; in arrays, use NaN"
     ):
-        howsure.assess(Y, (MEAN, np.ones(N)), missing_value=-9999)
-    result = howsure.assess(table(x=()), missing_value=-9999, missing="drop", trials=False)
+        howsure.assess(howsure.Table(Y, (MEAN, np.ones(N)), missing_value=-9999))
+    result = howsure.assess(
+        howsure.Table(table(x=()), missing_value=-9999, missing="drop"),
+        options=howsure.Options(trials=False),
+    )
     assert result.value("mae") == pytest.approx(np.abs(np.delete(Y - MEAN, (3, 7))).mean())
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from extras import needs
-from howsure import Distribution, Intervals, Quantiles, Samples, assess, load
+from howsure import Distribution, Intervals, Options, Quantiles, Samples, assess, load
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import read_foreign
 from howsure.inputs.given import PredictionInput, read_given
@@ -571,7 +571,9 @@ def test_what_was_read_is_read_again_as_it_is() -> None:
 def test_notes_of_how_it_was_read_are_told_with_the_result() -> None:
     rng = np.random.default_rng(0)
     a = uniforms((N,))
-    result = assess(rng.gamma(a), stats.make_distribution(stats.gamma)(a=a), trials=False)
+    result = assess(
+        rng.gamma(a), stats.make_distribution(stats.gamma)(a=a), options=Options(trials=False)
+    )
     assert any("levels 0.01 to 0.99" in fact for fact in result.facts.values())
 
 

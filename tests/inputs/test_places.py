@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure.inputs.parts import FilePiece
 from howsure.inputs.places import Listing, places
 from howsure.inputs.tables import cut
-from howsure.streaming import Resources, load_parts
+from howsure.streaming import Large, load_parts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs links and FIFOs")
 
@@ -216,7 +216,7 @@ def test_a_file_that_grows_meanwhile_is_refused(
     monkeypatch.setattr(FilePiece, "tables", growing)
     kept = folder.parent / "s.arrow" if state else None
     with pytest.raises(InputError, match=rf"t1{ending}: the file has changed since"):
-        load_parts(f"{folder}/t*{ending}", state=kept, resources=Resources(jobs=1))
+        load_parts(f"{folder}/t*{ending}", large=Large(jobs=1, state=kept))
     assert seen
     assert not (folder.parent / "s.arrow").exists()
 

@@ -178,7 +178,7 @@ def test_one_of_several_outcomes_is_chosen_by_its_columns() -> None:
 
 def test_missing_rows_are_left_out_before() -> None:
     with pytest.raises(InputError, match="drop them from prediction before"):
-        howsure.assess(np.append(Y[1:], np.nan), whole(), missing="drop")
+        howsure.assess(howsure.Table(np.append(Y[1:], np.nan), whole(), missing="drop"))
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_table_names_a_law_of_counts(kind: str) -> None:
     columns = dict(prediction.parameters)
     law = ",".join(f"{name}={name}" for name in columns)
     loaded = howsure.load({"y": held.y} | columns, law=f"{kind}:{law}")
-    result = howsure.assess(loaded, trials=False)
+    result = howsure.assess(loaded, options=howsure.Options(trials=False))
     for metric, record in records(held, "crps", "log_score").items():
         assert result.record(metric).value == pytest.approx(record.value, rel=1e-12)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from extras import needs
-from howsure import assess
+from howsure import Options, assess
 from howsure.core.rng import child
 from howsure.engine.finding import Finding
 from howsure.inputs import load
@@ -90,7 +90,7 @@ def test_every_road_leads_to_one_verdict(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first, *others = [
-            assess(source, trials=False)
+            assess(source, options=Options(trials=False))
             for source in (frame, tmp_path / "table.csv", tmp_path / "table.parquet")
         ]
         checked = check(load(frame).evalsets, Rules(fail_on="bad"))

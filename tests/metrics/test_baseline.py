@@ -191,7 +191,7 @@ def test_few_members_are_no_loss_against_their_distribution(members: int) -> Non
 def test_a_model_is_judged_beside_the_one_that_is_named() -> None:
     data = models()
     y = data.pop("y")
-    result = howsure.assess(y, data, baseline="idle", trials=False)
+    result = howsure.assess(y, data, options=howsure.Options(baseline="idle", trials=False))
     told = {each.model: each for each in result.findings if each.id == "skill"}
     assert told["right"].state == "good"
     assert "than idle" in told["right"].sentence
@@ -213,12 +213,12 @@ def test_a_loss_against_what_anyone_could_have_predicted_is_told() -> None:
     y, _ = walk(600, "loss")
     flat = Distribution.normal(np.zeros(600), np.full(600, y.std()))
     hours = np.datetime64("2024-01-01", "D") + np.arange(600)
-    result = howsure.assess(y, flat, time=hours, lead=1, trials=False)
+    result = howsure.assess(y, flat, time=hours, options=howsure.Options(lead=1, trials=False))
     (finding,) = (each for each in result.findings if each.id == "skill")
     assert finding.state == "bad"
     assert "than the seasonal naive forecast (a week before)" in finding.sentence
     assert "(a week before) is better" in result.answer.sentence
-    alone = howsure.assess(y, flat, time=hours, trials=False)
+    alone = howsure.assess(y, flat, time=hours, options=howsure.Options(trials=False))
     assert all("naive" not in each.sentence for each in alone.findings)
 
 
@@ -340,10 +340,12 @@ def test_a_horizon_that_serves_no_naive_forecast_is_no_fault() -> None:
         (np.arange(120) // 4, np.arange(120) % 4 + 1),
         (np.arange(120), np.full(120, 1.5)),
     ):
-        held = howsure.assess({**table, "time": time, "horizon": horizon}, trials=False)
+        held = howsure.assess(
+            {**table, "time": time, "horizon": horizon}, options=howsure.Options(trials=False)
+        )
         assert math.isnan(held.value("persistence_skill"))
     with pytest.raises(InputError, match="lead 1 cannot be used: y must be one value at each time"):
-        howsure.assess({**table, "time": np.arange(120) // 4}, lead=1)
+        howsure.assess({**table, "time": np.arange(120) // 4}, options=howsure.Options(lead=1))
 
 
 @pytest.mark.parametrize(

@@ -450,7 +450,7 @@ def test_the_table_of_models_by_questions_comes_first() -> None:
         "right": LAW,
         "sets": Intervals(ZERO, ZERO + 1),
     }
-    result = howsure.assess(Z, models, trials=False)
+    result = howsure.assess(Z, models, options=howsure.Options(trials=False))
     table = result.tables[0]
     assert table.name == "overview"
     assert table.columns["model"].tolist() == ["right", "wide", "sets"]

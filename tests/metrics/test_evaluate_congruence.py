@@ -120,7 +120,7 @@ def test_assess_uses_one_mode_for_all_models() -> None:
         "normal": held.predictions[0],
         "gamma": Distribution.from_scipy(stats.gamma(4.0, loc=np.sin(2 * x) - 1.0, scale=0.25)),
     }
-    result = assess(held.y, models, x={"x": x})
+    result = assess(held.y, models, features={"x": x})
     modes = {r.options["mode"] for r in result.records if r.metric == "mean_cce"}
     assert modes == {"samples"}
     assert "every input" in result.verdict or "some inputs" in result.verdict

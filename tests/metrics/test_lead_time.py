@@ -324,7 +324,8 @@ def test_neither_order_nor_units_nor_copies_matter() -> None:
 def assess(held: EvalSet) -> tuple[Any, ...]:
     """The findings of a set whose rows may depend in time."""
     return howsure.assess(
-        held.y, held.predictions[0], time=held.time, horizon=held.horizon, trials=False
+        howsure.Table(held.y, held.predictions[0], time=held.time, horizon=held.horizon),
+        options=howsure.Options(trials=False),
     ).findings
 
 

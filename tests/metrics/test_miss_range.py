@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from howsure import Distribution, assess
+from howsure import Distribution, Options, assess
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError
 from howsure.core.records import Record
@@ -94,7 +94,7 @@ def test_ranges_that_are_none_are_refused_by_name(part: Any) -> None:
     with pytest.raises(HowsureError, match=told):
         evaluate(held, miss_range=part)
     with pytest.raises(HowsureError, match=told):
-        assess(held.y, held.predictions[0], miss_range=part)
+        assess(held.y, held.predictions[0], options=Options(miss_range=part))
     with pytest.raises(HowsureError, match=told):
         Rules(limits=(limit_of("mae", "max", 2.0),), miss_range=part)
 
@@ -117,7 +117,7 @@ def test_a_report_tells_compares_and_shades_the_range() -> None:
     first, second = model(200, "follows"), model(200, "even", follow=0.2)
     predictions = {"follows": first.predictions[0], "even": second.predictions[0]}
     part = (0.1, 0.6)
-    told = assess(first.y, predictions, miss_range=part, trials=False)
+    told = assess(first.y, predictions, options=Options(miss_range=part, trials=False))
     assert told.facts["Miss rates of partial areas"] == "from 10 % to 60 %"
     (figure,) = [each for each in told.figures if each.name == "characteristic"]
     (zone,) = [layer for layer in figure.layers if layer.mark is Mark.ZONE]
@@ -130,7 +130,7 @@ def test_a_report_tells_compares_and_shades_the_range() -> None:
         request = AreaRequest(y_range=part, reading=reading)
         truth = permutation_test(curves[0], curves[1], request, permutations=500)
         assert rows[name] == pytest.approx(truth.p_value, abs=0.08)
-    plain = assess(first.y, predictions, trials=False)
+    plain = assess(first.y, predictions, options=Options(trials=False))
     (table,) = [each for each in plain.tables if each.name == "models"]
     assert not set(PARTS) & set(table.columns["metric"])
     assert "Miss rates of partial areas" not in plain.facts

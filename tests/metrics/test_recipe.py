@@ -83,7 +83,9 @@ def test_a_measure_by_the_recipe_has_its_error_and_a_perfect_models_value() -> N
     rng = np.random.default_rng(8)
     mean, n = rng.normal(size=4_000), 4_000
     y = mean + rng.normal(size=n)
-    result = howsure.assess(y, howsure.Distribution.normal(mean, np.ones(n)), trials=False)
+    result = howsure.assess(
+        y, howsure.Distribution.normal(mean, np.ones(n)), options=howsure.Options(trials=False)
+    )
     cubed, half = named(result, "cubed_error"), named(result, "half_width")
     errors = np.abs(y - mean) ** 3
     assert cubed.value == pytest.approx(errors.mean(), rel=1e-12)

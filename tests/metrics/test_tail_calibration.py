@@ -286,10 +286,10 @@ def test_the_combined_ratio_is_drawn_when_asked_for() -> None:
     for samples in (False, True):
         x, draws = law.parameters["loc"], child(5, "curve").normal(size=(600, 30))
         prediction = howsure.Samples(x[:, None] + 0.8 * draws) if samples else law
-        brief = howsure.assess(y, prediction, trials=False)
+        brief = howsure.assess(y, prediction, options=howsure.Options(trials=False))
         assert not [each for each in brief.curves if each.name.startswith("tail_calibration")]
         names = [f"tail_miscalibration_{side}" for side in ("left", "right")]
-        asked = howsure.assess(y, prediction, trials=False, slow=names)
+        asked = howsure.assess(y, prediction, options=howsure.Options(trials=False, also=names))
         for side in ("left", "right"):
             (curve,) = (each for each in asked.curves if each.name == f"tail_calibration_{side}")
             grid = np.linspace(0, 1, 101)

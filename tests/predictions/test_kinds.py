@@ -53,9 +53,9 @@ def test_a_new_kind_is_measured_as_the_same_law_by_another(
     rng = np.random.default_rng(0)
     middle, half = rng.normal(size=300), rng.uniform(0.5, 2.0, 300)
     y, x = middle + half * rng.uniform(-1.2, 1.2, 300), {"x": half}
-    new = howsure.assess(y, Ranges(middle - half, middle + half), x=x)
+    new = howsure.assess(y, Ranges(middle - half, middle + half), features=x)
     law = Distribution("uniform", {"loc": middle - half, "scale": 2.0 * half})
-    known = howsure.assess(y, law, x=x)
+    known = howsure.assess(y, law, features=x)
     for metric in ("empirical_coverage", "mean_squared_z", "miscalibration_area", "kendall_tau"):
         assert new.value(metric) == pytest.approx(known.value(metric), rel=1e-9), metric
     assert new.record("worst_slab").source == "ranges"

@@ -15,7 +15,7 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.inputs.names import quantile_levels
 from howsure.predictions.columns import to_columns
-from howsure.streaming import Resources, load_parts
+from howsure.streaming import Large, load_parts
 
 pd = needs("pandas")
 N = 2000
@@ -37,7 +37,7 @@ def coverage_of(made: Any) -> Any:
 @pytest.mark.parametrize("off", [0.0, -0.5, 0.5])
 def test_its_share_of_y_is_judged(level: float, off: float) -> None:
     table = quantiles(level, off)
-    made = howsure.assess(Y, table[:, 0], levels=level, trials=False)
+    made = howsure.assess(Y, table[:, 0], levels=level, options=howsure.Options(trials=False))
     below = (table[:, 0] >= Y) if level >= 0.5 else (table[:, 0] <= Y)
     claim = max(level, 1.0 - level)
     assert made.value("empirical_coverage") == pytest.approx(below.mean())
@@ -54,7 +54,9 @@ def test_several_on_one_side_are_judged_together() -> None:
     levels = [0.8, 0.9, 0.95]
     table = quantiles(levels)
     table[:, 2] -= 0.3
-    found = coverage_of(howsure.assess(Y, table, levels=levels, trials=False))
+    found = coverage_of(
+        howsure.assess(Y, table, levels=levels, options=howsure.Options(trials=False))
+    )
     assert "the 0.95 quantile" in found.sentence
     assert found.state == "bad"
 
@@ -63,7 +65,12 @@ def test_a_right_one_is_seldom_condemned() -> None:
     rng = child(0, "alone, right")
     bad = sum(
         coverage_of(
-            howsure.assess(rng.normal(size=60), np.full(60, 0.84162), levels=0.8, trials=False)
+            howsure.assess(
+                rng.normal(size=60),
+                np.full(60, 0.84162),
+                levels=0.8,
+                options=howsure.Options(trials=False),
+            )
         ).state
         == "bad"
         for _ in range(40)
@@ -123,12 +130,12 @@ def test_levels_0_and_1_are_read_as_bounds(way: str) -> None:
 
 
 def test_y_beyond_its_bounds_is_told() -> None:
-    made = howsure.assess(Y, BOUNDED, levels=LEVELS, trials=False)
+    made = howsure.assess(Y, BOUNDED, levels=LEVELS, options=howsure.Options(trials=False))
     share = float((np.abs(Y - CENTRE) > 2.5).mean())
     assert made.value("impossible_share") == pytest.approx(share)
     assert "support" in {each.id for each in made.findings}
     inside = np.clip(Y, BOUNDED[:, 0], BOUNDED[:, -1])
-    kept = howsure.assess(inside, BOUNDED, levels=LEVELS, trials=False)
+    kept = howsure.assess(inside, BOUNDED, levels=LEVELS, options=howsure.Options(trials=False))
     assert kept.value("impossible_share") == 0.0
     assert "support" not in {each.id for each in kept.findings}
 
@@ -149,10 +156,10 @@ def test_parts_of_a_table_say_the_same(columns: list[str], tmp_path: Path) -> No
     """Rows that are read some at a time; what has no end has no width there either."""
     table = pd.DataFrame(BOUNDED, columns=NAMES)[columns].assign(y=Y)
     pd.concat([table] * 8).to_csv(tmp_path / "t.csv", index=False)
-    few = Resources(memory=1_000_000, jobs=1)
-    loaded = load_parts(tmp_path / "t.csv", resources=few)
+    few = Large(memory=1_000_000, jobs=1)
+    loaded = load_parts(tmp_path / "t.csv", large=few)
     assert loaded.totals
-    made = howsure.assess(loaded, trials=False)
-    whole = howsure.assess(table, trials=False)
+    made = howsure.assess(loaded, options=howsure.Options(trials=False))
+    whole = howsure.assess(table, options=howsure.Options(trials=False))
     for name in ("empirical_coverage", "impossible_share", "mean_width", "interval_score"):
         assert made.value(name) == pytest.approx(whole.value(name), nan_ok=True)

@@ -51,7 +51,7 @@ def test_equal_widths_are_a_fault_only_where_inputs_know_better(varying: float, 
     x = rng.uniform(-1, 1, size=(6_000, 2))
     y = np.exp(varying * x[:, 0]) * rng.normal(size=6_000)
     reach = np.full(6_000, np.quantile(np.abs(y), 0.9))
-    result = howsure.assess(y, Intervals(-reach, reach, 0.9), x=x)
+    result = howsure.assess(y, Intervals(-reach, reach, 0.9), features=x)
     (width,) = [finding for finding in result.findings if finding.id == "width"]
     assert width.state == state
     assert "Every row has the same width" in width.sentence
@@ -106,7 +106,7 @@ def test_every_kind_of_prediction_is_taken() -> None:
 
 
 def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
-    result = howsure.assess([1.0, 2.0, 3.0], point=[1.5, 2.0, 2.5])
+    result = howsure.assess(howsure.Table([1.0, 2.0, 3.0], point=[1.5, 2.0, 2.5]))
     assert result.value("mae") == pytest.approx(1 / 3)
     assert result.answer is not None
     assert result.answer.sentence == "Inconclusive: the predictions state no uncertainty."
@@ -118,7 +118,7 @@ def test_a_point_forecast_alone_is_answered_as_far_as_it_goes() -> None:
 @pytest.mark.rate
 def test_forms_agree() -> None:
     y, prediction = normal(300)
-    result = howsure.assess(y, prediction, groups={"g": np.arange(300) % 3}, x={"x": y})
+    result = howsure.assess(y, prediction, groups={"g": np.arange(300) % 3}, features={"x": y})
     table = result.to_frame("pyarrow")
     assert table.num_rows == len(result.records)
     plain = json.loads(result.to_json())
@@ -136,7 +136,8 @@ def test_same_seed_same_answer() -> None:
     y, prediction = normal(400)
     groups = {"g": np.arange(400) % 4}
     first, second = (
-        howsure.assess(y, prediction, groups=groups, seed=3).to_json() for _ in range(2)
+        howsure.assess(y, prediction, groups=groups, options=howsure.Options(seed=3)).to_json()
+        for _ in range(2)
     )
     assert first == second
 
@@ -257,10 +258,10 @@ def test_the_verdict_takes_a_tolerance_and_leaves_findings_out() -> None:
     y, prediction = normal(3_000, 0.8)
     states = {each.id: each.state for each in howsure.assess(y, prediction).findings}
     assert states["coverage"] == states["spread"] == "bad"
-    loose = howsure.assess(y, prediction, tolerance=0.2)
+    loose = howsure.assess(y, prediction, options=howsure.Options(tolerance=0.2))
     states = {each.id: each.state for each in loose.findings}
     assert states["coverage"] == states["spread"] == "negligible"
-    muted = howsure.assess(y, prediction, ignore={"spread"})
+    muted = howsure.assess(y, prediction, options=howsure.Options(ignore={"spread"}))
     assert "spread" not in {each.id for each in muted.findings}
     told = next(table for table in muted.tables if table.name == "not_judged")
     reasons = dict(zip(told.columns["id"], told.columns["reason"], strict=True))
@@ -285,8 +286,15 @@ def test_groups_of_a_frame_are_its_columns_and_a_name_alone_is_refused() -> None
     pd = needs("pandas")
     y = np.random.default_rng(0).normal(size=300)
     frame = pd.DataFrame({"side": np.where(y > 0, "up", "down"), "third": np.arange(300) % 3})
-    named = howsure.assess(y, np.zeros(300), groups=dict(frame), trials=False)
-    assert howsure.assess(y, np.zeros(300), groups=frame, trials=False).records == named.records
+    named = howsure.assess(
+        y, np.zeros(300), groups=dict(frame), options=howsure.Options(trials=False)
+    )
+    assert (
+        howsure.assess(
+            y, np.zeros(300), groups=frame, options=howsure.Options(trials=False)
+        ).records
+        == named.records
+    )
     with pytest.raises(InputError, match=r"got the text 'side'.*groups=\{'side': labels\}"):
         howsure.assess(y, np.zeros(300), groups="side")
 
@@ -294,12 +302,12 @@ def test_groups_of_a_frame_are_its_columns_and_a_name_alone_is_refused() -> None
 def test_what_was_not_assessed_is_told_with_what_was() -> None:
     y = np.random.default_rng(0).normal(size=50)
     normal = Distribution.normal(np.zeros(50), np.ones(50))
-    result = howsure.assess(y, {"a": normal, "b": normal}, trials=False)
+    result = howsure.assess(y, {"a": normal, "b": normal}, options=howsure.Options(trials=False))
     with pytest.raises(InputError, match=r"of model 'c'; the models are 'a', 'b'$"):
         result.value("crps", model="c")
     with pytest.raises(
         InputError, match=r"assessed coverages are 0\.9: use assess\(…, coverage=0\.5\)"
     ):
         result.value("picp", coverage=0.5)
-    asked = howsure.assess(y, normal, coverage=0.5, trials=False)
+    asked = howsure.assess(y, normal, coverage=0.5, options=howsure.Options(trials=False))
     assert asked.value("picp", coverage=0.5) == np.mean(np.abs(y) <= stats.norm.ppf(0.75))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from howsure import assess
+from howsure import Table, assess
 from howsure.core.errors import _strict
 from howsure.engine import measure
 from howsure.figures import build
@@ -45,7 +45,7 @@ def whole(**known: Any) -> Assessment:
         "b": Distribution.normal(0.1 * x, np.ones(n)),
     }
     site = np.where(x > 0, "north", "south")
-    return assess(y, models, x={"x": x}, groups={"site": site}, time=np.arange(n), **known)
+    return assess(y, models, features={"x": x}, groups={"site": site}, time=np.arange(n), **known)
 
 
 STAGES = (
@@ -193,7 +193,7 @@ def test_a_feature_with_one_enormous_number() -> None:
     x = rng.normal(size=100)
     x[0] = 1e60
     prediction = Distribution.normal(np.zeros(100), np.ones(100))
-    result = assess(rng.normal(size=100), prediction, x={"a": x})
+    result = assess(rng.normal(size=100), prediction, features={"a": x})
     for metric in ("ert_squared", "local_pit", "mean_cce", "worst_slab"):
         assert math.isfinite(result.value(metric)), result.record(metric).reason
 
@@ -201,7 +201,7 @@ def test_a_feature_with_one_enormous_number() -> None:
 def test_a_constant_feature_is_the_reason_of_congruence_alone() -> None:
     rng = RNG(0)
     prediction = Distribution.normal(np.zeros(80), np.ones(80))
-    result = assess(rng.normal(size=80), prediction, x={"a": np.ones(80)})
+    result = assess(rng.normal(size=80), prediction, features={"a": np.ones(80)})
     assert "must have a column that varies" in result.record("mean_cce").reason
     assert result.record("ert_squared").reason == "no input varies"
     assert math.isfinite(result.value("crps"))
@@ -236,9 +236,9 @@ def test_one_group_has_no_other_to_differ_from() -> None:
 def test_numbers_whose_squares_vanish_or_overflow() -> None:
     rng = RNG(0)
     y, point = rng.normal(size=80), 0.1 * rng.normal(size=80)
-    plain = assess(y, point=point)
+    plain = assess(Table(y, point=point))
     for size in (2.0**-700, 2.0**300):
-        scaled = assess(size * y, point=size * point)
+        scaled = assess(Table(size * y, point=size * point))
         for metric, power in (("rmse", 1), ("mae", 1), ("bias", 1), ("r_squared", 0)):
             one, other = plain.record(metric), scaled.record(metric)
             factor = size**power
@@ -255,7 +255,7 @@ def test_three_infinite_ends_leave_the_measures_of_rank(pointed: bool) -> None:
     y, upper = rng.normal(size=n) * sd, 1.64 * sd
     upper[:3] = np.inf
     point = np.zeros(n) if pointed else None
-    result = assess(y, Intervals(-1.64 * sd, upper, coverage=0.9), point=point)
+    result = assess(Table(y, Intervals(-1.64 * sd, upper, coverage=0.9), point=point))
     rows = slice(0 if pointed else 3, None)
     width = np.where(np.isinf(upper), np.inf, 3.28 * sd)
     expected = association.kendall_tau(np.abs(y)[rows], width[rows]).value

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 import howsure
 from extras import needs
-from howsure import assess_model
+from howsure import Options, assess_model
 from howsure.core.errors import InputError
 from howsure.inputs.given import PredictionInput
 from howsure.predictions import Distribution, Intervals, Quantiles
@@ -84,10 +84,17 @@ def intervals(given: PredictionInput) -> Intervals:
 
 @pytest.mark.rate
 def test_one_line_from_a_model_to_a_verdict() -> None:
-    result = howsure.assess_model(fitted(BayesianRidge()), X[NEW], Y[NEW], trials=False)
+    result = howsure.assess_model(
+        fitted(BayesianRidge()), X[NEW], Y[NEW], options=howsure.Options(trials=False)
+    )
     assert result.facts["Models"] == "BayesianRidge"
     mean, sd = fitted(BayesianRidge()).predict(X[NEW], return_std=True)
-    same = howsure.assess(Y[NEW], Distribution.normal(mean, sd), x=X[NEW], trials=False)
+    same = howsure.assess(
+        Y[NEW],
+        Distribution.normal(mean, sd),
+        features=X[NEW],
+        options=howsure.Options(trials=False),
+    )
     assert result.verdict == same.verdict
 
 
@@ -97,7 +104,7 @@ def test_models_by_name_are_compared() -> None:
         "ridge": fitted(BayesianRidge()),
         "quantiles": [fitted(QuantileRegressor(quantile=q, alpha=0.0)) for q in LEVELS],
     }
-    result = assess_model(models, X[NEW], Y[NEW], trials=False)
+    result = assess_model(models, X[NEW], Y[NEW], options=Options(trials=False))
     assert result.facts["Models"] == "ridge, quantiles"
 
 
@@ -117,7 +124,7 @@ def test_columns_with_missing_values_are_not_assessed_by_and_it_is_told() -> Non
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame.loc[::7, "b"] = np.nan
     model = HistGradientBoostingRegressor(max_iter=5).fit(frame[FIT], Y[FIT])
-    result = assess_model(model, frame[NEW], Y[NEW], trials=False)
+    result = assess_model(model, frame[NEW], Y[NEW], options=Options(trials=False))
     assert any(
         "columns of X with missing values are left out: b" in fact for fact in result.facts.values()
     )
@@ -627,7 +634,10 @@ def test_rows_of_x_in_another_order_than_y_are_refused() -> None:
         assess_model(model, turned, y)
     with pytest.raises(InputError, match="groups must have its rows in the order of y"):
         assess_model(model, frame, y, groups=pd.Series(np.arange(60) % 2)[::-1])
-    assert assess_model(model, turned.loc[y.index], y, trials=False).value("mae") < 1.2
+    assert (
+        assess_model(model, turned.loc[y.index], y, options=Options(trials=False)).value("mae")
+        < 1.2
+    )
 
 
 class _Own:

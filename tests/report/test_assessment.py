@@ -29,7 +29,11 @@ def one() -> Assessment:
 
 @pytest.fixture(scope="module")
 def two() -> Assessment:
-    return howsure.assess(Y, {"a b (1)": law(0.5), "ä": law(1.0), "ö": law(2.0)}, trials=False)
+    return howsure.assess(
+        Y,
+        {"a b (1)": law(0.5), "ä": law(1.0), "ö": law(2.0)},
+        options=howsure.Options(trials=False),
+    )
 
 
 def test_values_are_found_by_what_the_field_calls_them(one: Assessment) -> None:
@@ -111,7 +115,7 @@ def test_the_title_names_the_data() -> None:
     y, ends = [1.0, 2.0, 3.0], howsure.Intervals([0.0] * 3, [4.0] * 3, 0.9)
 
     def title(given: object, **options: str) -> str:
-        return howsure.assess(y, given, trials=False, **options).title
+        return howsure.assess(y, given, **options, options=howsure.Options(trials=False)).title
 
     assert title(ends) == "Can the uncertainty of 3 predictions be trusted?"
     assert title(ends, model="trees") == "Can the uncertainty of trees be trusted?"

@@ -25,7 +25,7 @@ HOSTILE = "---\nx: [1] # \"'\\\t\ufeff\uffff\x85\u2028<b>`|{{ {% **z** [a](http:
 def assessed(scale: float = 1.0, name: str = "model") -> Assessment:
     z = child(0, "card").normal(size=N)
     given = howsure.Distribution.normal(np.zeros(N), np.full(N, scale))
-    return howsure.assess(scale * z, {name: given}, trials=False)
+    return howsure.assess(scale * z, {name: given}, options=howsure.Options(trials=False))
 
 
 def metadata(card: str) -> Any:
@@ -106,7 +106,7 @@ def test_several_models_have_an_entry_each() -> None:
     z = child(1, "card").normal(size=N)
     wide = howsure.Distribution.normal(np.zeros(N), np.full(N, 2.0))
     points = {"right": howsure.Distribution.normal(np.zeros(N), np.ones(N)), "wide": wide}
-    result = howsure.assess(z, points, trials=False)
+    result = howsure.assess(z, points, options=howsure.Options(trials=False))
     card = result.to_card()
     names = [each["name"] for each in metadata(card)["model-index"]]
     assert names == ["right", "wide"]
@@ -118,7 +118,7 @@ def test_several_models_have_an_entry_each() -> None:
 def test_label_sets_are_of_classification() -> None:
     y = np.array(["a", "b"] * 30)
     sets = howsure.LabelSets([[True, k % 5 > 0] for k in range(60)], 0.9, labels=["a", "b"])
-    card = howsure.assess(y, sets, trials=False).to_card()
+    card = howsure.assess(y, sets, options=howsure.Options(trials=False)).to_card()
     (model,) = metadata(card)["model-index"]
     assert model["results"][0]["task"] == {"type": "tabular-classification"}
 

@@ -51,12 +51,14 @@ def test_tables_and_arrays_agree(tmp_path: Path) -> None:
     first = howsure.assess(str(tmp_path / "model.parquet"), **chosen)
     law = Distribution.normal(held["mean"], held["sd"])
     arrays = howsure.assess(
-        held["y"],
-        law,
-        x={"note": held["note"], "x": held["x"]},
-        groups={"side": held["side"]},
-        encode={"note": lengths},
-        coverage=0.8,
+        howsure.Table(
+            held["y"],
+            law,
+            features={"note": held["note"], "x": held["x"]},
+            groups={"side": held["side"]},
+            encode={"note": lengths},
+            coverage=0.8,
+        )
     )
     loaded = howsure.load(held, groups="side", encode={"note": lengths})
     for other in (
@@ -77,7 +79,7 @@ def test_several_tables_are_several_models(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.csv" for name in ("one", "two")]
     for path in paths:
         csv.write_csv(pa.table(table()), path)
-    result = howsure.assess([str(path) for path in paths], x="x")
+    result = howsure.assess([str(path) for path in paths], features="x")
     assert {record.model for record in result.records} == {"one", "two"}
     notes = [curve.notes for curve in result.curves if curve.name == "rejection"]
     assert [note.split(":")[0] for note in notes] == ["one", "two"]
@@ -87,11 +89,11 @@ def test_an_embedding_as_an_array_or_as_columns() -> None:
     held = table()
     points = np.stack([held["x"], held["x"] ** 2], axis=1)
     law = Distribution.normal(held["mean"], held["sd"])
-    array = howsure.assess(held["y"], law, embedding=points)
-    listed = howsure.assess({**held, "v": points}, embedding="v", x="")
+    array = howsure.assess(howsure.Table(held["y"], law, embedding=points))
+    listed = howsure.assess(howsure.Table({**held, "v": points}, embedding="v", features=""))
     assert array.value("mean_cce") == listed.value("mean_cce")
     with pytest.raises(InputError, match="embedding must have"):
-        howsure.assess(held["y"], law, embedding=points[1:])
+        howsure.assess(howsure.Table(held["y"], law, embedding=points[1:]))
 
 
 def test_images_as_paths() -> None:
@@ -99,8 +101,10 @@ def test_images_as_paths() -> None:
     held = table()
     law = Distribution.normal(held["mean"], held["sd"])
     paths = [f"/none/{k}.png" for k in range(N)]
-    listed = howsure.assess(held["y"], law, x={"x": held["x"]}, image=paths)
-    named = howsure.assess(held["y"], law, x={"x": held["x"], "p": paths}, image="p")
+    listed = howsure.assess(howsure.Table(held["y"], law, features={"x": held["x"]}, image=paths))
+    named = howsure.assess(
+        howsure.Table(held["y"], law, features={"x": held["x"], "p": paths}, image="p")
+    )
     for result in (listed, named):
         images = next(t for t in result.tables if t.name == "cce_images")
         assert set(images.columns["problem"]) == {"file not found"}
@@ -137,7 +141,7 @@ def test_progress_tells_every_stage() -> None:
     stages: list[str] = []
     held = table()
     tell = lambda stage, done, total: stages.append(stage)  # noqa: E731
-    result = howsure.assess(held, x="x", progress=tell)
+    result = howsure.assess(held, features="x", progress=tell)
     words = " ".join(stages)
     for word in ("measures", "reference", "bootstrap", "map", "trial"):
         assert word in words
@@ -154,7 +158,9 @@ def test_progress_tells_every_stage() -> None:
 def test_choices_of_congruence_reach_the_record() -> None:
     held = table()
     options = CongruenceOptions(bandwidth=1.0, regularization=0.2, draws=1, layout="t-sne")
-    result = howsure.assess({**held, "emb_1": held["x"]}, congruence=options)
+    result = howsure.assess(
+        {**held, "emb_1": held["x"]}, options=howsure.Options(congruence=options)
+    )
     told = result.record("mean_cce").options
     assert told["mode"] == "samples"
     assert told["draws"] == 1.0
@@ -197,8 +203,10 @@ def test_a_bare_array_is_judged_as_what_its_constructor_makes(form: int) -> None
         ({"lower_90": low, "upper_90": high}, {}, Intervals(low, high, 0.9), None),
     ][form]
     again = {} if "coverage" not in said else {"coverage": said["coverage"]}
-    found = howsure.assess(y, value, trials=False, **said)
-    expected = howsure.assess(y, explicit, point=point, trials=False, **again)
+    found = howsure.assess(y, value, **said, options=howsure.Options(trials=False))
+    expected = howsure.assess(
+        howsure.Table(y, explicit, point=point, **again), options=howsure.Options(trials=False)
+    )
     np.testing.assert_equal(shown(found), shown(expected))
     assert "Reading" not in expected.facts
 
@@ -206,7 +214,7 @@ def test_a_bare_array_is_judged_as_what_its_constructor_makes(form: int) -> None
 def test_a_mapping_of_bare_arrays_compares_models() -> None:
     y, mean, sd, draws = bare()
     models = {"normal": {"mean": mean, "sd": sd}, "draws": draws}
-    found = howsure.assess(y, models, trials=False)
+    found = howsure.assess(y, models, options=howsure.Options(trials=False))
     assert {record.model for record in found.records} == {"normal", "draws"}
     assert (
         "prediction['draws'] of shape (150, 19) read as 19 samples per row"
@@ -221,17 +229,20 @@ def test_a_mapping_of_bare_arrays_compares_models() -> None:
 def test_the_point_that_is_given_apart_wins() -> None:
     y, mean, sd, _ = bare()
     ends = np.column_stack([mean - sd, mean + sd])
-    own = howsure.assess(y, (mean, ends), coverage=0.68, trials=False)
-    other = howsure.assess(y, (mean + 1, ends), coverage=0.68, point=mean, trials=False)
+    own = howsure.assess(y, (mean, ends), coverage=0.68, options=howsure.Options(trials=False))
+    other = howsure.assess(
+        howsure.Table(y, (mean + 1, ends), coverage=0.68, point=mean),
+        options=howsure.Options(trials=False),
+    )
     assert other.value("mae") == own.value("mae")
 
 
 def test_coverages_come_as_any_array() -> None:
     y, mean, sd, _ = bare()
     pair = (mean - sd, mean + sd)
-    first = howsure.assess(y, pair, coverage=0.68, trials=False)
+    first = howsure.assess(y, pair, coverage=0.68, options=howsure.Options(trials=False))
     for coverage in (np.float32(0.68), np.array(0.68), np.array([0.68]), (0.68,)):
-        other = howsure.assess(y, pair, coverage=coverage, trials=False)
+        other = howsure.assess(y, pair, coverage=coverage, options=howsure.Options(trials=False))
         assert other.value("empirical_coverage") == first.value("empirical_coverage")
     with pytest.raises(InputError, match=r"did you mean 0\.68\?"):
         howsure.assess(y, pair, coverage=68)
@@ -255,14 +266,18 @@ def test_rows_in_another_order_than_those_of_y_are_refused() -> None:
             howsure.assess(truth, value, coverage=0.9)
         assert str(error.value).endswith(f"in a different order: give {name}.loc[y.index]")
     with pytest.raises(InputError, match=r"x must have its rows .* give x.loc\[y.index\]"):
-        howsure.assess(truth, frame, x=frame.iloc[::-1])
+        howsure.assess(truth, frame, features=frame.iloc[::-1])
     with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows match by"):
         howsure.assess(
-            pd.Series(y, [0, 1] * (N // 2)),
-            point=pd.Series(mean, [0] * (N // 2) + [1] * (N // 2)),
+            howsure.Table(
+                pd.Series(y, [0, 1] * (N // 2)),
+                point=pd.Series(mean, [0] * (N // 2) + [1] * (N // 2)),
+            )
         )
-    straight = howsure.assess(truth, moved.loc[truth.index], trials=False)
-    reset = howsure.assess(truth, moved.loc[truth.index].reset_index(drop=True), trials=False)
+    straight = howsure.assess(truth, moved.loc[truth.index], options=howsure.Options(trials=False))
+    reset = howsure.assess(
+        truth, moved.loc[truth.index].reset_index(drop=True), options=howsure.Options(trials=False)
+    )
     assert reset.value("mae") == straight.value("mae")
 
 
@@ -271,14 +286,16 @@ def test_a_frame_and_the_name_of_its_y() -> None:
     mean = rng.normal(size=80)
     truth = mean + rng.normal(size=80)
     table = {"target": truth, "mean": mean, "sd": np.ones(80)}
-    found = howsure.assess(table, y="target", trials=False)
-    same = howsure.assess({**table, "y": truth}, y="y", trials=False)
+    found = howsure.assess(howsure.Table(table, y="target"), options=howsure.Options(trials=False))
+    same = howsure.assess(
+        howsure.Table({**table, "y": truth}, y="y"), options=howsure.Options(trials=False)
+    )
     np.testing.assert_equal(records(found), records(same))
     howsure.testing.assert_holds(table, y="target", limits=[{"measure": "crps", "max": 2.0}])
     with pytest.raises(InputError, match="y: no column of the table is called 'nope'"):
-        howsure.assess(table, y="nope")
+        howsure.assess(howsure.Table(table, y="nope"))
     with pytest.raises(InputError, match=r"y names the outcome column of a table.*got 'target' b"):
-        howsure.assess(truth, table, y="target")
+        howsure.assess(howsure.Table(truth, table, y="target"))
 
 
 def test_rows_where_something_is_missing_are_left_out_of_arrays_and_tables_alike() -> None:
@@ -290,7 +307,10 @@ def test_rows_where_something_is_missing_are_left_out_of_arrays_and_tables_alike
     short = np.where(np.arange(60) == 10, np.nan, mean)
     kept = (np.arange(60) % 3 < 2) & (np.arange(60) != 4) & (np.arange(60) != 10)
     expected = howsure.assess(
-        truth[kept], (mean[kept], sd[kept]), groups={"g": group[kept]}, trials=False
+        truth[kept],
+        (mean[kept], sd[kept]),
+        groups={"g": group[kept]},
+        options=howsure.Options(trials=False),
     )
     forms: list[Any] = [
         (short, sd),
@@ -298,14 +318,19 @@ def test_rows_where_something_is_missing_are_left_out_of_arrays_and_tables_alike
         {"mean": short, "sd": sd},
     ]
     for form in forms:
-        found = howsure.assess(holed, form, groups={"g": group}, missing="drop", trials=False)
+        found = howsure.assess(
+            howsure.Table(holed, form, groups={"g": group}, missing="drop"),
+            options=howsure.Options(trials=False),
+        )
         np.testing.assert_equal(records(found), records(expected))
         assert found.facts["Dropped rows"] == "22"
         assert found.facts["Reading"].startswith(
             "22 rows are omitted because a value is missing ('y' 1, 'prediction' 1, 'groups' 20)"
         )
     table = {"y": holed, "mean": short, "sd": sd, "g": group}
-    found = howsure.assess(table, groups="g", missing="drop", trials=False)
+    found = howsure.assess(
+        howsure.Table(table, groups="g", missing="drop"), options=howsure.Options(trials=False)
+    )
     np.testing.assert_equal(records(found), records(expected))
 
 
@@ -315,16 +340,20 @@ def test_samples_and_predictions_lose_the_rows_that_y_misses(turned: bool) -> No
     draws, truth = rng.normal(size=(30, 8)), rng.normal(size=30)
     truth[[2, 5]] = np.nan
     kept = np.isfinite(truth)
-    expected = records(howsure.assess(truth[kept], draws[kept], trials=False))
+    expected = records(
+        howsure.assess(truth[kept], draws[kept], options=howsure.Options(trials=False))
+    )
     for form in (draws.T if turned else draws, howsure.Samples(draws)):
-        found = howsure.assess(truth, form, missing="drop", trials=False)
+        found = howsure.assess(
+            howsure.Table(truth, form, missing="drop"), options=howsure.Options(trials=False)
+        )
         np.testing.assert_equal(records(found), expected)
     with pytest.raises(InputError, match=r"missing='drop' drops rows of arrays.*frozen"):
-        howsure.assess(truth, stats.norm(draws[:, 0], 1.0), missing="drop")
+        howsure.assess(howsure.Table(truth, stats.norm(draws[:, 0], 1.0), missing="drop"))
     with pytest.raises(InputError, match="missing must be one of error, drop, got 'keep'"):
-        howsure.assess(truth, draws, missing="keep")
+        howsure.assess(howsure.Table(truth, draws, missing="keep"))
     with pytest.raises(InputError, match="y must contain finite numbers"):
-        howsure.assess(truth, draws, missing="error")
+        howsure.assess(howsure.Table(truth, draws, missing="error"))
 
 
 ENDS = [
@@ -346,13 +375,15 @@ def test_a_coverage_without_intervals_is_refused_with_the_columns_that_may_be_th
     given = f"prediction['{lower}'], prediction['{upper}']"
     for value in (columns, *([pd.DataFrame(columns)] if beside else [])):
         with pytest.raises(InputError, match=re.escape(given)):
-            howsure.assess(y, value, coverage=0.9, trials=False)
-    made = howsure.assess(y, (columns[lower], columns[upper]), coverage=0.9, trials=False)
+            howsure.assess(y, value, coverage=0.9, options=howsure.Options(trials=False))
+    made = howsure.assess(
+        y, (columns[lower], columns[upper]), coverage=0.9, options=howsure.Options(trials=False)
+    )
     table = {"y": y, **columns, "temp_min": y, "temp_max": y}
     with pytest.raises(InputError, match=f"{lower}.* (and|--upper) .*{upper}"):
-        howsure.assess(table, coverage=0.9, trials=False)
+        howsure.assess(table, coverage=0.9, options=howsure.Options(trials=False))
     loaded = howsure.load(table, lower=lower, upper=upper, coverage=0.9)
-    answer = howsure.assess(loaded, coverage=0.9, trials=False).answer
+    answer = howsure.assess(loaded, coverage=0.9, options=howsure.Options(trials=False)).answer
     assert answer == made.answer
     if beside:
         with pytest.raises(InputError, match=f"{lower}.* --upper .*{upper}"):

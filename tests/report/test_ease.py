@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from howsure import LabelSets, assess
+from howsure import LabelSets, Options, Table, assess
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError
 from howsure.topics.adaptivity import Resampling, t_cv, t_ss
@@ -56,7 +56,7 @@ def test_a_table_with_a_column_of_ease_is_measured_by_it(tmp_path: Path) -> None
 def test_cells_are_as_many_as_are_asked_for(cells: int) -> None:
     """T-CV and T-SS by hand: rows sorted by ease and cut, and a line through the cells."""
     table = rows(600)
-    found = assess(table, cells=cells, trials=False)
+    found = assess(table, options=Options(cells=cells, trials=False))
     order = np.argsort(table["ease"])
     hits = (np.abs(table["y"]) <= table["upper_90"])[order]
     width, error = 2 * table["upper_90"][order], np.abs(table["y"])[order]
@@ -77,11 +77,11 @@ def test_cells_are_as_many_as_are_asked_for(cells: int) -> None:
 def test_more_cells_show_more_by_chance() -> None:
     nulls = []
     for cells in (20, 50, 100):
-        found = assess(rows(600), cells=cells, trials=False)
+        found = assess(rows(600), options=Options(cells=cells, trials=False))
         (record,) = [record for record in found.records if record.metric == "t_cv"]
         nulls.append(record.null)
     assert nulls == sorted(nulls)
-    assert found.value("t_cv") != assess(rows(600), trials=False).value("t_cv")
+    assert found.value("t_cv") != assess(rows(600), options=Options(trials=False)).value("t_cv")
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_more_cells_show_more_by_chance() -> None:
 )
 def test_cells_that_cannot_be_are_refused(cells: Any, n: int, words: str) -> None:
     with pytest.raises(HowsureError, match=words):
-        assess(rows(n), cells=cells, trials=False)
+        assess(rows(n), options=Options(cells=cells, trials=False))
 
 
 def test_cells_need_an_ease() -> None:
     table = rows()
     del table["ease"]
     with pytest.raises(HowsureError, match="cells needs the ease score"):
-        assess(table, cells=20, trials=False)
+        assess(table, options=Options(cells=20, trials=False))
 
 
 def test_the_command_takes_cells(tmp_path: Path) -> None:
@@ -115,7 +115,9 @@ def test_the_command_takes_cells(tmp_path: Path) -> None:
     assert given.exit_code == 0, given.output
     records = {record["metric"]: record for record in json.loads(given.stdout)["records"]}
     assert records["t_cv"]["options"]["cells"] == 10
-    assert records["t_cv"]["value"] == assess(table, cells=10, trials=False).value("t_cv")
+    assert records["t_cv"]["value"] == assess(table, options=Options(cells=10, trials=False)).value(
+        "t_cv"
+    )
     for cells, words in (("2", "--cells must be a whole number of at least 3"), ("21", "the 20")):
         refused = CliRunner().invoke(app, ["assess", str(path), "--cells", cells])
         assert refused.exit_code != 0
@@ -127,12 +129,10 @@ def test_an_input_named_ease_serves_and_others_do_not(name: str) -> None:
     table = rows()
     bounds = table["lower_90"], table["upper_90"]
     found = assess(
-        table["y"],
-        bounds,
-        x={name: table["ease"]},
-        coverage=0.9,
-        point=table["point"],
-        trials=False,
+        Table(
+            table["y"], bounds, features={name: table["ease"]}, coverage=0.9, point=table["point"]
+        ),
+        options=Options(trials=False),
     )
     if name == "ease":
         assert found.value("T-CV") > 0
@@ -148,7 +148,12 @@ def test_label_sets_are_measured_as_far_as_they_can_be() -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(0, 4, 300)
     members = rng.random((300, 4)) < 0.7
-    found = assess(y, LabelSets(members, 0.7), x={"ease": rng.random(300)}, trials=False)
+    found = assess(
+        y,
+        LabelSets(members, 0.7),
+        features={"ease": rng.random(300)},
+        options=Options(trials=False),
+    )
     assert found.value("t_cv") > 0
     (slope,) = (record for record in found.records if record.metric == "t_ss")
     assert "class probabilities" in slope.reason
@@ -158,7 +163,9 @@ def test_ease_that_is_no_number_has_a_reason() -> None:
     table = rows(60)
     bounds = table["lower_90"], table["upper_90"]
     words = np.where(np.arange(60) % 2, "easy", "hard")
-    found = assess(table["y"], bounds, x={"ease": words}, coverage=0.9, trials=False)
+    found = assess(
+        table["y"], bounds, features={"ease": words}, coverage=0.9, options=Options(trials=False)
+    )
     (record,) = (record for record in found.records if record.metric == "t_cv")
     assert record.reason == "the column 'ease' must contain numbers"
 
@@ -208,7 +215,7 @@ def test_an_ease_that_is_none_is_named(said: dict[str, Any], wanted: str) -> Non
 def test_a_table_whose_ease_is_text_is_refused_where_it_is_named() -> None:
     table: dict[str, Any] = {**rows(30), "word": ["easy", "hard"] * 15}
     with pytest.raises(HowsureError, match="ease must be a column of numbers, but 'word'"):
-        assess(table, ease="word")
+        assess(Table(table, ease="word"))
     with pytest.raises(HowsureError, match="cells are missing: 1 in 'ease'"):
         assess({**table, "ease": [None, *[1.0] * 29]})
 
@@ -218,11 +225,15 @@ def test_labels_serve_as_y() -> None:
     y = np.array(["cat", "emu", "cat", "cat"] * 15)
     names = ["cat", "dog", "emu"]
     sets = LabelSets.likeliest(p, 0.9, names)
-    known = assess(np.array([names.index(one) for one in y]), sets, trials=False)
+    known = assess(np.array([names.index(one) for one in y]), sets, options=Options(trials=False))
     columns = {f"p_{name}": p[:, place] for place, name in enumerate(names)}
-    assert assess(y, sets, trials=False).numbers() == known.numbers()
-    assert assess(y, columns, trials=False).value("set_deficit") == known.value("set_deficit")
-    assert assess({"y": y, **columns}, trials=False).value("set_size") == known.value("set_size")
+    assert assess(y, sets, options=Options(trials=False)).numbers() == known.numbers()
+    assert assess(y, columns, options=Options(trials=False)).value("set_deficit") == known.value(
+        "set_deficit"
+    )
+    assert assess({"y": y, **columns}, options=Options(trials=False)).value(
+        "set_size"
+    ) == known.value("set_size")
     with pytest.raises(HowsureError, match=r"labels of the classes .* got 'bird' \(first at row 1"):
         assess(np.where(y == "emu", "bird", y), sets)
     with pytest.raises(HowsureError, match="y must contain real numbers"):

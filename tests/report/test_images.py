@@ -196,7 +196,7 @@ def test_assess_shows_images_and_names_those_that_are_gone(tmp_path: Path) -> No
     def brightness(images: list[Any]) -> list[list[float]]:
         return [[float(image.mean())] for image in images]
 
-    result = howsure.assess(table, encode={"path": brightness})
+    result = howsure.assess(howsure.Table(table, encode={"path": brightness}))
     images = next(table for table in result.tables if table.name == "cce_images")
     worst = images.columns["kind"] == "worst"
     assert (shade[images.columns["row"][worst].astype(int)] > 120).all()
@@ -207,5 +207,5 @@ def test_assess_shows_images_and_names_those_that_are_gone(tmp_path: Path) -> No
     assert json.loads(result.to_json())["tables"]
     for k in range(10):
         (tmp_path / f"{k}.png").unlink()
-    result = howsure.assess({**table, "emb_1": shade}, image="path")
+    result = howsure.assess(howsure.Table({**table, "emb_1": shade}, image="path"))
     assert result.facts["Missing images"].startswith("10 of 60 images: row 0 ('0.png')")

@@ -62,7 +62,9 @@ def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.Monk
     laws = {f"m{k}": Distribution.normal(held["mean"], held["sd"] * (1 + k)) for k in range(models)}
     x = {"x": held["mean"], "ease": -held["sd"]}
     asked = held["y"], (laws if models > 1 else laws["m0"])
-    quick = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
+    quick = howsure.assess(
+        howsure.Table(*asked, groups={"side": held["side"]}, features=x, ease="ease")
+    )
     every = tuple(name for name, entry in catalogue().items() if entry.forms)
     monkeypatch.setattr(measured, "key_measures", lambda: every)  # so that all is measured at once
 
@@ -70,7 +72,9 @@ def test_the_verdict_is_that_of_everything(models: int, monkeypatch: pytest.Monk
         return tuple(name for name in every if catalogue()[name].beside == beside)
 
     monkeypatch.setattr(measured, "measures", all_of)
-    slow = howsure.assess(*asked, groups={"side": held["side"]}, x=x, ease="ease")
+    slow = howsure.assess(
+        howsure.Table(*asked, groups={"side": held["side"]}, features=x, ease="ease")
+    )
     assert quick.lines == slow.lines
     assert repr(quick.findings) == repr(slow.findings)
     assert quick.to_json() == slow.to_json()

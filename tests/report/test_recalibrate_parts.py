@@ -23,7 +23,7 @@ from howsure.recalibration import load_recalibration, methods_of
 from howsure.report import recalibrate_parts as module
 from howsure.report.recalibrate import HeldOut, fitted_on
 from howsure.report.recalibrate_parts import few_notes, summed
-from howsure.streaming import Resources
+from howsure.streaming import Large
 
 N = 83
 KINDS: dict[str, tuple[str, ...]] = {
@@ -375,7 +375,7 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
 ) -> None:
     """Small groups of rows make pieces, which two processes serve; a run goes on where it ended."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(Resources, "piece_rows", 20)
+    monkeypatch.setattr(Large, "piece_rows", 20)
     held, new = held_and_new("distributions")
     (tmp_path / "new").mkdir()
     mean = new["mean"].astype(object)
@@ -386,7 +386,9 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
     asked: dict[str, Any] = {"method": "group", "by": "site", "missing": "drop"}
     whole = howsure.recalibrate(tmp_path / "new", held, **asked)
     out = tmp_path / "out.parquet"
-    done = howsure.recalibrate(tmp_path / "new", held, output=out, jobs=2, **asked)
+    done = howsure.recalibrate(
+        tmp_path / "new", held, output=out, **asked, large=howsure.Large(jobs=2)
+    )
     same(parquet.read_table(out), whole.table)
     assert (done.n, done.served, set(done.notes)) == (N, N - 5, set(whole.notes))
     served: list[str] = []
@@ -400,7 +402,9 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
 
     monkeypatch.setattr(module._Serve, "__call__", counting)
     with pytest.raises(KeyboardInterrupt):
-        howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "o.csv", jobs=1, **asked)
+        howsure.recalibrate(
+            tmp_path / "new", held, output=tmp_path / "o.csv", **asked, large=howsure.Large(jobs=1)
+        )
     assert not (tmp_path / "o.csv").exists()
     served.clear()
     given: dict[str, Any] = {"output": out, "jobs": 1, "resume": True}

@@ -102,7 +102,7 @@ def test_equal_rows_are_interchangeable():
     x, y = rng.integers(0, 3, 60) * 1.0, rng.integers(0, 2, 60) * 1.0
     mixed = rng.permutation(60)
     first, second = (
-        assess(y[rows], Distribution.normal(x[rows], 1.0 + x[rows]), x={"x": x[rows]})
+        assess(y[rows], Distribution.normal(x[rows], 1.0 + x[rows]), features={"x": x[rows]})
         for rows in (np.arange(60), mixed)
     )
     assert first.to_csv() == second.to_csv()

@@ -30,7 +30,9 @@ HOSTILE = "<script>alert(1)</script>|`"
 @cache
 def both() -> Assessment:
     groups = {f"g{HOSTILE}": np.arange(N) % 12}
-    return howsure.assess(Z, {"right": NORMAL, HOSTILE: WIDE}, groups=groups, trials=False)
+    return howsure.assess(
+        Z, {"right": NORMAL, HOSTILE: WIDE}, groups=groups, options=howsure.Options(trials=False)
+    )
 
 
 def measures(grid: Grid) -> dict[str, tuple[str, ...]]:
@@ -39,7 +41,9 @@ def measures(grid: Grid) -> dict[str, tuple[str, ...]]:
 
 
 def test_ten_numbers_at_most_in_the_order_of_the_catalogue() -> None:
-    result = howsure.assess(Z, NORMAL, x={"x": Z[::-1]}, trials=False)
+    result = howsure.assess(
+        Z, NORMAL, features={"x": Z[::-1]}, options=howsure.Options(trials=False)
+    )
     grid = key_numbers(result.records)
     told = measures(grid)
     assert [column.title for column in grid.columns] == ["Measure", "Value", "Interval", "Perfect"]
@@ -53,7 +57,9 @@ def test_ten_numbers_at_most_in_the_order_of_the_catalogue() -> None:
 
 
 def test_several_coverages_are_told_for_coverage_alone() -> None:
-    result = howsure.assess(Z, NORMAL, coverage=[0.5, 0.7, 0.8, 0.9, 0.95], trials=False)
+    result = howsure.assess(
+        Z, NORMAL, coverage=[0.5, 0.7, 0.8, 0.9, 0.95], options=howsure.Options(trials=False)
+    )
     titles = list(measures(key_numbers(result.records)))
     told = [title for title in titles if title.startswith("Empirical coverage")]
     assert [title.rpartition(" at ")[2] for title in told] == ["80 %", "90 %", "95 %"]
@@ -75,7 +81,9 @@ def test_models_stand_side_by_side() -> None:
 def test_models_judged_at_different_coverages_leave_blanks_and_it_is_said() -> None:
     wide, narrow = (howsure.Intervals(-a * ONES, a * ONES, c) for a, c in ((1.645, 0.9), (1, 0.7)))
     assert key_numbers(both().records).notes == ("Value ± standard error.",)
-    result = howsure.assess(Z, {"wide": wide, "narrow": narrow}, trials=False)
+    result = howsure.assess(
+        Z, {"wide": wide, "narrow": narrow}, options=howsure.Options(trials=False)
+    )
     grid = key_numbers(result.records)
     assert ("", "") not in measures(grid).values()
     assert any("" in cells for cells in measures(grid).values())
@@ -87,7 +95,9 @@ def test_scores_that_depend_on_the_kind_are_not_set_side_by_side() -> None:
     """CRPS of three quantiles is smaller than that of the law whose quantiles they are."""
     levels = [0.05, 0.5, 0.95]
     table = howsure.Quantiles(levels, NORMAL.quantile(levels))
-    result = howsure.assess(Z, {"law": NORMAL, "quantiles": table}, trials=False)
+    result = howsure.assess(
+        Z, {"law": NORMAL, "quantiles": table}, options=howsure.Options(trials=False)
+    )
     assert result.value("crps", model="quantiles") < 0.9 * result.value("crps", model="law")
     titles = measures(key_numbers(result.records))
     assert not {"CRPS", "Pinball loss", "Weighted interval score"} & set(titles)
@@ -121,7 +131,7 @@ def test_sentences_are_told_once_and_what_is_wrong_comes_first() -> None:
 def test_of_many_models_the_first_are_shown() -> None:
     sds = {f"sd {k}": howsure.Distribution.normal(0 * Z, ONES + k / 10) for k in range(12)}
     groups = {"g": np.arange(N) % 3}
-    result = howsure.assess(Z, sds, groups=groups, trials=False)
+    result = howsure.assess(Z, sds, groups=groups, options=howsure.Options(trials=False))
     brief = in_brief(result.document())
     states, numbers = brief.opening.grids
     ranked = next(t for t in result.tables if t.name == "overview").columns["model"][:5].tolist()
@@ -201,6 +211,6 @@ def test_a_notebook_without_matplotlib_has_no_figure(monkeypatch: pytest.MonkeyP
 
 
 def test_a_notebook_shows_a_point_forecast_without_a_figure() -> None:
-    html = howsure.assess(Z, point=np.zeros(N))._repr_html_()
+    html = howsure.assess(howsure.Table(Z, point=np.zeros(N)))._repr_html_()
     assert "<svg" not in html
     assert "Mean absolute error" in html

@@ -17,7 +17,9 @@ def test_mlflow_keeps_every_number(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     mlflow = needs("mlflow")
     y = np.random.default_rng(0).normal(size=100)
     law = howsure.Distribution.normal(np.zeros(100), np.ones(100))
-    numbers = howsure.assess(y, {"a b": law, "a:b": law, "é/": law}, trials=False).numbers()
+    numbers = howsure.assess(
+        y, {"a b": law, "a:b": law, "é/": law}, options=howsure.Options(trials=False)
+    ).numbers()
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     with mlflow.start_run() as run:
         mlflow.log_metrics(numbers)

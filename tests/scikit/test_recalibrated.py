@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from extras import needs
-from howsure import Distribution, Quantiles, assess_model
+from howsure import Distribution, Options, Quantiles, assess_model
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.sklearn import RecalibratedRegressor
 
@@ -192,7 +192,9 @@ def test_frames_and_pipelines_keep_their_columns() -> None:
 
 def test_it_is_assessed_as_any_model() -> None:
     model = RecalibratedRegressor(HalfAsSure(), method="scale").fit(X, Y)
-    result = assess_model(model, FAR[:400], TRUTH[:400], x=None, trials=False)
+    result = assess_model(
+        model, FAR[:400], TRUTH[:400], features=None, options=Options(trials=False)
+    )
     assert result.facts["Predictions"] == "distributions"
     low, high = model.predict_interval(FAR[:400], 0.9).T
     inside = ((low <= TRUTH[:400]) & (TRUTH[:400] <= high)).mean()

@@ -15,11 +15,11 @@ import howsure
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.inputs import write_table
-from howsure.streaming import Resources, State, load_parts, merged_states
+from howsure.streaming import Large, State, load_parts, merged_states
 from streaming.tables import normal_table
 
 TABLE = normal_table(3_000).select(["y", "mean", "sd", "site"])
-FEW = Resources(memory=1_000_000, jobs=1)
+FEW = Large(memory=1_000_000, jobs=1)
 """So little memory that a thousand rows are too many to be assessed at once."""
 
 
@@ -39,7 +39,7 @@ def test_a_folder_of_few_rows_is_read_whole(folder: Path) -> None:
 
 
 def test_a_folder_of_many_rows_is_read_by_parts(folder: Path) -> None:
-    held = load_parts(folder, groups="site", resources=FEW)
+    held = load_parts(folder, groups="site", large=FEW)
     assert held.totals[0].n == 3_000
     assert held.facts["Rows"] == "3,000"
 
@@ -49,7 +49,7 @@ def test_processes_make_the_same_state(folder: Path, tmp_path: Path) -> None:
     made = []
     for jobs in (1, 2):
         path = tmp_path / f"jobs{jobs}.arrow"
-        load_parts(folder, groups="site", resources=Resources(jobs=jobs), state=path)
+        load_parts(folder, groups="site", large=Large(jobs=jobs, state=path))
         made.append(path.read_bytes())
         path.unlink()
     assert made[0] == made[1]
@@ -61,9 +61,9 @@ def test_what_yields_batches(folder: Path) -> None:
             yield TABLE.slice(start, 700)
 
     assert load_parts(parts(), groups="site").evalsets[0].n == 3_000
-    held = load_parts(parts(), groups="site", resources=FEW)
+    held = load_parts(parts(), groups="site", large=FEW)
     assert held.totals[0].n == 3_000
-    files = load_parts(folder, groups="site", resources=FEW)
+    files = load_parts(folder, groups="site", large=FEW)
     assert held.totals[0].moments.mean == pytest.approx(files.totals[0].moments.mean, rel=1e-12)
 
 
@@ -72,11 +72,13 @@ def test_what_yields_batches(folder: Path) -> None:
 def test_states_of_days_are_that_of_the_week(folder: Path, tmp_path: Path) -> None:
     for number in range(3):
         load_parts(
-            folder / f"part{number}.parquet", groups="site", state=tmp_path / f"{number}.arrow"
+            folder / f"part{number}.parquet",
+            groups="site",
+            large=Large(state=tmp_path / f"{number}.arrow"),
         )
     merged = merged_states([State.open(tmp_path / f"{number}.arrow") for number in range(3)])
     whole = tmp_path / "whole.arrow"
-    load_parts(folder / "*.parquet", groups="site", state=whole)
+    load_parts(folder / "*.parquet", groups="site", large=Large(state=whole))
     assert merged.models[0].n == 3_000
     assert merged.models[0].moments.mean == pytest.approx(
         State.open(whole).models[0].moments.mean, rel=1e-12
@@ -91,8 +93,8 @@ def test_a_missing_cell_is_named_by_its_file_and_row(folder: Path, place: int) -
     name = folder / f"part{place // 1_000}.parquet"
     parquet.write_table(broken, name, row_group_size=300)
     with pytest.raises(InputError, match=rf"{name.name}.*row {place % 1_000}\b"):
-        load_parts(folder, groups="site", resources=FEW)
-    held = load_parts(folder, groups="site", resources=FEW, missing="drop")
+        load_parts(folder, groups="site", large=FEW)
+    held = load_parts(folder, groups="site", large=FEW, missing="drop")
     assert (held.dropped, dict(held.dropped_by)) == (1, {"y": 1})
     assert held.totals[0].n == 2_999
 
@@ -100,10 +102,10 @@ def test_a_missing_cell_is_named_by_its_file_and_row(folder: Path, place: int) -
 def test_parts_of_another_kind_are_refused(folder: Path) -> None:
     parquet.write_table(TABLE.select(["y", "mean"]), folder / "part9.parquet")
     with pytest.raises(InputError, match=r"part9\.parquet.*'sd'"):
-        load_parts(folder, groups="site", resources=FEW)
+        load_parts(folder, groups="site", large=FEW)
     (folder / "part9.parquet").write_bytes((folder / "part0.parquet").read_bytes()[:500])
     with pytest.raises(InputError, match=r"part9\.parquet"):
-        load_parts(folder, groups="site", resources=FEW)
+        load_parts(folder, groups="site", large=FEW)
 
 
 @pytest.mark.slow
@@ -112,7 +114,7 @@ def test_no_half_written_state(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "state" / "x.arrow"
     out.parent.mkdir()
     with pytest.raises(InputError):
-        load_parts(folder, groups="site", state=out)
+        load_parts(folder, groups="site", large=Large(state=out))
     assert not list(out.parent.iterdir())
 
 
@@ -120,20 +122,20 @@ def test_rows_of_weight_zero(folder: Path) -> None:
     weights = np.arange(3_000) % 3
     table = TABLE.append_column("weight", pa.array(weights))
     held = load_parts(
-        iter([table.slice(0, 1_500), table.slice(1_500)]), weights="weight", resources=FEW
+        iter([table.slice(0, 1_500), table.slice(1_500)]), weights="weight", large=FEW
     )
     assert held.totals[0].mass == weights.sum()
     assert held.totals[0].n == (weights > 0).sum()
 
 
 def test_memory_bounds_the_sample_and_the_processes() -> None:
-    assert Resources.of("2GB").sample == 100_000
-    assert Resources.of("700MB").sample < 100_000
-    assert Resources.of("100MB").processes == 1
+    assert Large(memory="2GB").sample == 100_000
+    assert Large(memory="700MB").sample < 100_000
+    assert Large(memory="100MB").processes == 1
     with pytest.raises(InputError, match="jobs and scheduler cannot be combined"):
-        Resources.of(jobs=2, scheduler="tcp://x:1")
+        Large(jobs=2, scheduler="tcp://x:1")
     with pytest.raises(InputError, match="memory must be a size"):
-        Resources.of("much")
+        Large(memory="much")
 
 
 @pytest.mark.slow
@@ -145,7 +147,9 @@ def test_several_models_in_one_row() -> None:
         columns |= {f"{name}_mean": np.zeros(3_000), f"{name}_sd": np.full(3_000, spread)}
     table = pa.table(columns)
     result = howsure.assess(
-        iter([table.slice(0, 1_000), table.slice(1_000)]), memory=1_000_000, trials=False
+        iter([table.slice(0, 1_000), table.slice(1_000)]),
+        options=howsure.Options(trials=False),
+        large=howsure.Large(memory=1_000_000),
     )
     found = {r.model: r.value for r in result.records if r.metric == "mean_squared_z"}
     assert found["a"] == pytest.approx(np.mean(y**2), rel=1e-9)
@@ -153,7 +157,7 @@ def test_several_models_in_one_row() -> None:
 
 
 def test_a_part_of_the_totals_is_a_group(folder: Path) -> None:
-    held = load_parts(folder, groups="site", resources=FEW)
+    held = load_parts(folder, groups="site", large=FEW)
     part = held.totals[0].part("site", "c")
     rows = np.array(TABLE["site"].to_pylist()) == "c"
     assert part.n == rows.sum()
@@ -162,9 +166,7 @@ def test_a_part_of_the_totals_is_a_group(folder: Path) -> None:
 
 def test_what_only_this_process_can_read_is_given_to_no_cluster() -> None:
     with pytest.raises(InputError, match="only this process can read it"):
-        load_parts(
-            iter([TABLE]), resources=Resources(memory=1_000_000, scheduler="tcp://nowhere:1")
-        )
+        load_parts(iter([TABLE]), large=Large(memory=1_000_000, scheduler="tcp://nowhere:1"))
 
 
 def dated(seed: int, zone: str | None, n: int = 200) -> pa.Table:
@@ -179,7 +181,7 @@ def test_parts_in_several_zones_are_of_one_time(tmp_path: Path, state: bool) -> 
     for number, zone in enumerate(("Europe/Berlin", "UTC", "+05:30")):
         parquet.write_table(dated(number, zone), tmp_path / "p" / f"{number}.parquet")
     kept = tmp_path / "s.arrow" if state else None
-    loaded = load_parts(tmp_path / "p", state=kept, resources=Resources(jobs=1), time="time")
+    loaded = load_parts(tmp_path / "p", time="time", large=Large(jobs=1, state=kept))
     (held,) = loaded.evalsets
     assert held.time is not None
     assert sorted(held.time) == sorted(np.tile(np.arange(200).astype("M8[h]"), 3))
@@ -196,7 +198,7 @@ def test_times_with_and_without_a_zone_are_refused(
         write_table(dated(number, zone), tmp_path / "p" / f"{number}{ending}")
     kept = tmp_path / "s.arrow" if state else None
     with pytest.raises(InputError, match=rf"1\{ending}: column 'time' must have time zones in"):
-        load_parts(tmp_path / "p", state=kept, resources=Resources(jobs=1), time="time")
+        load_parts(tmp_path / "p", time="time", large=Large(jobs=1, state=kept))
 
 
 def test_groups_whose_types_do_not_go_together_are_refused() -> None:
@@ -218,7 +220,7 @@ def test_a_column_may_be_called_as_ours_are(
         parquet.write_table(table, tmp_path / "p" / f"{number}.parquet")
     kept = tmp_path / "s.arrow" if state else None
     roles: Any = {role: name}
-    loaded = load_parts(tmp_path / "p", state=kept, resources=Resources(jobs=1), **roles)
+    loaded = load_parts(tmp_path / "p", **roles, large=Large(jobs=1, state=kept))
     (held,) = loaded.evalsets
     values = {
         "features": lambda: held.features[name],
@@ -245,9 +247,7 @@ def test_parts_that_miss_every_cell_are_counted(tmp_path: Path) -> None:
             table = table.set_column(0, "y", pa.nulls(100, pa.float64()))
         parquet.write_table(table, tmp_path / "p" / f"{number}.parquet")
     for state in (None, tmp_path / "s.arrow"):
-        loaded = load_parts(
-            tmp_path / "p", state=state, resources=Resources(jobs=1), missing="drop"
-        )
+        loaded = load_parts(tmp_path / "p", missing="drop", large=Large(jobs=1, state=state))
         assert (loaded.dropped, loaded.dropped_by) == (100, {"y": 100})
         assert [each.rows for each in loaded.manifest.files] == [100, 100, 100]
         assert [bool(each.key) for each in loaded.manifest.files] == [True, False, True]
@@ -272,7 +272,7 @@ def test_a_few_rows_of_text_are_read_as_many_are(tmp_path: Path) -> None:
         table = normal_table(60, seed=number).select(["y", "mean", "sd", "hour"])
         write_table(table, tmp_path / "p" / f"{number}.csv")
     for state in (None, tmp_path / "s.arrow"):
-        loaded = load_parts(tmp_path / "p", state=state, resources=Resources(jobs=1), groups="hour")
+        loaded = load_parts(tmp_path / "p", groups="hour", large=Large(jobs=1, state=state))
         assert loaded.evalsets[0].groups["hour"].labels.tolist() == [0, 1, 2]
     y = np.zeros(40)
     y[33] = np.nan

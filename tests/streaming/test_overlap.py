@@ -15,7 +15,7 @@ import pytest
 from damage import GONE, damaged, places
 from howsure.core.errors import InputError
 from howsure.inputs import write_table
-from howsure.streaming import Resources, State, load_parts, loaded_state, merged_states
+from howsure.streaming import Large, State, load_parts, loaded_state, merged_states
 from howsure.streaming.sample import Sketch
 from streaming.tables import normal_table, state_of
 
@@ -24,7 +24,7 @@ MONTH = pa.concat_tables(DAYS)
 
 
 def kept(source: Path, state: Path) -> Path:
-    load_parts(source, state=state, resources=Resources(jobs=1))
+    load_parts(source, large=Large(jobs=1, state=state))
     return state
 
 

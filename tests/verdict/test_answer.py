@@ -157,13 +157,17 @@ def test_sets_that_claim_to_cover_nearly_always_are_no_evidence_for_probabilitie
     likelier, right = rng.integers(0, 2, 5000), rng.random(5000) < 0.5
     stated = np.where(likelier[:, None] == np.arange(2), 0.85, 0.15)
     y = np.where(right, likelier, 1 - likelier)
-    told = howsure.assess(y, howsure.LabelSets.likeliest(stated, 0.9), trials=False)
+    told = howsure.assess(
+        y, howsure.LabelSets.likeliest(stated, 0.9), options=howsure.Options(trials=False)
+    )
     begins = "Inconclusive: the 90 % sets cover 100 % (expected 100 %), and more rows"
     assert (told.answer.reply, told.answer.sentence[: len(begins)]) == ("unknown", begins)
     found = next(each for each in told.findings if each.id == "coverage")
     assert (found.state, found.more_rows) == ("undecided", math.inf)
     assert "hardly test the probabilities; use a lower coverage" in found.sentence
-    lower = howsure.assess(y, howsure.LabelSets.likeliest(stated, 0.5), trials=False).answer
+    lower = howsure.assess(
+        y, howsure.LabelSets.likeliest(stated, 0.5), options=howsure.Options(trials=False)
+    ).answer
     assert lower.sentence == "No. The 50 % sets cover 49.5 % (expected 85 %)."
     y = np.where(rng.random(5000) < 0.85, likelier, 1 - likelier)
     assert howsure.assess(y, howsure.LabelSets.likeliest(stated, 0.5)).answer.reply == "yes"
@@ -173,7 +177,7 @@ def test_an_answer_tells_what_samples_claim() -> None:
     rng = child(0, "claims of samples")
     y = rng.normal(size=2000)
     samples = howsure.Samples(rng.normal(size=(2000, 16)))
-    found = howsure.assess(y, samples, coverage=0.8, trials=False)
+    found = howsure.assess(y, samples, coverage=0.8, options=howsure.Options(trials=False))
     claimed = r"the 80 % intervals cover 7\d\.\d % \(expected 76\.5 %\)"
     assert re.search(claimed, found.answer.sentence)
     (sentence,) = (each.sentence for each in found.findings if each.id == "coverage")
@@ -182,7 +186,9 @@ def test_an_answer_tells_what_samples_claim() -> None:
 
 def test_an_answer_tells_what_one_quantile_claims() -> None:
     y = child(0, "claim of a quantile").normal(size=2000)
-    told = howsure.assess(y, np.full((2000, 1), 0.5), levels=0.8, trials=False).answer.sentence
+    told = howsure.assess(
+        y, np.full((2000, 1), 0.5), levels=0.8, options=howsure.Options(trials=False)
+    ).answer.sentence
     assert re.search(
         r"^No\. 6\d.* % of y are at or below the 0\.8 quantile \(expected 80 %\)", told
     )
@@ -329,11 +335,13 @@ def test_a_model_that_knows_nothing_is_partly_to_be_trusted() -> None:
     always = "no better than a climatology baseline (skill "
     y = child(3, "answer").normal(size=4_000)
     law = howsure.Distribution.normal(np.zeros(4_000), np.ones(4_000))
-    answer = howsure.assess(y, law, trials=False).answer
+    answer = howsure.assess(y, law, options=howsure.Options(trials=False)).answer
     assert answer is not None
     assert answer.reply == "partly"
     assert answer.sentence.startswith(f"Partly: calibrated, but {always}")
-    few = howsure.assess(y[:1_300], law.take(np.arange(1_300)), trials=False)
+    few = howsure.assess(
+        y[:1_300], law.take(np.arange(1_300)), options=howsure.Options(trials=False)
+    )
     states = {each.id: each.state for each in few.findings}
     assert (states["coverage"], states["skill"]) == ("good", "caution")
     assert "undecided" in (states["bias"], states["spread"])  # so more cannot be said

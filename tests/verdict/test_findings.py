@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from scipy import special, stats
 
-from howsure import assess
+from howsure import Options, assess
 from howsure.core.errors import _strict
 from howsure.core.records import Record
 from howsure.core.rng import child
@@ -236,7 +236,7 @@ def test_intervals_without_an_end_are_told_first_and_are_no_yes(
     bare = Intervals(lower, upper, coverage=0.9)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = assess(Z, bare, trials=False)
+        found = assess(Z, bare, options=Options(trials=False))
         judged, _ = examine(EvalSet.checked(Z, bare))
     assert found.answer is not None
     assert found.answer.reply == reply
@@ -258,7 +258,7 @@ SITE_SD = np.select([SITES == "a", SITES == "b"], [1.0, 2.6], 3.3)
 def test_the_part_that_is_named_is_covered_least(road: str) -> None:
     """Site a, as it should be, differs most from all rows; c, at 38 %, is what a reader needs."""
     bare = Intervals(ZERO - 1.645, ZERO + 1.645, coverage=0.9)
-    found = assess(SITE_SD * Z, bare, trials=False, **{road: {"site": SITES}})
+    found = assess(SITE_SD * Z, bare, **{road: {"site": SITES}}, options=Options(trials=False))
     (told,) = [each for each in found.findings if each.id in ("groups", "region")]
     assert told.state == "bad"
     assert told.where in ("site=c", "not site=a and site=c", "not site=a and not site=b")

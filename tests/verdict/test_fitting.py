@@ -39,7 +39,7 @@ SHAPES: dict[str, Callable[[np.random.Generator], FloatArray]] = {
 def states(y: FloatArray, **options: object) -> dict[str, Finding]:
     zero = np.zeros(len(y))
     law = howsure.Distribution.normal(zero, zero + 1.0)
-    result = howsure.assess(y, law, trials=False, **options)  # type: ignore[arg-type]
+    result = howsure.assess(y, law, **options, options=howsure.Options(trials=False))  # type: ignore[arg-type]
     return {each.id: each for each in result.findings}
 
 
@@ -51,7 +51,10 @@ def test_tails_and_skew_are_shown_where_they_show(name: str, form: str) -> None:
     law = howsure.Distribution.normal(np.zeros(N), np.ones(N))
     levels = [0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975]
     given = law if form == "distribution" else howsure.Quantiles(levels, law.quantile(levels))
-    found = {each.id: each for each in howsure.assess(y, given, trials=False).findings}
+    found = {
+        each.id: each
+        for each in howsure.assess(y, given, options=howsure.Options(trials=False)).findings
+    }
     shown = 0
     for which in ("skew", "tails"):
         if found[which].state != "bad":
@@ -107,7 +110,7 @@ def test_empty_sets_are_explained_and_the_floor_does_what_it_says() -> None:
     def assessed(*, allow_empty: bool) -> Assessment:
         method = LabelConformal(score=LAC(), coverage=0.7, allow_empty=allow_empty)
         sets = method.calibrate(shares[held], y[held]).predict(shares[new])
-        return howsure.assess(y[new], sets, trials=False)
+        return howsure.assess(y[new], sets, options=howsure.Options(trials=False))
 
     before, after = assessed(allow_empty=True), assessed(allow_empty=False)
     (told,) = (each for each in before.findings if each.id == "sets")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from howsure import Distribution, Intervals, Quantiles, assess
+from howsure import Distribution, Intervals, Options, Quantiles, assess
 from howsure.engine.finding import Finding
 from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet
@@ -92,7 +92,7 @@ def test_what_is_asked_for_is_judged_alone() -> None:
 def test_the_first_number_is_at_the_headline() -> None:
     y = np.random.default_rng(3).normal(size=500)
     table = Quantiles(LEVELS, np.tile(ndtri(LEVELS), (500, 1)))
-    result = assess(y, table, trials=False)
+    result = assess(y, table, options=Options(trials=False))
     assert result.record("picp").coverage == pytest.approx(0.95)
     assert result.record("picp", coverage=0.5).value == pytest.approx(
         float((np.abs(y) <= ndtri(0.75)).mean())

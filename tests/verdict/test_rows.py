@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
-from howsure import assess, load
+from howsure import Options, assess, load
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.rng import child
@@ -756,9 +756,13 @@ def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
     mean, sd = of(held)
     table = {"y": held.y, "mean": mean, "sd": sd, "event": held.groups["event"].values()}
     assert load(table).censoring == ("event",)
-    (last,) = [each for each in assess(table, trials=False).verdict.splitlines() if "'e" in each]
+    (last,) = [
+        each
+        for each in assess(table, options=Options(trials=False)).verdict.splitlines()
+        if "'e" in each
+    ]
     assert last.startswith("Column 'event' may mark censored rows and is not used: --groups")
-    read = assess(table, groups="event", trials=False)
+    read = assess(table, groups="event", options=Options(trials=False))
     assert read.lines[1].text.startswith("y seems censored in ")
     assert all(each.state != "bad" for each in read.findings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from howsure.core.rng import child
 from howsure.engine.finding import Case
 from howsure.inputs import load
 from howsure.predictions import Distribution, EvalSet
-from howsure.streaming import Resources, State, load_parts, loaded_state, merged_states
+from howsure.streaming import Large, State, load_parts, loaded_state, merged_states
 from howsure.verdict import examine
 from howsure.verdict.advice import try_recalibrations
 from howsure.verdict.without_y import _largest, least_width, without_y
@@ -86,12 +87,14 @@ def test_all_doors_say_how_many_rows_have_no_y(tmp_path: Path) -> None:
     doors = [
         *(howsure.assess(each, **named) for each in (table, *sorted(tmp_path.iterdir()))),
         howsure.assess(
-            table["y"],
-            Distribution.normal(table["mean"].to_numpy(), table["sd"].to_numpy()),
-            groups=table[["site"]],
-            x=table[["age"]],
-            missing="drop",
-            trials=False,
+            howsure.Table(
+                table["y"],
+                Distribution.normal(table["mean"].to_numpy(), table["sd"].to_numpy()),
+                groups=table[["site"]],
+                features=table[["age"]],
+                missing="drop",
+            ),
+            options=howsure.Options(trials=False),
         ),
     ]
     for found in doors:
@@ -143,7 +146,9 @@ def test_text_and_counts_without_y_are_read() -> None:
     assert said_of(held.evalsets[0]).startswith("20 of 60 rows have no y")
     counts = np.where(np.arange(60) % 3, 2.0, np.nan)
     law = howsure.Distribution.from_scipy(stats.poisson(np.full(60, 2.0)))
-    found = howsure.assess(counts, law, missing="drop", trials=False)
+    found = howsure.assess(
+        howsure.Table(counts, law, missing="drop"), options=howsure.Options(trials=False)
+    )
     assert found.findings[0].sentence.startswith("20 of 60 rows have no y")
 
 
@@ -253,7 +258,7 @@ def test_no_narrowing_is_advised_where_labels_may_be_missing_by_the_size_of_erro
     assert try_recalibrations(rare).advice.method  # type: ignore[union-attr]
 
 
-FEW = Resources(memory=1_000_000, jobs=1)
+FEW = Large(memory=1_000_000, jobs=1)
 """So little memory that a table is read by parts, of which a sample is kept."""
 
 
@@ -269,10 +274,10 @@ def test_a_table_read_by_parts_says_the_same(tmp_path: Path) -> None:
     for start, end in zip(starts, (*starts[1:], rows), strict=True):
         part, path = tmp_path / f"{start}.csv", tmp_path / f"{start}.arrow"
         table.iloc[start:end].to_csv(part, index=False)
-        load_parts(part, resources=FEW, state=path, **columns)
+        load_parts(part, **columns, large=replace(FEW, state=path))
         states.append(State.open(path))
     table.to_csv(tmp_path / "all.csv", index=False)
-    (by_parts,) = load_parts(tmp_path / "all.csv", resources=FEW, **columns).evalsets
+    (by_parts,) = load_parts(tmp_path / "all.csv", large=FEW, **columns).evalsets
     (merged,) = loaded_state(merged_states(states)).evalsets
     whole = read(table)
     assert by_parts.n < whole.n
@@ -290,7 +295,7 @@ def test_rows_that_stand_for_several_are_counted_so_by_parts(tmp_path: Path) -> 
     table = lacking(table.assign(w=rng.integers(1, 4, len(table))), rng.random(len(table)) < 0.1)
     table.to_csv(tmp_path / "all.csv", index=False)
     columns = {"missing": "drop", "groups": "site", "weights": "w"}
-    (by_parts,) = load_parts(tmp_path / "all.csv", resources=FEW, **columns).evalsets
+    (by_parts,) = load_parts(tmp_path / "all.csv", large=FEW, **columns).evalsets
     total, without = (int(table["w"][some].sum()) for some in (table["w"] > 0, table["y"].isna()))
     assert by_parts.n < len(table) - table["y"].isna().sum()
     assert said_of(by_parts).startswith(f"{without:,} of {total:,} rows have no y; ")

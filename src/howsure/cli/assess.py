@@ -30,9 +30,9 @@ from howsure.report.coercion import source_fact
 from howsure.report.document import Document, Tone, VerdictLine, form_of
 from howsure.report.grids import record_grid, silent_grids
 from howsure.report.no_rows import check_no_state
+from howsure.report.options import Options
 from howsure.report.plain import in_brief, sentences, states_beside
 from howsure.streaming import State, loaded_state, merged_states
-from howsure.verdict.family import check_judging
 
 _CAUTIONS: dict[str, Tone] = {
     MISSING_IMAGES: "caution",
@@ -60,7 +60,7 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Read, assess, print, and write what is asked for; other options are of `assess_loaded`."""
+    """Read, assess, print, and write what is asked for; other options are those of `Options`."""
     shown = _printed(show_all, quiet, as_json)
     if reference is not None:
         if shown != "brief":
@@ -85,15 +85,15 @@ def run(
         raise InputError("--csv-safe applies only to tables of rows, which need --reference")
     if shown == "quiet" and not outputs:
         raise InputError("--quiet prints nothing: name a report with -o")
-    written = _written(files, outputs, parts.state, **options)
-    slow = asked_for(slow, "--with")
+    options["miss_range"] = options["miss_range"] or MISS_RANGE
+    also = asked_for(slow, "--with")
+    chosen = Options(also=also, congruence=tuned.options(), **options)
+    written = _written(files, outputs, parts.state, chosen)
     if explain_input:
         uses = read.explain(list(files) if len(files) > 1 else files[0])
         print_explanation(Console(), uses, names=shown == "all")
         return
-    options |= {"slow": slow, "congruence": tuned.options()}
-    options["miss_range"] = options["miss_range"] or MISS_RANGE
-    work = partial(judged, files, read, parts, command=_command(), **options)
+    work = partial(judged, files, read, parts, chosen, command=_command())
     _report(work, progress, shown, outputs, written)
 
 
@@ -112,11 +112,12 @@ def merge(
     shown = _printed(show_all, quiet, as_json)
     if shown == "quiet" and not outputs and state is None:
         raise InputError("--quiet prints nothing: name a report with -o, or --state")
-    written = _written(files, outputs, state, **options)
-    _report(partial(_merged, files, state, **options), progress, shown, outputs, written)
+    chosen = Options(**options)
+    written = _written(files, outputs, state, chosen)
+    _report(partial(_merged, files, state, chosen), progress, shown, outputs, written)
 
 
-def _merged(files: Sequence[Path], path: Path | None, **options: Any) -> Assessment:
+def _merged(files: Sequence[Path], path: Path | None, options: Options) -> Assessment:
     """Read states, keep what they are together, and assess that."""
     states = []
     for number, file in enumerate(files):
@@ -127,11 +128,11 @@ def _merged(files: Sequence[Path], path: Path | None, **options: Any) -> Assessm
         merged.save(path)
     return assess_loaded(
         loaded_state(merged),
+        options,
         facts=source_fact(list(files)),
         coverages=merged.models[0].coverages,
         command=_command(),
         recalibration={},
-        **options,
     )
 
 
@@ -150,16 +151,15 @@ def _printed(show_all: bool, quiet: bool, as_json: bool) -> str:
 
 
 def _written(
-    files: Sequence[Path], outputs: Sequence[Path], state: Path | None, **options: Any
+    files: Sequence[Path], outputs: Sequence[Path], state: Path | None, options: Options
 ) -> list[Path]:
     """All files that are written; what cannot be done is refused before any work."""
     for path in outputs:
         form_of(path)
     written = [*outputs, *([] if state is None else [state])]
     check_outputs(written, files)
-    if options["no_rows"]:
+    if options.no_rows:
         check_no_state(state)
-    check_judging(options["tolerance"], options["ignore"])
     return written
 
 
@@ -167,22 +167,20 @@ def judged(
     files: Sequence[Path],
     read: ReadOptions,
     parts: PartFlags,
+    options: Options,
     *,
     command: str,
-    seed: int = 0,
-    **options: Any,
 ) -> Assessment:
-    """Read tables and assess them; options are those of `assess_loaded`."""
+    """Read tables and assess them."""
     report_progress("reading")
-    loaded = read.load(list(files) if len(files) > 1 else files[0], parts, seed)
+    loaded = read.load(list(files) if len(files) > 1 else files[0], parts, options.seed)
     return assess_loaded(
         loaded,
+        options,
         facts=source_fact(files),
         coverages=read.assessed,
-        seed=seed,
         command=command,
         recalibration=_recalibration(files, read, [evalset.model for evalset in loaded.evalsets]),
-        **options,
     )
 
 

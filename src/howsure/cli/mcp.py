@@ -39,9 +39,10 @@ from howsure.inputs.source import split_sheet
 from howsure.recalibration import METHODS
 from howsure.report.check import rules_from
 from howsure.report.improve import improve as improved
+from howsure.report.options import Options
 from howsure.report.plain import key_records, verdict_parts
 from howsure.report.recalibrate import Recalibration
-from howsure.streaming.load import Resources
+from howsure.streaming.load import Large
 from howsure.verdict.findings import questions
 
 _ROLES: Final = {role.name: role for role in ROLES if role.name not in NAMES_OUTSIDE}
@@ -155,10 +156,8 @@ def assess(
         _paths(files),
         read,
         PartFlags(),
+        Options(tolerance=tolerance, baseline=baseline, no_rows=no_rows),
         command=shlex.join(words),
-        tolerance=tolerance,
-        baseline=baseline,
-        no_rows=no_rows,
     )
     document = result.brief_document()
     parts = verdict_parts(document)
@@ -217,7 +216,7 @@ def recalibrate(
         target,
         None,
         read,
-        Resources(),
+        Large(),
         method=method,
         by=by,
         since=since,
@@ -254,7 +253,7 @@ def improve(
     options: Any = {**read.reading, **read.columns}
     improvement = improved(calibration, until_right=until_right, coverages=read.assessed, **options)
     if file is not None and target is not None:
-        serve_table(file, improvement.fitted, target, None, read, Resources())
+        serve_table(file, improvement.fitted, target, None, read, Large())
     fields: dict[str, Any] = json.loads(improvement.to_json())
     return fields
 

@@ -29,7 +29,7 @@ from howsure.inputs.roles import ROLES, Columns, Role
 
 if TYPE_CHECKING:
     from howsure.inputs import ColumnUse, Loaded
-    from howsure.streaming import Resources
+    from howsure.streaming import Large
     from howsure.topics.congruence.view import CongruenceOptions
 
 R = TypeVar("R")
@@ -259,7 +259,7 @@ class ReadOptions:
         if parts is not None and isinstance(table, Path) and not self.common_rows:
             from howsure.streaming import load_parts
 
-            options |= {"resources": parts.resources(), "state": parts.state, "at": self.at}
+            options |= {"large": parts.large(), "at": self.at}
             return load_parts(address(table), seed=seed, **options)
         if parts is not None:
             parts.refuse("models are compared row by row, which needs whole tables")
@@ -330,17 +330,11 @@ class PartFlags:
         ),
     ] = None
 
-    @property
-    def work(self) -> dict[str, Any]:
-        """What reading may take, and who reads."""
-        names = ("memory", "jobs", "scheduler", "resume")
-        return {name: getattr(self, name) for name in names}
-
-    def resources(self) -> Resources:
+    def large(self) -> Large:
         """The same, checked."""
-        from howsure.streaming import Resources
+        from howsure.streaming import Large
 
-        return Resources.of(**self.work)
+        return Large(**dataclasses.asdict(self))
 
     def refuse(self, why: str) -> None:
         """Refuse flags that say what cannot be done."""

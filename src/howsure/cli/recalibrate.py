@@ -49,7 +49,7 @@ from howsure.report.recalibrate import (
     served,
 )
 from howsure.report.recalibrate_parts import RecalibratedFiles
-from howsure.streaming.load import Resources
+from howsure.streaming.load import Large
 
 ALL = "all"
 """The methods of a comparison that names none."""
@@ -93,7 +93,7 @@ def run(
             comparison_form(output)
             check_outputs([output], [Path(file), calibration])
         new, held_out = rows_to_compare(
-            file, calibration, groups, since, read.columns, read.reading, parts.resources()
+            file, calibration, groups, since, read.columns, read.reading, parts.large()
         )
         options = {"coverages": read.assessed, "seed": seed, "by": groups, **conformal}
         print_comparison(new, held_out, output, methods, **options)
@@ -109,7 +109,7 @@ def run(
         output,
         keep,
         read,
-        parts.resources(),
+        parts.large(),
         csv_safe=csv_safe,
         method=method,
         by=groups,
@@ -138,7 +138,7 @@ def serve_table(
     output: Path,
     keep: Path | None,
     read: ReadOptions,
-    resources: Resources,
+    large: Large,
     *,
     csv_safe: bool = False,
     **options: Any,
@@ -150,11 +150,11 @@ def serve_table(
         calibration=calibration,
         columns=read.columns,
         reading=read.reading,
-        resources=resources,
+        large=large,
         csv_safe=csv_safe,
         **options,
     )
-    return written(file, calibration, output, keep, resources, serve, csv_safe=csv_safe)
+    return written(file, calibration, output, keep, large, serve, csv_safe=csv_safe)
 
 
 def written(
@@ -162,13 +162,13 @@ def written(
     calibration: Path | FittedRecalibration,
     output: Path,
     keep: Path | None,
-    resources: Resources,
+    large: Large,
     serve: Callable[..., Recalibration | RecalibratedFiles],
     *,
     csv_safe: bool,
 ) -> Recalibration | RecalibratedFiles:
     """Serve new rows and write them: some at a time, where they are many or lie in many files."""
-    apart = output.is_dir() or is_huge(file, resources.rows)
+    apart = output.is_dir() or is_huge(file, large.rows)
     outputs = [path for path in (None if apart else output, keep) if path is not None]
     if not apart:
         table_form(output)
@@ -409,7 +409,7 @@ def run_improve(
         check_place(keep)
     ends = [path for path in (output, proof, keep) if path is not None]
     check_outputs(ends, [calibration, *([] if new is None else [Path(new)])])
-    options: Any = {**read.reading, **parts.work, **read.columns}
+    options: Any = {**read.reading, **read.columns, "large": parts.large()}
     with Stages() as stages, subscribe(stages):
         improvement = improve(
             calibration,
@@ -426,9 +426,9 @@ def run_improve(
     improvement.save(proof)
     say_written(console, proof)
     if new is not None and output is not None:
-        resources = parts.resources()
+        large = parts.large()
         done = serve_table(
-            new, improvement.fitted, output, keep, read, resources, csv_safe=csv_safe, seed=seed
+            new, improvement.fitted, output, keep, read, large, csv_safe=csv_safe, seed=seed
         )
         console.print(f"{done.served:,} rows recalibrated")
         for note in done.notes:
@@ -469,12 +469,12 @@ def run_conformal(
         raise InputError(f"--coverage must be one number, got {len(read.assessed)}")
     (options["coverage"],) = read.assessed or [COVERAGE]
     columns = {name: value for name, value in read.columns.items() if name != "coverage"}
-    options |= {**read.reading, **parts.work, **columns}
+    options |= {**read.reading, **columns, "large": parts.large()}
 
     def serve(target: Path | None) -> Recalibration | RecalibratedFiles:
         return conformal(table, calibration, output=target, csv_safe=csv_safe, seed=seed, **options)
 
-    done = written(table, calibration, output, keep, parts.resources(), serve, csv_safe=csv_safe)
+    done = written(table, calibration, output, keep, parts.large(), serve, csv_safe=csv_safe)
     console = Console()
     reached = _reached(done, seed) if isinstance(done, Recalibration) and done.rows.labelled else ()
     for line in (*done.lines(), *reached):

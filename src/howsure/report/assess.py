@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure._version import __version__
-from howsure.core.arrays import AnyArray, as_vector
+from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt, collected
 from howsure.core.formats import listed
@@ -29,18 +28,21 @@ from howsure.engine.measure import Evaluation
 from howsure.engine.metric import MISS_RANGE, in_words
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
-from howsure.inputs.matching import Missing
 from howsure.inputs.source import quoted
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
-from howsure.report.coercion import check_coverage_is_used, opened, source_fact
+from howsure.report.coercion import check_coverage_is_used
 from howsure.report.document import ANSWER, STEP, VerdictLine, noted, overview
 from howsure.report.images import missing_images
-from howsure.report.measured import Measured, Model, Settings, TopicReport, given_inputs
+from howsure.report.measured import Measured, Model, TopicReport, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
+from howsure.report.options import Options, Settings
+from howsure.report.table import Table as InputTable
+from howsure.report.table import refuse_unknown
+from howsure.streaming import Large
 from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import BEST, MOST_MODELS, standing
-from howsure.verdict import TOLERANCE, Advice, Finding, TrustAnswer, judge
+from howsure.verdict import Advice, Finding, TrustAnswer, judge
 from howsure.verdict.advice import Trials, run_trials
 from howsure.verdict.dependence import Known, batches_in_words, follow
 from howsure.verdict.family import Judging, ordered
@@ -48,7 +50,7 @@ from howsure.verdict.findings import questions
 from howsure.verdict.words import STATES, answer
 
 if TYPE_CHECKING:
-    from howsure.topics.congruence.view import CongruenceOptions
+    pass
 
 MISSING_IMAGES = "Missing images"
 """The fact that names them."""
@@ -64,187 +66,52 @@ def assess(
     data: Any = None,
     prediction: Any = None,
     *,
-    y: Any = None,
-    point: Any = None,
-    uncertainty: Any = None,
-    x: Any = None,
-    ease: Any = None,
-    embedding: Any = None,
-    encode: Any = None,
-    image: Any = None,
-    groups: Any = None,
-    weights: Any = None,
-    weights_kind: str | None = None,
-    missing_value: float | Sequence[float] | None = None,
-    cluster: Any = None,
-    time: Any = None,
-    cutoff: Any = None,
-    horizon: Any = None,
-    series: Any = None,
-    rows: Any = None,
-    common_rows: bool = False,
-    missing: Missing | None = None,
     coverage: float | Sequence[float] = (),
     levels: npt.ArrayLike | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
+    features: Any = None,
+    groups: Any = None,
+    time: Any = None,
+    series: Any = None,
+    cluster: Any = None,
+    weights: Any = None,
     model: str | None = None,
-    slow: Iterable[str] = (),
-    tolerance: float = TOLERANCE,
-    ignore: Collection[str] = (),
-    trials: bool = True,
-    congruence: CongruenceOptions | None = None,
-    miss_range: Sequence[float] = MISS_RANGE,
-    cells: int | None = None,
-    baseline: str = "",
-    lead: int | None = None,
-    season: int | None = None,
-    no_rows: bool = False,
-    memory: str | int | None = None,
-    jobs: int | None = None,
-    scheduler: Any = None,
-    resume: bool = False,
-    state: str | os.PathLike[str] | None = None,
+    options: Options | None = None,
+    large: Large | None = None,
     progress: Listener | None = None,
-    **columns: Any,
+    **unknown: Any,
 ) -> Assessment:
     """Assess the calibration, coverage and sharpness of predictions.
 
     Parameters
     ----------
-    data : array-like of shape (n,), or a table
-        The outcomes y; for label sets with names, the label. Or a table with y and
-        predictions: a path, several paths, a data frame, a mapping of columns, a result of
-        `howsure.load`, or a table of any size, which is read in parts beyond 2,000,000
-        rows (`howsure.streaming.load_parts`): a folder, a pattern, a URL, a relation of
-        DuckDB, a lazy frame of Polars, an iterator of batches. Then omit `prediction`;
-        `point`, `uncertainty`, `x`, `ease`, `embedding`, `image`, `groups`, `weights`,
-        `cluster`, `time`, `cutoff`, `horizon`, `series`, `rows` and `model` name its columns,
-        as in `howsure.load`.
-    y : str, or array-like of shape (n,), optional
-        The outcome column of the table, if its name is not recognised; or y itself, if `data` is
-        omitted.
+    data : howsure.Table, array-like of shape (n,), or whatever `howsure.Table` takes
+        The outcomes y beside `prediction`; or a table with both. Roles that are no arguments here
+        are named in a `howsure.Table`.
     prediction : array-like, mapping, data frame, Prediction or frozen SciPy distribution
-        The predictions in any form; docs/what-goes-in.md shows every form. Lists, NumPy,
-        pandas, polars and torch are accepted, and shape (n, 1) is treated as (n,).
-        If shapes are ambiguous, the error names the argument to add.
-
-        - (n,): the point forecast; with one of `levels`, a quantile.
-        - (lower, upper), each (n,), or (n, 2), with `coverage`: intervals.
-        - (n, 2, k), or (lower, upper), each (n, k), with k numbers as `coverage`: intervals.
-        - (point, intervals), the intervals as above: both.
-        - (mean, sd), each (n,), if means exceed sds in many rows: normal distributions.
-        - (n, k), (k, n) or k arrays (n,), with `levels`: quantiles.
-        - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 5 or more: samples.
-        - (chains, draws, n): samples, chains pooled.
-        - A mapping of levels to arrays (n,): quantiles.
-        - A mapping or frame of columns with recognised names, as in a table: one model.
-        - Any other mapping of names to predictions: models, compared on these rows.
-        - Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of them, frozen SciPy.
-    point : array-like of shape (n,), optional
-        A point forecast; it is used in place of one in `prediction`.
-    uncertainty : array-like of shape (n,), optional
-        Any score of uncertainty, higher for less certain rows, such as the distance to the
-        training rows. Selective prediction then ranks rows by it.
-    x : array-like of shape (n, d), mapping or data frame, optional
-        Inputs of the model.
-    ease : array-like of shape (n,) or str, optional
-        Ease score of each row, or the column of `x` with it; higher is easier. With access to the
-        model, use ``ease=howsure.metrics.ease(model.predict_proba, X, 0.1)``: the stability of
-        the prediction when noise of that standard deviation is added to its inputs.
-    embedding : array-like of shape (n, e), optional
-        A numeric representation of the inputs, for congruence; by default it is computed from `x`.
-    encode : mapping of str to encoder, or "COLUMN=ENCODER", optional
-        A column of `x` (or of the table) with texts or paths of images, and its encoder for the
-        embedding: ``{"note": "transformers:FOLDER"}``; see `howsure.inputs.encoders.encode` for
-        all encoders.
-    image : str or sequence of paths of shape (n,), optional
-        The column of `x` (or of the table) with paths of images, or the paths: the best and the
-        worst are shown. Omit it for an encoded column of images. Paths are relative to the folder
-        of the table, or to the current one.
-    groups : mapping of str to array-like of shape (n,), or array-like of shape (n,), optional
-        Labels that divide the rows.
-    weights : array-like of shape (n,), optional
-        Weights of rows; `weights_kind` sets their meaning.
-    weights_kind : {"frequency", "importance"}, optional
-        ``frequency`` (the default): a weight of two is a row twice.
-    cluster, time : array-like of shape (n,), optional
-        Clusters of dependent rows; times of rows.
-    cutoff : array-like of shape (n,), optional
-        The last time that was known when a row was predicted, in the units of `time`. Without
-        `horizon`, the steps from `cutoff` to `time` are the horizon; without `time`, it orders
-        the rows.
-    horizon : array-like of shape (n,), optional
-        Lead time of each row, in steps of time.
-    series : array-like of shape (n,), optional
-        The series of each row, if each time occurs once per series.
-    rows : array-like of shape (n,), optional
-        Names of the rows.
-    common_rows : bool
-        Whether models are compared on the rows that all tables have, matched by `rows`.
-    missing_value : float or sequence of float, optional
-        Numbers that stand for missing values in a table, such as -9999; arrays have NaN there.
-    missing : {"error", "drop"}, optional
-        What to do with rows that have missing values; an error if omitted.
+        The predictions in any form, as for `howsure.Table`.
     coverage : float or sequence of float
         Nominal coverages to assess; if omitted, those of the intervals, or 0.9; for quantiles,
         that of the two given levels nearest to 0.9. For bare arrays, it means that they are ends
         of intervals, at these coverages in this order.
     levels : float or array-like of shape (k,), optional
         Levels of bare arrays that are quantiles, in this order.
-    confidence : float
-        Confidence level of all confidence intervals.
-    seed : int
-        Fixes all draws.
+    features : array-like of shape (n, d), mapping, data frame, or names of columns, optional
+        Inputs of the model.
+    groups : mapping of str to array-like of shape (n,), array-like, or names of columns, optional
+        Labels that divide the rows.
+    time, series, cluster : array-like of shape (n,), or name of a column, optional
+        Times of rows; the series of each row, if each time occurs once per series; clusters of
+        dependent rows.
+    weights : array-like of shape (n,), or name of a column, optional
+        Weights of rows: a weight of two is a row twice.
     model : str, optional
-        Name of the model.
-    slow : iterable of str
-        Slow measures to compute beyond 50,000 rows, and measures whose figures are drawn only on
-        request, such as ``tail_miscalibration_right``.
-    tolerance : float
-        Largest coverage error to ignore (0.01 = 1 point); a significant fault within it is
-        negligible. The tolerances of spread, bias and others scale with it.
-    ignore : collection of str
-        Ids of findings to omit from the verdict, such as ``{"width"}``.
-    trials : bool
-        Whether recalibration methods are tried in five-fold cross-validation, for the next step.
-        Of several models, only the one with the lowest mean score is recalibrated.
-    congruence : CongruenceOptions, optional
-        Kernel, λ, draws and map of the conditional congruence error.
-    miss_range : (float, float)
-        Range of miss rates for gains over a constant width, ``(0, 0.2)``. With another range,
-        models are also compared by these gains.
-    cells : int, optional
-        Cells by ease for T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or as many
-        as have five rows each. More cells detect finer differences, but are noisier.
-    baseline : str
-        Baseline for skill: ``"climatology"``, the distribution of y (the default),
-        ``"persistence"``, ``"seasonal"``, or the name of one of the models.
-    lead : int, optional
-        Lead time of all rows, in steps of `time`, if there is no `horizon`. Skill is then also
-        reported against persistence and the seasonal naive forecast.
-    season : int, optional
-        Steps per season; if omitted, derived from the dates (a week of hours or days, a year of
-        weeks, months or quarters).
-    no_rows : bool
-        For personal data: whether to omit names, values and pictures of single rows, and all
-        results on fewer than 10 rows. Labels of groups and features with fewer rows are pooled as
-        ``others``.
-    memory : str or int, optional
-        Memory limit, such as ``"2GB"``: a larger table is read in parts.
-    jobs : int, optional
-        Processes that read parts; one per core if omitted.
-    scheduler : str or dask.distributed.Client, optional
-        Dask cluster whose workers read parts.
-    resume : bool
-        Whether to go on from the parts that an interrupted run finished.
-    state : path, optional
-        Where to keep what `howsure.streaming.merged_states` needs of the table; ``.arrow``.
+        Name of the model; or the column of names.
+    options : Options, optional
+        What is judged, and how: confidence, seed, tolerance, trials, baseline and so on.
+    large : Large, optional
+        How a table too large for memory is read: memory, processes, a cluster.
     progress : callable, optional
         Called with a stage's name, steps done and steps in all (0 where that is not known).
-    **columns
-        All else that `howsure.load` takes of a table: `lower`, `upper`, `mean`, `sd`, `quantiles`,
-        `samples`, `points`, `crossing`, `decimal` and so on; `features` is `x`.
 
     Returns
     -------
@@ -277,94 +144,52 @@ def assess(
     >>> assess(table).verdict == result.verdict
     True
     """
-    coverages = () if coverage is None else coverage
-    wanted = as_vector(coverages, "coverage", scalar=True).tolist() if np.size(coverages) else []
-    if no_rows:
-        check_no_state(state)
+    refuse_unknown(unknown)
+    roles = {"features": features, "groups": groups, "time": time, "series": series}
+    roles |= {"cluster": cluster, "weights": weights, "model": model, "levels": levels}
+    given = {name: value for name, value in roles.items() if value is not None}
+    if isinstance(data, InputTable):
+        table = InputTable.of(data, prediction, **given)
+        coverages = InputTable(coverage=coverage).coverages or table.coverages
+    else:
+        table = InputTable(data, prediction, coverage=coverage, **given)
+        coverages = table.coverages
+    options = options or Options()
+    if options.no_rows and large is not None:
+        check_no_state(large.state)
     with subscribe(progress):
-        loaded = opened(
-            data,
-            prediction,
-            y=y,
-            point=point,
-            uncertainty=uncertainty,
-            x=x,
-            ease=ease,
-            embedding=embedding,
-            encode=encode,
-            image=image,
-            groups=groups,
-            weights=weights,
-            weights_kind=weights_kind,
-            missing_value=missing_value,
-            cluster=cluster,
-            time=time,
-            cutoff=cutoff,
-            horizon=horizon,
-            series=series,
-            rows=rows,
-            model=model,
-            common_rows=common_rows,
-            missing=missing,
-            coverage=wanted,
-            levels=levels,
-            seed=seed,
-            **columns,
-            parts={
-                "memory": memory,
-                "jobs": jobs,
-                "scheduler": scheduler,
-                "resume": resume,
-                "state": state,
-            },
-        )
-        return assess_loaded(
-            loaded,
-            facts=source_fact(data),
-            coverages=wanted,
-            confidence=confidence,
-            seed=seed,
-            slow=slow,
-            tolerance=tolerance,
-            ignore=ignore,
-            trials=trials,
-            congruence=congruence,
-            miss_range=miss_range,
-            cells=cells,
-            baseline=baseline,
-            lead=lead,
-            season=season,
-            no_rows=no_rows,
-        )
+        loaded = table.read(large, options.seed)
+        return assess_loaded(loaded, options, facts=table.facts, coverages=coverages)
 
 
 def assess_loaded(
     loaded: Loaded,
+    options: Options,
     *,
+    coverages: Sequence[float] = (),
     facts: Mapping[str, str] | None = None,
     command: str = "",
-    no_rows: bool = False,
-    baseline: str = "",
-    lead: int | None = None,
-    season: int | None = None,
-    **options: Any,
+    recalibration: Mapping[str, str] | None = None,
 ) -> Assessment:
-    """Assess what came through the door, as `assess` does; options are those of `Settings`.
+    """Assess what came through the door, as `assess` does.
 
     Where sets are a sample of more rows, what all rows of each model add up to stands beside them.
     Predictions that are recalibrated already have no command: `recalibrate` serves the model's own.
     """
     if not loaded.evalsets:
         raise InputError("evalsets needs at least one model, got none")
-    check_coverage_is_used(loaded, options.get("coverages", ()))
-    evalsets = with_baselines(loaded.evalsets, baseline=baseline, lead=lead, season=season)
+    check_coverage_is_used(loaded, coverages)
+    evalsets = with_baselines(
+        loaded.evalsets, baseline=options.baseline, lead=options.lead, season=options.season
+    )
     loaded = replace(loaded, evalsets=evalsets)
     if any(name.startswith(RECALIBRATED) for name in loaded.roles.by_column()):
-        options["recalibration"] = {}
-    if no_rows:
+        recalibration = {}
+    if options.no_rows:
         loaded = without_rows(loaded)
-    assessment = _assessed(loaded, Settings(**options), {**(facts or {}), **loaded.facts}, command)
-    return of_many_rows(assessment) if no_rows else assessment
+    settings = Settings.of(options, coverages=coverages, recalibration=recalibration)
+    assessment = _assessed(loaded, settings, {**(facts or {}), **loaded.facts}, command)
+    return of_many_rows(assessment) if options.no_rows else assessment
 
 
 @one_thread()

@@ -418,13 +418,19 @@ def _examined(
     """The same of a sample of all rows, beside what these add up to."""
     from howsure.inputs import Loaded
     from howsure.report.assess import assess_loaded
+    from howsure.report.options import Options
 
     reported = {name for name, question in questions().items() if question.reported}
     report = assess_loaded(
         Loaded(evalsets=(evalset,), totals=(total,)),
-        ignore={*rules.left_out, *reported},
-        trials=False,
-        **options,
+        Options(
+            seed=options["seed"],
+            tolerance=rules.tolerance,
+            miss_range=rules.miss_range,
+            ignore={*rules.left_out, *reported},
+            trials=False,
+        ),
+        coverages=options["coverages"],
     )
     silent = next(table.columns for table in report.tables if table.name == "not_judged")
     return report.findings, dict(zip(silent["id"], silent["reason"], strict=True))

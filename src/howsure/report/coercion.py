@@ -14,7 +14,6 @@ import numpy.typing as npt
 from howsure.core.arrays import AnyArray, FloatArray, as_vector, plain_array, shortened
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
-from howsure.core.registry import check_known
 from howsure.inputs import Loaded, load
 from howsure.inputs.cells import Crossing, embedded
 from howsure.inputs.classes import label_text
@@ -25,14 +24,15 @@ from howsure.inputs.names import Roles, likely_ends, parse_encode
 from howsure.inputs.parts import is_lazy
 from howsure.inputs.source import listed
 from howsure.predictions import EvalSet, LabelSets
-from howsure.streaming import Resources, load_parts
+from howsure.streaming import Large, load_parts
 
 ROWS: Final = (
-    *("point", "uncertainty", "x", "ease", "embedding", "encode", "image", "groups", "weights"),
+    *("point", "uncertainty", "features", "ease", "embedding", "encode", "image", "groups"),
+    *("weights",),
     *("weights_kind", "cluster", "time", "cutoff", "horizon", "series", "rows", "model"),
     *("missing_value", "crossing"),
 )
-"""Keywords of `assess` that say what the rows are."""
+"""Roles that arrays may play beside y and its prediction."""
 _BESIDE: Final = "a column of a table with y"
 OF_TABLES: Final = {
     "points": "a mapping of models' names to forecasts as the prediction",
@@ -49,7 +49,7 @@ OF_TABLES: Final = {
     **dict.fromkeys(("quantile_level", "sample_id", "output_type", "boundary"), _BESIDE),
     **dict.fromkeys(("encoding", "decimal"), "numbers; these apply to text files"),
 }
-"""Further keywords of `assess`, where it reads a table; with what serves beside arrays."""
+"""Further roles, of columns of a table alone; with what serves beside arrays."""
 
 
 def is_table(value: object) -> bool:
@@ -70,40 +70,30 @@ def opened(
     coverage: Sequence[float] = (),
     levels: npt.ArrayLike | None = None,
     common_rows: bool = False,
-    parts: Mapping[str, Any] | None = None,
+    large: Large | None = None,
     seed: int = 0,
     **said: Any,
 ) -> Loaded:
-    """A table, or arrays; what else `assess` takes of rows is said by its keywords, None if not.
+    """A table, or arrays; roles are named by keywords, None if not.
 
-    `y` is a column of the table, or y itself where there is no other data. `parts` is what is said
-    of reading a table by parts.
+    `y` is a column of the table, or y itself where there is no other data.
     """
     if data is None:
         data, y = y, None
-    for name in said:
-        check_known(name, (*ROWS, "features", *OF_TABLES), "a keyword")
     named = {**dict.fromkeys((*ROWS, *OF_TABLES)), **said}
-    x, features = named.pop("x"), named.pop("features", None)
-    if x is not None and features is not None:
-        raise InputError("x and features both name the inputs: give one of them")
-    inputs = features if x is None else x
     if prediction is None and is_table(data):
         if levels is not None:
             raise InputError(
                 "levels applies only to arrays; for a table, levels are in the column names, or in "
                 "quantiles={level: column}"
             )
-        named |= {"features": inputs, "coverage": list(coverage) or None}
-        named |= {"y": y, "missing": missing}
+        named |= {"coverage": list(coverage) or None, "y": y, "missing": missing}
         several = isinstance(data, (list, tuple)) and len(data) > 1
         if isinstance(data, Loaded) or several or common_rows:
             return _from_table(data, {**named, "common_rows": common_rows or None})
         chosen: Any = {name: value for name, value in named.items() if value is not None}
         table = data[0] if isinstance(data, (list, tuple)) else data
-        resources = dict(parts or {})
-        chosen["state"] = resources.pop("state", None)
-        return load_parts(table, resources=Resources.of(**resources), seed=seed, **chosen)
+        return load_parts(table, large=large, seed=seed, **chosen)
     if common_rows:
         raise InputError("common_rows applies only to tables; arrays have the same rows already")
     if y is not None:
@@ -121,7 +111,7 @@ def opened(
         )
     if named["weights_kind"] and named["weights"] is None:
         raise InputError("weights_kind needs weights: give weights")
-    arrays = {"y": data, "prediction": prediction, **named, "x": inputs}
+    arrays = {"y": data, "prediction": prediction, **named}
     gaps: dict[str, int] = {}
     rows_without_y: dict[str, Any] = {}
     if missing is not None:
@@ -193,7 +183,7 @@ def _from_arrays(
     *,
     y: npt.ArrayLike,
     prediction: Any,
-    x: Any,
+    features: Any,
     ease: Any,
     groups: Any,
     encode: Any,
@@ -205,17 +195,18 @@ def _from_arrays(
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
-    check_row_order(y, {"prediction": prediction, "x": x, "groups": groups, "ease": ease, **known})
+    beside = {"prediction": prediction, "features": features, "groups": groups, "ease": ease}
+    check_row_order(y, {**beside, **known})
     named = _as_text(y)
     truth = np.zeros(len(named)) if named is not None else as_vector(y, "y")
     n = len(truth)
-    features = features_of(x)
+    columns_of_inputs = features_of(features)
     eased = "ease"
     if isinstance(ease, str):
         eased = ease
-        _check_column(features, ease, "ease")
+        _check_column(columns_of_inputs, ease, "ease")
     elif ease is not None:
-        features["ease"] = as_vector(ease, "ease", length=n)
+        columns_of_inputs["ease"] = as_vector(ease, "ease", length=n)
     texts: dict[str, AnyArray] = {}
     columns: dict[str, tuple[str, ...]] = {}
     encoder = None
@@ -223,17 +214,17 @@ def _from_arrays(
         if known.get("embedding") is not None:
             raise InputError("encode and embedding both give an embedding: give one of them")
         name, encoder = pair
-        texts[name] = _taken(features, name, "encode")
+        texts[name] = _taken(columns_of_inputs, name, "encode")
         columns["encode"] = (name,)
     if image is not None:
         name = image if isinstance(image, str) else "image"
         if name is not image:
             texts[name] = as_labels(image, name)
         elif name not in texts:
-            texts[name] = _taken(features, name, "image")
+            texts[name] = _taken(columns_of_inputs, name, "image")
         columns["image"] = (name,)
     roles = Roles(columns=columns, encoder=encoder)
-    vectors, files = embedded(texts, roles, folder=None, title="x")
+    vectors, files = embedded(texts, roles, folder=None, title="features")
     if vectors is not None:
         known["embedding"] = vectors
     for name, value in texts.items():
@@ -251,7 +242,7 @@ def _from_arrays(
             model_input.predictions,
             point=model_input.point if point is None else point,
             uncertainty=model_input.uncertainty if doubt is None else doubt,
-            features=features,
+            features=columns_of_inputs,
             groups=named_labels(groups) or None,
             model=name or model or "model",
             ease=eased,
@@ -300,32 +291,34 @@ def _classed(y: AnyArray, models: Iterable[PredictionInput]) -> FloatArray:
 
 
 def _taken(features: dict[str, npt.ArrayLike], name: str, argument: str) -> AnyArray:
-    """A column of x that is no feature."""
+    """A column of the inputs that is no feature."""
     _check_column(features, name, argument)
-    return as_labels(features.pop(name), f"column {name!r} of x")
+    return as_labels(features.pop(name), f"column {name!r} of features")
 
 
 def _check_column(features: Mapping[str, object], name: str, argument: str) -> None:
     if name not in features:
         columns = ", ".join(map(repr, features)) or "nothing"
-        raise InputError(f"{argument} must name a column of x, got {name!r}; x has {columns}")
+        raise InputError(
+            f"{argument} must name a column of features, got {name!r}; features has {columns}"
+        )
 
 
-def features_of(x: Any) -> dict[str, npt.ArrayLike]:
-    """The columns of x by name: those of a frame or mapping, else x0, x1 and so on."""
-    if x is None:
+def features_of(features: Any) -> dict[str, npt.ArrayLike]:
+    """Features by name: the columns of a frame or mapping, else x0, x1 and so on."""
+    if features is None:
         return {}
-    if isinstance(x, Mapping):
-        return {str(name): value for name, value in x.items()}
-    if is_frame(x):
+    if isinstance(features, Mapping):
+        return {str(name): value for name, value in features.items()}
+    if is_frame(features):
         import narwhals as nw
 
-        frame = nw.from_native(x, eager_only=True)
+        frame = nw.from_native(features, eager_only=True)
         return {str(name): frame.get_column(name).to_numpy() for name in frame.columns}
-    table = np.asarray(x)
+    table = np.asarray(features)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2:
-        raise InputError(f"x must have two dimensions, got shape {table.shape}")
+        raise InputError(f"features must have two dimensions, got shape {table.shape}")
     return {f"x{j}": table[:, j] for j in range(table.shape[1])}
 
 

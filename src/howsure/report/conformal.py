@@ -9,11 +9,10 @@ from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
-from howsure.inputs.cells import Crossing
-from howsure.inputs.matching import Missing
 from howsure.inputs.sources import BATCH_ROWS
 from howsure.report.recalibrate import Recalibration, given_fit, served
-from howsure.streaming.load import Resources
+from howsure.report.table import unwrapped
+from howsure.streaming.load import Large
 
 if TYPE_CHECKING:
     from howsure.report.recalibrate_parts import RecalibratedFiles
@@ -50,17 +49,10 @@ def conformal(
     delta: float = DELTA,
     too_few: TooFew = "error",
     seed: int = 0,
-    missing: Missing = "error",
-    crossing: Crossing = "error",
-    encoding: str | None = None,
-    decimal: str = ".",
     output: str | os.PathLike[str] | None = None,
     csv_safe: bool = False,
     batch_rows: int = BATCH_ROWS,
-    memory: str | int | None = None,
-    jobs: int | None = None,
-    scheduler: Any = None,
-    resume: bool = False,
+    large: Large | None = None,
     **columns: Any,
 ) -> Recalibration | RecalibratedFiles:
     """Build conformal sets or intervals from held-out data.
@@ -100,12 +92,10 @@ def conformal(
         sets of all classes.
     seed : int
         Fixes the draws of scores and the rows used for tuning. Both depend on the content of rows.
-    missing, crossing, encoding, decimal
-        As in `howsure.load`.
-    output, csv_safe, batch_rows, memory, jobs, scheduler, resume
+    output, csv_safe, batch_rows, large
         As in `howsure.recalibrate`: files are written in batches of rows.
     **columns
-        Columns of both tables by role, as in `howsure.load`.
+        Roles of both tables, as in `howsure.Table`.
 
     Returns
     -------
@@ -136,10 +126,10 @@ def conformal(
         if method is None:
             raise InputError(f"method must be one of {', '.join(CONFORMAL_METHODS)}, got none")
         raise InputError(unknown(method, CONFORMAL_METHODS, "method"))
-    columns.pop("coverage", None)
-    if columns.get("label_set"):
-        columns["coverage"] = share
-    roles: Any = columns
+    new, calibration, reading, roles = unwrapped(new, calibration, columns)
+    roles.pop("coverage", None)
+    if roles.get("label_set"):
+        roles["coverage"] = share
     options: dict[str, Any] = {} if is_fitted else {"too_few": too_few, "coverage": share}
     return served(
         output,
@@ -148,13 +138,8 @@ def conformal(
         roles,
         method=method,
         seed=seed,
-        reading={
-            "missing": missing,
-            "crossing": crossing,
-            "encoding": encoding,
-            "decimal": decimal,
-        },
-        resources=Resources.of(memory, jobs, scheduler, resume),
+        reading=reading,
+        large=large,
         csv_safe=csv_safe,
         batch_rows=batch_rows,
         alone=True,

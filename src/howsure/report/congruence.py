@@ -11,7 +11,7 @@ from howsure.core.errors import attempt
 from howsure.engine.metric import SLOW_ROWS
 from howsure.predictions import EvalSet
 from howsure.report.images import MODELS, image_table
-from howsure.report.measured import Settings
+from howsure.report.options import Settings
 from howsure.topics.congruence.laws import LAWS
 from howsure.topics.congruence.view import (
     CongruenceOptions,
@@ -34,7 +34,7 @@ def reports(
     """
     if not any(evalset.features or evalset.embedding is not None for evalset in evalsets):
         return []
-    asked = "mean_cce" in settings.slow
+    asked = "mean_cce" in settings.also
     if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
         return []
     if not all(any(isinstance(b, LAWS) for b in evalset.predictions) for evalset in evalsets):

@@ -15,12 +15,11 @@ from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.formats import listed, percent
-from howsure.inputs.cells import Crossing
-from howsure.inputs.matching import Missing
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import held_out, unfitted
-from howsure.streaming.load import Resources
+from howsure.report.table import unwrapped
+from howsure.streaming.load import Large
 from howsure.verdict import words
 from howsure.verdict.findings import questions
 from howsure.verdict.improvement import (
@@ -171,14 +170,7 @@ def improve(
     hold_back: float = 0.5,
     coverages: Sequence[float] = (),
     seed: int = 0,
-    missing: Missing = "error",
-    crossing: Crossing = "error",
-    encoding: str | None = None,
-    decimal: str = ".",
-    memory: str | int | None = None,
-    jobs: int | None = None,
-    scheduler: Any = None,
-    resume: bool = False,
+    large: Large | None = None,
     **columns: Any,
 ) -> Improvement:
     """Recalibrate predictions with a held-out table, and verify on rows not used to fit.
@@ -204,12 +196,10 @@ def improve(
         Nominal coverages to judge; the verdict reports the one nearest to 0.9.
     seed : int
         Fixes the split and all draws.
-    missing, crossing, encoding, decimal
-        As in `howsure.load`.
-    memory, jobs, scheduler, resume
-        As in `howsure.assess`.
+    large : Large, optional
+        Memory, processes, a cluster.
     **columns
-        Columns by role, as in `howsure.load`.
+        Roles, as in `howsure.Table`.
 
     Returns
     -------
@@ -235,10 +225,8 @@ def improve(
     >>> bool(0.9 < new.predictions["recalibrated_sd"][0] < 1.1)
     True
     """
-    roles: Any = columns
-    reading = {"missing": missing, "crossing": crossing, "encoding": encoding, "decimal": decimal}
-    resources = Resources.of(memory, jobs, scheduler, resume)
-    teaching = held_out(calibration, (), roles, reading, resources)
+    _, calibration, reading, roles = unwrapped(None, calibration, columns)
+    teaching = held_out(calibration, (), roles, reading, large)
     rows = improved(
         teaching.rows, until_right=until_right, hold_back=hold_back, coverages=coverages, seed=seed
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from howsure.core.classes import frozen
-from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, attempt, collected
 from howsure.core.progress import report_progress
 from howsure.core.records import Curve, Record, Table
 from howsure.core.threads import one_thread
-from howsure.engine.catalogue import asked_for, catalogue, key_measures
+from howsure.engine.catalogue import catalogue, key_measures
 from howsure.engine.finding import Standing
 from howsure.engine.measure import Evaluation, curves_of, evaluate, tables_of, worst_rows
-from howsure.engine.metric import MISS_RANGE, Beside, Question, check_miss_range
+from howsure.engine.metric import Beside, Question
 from howsure.predictions import EvalSet, LabelSets
 from howsure.report.assessment import Basis
 from howsure.report.document import noted
+from howsure.report.options import Settings
 from howsure.stats.cells import check_cells
 from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics
@@ -29,14 +29,12 @@ from howsure.topics.compare import compare
 from howsure.topics.groups import GroupReport, assess_groups, compare_groups
 from howsure.topics.interval_rows import interval_tables
 from howsure.topics.many_series import standing_over_series
-from howsure.verdict import TOLERANCE
 from howsure.verdict.dependence import Known
-from howsure.verdict.family import check_judging
 from howsure.verdict.findings import measures, needs_null
 from howsure.verdict.nulls import with_nulls
 
 if TYPE_CHECKING:
-    from howsure.topics.congruence.view import CongruenceOptions
+    pass
 
 
 class TopicReport(Protocol):
@@ -53,34 +51,6 @@ class TopicReport(Protocol):
     @property
     def tables(self) -> Sequence[Table]:
         """Small ones."""
-
-
-@frozen(kw_only=True)
-class Settings:
-    """How an assessment measures, judges and advises; as in `howsure.assess`.
-
-    `recalibration` says how the command begins that recalibrates each model; without it, it is a
-    call in Python.
-    """
-
-    coverages: Sequence[float] = ()
-    confidence: float = 0.95
-    seed: int = 0
-    slow: Collection[str] = ()
-    tolerance: float = TOLERANCE
-    ignore: Collection[str] = ()
-    trials: bool = True
-    recalibration: Mapping[str, str] | None = None
-    congruence: CongruenceOptions | None = None
-    miss_range: Sequence[float] = MISS_RANGE
-    cells: int | None = None
-
-    def __post_init__(self) -> None:
-        check_judging(self.tolerance, self.ignore)
-        check_miss_range(self.miss_range)
-        if self.cells is not None:
-            check_whole(self.cells, "cells", 3)
-        object.__setattr__(self, "slow", frozenset(asked_for(self.slow, "slow")))
 
 
 class Model:
@@ -139,7 +109,7 @@ class Model:
             return
         measured, tests = (None, None) if self._totals is not None else (self.found, self.groups)
         evaluation = self._evaluated(None, measured)
-        statistics = "group_statistics" in self.how.slow
+        statistics = "group_statistics" in self.how.also
         ask = partial(assess_groups, statistics=statistics, tests=tests)
         groups = self._grouped(evaluation, ask)
         records, in_groups = with_nulls(
@@ -176,7 +146,7 @@ class Model:
             metrics=metrics,
             confidence=self.how.confidence,
             seed=self.how.seed,
-            slow=self.how.slow,
+            slow=self.how.also,
             miss_range=self.how.miss_range,
             known=evaluation,
         )
@@ -311,7 +281,7 @@ def given_inputs(
                 beside=beside,
                 confidence=how.confidence,
                 seed=how.seed,
-                slow=how.slow,
+                slow=how.also,
                 given=None if how.cells is None else {"bins": how.cells},
                 known=None if known is None else known[number],
             )

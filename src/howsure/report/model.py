@@ -42,8 +42,8 @@ def assess_model(
     *,
     coverage: float | Sequence[float] = (),
     levels: npt.ArrayLike | None = None,
-    x: Any = "X",
-    **options: Any,
+    features: Any = "X",
+    **arguments: Any,
 ) -> Assessment:
     """Predict with a fitted model at X, and assess the predictions as `howsure.assess` does.
 
@@ -62,10 +62,10 @@ def assess_model(
         Nominal coverages to ask the model for and to assess; its own, or 0.9, if omitted.
     levels : array-like of shape (k,), optional
         Levels of quantiles to ask the model for; or those of the quantile regressors, one each.
-    x : array-like, mapping or data frame, optional
+    features : array-like, mapping or data frame, optional
         Inputs for the assessment: X itself if omitted, without columns with missing values.
         None: no inputs.
-    **options
+    **arguments
         Further arguments of `howsure.assess`.
 
     Returns
@@ -107,13 +107,13 @@ def assess_model(
             levels=at,
             called=f"model {str(name)!r}" if named else "model",
         )
-    if isinstance(x, str) and x == "X":
-        x, left_out = _inputs(X)
+    if isinstance(features, str) and features == "X":
+        features, left_out = _inputs(X)
         if left_out:
             first = next(iter(inputs))
             notes = (*inputs[first].notes, left_out)
             inputs[first] = replace(inputs[first], notes=notes)
-    return assess(y, inputs, x=x, coverage=coverage, **options)
+    return assess(y, inputs, features=features, coverage=coverage, **arguments)
 
 
 def asked(

@@ -535,7 +535,7 @@ def notebook(document: Document) -> str:
     drawn = [figure for choice in brief.choices[:1] for figure in choice.options[0].figures]
     return (
         f'<ul style="list-style:none;padding-left:0">{lines}</ul>'
-        + "".join(map(_html_table, brief.grids))
+        + "".join(map(html_table, brief.grids))
         + "".join(map(_picture, drawn))
     )
 
@@ -544,7 +544,8 @@ def _mark(tone: Tone) -> str:
     return f'<span style="color:{_COLOURS[tone]}" title="{TONES[tone][1]}">{TONES[tone][0]}</span>'
 
 
-def _html_table(grid: Grid) -> str:
+def html_table(grid: Grid) -> str:
+    """A table as a fragment of HTML, for a notebook."""
     sides = ["right" if column.numeric else "left" for column in grid.columns]
     head = "".join(
         f'<th style="text-align:{side};padding:2px 8px">{html.escape(column.title)}</th>'

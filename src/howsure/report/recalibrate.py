@@ -20,10 +20,8 @@ from howsure.core.records import Table
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs import Loaded
-from howsure.inputs.cells import Crossing
 from howsure.inputs.classes import set_coverage
 from howsure.inputs.columns import RECALIBRATED
-from howsure.inputs.matching import Missing
 from howsure.inputs.names import normal_form
 from howsure.inputs.new import NewRows, load_new
 from howsure.inputs.roles import ROLES, Columns
@@ -46,7 +44,8 @@ from howsure.recalibration.group import ease_column
 from howsure.recalibration.serialization import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.coercion import columns_of
-from howsure.streaming.load import Resources, load_parts
+from howsure.report.table import unwrapped
+from howsure.streaming.load import Large, load_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -247,17 +246,10 @@ def recalibrate(
     delta: float = DELTA,
     levels: npt.ArrayLike | None = None,
     seed: int = 0,
-    missing: Missing = "error",
-    crossing: Crossing = "error",
-    encoding: str | None = None,
-    decimal: str = ".",
     output: str | os.PathLike[str] | None = None,
     csv_safe: bool = False,
     batch_rows: int = BATCH_ROWS,
-    memory: str | int | None = None,
-    jobs: int | None = None,
-    scheduler: Any = None,
-    resume: bool = False,
+    large: Large | None = None,
     **columns: Any,
 ) -> Recalibration | RecalibratedFiles:
     """Recalibrate predictions of new rows with held-out data. It does not use y of new rows.
@@ -283,9 +275,6 @@ def recalibrate(
         As in `howsure.recalibration.recalibrate`.
     seed : int
         Fixes the folds of ``best``, and all draws of a method.
-    missing, crossing, encoding, decimal
-        As in `howsure.load`. With ``missing="drop"``, new rows without a prediction stay in the
-        table, without a recalibrated one.
     output : path, optional
         Where to write the rows, in batches, so that files of any size fit in memory: one file for
         all rows; or a folder (existing, or a path without an ending), for one file of the same name
@@ -295,10 +284,12 @@ def recalibrate(
         As in `howsure.inputs.write_table`.
     batch_rows : int
         Rows per batch.
-    memory, jobs, scheduler, resume
-        As in `howsure.assess`, for the calibration rows, and for new rows written to `output`.
+    large : Large, optional
+        Memory, processes, a cluster, for the calibration rows, and for new rows written to
+        `output`.
     **columns
-        Columns of both tables by role, as in `howsure.load`.
+        Roles of both tables, as in `howsure.Table`. With ``missing="drop"``, new rows without a
+        prediction stay in the table, without a recalibrated one.
 
     Returns
     -------
@@ -337,7 +328,7 @@ def recalibrate(
     """
     if coverage is not None and columns.get("lower"):
         columns["coverage"] = coverage
-    roles: Any = columns
+    new, calibration, reading, roles = unwrapped(new, calibration, columns)
     return served(
         output,
         new,
@@ -352,13 +343,8 @@ def recalibrate(
         delta=delta,
         levels=levels,
         seed=seed,
-        reading={
-            "missing": missing,
-            "crossing": crossing,
-            "encoding": encoding,
-            "decimal": decimal,
-        },
-        resources=Resources.of(memory, jobs, scheduler, resume),
+        reading=reading,
+        large=large,
         csv_safe=csv_safe,
         batch_rows=batch_rows,
     )
@@ -401,7 +387,7 @@ def recalibrate_tables(
     by: str | Sequence[str] | None = None,
     since: Any = None,
     seed: int = 0,
-    resources: Resources | None = None,
+    large: Large | None = None,
     alone: bool = False,
     **options: Any,
 ) -> Recalibration:
@@ -442,7 +428,7 @@ def recalibrate_tables(
         )
     method = method or ("group" if groups else None)
     check_method(method, groups)
-    teaching = held_out(calibration, groups, columns, reading, resources)
+    teaching = held_out(calibration, groups, columns, reading, large)
     calibration_rows = teaching.rows
     sentence = ""
     if method == BEST:
@@ -520,10 +506,10 @@ def rows_to_compare(
     since: Any,
     columns: Columns,
     reading: Mapping[str, Any],
-    resources: Resources | None = None,
+    large: Large | None = None,
 ) -> tuple[EvalSet, EvalSet]:
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
-    calibration_rows = held_out(calibration, by, columns, reading, resources).rows
+    calibration_rows = held_out(calibration, by, columns, reading, large).rows
     calibration_rows = calibration_rows if since is None else since_rows(calibration_rows, since)
     rows = _rows(new, FittedRecalibration(by=tuple(by)), columns, reading)
     if not rows.labelled:
@@ -574,7 +560,7 @@ def held_out(
     by: Sequence[str],
     columns: Columns,
     reading: Mapping[str, Any],
-    resources: Resources | None = None,
+    large: Large | None = None,
 ) -> HeldOut:
     """The calibration rows, and what to know of them."""
     if isinstance(source, EvalSet):
@@ -591,7 +577,7 @@ def held_out(
                         raise InputError(no_column(name, table.names, "by", table.title))
             columns = {**columns, "groups": columns_of(columns.get("groups"), *by)}
         with within("calibration"):
-            source = load_parts(source, resources=resources, **reading, **columns)
+            source = load_parts(source, large=large, **reading, **columns)
     calibration_rows = _only(source, "calibration")
     recalibrated = [
         column

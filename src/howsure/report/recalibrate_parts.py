@@ -44,7 +44,7 @@ from howsure.recalibration.dispatch import suited
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import Recalibration, ServedRows, recalibrate_tables
 from howsure.streaming.engine import Kept, done_in_order
-from howsure.streaming.load import Resources, identity_with
+from howsure.streaming.load import Large, identity_with
 
 _MOST_NOTES: Final = 20
 _SMALL: Final = 64 << 20  # bytes of a file of text that is held as a whole
@@ -75,7 +75,7 @@ def recalibrated_files(
     reading: Mapping[str, Any],
     csv_safe: bool = False,
     batch_rows: int = BATCH_ROWS,
-    resources: Resources | None = None,
+    large: Large | None = None,
     alone: bool = False,
     **options: Any,
 ) -> RecalibratedFiles:
@@ -85,17 +85,17 @@ def recalibrated_files(
     is done; an error leaves none.
     """
     check_whole(batch_rows, "batch_rows", 1)
-    resources = resources or Resources()
+    large = large or Large()
     files = new_files(
         new,
         encoding=reading["encoding"],
         decimal=reading["decimal"],
-        piece_rows=resources.piece_rows,
+        piece_rows=large.piece_rows,
     )
     plan = targets(files, Path(output))
     apart = Path(output) not in plan  # a file stands for each that was given
     _check_plan(plan, files, calibration, apart=apart)
-    shared = {"reading": reading, "resources": resources, "alone": alone}
+    shared = {"reading": reading, "large": large, "alone": alone}
     look = NewReading(needs={}, columns=columns, options=reading, rows=batch_rows)
     first = _first(files, calibration, look, {**shared, **options})
     fitted = first.fitted
@@ -116,9 +116,9 @@ def recalibrated_files(
     counts = [file.rows for file in files]  # 0 where a file does not tell
     work = _Work(first=first, total=sum(counts) if all(counts) else 0, decimal=reading["decimal"])
     with ExitStack() as stack:
-        finished = stack.enter_context(Kept.of(f"{new} {serve.identity}", resume=resources.resume))
+        finished = stack.enter_context(Kept.of(f"{new} {serve.identity}", resume=large.resume))
         ordered = [file for joined in plan.values() for file in joined]
-        tables = _served(serve, ordered, resources, finished.folder)
+        tables = _served(serve, ordered, large, finished.folder)
         stack.enter_context(closing(tables))
         if apart:
             stack.enter_context(new_folders(path.parent for path in plan))
@@ -315,7 +315,7 @@ class _Serve:
 
 
 def _served(
-    serve: _Serve, files: Iterable[NewFile], resources: Resources, folder: Path
+    serve: _Serve, files: Iterable[NewFile], large: Large, folder: Path
 ) -> Generator[Iterable[tuple[pa.Table, _Account]]]:
     """The rows of every piece of the files in their order, as they are and recalibrated.
 
@@ -323,7 +323,7 @@ def _served(
     and all files can be cut into pieces that fit into memory.
     """
     pieces = [piece for file in files for piece in file.pieces]
-    wants_processes = resources.jobs or resources.scheduler is not None or resources.resume
+    wants_processes = large.jobs or large.scheduler is not None or large.resume
     small = (piece.rows is not None or piece.place.size <= _SMALL for piece in pieces)
     if not wants_processes or not all(small):
         yield from map(serve.batches, pieces)
@@ -333,8 +333,8 @@ def _served(
         serve,
         pieces,
         identities=[identity_with(piece.identity, identity) for piece in pieces],
-        jobs=resources.processes,
-        scheduler=resources.scheduler,
+        jobs=large.processes,
+        scheduler=large.scheduler,
         resume=folder,
         sizes=[piece.rows or 1 for piece in pieces],
     )

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Self, Unpack
+from typing import Any, Final, NamedTuple, Unpack, final
 
 import numpy as np
 import pyarrow as pa
@@ -54,48 +54,59 @@ _SAMPLED: Final = 4_000
 _FEWEST: Final = 20_000
 
 
+@final
 @frozen(kw_only=True)
-class Resources:
-    """What reading a huge table may take, and who reads it.
+class Large:
+    """How a table too large for memory is read.
 
     Attributes
     ----------
-    memory : int, optional
-        Bytes; a table that needs more is read by pieces. Without it, one of more than 2,000,000
-        rows is.
+    memory : str or int, optional
+        Memory limit, such as ``"2GB"``, or bytes: a larger table is read in parts. Without it, one
+        of more than 2,000,000 rows is.
     jobs : int, optional
-        Processes; as many as there are cores, if omitted.
-    scheduler : str or Client, optional
-        Address of a Dask scheduler, or a client of one.
+        Processes that read parts; one per core if omitted.
+    scheduler : str or dask.distributed.Client, optional
+        Dask cluster whose workers read parts.
     resume : bool
-        Whether pieces that an interrupted run finished are taken over.
+        Whether to go on from the parts that an interrupted run finished.
+    state : path, optional
+        Where to keep what `howsure.streaming.merged_states` needs of the table; ``.arrow``.
+
+    Raises
+    ------
+    InputError
+        If a value breaks a rule, or `jobs` and `scheduler` are both given.
+
+    Examples
+    --------
+    >>> Large(memory="2GB", jobs=2).memory
+    '2GB'
     """
 
-    memory: int | None = None
+    memory: str | int | None = None
     jobs: int | None = None
     scheduler: Any = None
     resume: bool = False
+    state: str | os.PathLike[str] | None = None
 
-    @classmethod
-    def of(
-        cls,
-        memory: str | int | None = None,
-        jobs: int | None = None,
-        scheduler: Any = None,
-        resume: bool = False,
-    ) -> Self:
-        """Check what people say of it."""
-        if jobs is not None:
-            check_whole(jobs, "jobs", 1)
-        if jobs is not None and scheduler is not None:
+    def __post_init__(self) -> None:
+        if self.jobs is not None:
+            check_whole(self.jobs, "jobs", 1)
+        if self.jobs is not None and self.scheduler is not None:
             raise InputError("jobs and scheduler cannot be combined: give one of them")
-        size = None if memory is None else as_bytes(memory)
-        return cls(memory=size, jobs=jobs, scheduler=scheduler, resume=resume)
+        if self.memory is not None:
+            as_bytes(self.memory)
+
+    @property
+    def limit(self) -> int | None:
+        """The memory in bytes."""
+        return None if self.memory is None else as_bytes(self.memory)
 
     @property
     def rows(self) -> int:
         """Rows that may be assessed at once."""
-        return HUGE if self.memory is None else self.memory // _ROW_BYTES
+        return HUGE if self.limit is None else self.limit // _ROW_BYTES
 
     @property
     def piece_rows(self) -> int:
@@ -105,26 +116,25 @@ class Resources:
     @property
     def sample(self) -> int:
         """Rows of the sample."""
-        if self.memory is None:
+        if self.limit is None:
             return ROWS
-        return max(min((self.memory - _BASE) // _SAMPLED, ROWS), _FEWEST)
+        return max(min((self.limit - _BASE) // _SAMPLED, ROWS), _FEWEST)
 
     @property
     def processes(self) -> int | None:
         """Processes that the memory has room for."""
-        if self.memory is None or self.scheduler is not None:
+        if self.limit is None or self.scheduler is not None:
             return self.jobs
         from joblib import cpu_count
 
-        room = 1 + max(self.memory - _BASE, 0) // _JOB
+        room = 1 + max(self.limit - _BASE, 0) // _JOB
         return int(min(room, self.jobs or cpu_count()))
 
 
 def load_parts(
     source: Any,
     *,
-    resources: Resources | None = None,
-    state: str | os.PathLike[str] | None = None,
+    large: Large | None = None,
     seed: int = 0,
     at: Sequence[float] = (),
     missing: Missing = "error",
@@ -142,10 +152,8 @@ def load_parts(
         any of these at an address that fsspec knows; or what yields Arrow batches: a relation of
         DuckDB, a lazy frame of Polars, a data frame of Dask, a dataset of Ray or Arrow, an
         iterator of batches or data frames.
-    resources : Resources, optional
-        Memory, processes, a cluster.
-    state : path, optional
-        Where the state of the table is kept, to be merged with others; ``.arrow``.
+    large : Large, optional
+        Memory, processes, a cluster; where the state is kept.
     seed : int
         Fixes the sample.
     at : sequence of float
@@ -173,7 +181,8 @@ def load_parts(
     >>> load_parts(days()).evalsets[0].n
     3000
     """
-    resources = resources or Resources()
+    large = large or Large()
+    state = large.state
     coverage = columns.get("coverage")
     assessed = at or ((coverage,) if isinstance(coverage, float) else coverage) or ()
     options: dict[str, Any] = {
@@ -183,27 +192,27 @@ def load_parts(
         "decimal": decimal,
         **columns,
     }
-    if state is None and not is_huge(source, resources.rows):
+    if state is None and not is_huge(source, large.rows):
         return load(source, **options)
     scan = cut(source, batch_rows=BATCH, **options)
-    if state is None and (not scan.again or _rows_of(scan) <= resources.rows):
-        few, scan = _begun(scan, resources.rows)
+    if state is None and (not scan.again or _rows_of(scan) <= large.rows):
+        few, scan = _begun(scan, large.rows)
         if few is not None:
             return _load_all(scan, few)
-    if not scan.again and resources.scheduler is not None:
+    if not scan.again and large.scheduler is not None:
         raise InputError(
             f"{scan.title}: only this process can read it, so a scheduler cannot; use files or "
             "an address that its workers can read"
         )
     key = repr((scan.title, scan.reading.to_dict(), seed, tuple(at)))
-    with Kept.of(key, resume=resources.resume) as folder:
+    with Kept.of(key, resume=large.resume) as folder:
         whole_state = scan_table(
             scan,
             coverages=assessed,
             seed=seed,
-            most=resources.sample,
-            jobs=resources.processes,
-            scheduler=resources.scheduler,
+            most=large.sample,
+            jobs=large.processes,
+            scheduler=large.scheduler,
             resume=folder.folder if scan.again else None,
         )
     if state is not None:

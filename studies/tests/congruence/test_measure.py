@@ -50,7 +50,9 @@ def test_a_study_and_an_assessment_tell_one_number() -> None:
     """Both take the exact embedding, one kernel and one λ by default."""
     held = normal_set(120, bias=0.3)
     study = evaluate(held, measure=CongruenceMeasure(bootstraps=0)).values["cce"]
-    told = howsure.assess(held.y, held.predictions[0], embedding=held.embedding, model="normal")
+    told = howsure.assess(
+        howsure.Table(held.y, held.predictions[0], embedding=held.embedding, model="normal")
+    )
     assert study == pytest.approx(told.value("mean_cce"), rel=1e-8)
 
 

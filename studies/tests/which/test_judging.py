@@ -227,9 +227,9 @@ def test_states_are_those_of_the_verdict(shape: str, scale: float) -> None:
     said = howsure.assess(
         given.y,
         given.predictions[0],
-        x=dict(given.features),
+        features=dict(given.features),
         groups=dict(given.groups),
-        trials=False,
+        options=howsure.Options(trials=False),
     )
     codes = {"good": 1, "negligible": 2, "undecided": 2, "caution": 3, "bad": 4}
     wanted = {each.id: codes[each.state] for each in said.findings}

@@ -1,0 +1,255 @@
+"""A table with the roles of its columns, or arrays with theirs: what every verb takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, Self, final
+
+import numpy as np
+
+from howsure.core import formats
+from howsure.core.arrays import as_vector
+from howsure.core.errors import InputError
+from howsure.core.progress import Listener
+from howsure.core.registry import check_known
+from howsure.inputs import ColumnUse, Loaded
+from howsure.predictions import EvalSet
+from howsure.predictions.columns import to_columns
+from howsure.report.coercion import OF_TABLES, ROWS, opened, source_fact
+from howsure.report.document import Cell, Column, Grid
+from howsure.report.options import Options
+from howsure.streaming import Large
+
+if TYPE_CHECKING:
+    from howsure.report.assessment import Assessment
+
+ROLES: Final = ("y", "missing", "coverage", "levels", "common_rows", *ROWS, *OF_TABLES)
+"""What may be said of a table or of arrays."""
+_SHOWN: Final = 10
+"""Rows that a notebook shows: twice those of a data frame's head."""
+
+
+@final
+class Table:
+    """Outcomes and predictions with their roles: a table with named columns, or arrays.
+
+    Parameters
+    ----------
+    data : array-like of shape (n,), or a table, optional
+        The outcomes y; for label sets with names, the label. Or a table with y and
+        predictions: a path, several paths, a data frame, a mapping of columns, or a table of any
+        size, which is read in parts beyond 2,000,000 rows: a folder, a pattern, a URL, a
+        relation of DuckDB, a lazy frame of Polars, an iterator of batches. Then omit
+        `prediction`; roles name columns.
+    prediction : array-like, mapping, data frame, Prediction or frozen SciPy distribution, optional
+        The predictions in any form; docs/what-goes-in.md shows every form. Lists, NumPy,
+        pandas, polars and torch are accepted, and shape (n, 1) is treated as (n,).
+        If shapes are ambiguous, the error names the argument to add.
+
+        - (n,): the point forecast; with one of `levels`, a quantile.
+        - (lower, upper), each (n,), or (n, 2), with `coverage`: intervals.
+        - (n, 2, k), or (lower, upper), each (n, k), with k numbers as `coverage`: intervals.
+        - (point, intervals), the intervals as above: both.
+        - (mean, sd), each (n,), if means exceed sds in many rows: normal distributions.
+        - (n, k), (k, n) or k arrays (n,), with `levels`: quantiles.
+        - (n, m), (m, n), (n, 1, m) or (m, n, 1), with m of 5 or more: samples.
+        - (chains, draws, n): samples, chains pooled.
+        - A mapping of levels to arrays (n,): quantiles.
+        - A mapping or frame of columns with recognised names, as in a table: one model.
+        - Any other mapping of names to predictions: models, compared on these rows.
+        - Intervals, Quantiles, Distribution, Samples, LabelSets, a tuple of them, frozen SciPy.
+    **roles
+        In a table, the name of a column; beside arrays, an array of shape (n,). Names of columns
+        decide where nothing is said, and ``""`` leaves a role empty; docs/inputs.md lists all.
+
+        - y : the outcome; or y itself, if `data` is omitted.
+        - coverage : float or sequence of float. Nominal coverages; for bare arrays, it means that
+          they are ends of intervals, at these coverages in this order.
+        - levels : levels of bare arrays that are quantiles, in this order.
+        - point, points, lower, upper, mean, sd, variance, quantiles, samples, law, softmax,
+          label_set, quantile_level, sample_id, output_type, boundary : predictions in a table.
+          `point` is also taken beside arrays, in place of a forecast in `prediction`.
+        - uncertainty : a score, higher for less certain rows, such as the distance to the training
+          rows. Selective prediction then ranks rows by it.
+        - features : inputs of the model: columns, (n, d), a mapping or a data frame.
+        - ease : ease score, or the feature with it; higher is easier. With access to the model,
+          use ``ease=howsure.metrics.ease(model.predict_proba, X, 0.1)``: the stability of the
+          prediction when noise of that standard deviation is added to its inputs.
+        - embedding : (n, e), a numeric representation of the inputs, for congruence; by default it
+          is computed from `features`.
+        - encode : ``{"note": "transformers:FOLDER"}`` or "COLUMN=ENCODER": a column of texts or of
+          paths of images and its encoder; see `howsure.inputs.encoders.encode`.
+        - image : paths of images: the best and the worst are shown. Relative to the folder of the
+          table, or to the current one.
+        - groups : labels that divide the rows; several in a mapping.
+        - weights, weights_kind : weights of rows; ``"frequency"`` (the default): a weight of two is
+          a row twice; or ``"importance"``.
+        - cluster, time : clusters of dependent rows; times of rows.
+        - cutoff : the last time known when a row was predicted, in the units of `time`. Without
+          `horizon`, the steps from `cutoff` to `time` are the horizon.
+        - horizon : lead time of each row, in steps of time.
+        - series : the series of each row, if each time occurs once per series.
+        - rows : names of the rows.
+        - model : name of the model, or the column of names.
+        - common_rows : whether models are compared on the rows that all tables have, matched by
+          `rows`.
+        - missing : {"error", "drop"}, what to do with rows that have missing values.
+        - missing_value : numbers that stand for missing values in a table, such as -9999.
+        - crossing : {"error", "sort"}, for quantiles or ends of intervals that cross.
+        - encoding, decimal : of text files.
+
+    Raises
+    ------
+    InputError
+        If a role is unknown; when the table is read, if anything in it breaks a rule.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> ends = {"low": np.full(500, -2.0), "high": np.full(500, 2.0)}
+    >>> columns = {"sales": rng.normal(size=500), **ends}
+    >>> table = Table(columns, y="sales", lower="low", upper="high", coverage=0.9)
+    >>> [(use.column, use.role) for use in table.roles]
+    [('sales', 'y'), ('low', 'lower end at 90 %'), ('high', 'upper end at 90 %')]
+    >>> table.assess().value("PICP")
+    0.96
+    """
+
+    def __init__(self, data: Any = None, prediction: Any = None, **roles: Any) -> None:
+        for name in roles:
+            check_known(name, ROLES, "a role of Table")
+        coverage = roles.pop("coverage", None)
+        coverage = () if coverage is None else coverage
+        wanted = as_vector(coverage, "coverage", scalar=True).tolist() if np.size(coverage) else []
+        self.source, self.coverages = data, wanted
+        self._arguments = {"prediction": prediction, **roles}
+        self._read: tuple[object, Loaded] | None = None
+
+    @classmethod
+    def of(cls, data: Any, prediction: Any = None, **roles: Any) -> Self:
+        """The same table, if it is one; roles are then refused."""
+        if not isinstance(data, cls):
+            return cls(data, prediction, **roles)
+        given = [name for name, value in roles.items() if value is not None and np.size(value)]
+        if prediction is not None or given:
+            named = ["prediction"] * (prediction is not None) + given
+            raise InputError(f"name roles in the Table; got {', '.join(named)} beside one")
+        return data
+
+    def read(self, large: Large | None = None, seed: int = 0) -> Loaded:
+        """Evaluation sets, read once; of a table too large for memory, a sample and its totals."""
+        how = (large, seed)
+        if self._read is None or self._read[0] != how:
+            loaded = opened(
+                self.source, coverage=self.coverages, large=large, seed=seed, **self._arguments
+            )
+            self._read = how, loaded
+        return self._read[1]
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The roles that were named, and how cells are read."""
+        roles = {**self._arguments, "coverage": self.coverages or None}
+        return {name: value for name, value in roles.items() if value is not None}
+
+    @property
+    def evalsets(self) -> tuple[EvalSet, ...]:
+        """One for each model, on the same rows in the same order."""
+        return self.read().evalsets
+
+    @property
+    def roles(self) -> tuple[ColumnUse, ...]:
+        """How each column is read, and which are not."""
+        return self.read().explanation
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a result should know of how the table was read."""
+        return self.read().notes
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What to state of the source in a report."""
+        return source_fact(self.source)
+
+    def assess(
+        self,
+        *,
+        options: Options | None = None,
+        large: Large | None = None,
+        progress: Listener | None = None,
+    ) -> Assessment:
+        """As `howsure.assess`."""
+        from howsure.report.assess import assess
+
+        return assess(self, options=options, large=large, progress=progress)
+
+    def __repr__(self) -> str:
+        sets = self.evalsets
+        models = f"{len(sets)} models" if len(sets) > 1 else "1 model"
+        uses = [f"  {use.column}: {use.role}" for use in self.roles]
+        return "\n".join([f"Table: {sets[0].n:,} rows, {models}", *uses])
+
+    def _repr_html_(self) -> str:
+        from howsure.report.plain import html_table
+
+        first = self.evalsets[0]
+        columns = to_columns(first.take(np.arange(min(_SHOWN, first.n))))
+        uses = [(use.column, use.role, use.note) for use in self.roles]
+        titles = [Column(name, numeric=cells.dtype.kind in "fi") for name, cells in columns.items()]
+        notes = [f"The first {min(_SHOWN, first.n)} of {first.n:,} rows."]
+        grids = (
+            Grid.of("", map(Column, ("Column", "Role", "Note")), map(_cells, uses)),
+            Grid.of("", titles, map(_cells, zip(*columns.values(), strict=True)), notes),
+        )
+        return "".join(html_table(grid) for grid in grids if grid.size)
+
+
+def _cells(row: Iterable[object]) -> tuple[Cell, ...]:
+    return tuple(Cell(formats.cell(value)) for value in row)
+
+
+READING: Final = {"missing": "error", "crossing": "error", "encoding": None, "decimal": "."}
+"""How the cells of a table are read, where nothing is said."""
+
+
+def unwrapped(
+    new: Any, calibration: Any, roles: Mapping[str, Any]
+) -> tuple[Any, Any, dict[str, Any], Any]:
+    """New rows and held-out rows as they are read, how their cells are, and their roles."""
+    named: dict[str, Any] = {}
+    for source in (calibration, new):
+        for name, value in source.named.items() if isinstance(source, Table) else ():
+            if named.setdefault(name, value) != value:
+                raise InputError(
+                    f"the two tables must have the same roles, got {name}={named[name]!r} and "
+                    f"{name}={value!r}"
+                )
+    named |= roles
+    reading = {name: named.pop(name, usual) for name, usual in READING.items()}
+    new, calibration = (s.source if isinstance(s, Table) else s for s in (new, calibration))
+    return new, calibration, reading, named
+
+
+_OPTIONS: Final = {"slow": "also", **{part.name: part.name for part in fields(Options)}}
+_LARGE: Final = tuple(part.name for part in fields(Large))
+
+
+def refuse_unknown(unknown: Mapping[str, object]) -> None:
+    """Refuse keywords that a verb does not have, and say where they belong."""
+    for name in unknown:
+        if name == "x":
+            raise InputError("x is no argument: the inputs are features=…")
+        if name in _OPTIONS:
+            raise InputError(
+                f"{name} is an option: give options=howsure.Options({_OPTIONS[name]}=…)"
+            )
+        if name in _LARGE:
+            raise InputError(f"{name} is about reading: give large=howsure.Large({name}=…)")
+        if name in ROLES:
+            raise InputError(f"{name} is a role: give howsure.Table(…, {name}=…) as the data")
+        check_known(name, (*_ASSESSED, *_OPTIONS, *_LARGE, *ROLES), "an argument")
+
+
+_ASSESSED: Final = ("data", "prediction", "options", "large", "progress")
