@@ -14,7 +14,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
 from howsure.stats.estimate import counts_as, spread_of
-from howsure.stats.memory import FEWEST, Memory, memory_of
+from howsure.stats.memory import MIN_EFFECTIVE, Memory, memory_of
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -384,7 +384,7 @@ def test_too_few_effective_rows_have_no_error() -> None:
     rng = np.random.default_rng(4)
     found = spread_of(np.cumsum(rng.normal(size=200)), None, Chronology(np.arange(200)))
     assert np.isnan([found.error[0], found.units[0], found.p(3.0)]).all()
-    assert FEWEST == 10
+    assert MIN_EFFECTIVE == 10
 
 
 def test_what_has_no_memory_to_tell() -> None:

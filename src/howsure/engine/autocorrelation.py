@@ -27,7 +27,7 @@ from howsure.core.times import FEWEST_TIMES, Chronology, less_means
 from howsure.core.weights import Weights
 from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import Z_95
-from howsure.stats.memory import HARDLY, memory_of
+from howsure.stats.memory import MIN_EFFECTIVE_OF_ANY, memory_of
 from howsure.stats.permutation import batch_starts
 
 Kind = Literal["time", "clusters", "file"]
@@ -94,7 +94,7 @@ class Dependence:
     def few(self) -> bool:
         """Whether rows are too few for any error: by what they remember, or by their times."""
         lone = self.series == "unknown" or self.common > 0.5
-        return self.effective < HARDLY or (lone and self.times < FEWEST_TIMES)
+        return self.effective < MIN_EFFECTIVE_OF_ANY or (lone and self.times < FEWEST_TIMES)
 
 
 def serial_dependence(

@@ -32,7 +32,7 @@ from howsure.predictions.evalset import lone, series_of
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
-from howsure.stats.memory import FEWEST
+from howsure.stats.memory import MIN_EFFECTIVE
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 from howsure.topics.shared import Shared, meaning, row_scores, shared_by_all, shared_by_most
 
@@ -339,7 +339,7 @@ class _Columns:
         spread = self._in_time(pair)
         if spread is not None:
             if math.isnan(spread.error[0]):
-                return f"no interval: effective sample size below {FEWEST:g}"
+                return f"no interval: effective sample size below {MIN_EFFECTIVE:g}"
             gap, mean = self._gap(pair)
             n = float(len(gap)) if self.weights is None else self.weights.effective_n
             return (

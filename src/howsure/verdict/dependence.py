@@ -34,7 +34,7 @@ from howsure.predictions.evalset import series_of, unnamed
 from howsure.stats.changes import find_changes
 from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import spells_of, spread_of
-from howsure.stats.memory import HARDLY
+from howsure.stats.memory import MIN_EFFECTIVE_OF_ANY
 from howsure.verdict.copies import copies, predicted_numbers
 
 Known = Dependence | str
@@ -324,7 +324,7 @@ def _of_few(known: Dependence) -> str:
     """Why nothing is tested; empty where rows are enough."""
     if not known.few:
         return ""
-    if known.effective < HARDLY:
+    if known.effective < MIN_EFFECTIVE_OF_ANY:
         return "These are too few for any test."
     if known.series != "unknown":
         return f"{known.times} times are too few for any test."

@@ -46,7 +46,7 @@ from howsure.engine.metric import (
 )
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.cells import ROWS_A_CELL
+from howsure.stats.cells import MIN_ROWS_PER_CELL
 from howsure.stats.dominance import merge_ties
 from howsure.stats.permutation import groups_differ
 from howsure.topics.adaptivity import (
@@ -94,7 +94,7 @@ def _cells(view: View) -> int:
     """Cells by ease: those wanted, at most one for five rows, or for so many as may be told of."""
     if view.evalset.n < 3:
         raise UnanswerableError("cells by ease need at least 3 rows")
-    least = max(ROWS_A_CELL, view.evalset.fewest)
+    least = max(MIN_ROWS_PER_CELL, view.evalset.fewest)
     return max(3, min(int(view.given.get("bins", BINS)), view.evalset.n // least))
 
 
