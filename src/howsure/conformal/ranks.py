@@ -15,9 +15,11 @@ from howsure.core.weights import Weights
 RankRule = Literal["conformal", "paper", "pac"]
 """By which rank of the calibration scores a threshold is taken."""
 
+# The usual one in twenty; no paper says more.
 DELTA: Final = 0.05
 """Of PAC thresholds: the share of calibration sets that may fall short of the coverage."""
 
+# n (1 − α) of a million rows is off by 10⁻¹⁰; an exact whole number must not become the next.
 _ROUNDING: Final = 1e-12
 
 

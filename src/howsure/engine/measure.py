@@ -310,6 +310,7 @@ def _compute(
     return [replace(estimate, squares=rows) if form.squares else estimate], rows
 
 
+# What a person may look through; a file of all rows is a flag away.
 WORST_ROWS = 50
 TABLES = {
     "worst_rows": TableLayout(

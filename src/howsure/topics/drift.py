@@ -16,7 +16,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, p_words, percent
 from howsure.core.labels import Categories
 from howsure.core.records import Axis, Curve, Direction, Layout, Notion
-from howsure.engine.autocorrelation import MOST_UNITS
+from howsure.engine.autocorrelation import MAX_BATCHES
 from howsure.engine.finding import (
     MARGIN,
     SDS,
@@ -47,7 +47,7 @@ from howsure.topics.calibration.components import MOVED, scale_of, shift_of
 from howsure.topics.coverage import unequal_hits
 
 WINDOWS = 60
-FEWEST_CLUSTERS = MOST_UNITS + 1
+FEWEST_CLUSTERS = MAX_BATCHES + 1
 """Clusters that must follow each other in time to be the rows that stay together: more than the
 batches that stand for rows which depend, since these tell too little of when.
 """

@@ -39,8 +39,12 @@ from howsure.verdict.copies import copies, predicted_numbers
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
+# What the strictest of some ten tests under Holm's steps must reach at 5 %: without it a group
+# that differs by chance would take away memory.
 CLEAR = 0.005
 """P-value below which groups that differ, or a step, are taken for no memory."""
+# Groups of one grouping that may be so: very many would take any memory away. Hours of a day may
+# be groups.
 MOST_LEVELS = 24
 """Groups of one grouping that may be so: very many would take any memory away."""
 
@@ -270,6 +274,7 @@ def _columns(evalset: EvalSet, rows: int) -> Iterator[FloatArray]:
 
 # ---- as a finding --------------------------------------------------------------------------------
 
+# Standard errors that are off by 12 % at most, √1.25.
 _MARGIN = 0.25
 
 
