@@ -38,7 +38,7 @@ FEW_DRAWS = {
     (nulls, "_DRAWS_OF_MANY_ROWS"): 3,
     (nulls, "_MAX_DRAWS_OF_MEANS"): 10,
     (nulls, "_MAX_TABLES"): 19,
-    (view, "MOST_REPLICATES"): 999,  # each finding is still proven beside all others
+    (view, "MAX_REPLICATES"): 999,  # each finding is still proven beside all others
 }
 """Draws of perfect models in tests that are not about their range."""
 USERS_DRAWS = {(module, name): getattr(module, name) for module, name in FEW_DRAWS}

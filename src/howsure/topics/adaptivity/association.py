@@ -35,7 +35,9 @@ from howsure.topics.adaptivity.coverage import (
     stack_columns,
 )
 
-_PERMUTED = 20_000
+# Copies that are permuted one by one, as of rows that are resampled: more take too long, and equal
+# copies are then drawn by their counts, which is the same law. Time alone depends on it.
+_MAX_ROWS_PERMUTED = 20_000
 
 
 def t_ss(
@@ -346,7 +348,7 @@ def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Gener
     if not counts_copies(counts):
         return rng.permutation(values)
     total = float(counts.sum())
-    if total <= max(_PERMUTED, 2 * len(values)):
+    if total <= max(_MAX_ROWS_PERMUTED, 2 * len(values)):
         sizes = counts.astype(np.int64)
         moved = rng.permutation(np.repeat(values, sizes))
         return np.add.reduceat(moved, np.r_[0, np.cumsum(sizes)[:-1]]) / counts
