@@ -26,7 +26,9 @@ from howsure.core.times import FEWEST_TIMES, Chronology, Units, steps_between
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
 
-LARGEST = 1e100
+# Squares are 10²⁰⁰, and so may be multiplied by weights and added up; cubes are not needed at that
+# size.
+MAX_SIZE = 1e100
 
 Labels = AnyArray
 T = TypeVar("T")
@@ -407,14 +409,14 @@ def _check_sizes(
         }
     for name, values in columns.items():
         if values is None or (
-            values.min(initial=0.0) >= -LARGEST and values.max(initial=0.0) <= LARGEST
+            values.min(initial=0.0) >= -MAX_SIZE and values.max(initial=0.0) <= MAX_SIZE
         ):
             continue
-        big = np.isfinite(values) & (np.abs(values) > LARGEST)
+        big = np.isfinite(values) & (np.abs(values) > MAX_SIZE)
         if big.any():
             row = int(np.argmax(big.reshape(len(values), -1).any(axis=1)))
             raise InputError(
-                f"{name} must contain numbers of size at most {LARGEST:g}, because their squares "
+                f"{name} must contain numbers of size at most {MAX_SIZE:g}, because their squares "
                 f"are summed; {int(big.sum())} are larger (first at row {row})"
             )
 
