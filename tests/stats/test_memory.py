@@ -345,7 +345,7 @@ def test_series_are_numbered_in_any_way_and_may_have_gaps() -> None:
 def test_very_many_series_stand_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     x, units = panel(np.random.default_rng(3), 60, 50, 0.5)
     every = spread_of(x - x.mean(), None, units).error[0]
-    monkeypatch.setattr("howsure.core.times._MOST_CELLS", 500)
+    monkeypatch.setattr("howsure.core.times._MAX_CELLS", 500)
     ten = spread_of(x - x.mean(), None, units.take(np.arange(len(x)))).error[0]
     assert ten == pytest.approx(every, rel=0.15)
 

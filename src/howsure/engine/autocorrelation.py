@@ -23,7 +23,7 @@ from scipy import special
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import FEWEST_TIMES, Chronology, less_means
+from howsure.core.times import MIN_TIMES, Chronology, less_means
 from howsure.core.weights import Weights
 from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import Z_95
@@ -36,6 +36,7 @@ Series = Literal["", "known", "unknown"]
 # little too wide.
 LEVEL = 0.05
 """P-value below which dependence is taken as found."""
+# Measured, as below.
 DOUBT = 0.3
 """P-value below which rows are not taken for independent: few show a weak memory that costs much.
 
@@ -107,7 +108,7 @@ class Dependence:
     def few(self) -> bool:
         """Whether rows are too few for any error: by what they remember, or by their times."""
         lone = self.series == "unknown" or self.common > 0.5
-        return self.effective < MIN_EFFECTIVE_OF_ANY or (lone and self.times < FEWEST_TIMES)
+        return self.effective < MIN_EFFECTIVE_OF_ANY or (lone and self.times < MIN_TIMES)
 
 
 def serial_dependence(

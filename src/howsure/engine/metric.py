@@ -326,6 +326,7 @@ BINNED = (
     "reference."
 )
 """What to beware of in a measure of bins."""
+# Ends of what a measure may be, of a share and of what has no upper end.
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
 # One point, as the tolerance of coverage: claims that differ by less are judged as one.

@@ -22,7 +22,7 @@ from howsure.core.classes import brief, brief_repr, frozen, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels, joint
 from howsure.core.rng import row_hashes
-from howsure.core.times import FEWEST_TIMES, Chronology, Units, steps_between
+from howsure.core.times import MIN_TIMES, Chronology, Units, steps_between
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
 
@@ -446,7 +446,7 @@ def series_of(evalset: EvalSet, times: IntArray) -> IntArray | None:
             int(labels.max())
             for labels in (codes, evalset.cluster.codes, joint(codes, evalset.cluster.codes))
         }
-        return codes if stated and len(levels) == 1 and count >= FEWEST_TIMES else None
+        return codes if stated and len(levels) == 1 and count >= MIN_TIMES else None
     if evalset.series is not None:
         return evalset.series.codes if len(evalset.series.labels) > 1 else None
     columns = [group.codes for group in evalset.groups.values()]
@@ -472,7 +472,7 @@ def unnamed(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:
 
 def lone(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:
     """Whether such times are too few by themselves."""
-    return unnamed(evalset, times, series) and len(np.unique(times)) < FEWEST_TIMES
+    return unnamed(evalset, times, series) and len(np.unique(times)) < MIN_TIMES
 
 
 # ---- another forecast of the same rows, beside which a model is judged ---------------------------

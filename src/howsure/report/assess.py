@@ -513,11 +513,11 @@ def _title(evalsets: Sequence[EvalSet], facts: Mapping[str, str]) -> str:
     """What is asked, with the name of the data: its file, its models, or its number of rows."""
     names = [evalset.model for evalset in evalsets]
     if facts.get("Source"):
-        data = f"in {one_line(facts['Source'], _LONGEST)}"
+        data = f"in {one_line(facts['Source'], _MAX_CHARACTERS)}"
     elif len(names) > 3:
         data = f"of {len(names)} models"
     elif names != [_UNNAMED]:
-        data = f"of {listed(one_line(name, _LONGEST // 2) for name in names)}"
+        data = f"of {listed(one_line(name, _MAX_CHARACTERS // 2) for name in names)}"
     else:
         rows = evalsets[0].n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
@@ -525,7 +525,8 @@ def _title(evalsets: Sequence[EvalSet], facts: Mapping[str, str]) -> str:
     return f"Can the {what} {data} be trusted?"
 
 
-_LONGEST = 60
+# A title of one line.
+_MAX_CHARACTERS = 60
 _UNNAMED = "model"  # as sets are called whose model has no name
 
 

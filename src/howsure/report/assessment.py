@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 Library = Literal["pandas", "polars", "pyarrow"]
-_SHOWN: Final = 3
-_LONGEST: Final = 96
+# What a notebook or a prompt shows without being asked: a few lines of a terminal's width.
+_MAX_LINES: Final = 3
+_MAX_CHARACTERS: Final = 96
 
 
 @final
@@ -317,7 +318,7 @@ class Assessment(Formed):
         return self.verdict
 
     def __repr__(self) -> str:
-        lines = [f"  {TONES[line.tone][0]} {_first(line.text)}" for line in self.lines[:_SHOWN]]
+        lines = [f"  {TONES[line.tone][0]} {_first(line.text)}" for line in self.lines[:_MAX_LINES]]
         more = len(self.lines) - len(lines)
         names = "print(result), result.value(name), result.to_frame(), result.save(path)"
         ending = f"  … {more} more: {names}" if more > 0 else f"  {names}"
@@ -332,7 +333,9 @@ class Assessment(Formed):
 def _first(text: str) -> str:
     """The first sentence, cut where it is long."""
     sentence = text.partition(". ")[0]
-    return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()} …"
+    return (
+        sentence if len(sentence) <= _MAX_CHARACTERS else f"{sentence[:_MAX_CHARACTERS].rstrip()} …"
+    )
 
 
 def _safe(names: list[str]) -> list[str]:

@@ -18,6 +18,7 @@ from howsure.core.rng import KeyArray, row_keys, row_normals
 Outputs = AnyArray
 Similarity = Callable[[Outputs, Outputs], FloatArray]
 
+# They do not say which they use; 20 lies within.
 REPEATS: Final = 20
 """Disturbances an example, as proposed for Jang and Lee's M; they vary it from 10 to 50."""
 # Disturbed rows in one call of a model, which bounds its memory: 16 k images of 3 × 32 × 32 in 32

@@ -329,6 +329,7 @@ def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n:
     return n * min(standard_error(influence, weights) / error, 1.0) ** 2
 
 
+# 95 %, as all intervals.
 Z_95 = float(special.ndtri(0.975))
 """Half the width of a 95 % interval, in standard errors."""
 # The skewness of few terms falls short of that of their law: a fifth of that of χ²₁ at n = 100. So

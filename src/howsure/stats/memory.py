@@ -20,7 +20,7 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import FEWEST_TIMES, Panel
+from howsure.core.times import MIN_TIMES, Panel
 
 # Chosen by hand; not tuned. Lower, more means are judged by a law that rests on the prior.
 MIN_EFFECTIVE = 10.0
@@ -141,7 +141,7 @@ class Memory:
     @property
     def few(self) -> bool:
         """Whether these are too few for the error of a mean."""
-        return self.effective < MIN_EFFECTIVE or (self.there < FEWEST_TIMES and self.common > 0.5)
+        return self.effective < MIN_EFFECTIVE or (self.there < MIN_TIMES and self.common > 0.5)
 
     @property
     def _lasting(self) -> FloatArray:

@@ -23,12 +23,12 @@ from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
-from howsure.inputs.places import FEWEST, ReadFile
+from howsure.inputs.places import MIN_ROWS_OF_KEY, ReadFile
 from howsure.inputs.values import is_number, together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
 
-# A share of 90 % is known to .2 points, and 400 MB hold what is made of it.
+# A share of 90 % is known to .2 points (95 %), and 400 MB hold what is made of it.
 ROWS_OF_SAMPLE = 100_000
 """Rows of the sample."""
 # A variance between 200 units is known to 10 %.
@@ -311,7 +311,9 @@ def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
     """Notes on rows that states may have in common."""
     files_by_mark: dict[tuple[object, ...], tuple[int, ReadFile]] = {}
     for number, state in enumerate(states):
-        if not len(state.sketch.hashes) and len(state.numbers) >= FEWEST:  # of an earlier version
+        if (
+            not len(state.sketch.hashes) and len(state.numbers) >= MIN_ROWS_OF_KEY
+        ):  # of an earlier version
             unknown = ReadFile(found=state.name)
             sample = (np.sort(state.numbers).tobytes(),)
             earlier, _ = files_by_mark.setdefault(sample, (number, unknown))
@@ -328,7 +330,7 @@ def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
 def _marks(file: ReadFile, state: Contents) -> list[tuple[object, ...]]:
     """What no two files share unless they hold the same rows."""
     marks: list[tuple[object, ...]] = [file.origin] if file.origin and file.rows else []
-    if file.key and file.rows >= FEWEST <= len(state.sketch.hashes):
+    if file.key and file.rows >= MIN_ROWS_OF_KEY <= len(state.sketch.hashes):
         marks.append((file.key, file.rows))
     return marks
 
@@ -358,7 +360,7 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
         bound = min(each.bound for each in both)
         sizes = [int(np.searchsorted(each.hashes, bound, "right")) for each in both]
         share, equals = count / min(sizes), max(each.equals for each in both)
-        if count < FEWEST or share <= _TIMES_OWN_EQUALS * equals:
+        if count < MIN_ROWS_OF_KEY or share <= _TIMES_OWN_EQUALS * equals:
             continue
         fewer, more = (
             (first_state, second_state) if sizes[0] <= sizes[1] else (second_state, first_state)

@@ -42,8 +42,8 @@ _FORM = f"{_KIND} {VERSION}"
 _ANEW = "recreate it with howsure assess TABLE --state FILE"
 _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
+# The last version that wrote states without a hash: history, not a choice.
 _LAST_WITHOUT_HASH = (0, 2, 0)
-"""The last version that wrote states without a hash."""
 _ROW, _WITHOUT_Y = "row ", "without y "
 """How the names of columns begin that hold rows of the sample, and of that of rows without y."""
 

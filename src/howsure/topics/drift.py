@@ -48,6 +48,7 @@ from howsure.topics.coverage import unequal_hits
 
 # Points of a curve that a figure shows apart; each has 50 rows at least. By hand; not tuned.
 WINDOWS = 60
+# More than the batches, which are at most so many.
 MIN_CLUSTERS = MAX_BATCHES + 1
 """Clusters that must follow each other in time to be the rows that stay together: more than the
 batches that stand for rows which depend, since these tell too little of when.

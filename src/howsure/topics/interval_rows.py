@@ -19,6 +19,7 @@ from howsure.predictions import content_order
 TABLES = {"intervals": TableLayout(listed=False, figure="intervals")}
 """How y beside its interval is shown."""
 
+# As many as a curve has points in a figure.
 MAX_ROWS_SHOWN = 120
 """The most rows: more would merge into one another in a narrow figure."""
 _MIDPOINT = "middle of the interval"

@@ -20,7 +20,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import UNIT, Axis, Companion, Curve, Direction, Layout, Notion
-from howsure.core.weights import MOST_COPIES, check_multiplicities
+from howsure.core.weights import MAX_COPIES, check_multiplicities
 from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BY_UNIT,
@@ -245,7 +245,7 @@ def acceptance(
     order_by = as_vector(uncertainty, "uncertainty", length=n, finite=False)
     counts = check_multiplicities(weights, n)
     mass = np.ones(n) if counts is None else counts
-    if (mass != np.floor(mass)).any() or mass.max() > MOST_COPIES:
+    if (mass != np.floor(mass)).any() or mass.max() > MAX_COPIES:
         mass = mass / mass.max()
         mass = mass * (mass.sum() / np.square(mass).sum())
         ranked = None

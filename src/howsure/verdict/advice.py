@@ -70,6 +70,7 @@ FEWEST_UNITS = 10
 # advised: below the 5 % of the findings. docs/verdict.md counts the advice that they get.
 PROVEN = 0.025
 """One-sided level of a gain, among all that were tried."""
+# A fifth of those 5 %; docs/verdict.md counts the advice that correctly specified models get.
 HEALED = 0.01
 """Joint p-value below which a finding is clearly bad, so that its healing proves a way: less than
 the 5 % at which it is bad, so that a right model is seldom advised.

@@ -35,8 +35,8 @@ from howsure.watch.quantities import point_and_width, row_counts
 # 400 kB. By hand; not tuned: more narrow the expectation.
 MOST_ROWS = 5_000
 """Rows of a reference that are kept, drawn by what they hold."""
-# A share of 50 rows is known to 4 points at 90 %; what is expected of fewer warns of nothing. By
-# hand; not tuned.
+# A share of 50 rows has a standard error of 4 points at 90 %; what is expected of fewer warns of
+# nothing. By hand; not tuned.
 MIN_EFFECTIVE = 50.0
 # Chosen by hand; not tuned. Of fewer new rows nothing can be said later that chance would not say.
 MIN_ROWS_INSIDE = 10.0

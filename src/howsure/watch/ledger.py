@@ -366,13 +366,14 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
 # So damage is seen before anything is read from it, by whatever it came. A hash keeps nobody out
 # who wants to write another: what is read is checked all the same, and nothing in it names code.
 
+# Raised when what is written changes so that this program could not read it.
 FORM: Final = 3
 """Version of what is written. `tests/kept` holds a ledger of each, which opens or is refused."""
 ANEW: Final = "create a new one with howsure watch init NEW --reference TABLE"
 """What to do about a ledger that cannot be read."""
 # Bytes of the hash: 128 bits, which no damage meets by chance.
 _BYTES_OF_HASH: Final = 16
-# Bytes of the first line: its longest form has 43, and damage must not be searched to the end.
+# Bytes of the first line: its longest form has 48, and damage must not be searched to the end.
 _MAX_BYTES_OF_LINE: Final = 64
 
 
@@ -455,12 +456,13 @@ def _hash(name: str, line: bytes, packed: bytes | memoryview) -> bytes:
 # That a new row is taken for one of 10⁷ others has a probability of 10⁻¹⁰.
 
 MarkArray = npt.NDArray[np.uint8]
-# Of a hash of 64 bits; with a mark of 8 a name takes 9 bytes sorted by byte. Of 10⁶ names a day, a
-# wrong match has a chance of 10⁻⁵.
+# Of a hash of 64 bits; with a mark of 8 a name takes 9 bytes, sorted by byte. That two of 10⁶
+# names of a day meet has a chance of 10⁻⁵.
 _BITS_OF_KEY = 56
 _APART = 0x9E3779B97F4A7C15 & (
     (1 << _BITS_OF_KEY) - 1
 )  # by which the keys of one name differ by day
+# No hash of y is 0, as 1 is added to each.
 UNKNOWN_MARK = 0
 """The mark of rows without y."""
 _WIDTH = 9  # bytes of a key and its mark

@@ -377,6 +377,7 @@ def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: flo
 CELLS_OF_RATIOS = 96
 # Twice the greatest factor: what lies beyond counts as missed by any.
 _MAX_RATIO = 8.0
+# Equal factors, as factors of widths are what is looked for.
 _EDGES = np.exp(np.linspace(-1.0, 1.0, CELLS_OF_RATIOS + 1) * math.log(_MAX_RATIO))
 _CENTRES = np.sqrt(_EDGES[1:] * _EDGES[:-1])
 """What stands for the ratios of each cell: off by 2 % at most, from 1/8 to 8; 1 is an edge."""

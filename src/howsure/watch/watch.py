@@ -29,7 +29,7 @@ from howsure.inputs.names import Roles
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.source import Source, in_lines, listed, no_column, quoted, refusing
 from howsure.inputs.sources import (
-    HUGE,
+    HUGE_ROWS,
     PIECE_ROWS,
     PiecedTable,
     is_huge,
@@ -400,7 +400,7 @@ class Watch:
         """Each table that was given, in pieces where it is huge."""
         encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
         for table in tables:
-            if isinstance(table, str | os.PathLike) and is_huge(table, HUGE):
+            if isinstance(table, str | os.PathLike) and is_huge(table, HUGE_ROWS):
                 yield PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))
             else:
                 yield from sources(table, encoding, decimal)

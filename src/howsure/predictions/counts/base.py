@@ -322,6 +322,7 @@ def first_guess(
 # Loader (2000), Fast and accurate computation of binomial probabilities: log factorials are split
 # into Stirling's formula, its small error, and a deviance, so that no large numbers cancel.
 
+# Below 2⁵³ = 9 · 10¹⁵, with room for what is added to a mean.
 MAX_PARAMETER = 1e15
 """The largest parameter: counts beyond it have no exact neighbours in 64 bits."""
 

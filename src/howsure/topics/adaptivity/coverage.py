@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
+from howsure.core.weights import MAX_COPIES, check_multiplicities, merge_rows
 from howsure.stats.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
@@ -401,7 +401,7 @@ def canonical_rows(
 
 def counts_copies(counts: FloatArray) -> bool:
     """Whether counts are of copies, each a row of its own, and not shares of rows."""
-    return bool((counts == np.floor(counts)).all() and counts.sum() <= MOST_COPIES)
+    return bool((counts == np.floor(counts)).all() and counts.sum() <= MAX_COPIES)
 
 
 def few_rows(mass: FloatArray) -> str:
