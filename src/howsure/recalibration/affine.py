@@ -342,6 +342,7 @@ def _least_loss(rows: CalibrationRows, unit: FloatArray) -> tuple[float, float]:
         low /= 2.0
     while best(high)[0] < best(high / 1.01)[0]:
         high *= 2.0
+    # Two digits more than are kept below.
     best_factor = minimum(lambda factor: best(factor)[0], low, high, 1e-10 * factor)
     nearest = float(f"{best_factor:.8g}")  # so that the order of rows leaves no trace
     return best(nearest)[1], nearest
@@ -587,6 +588,7 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     grid = np.linspace(*_RANGE_OF_POWERS, 9)
     best = int(np.argmin([loss(float(power)) for power in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    # Two digits more than are kept below.
     finest = minimum(loss, low, high, 1e-8)
     near = [round(finest, 6), float(grid[best])]  # as above
     return min(near, key=loss)

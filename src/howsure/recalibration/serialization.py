@@ -29,7 +29,9 @@ VERSION: Final = 1
 # Bytes of a file: 256 MB, far more than any recalibration has, so that a wrong file is not read
 # into memory.
 _MAX_BYTES: Final = 1 << 28
-_MAX_SPREADS_APART: Final = 20.0  # spreads apart, from where the units must differ
+# Spreads apart, from where the units must differ: no model drifts so far, and units differ by 60
+# or 1,000. By hand.
+_MAX_SPREADS_APART: Final = 20.0
 _KINDS: Final = "biuf"  # of arrays that are kept
 
 

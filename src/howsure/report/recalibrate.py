@@ -56,7 +56,8 @@ if TYPE_CHECKING:
 
 NO_HELP: Final = "No recalibration gave a significant improvement."
 UNCHANGED: Final = "The predictions are unchanged."
-_MAX_NUMBERS: Final = 4  # numbers learnt that a line can hold
+# Numbers learnt that a line can hold.
+_MAX_NUMBERS: Final = 4
 _SET: Final = "label_set"  # what the name of a column of label sets begins with
 
 

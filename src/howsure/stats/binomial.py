@@ -126,6 +126,7 @@ def shift_shares(
         return float(mass @ special.expit(rising + step)) - mean
 
     edge = float(special.logit(mean))
+    # Of a step in log odds, as many digits as shares have.
     step = root(off, edge - rising[-1] - 1, edge - rising[0] + 1, 1e-13)
     return np.asarray(special.expit(odds + step))
 

@@ -230,6 +230,7 @@ def uniformity_of_counts(counts: FloatArray, n: int) -> UniformityTest:
 def _smallest_tail(n: int, grid: tuple[float, ...], confidence: float) -> float:
     """Largest γ whose band holds a uniform sample with probability of at least the confidence."""
     outside = 1.0 - confidence
+    # γ to six digits: a band is drawn, and told to three.
     low, high = outside / len(grid), min(1.0, outside * (1.0 + 1e-6))
     while high > low * (1.0 + 1e-6):
         middle = math.sqrt(low * high)

@@ -105,6 +105,7 @@ class Estimate:
 @lru_cache(maxsize=16)
 def noise_of_bins(bins: int) -> FloatArray:
     """Draws of the standardised errors of the means of some bins, shape (2000, bins); kept."""
+    # A 95 % quantile of 2,000 draws is off by .5 points; 30 bins are 480 kB.
     draws = child(0, "noise of bins").standard_normal((2_000, bins))
     draws.setflags(write=False)
     return draws

@@ -45,12 +45,18 @@ from howsure.stats.solvers import (
     pivoted_cholesky,
 )
 
-_SIDES_AT_ONCE = 256  # right-hand sides solved together
-_MAX_RANK = 200  # largest rank of the preconditioner
+# Right-hand sides solved together: they share a search space, but their inner products grow with
+# the square. By hand; not tuned: larger takes more memory.
+_SIDES_AT_ONCE = 256
+# Largest rank of the preconditioner: 200 columns cost as much as 200 products with one vector. By
+# hand; not tuned: larger saves iterations of a slow spectrum.
+_MAX_RANK = 200
 _PERCENT = 100
 _CHOLESKY_SHARE = 30  # a Cholesky factor pays off from n / this right-hand sides on
 _SPECTRUM_SHARE = 4  # the spectrum of a smooth kernel does so from n / this on
-_SMOOTH = 1e-3  # share of the trace that the preconditioner of a smooth kernel leaves out
+# Share of the trace that the preconditioner of a smooth kernel leaves out: more, and the rank of
+# the whole is high, so that a spectrum does not pay off. By hand.
+_SMOOTH = 1e-3
 _FINE = 1e-5  # of ρ: eigenvalues below change a solution so little that 32 bits carry it
 
 

@@ -83,6 +83,7 @@ class SolverOptions:
         """The tolerance, or its default for the number type."""
         if self.tolerance is not None:
             return self.tolerance
+        # Two thirds of the digits of a number: a residual cannot be trusted to more of them.
         return 1e-10 if self.dtype == "float64" else 1e-4
 
 
@@ -211,7 +212,9 @@ def _solve_curvature(curvature: Array) -> Array:
 # Chosen by hand; not tuned. Each round adds the worst rows; more would go on where a kernel is too
 # rough for landmarks.
 _MAX_ROUNDS = 4
-_ROWS_ADDED = 100  # badly served rows that join the candidates in each round
+# Badly served rows that join the candidates in each round: few beside the sample. By hand; not
+# tuned.
+_ROWS_ADDED = 100
 
 
 @frozen

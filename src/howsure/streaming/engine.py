@@ -34,7 +34,8 @@ _MAX_DEATHS: Final = 3
 # Pieces out, or done and not yet handed back, for each process: one at work and one waiting, so
 # that none idles. More hold more memory.
 _PIECES_PER_PROCESS: Final = 2
-_MIN_PIECES_OUT: Final = 16  # pieces out on a cluster, whose workers may yet come
+# Pieces out on a cluster, whose workers may yet come: enough for a few that start. By hand.
+_MIN_PIECES_OUT: Final = 16
 # Seconds between looks at a crew that says nothing: a lost process is seen as fast as a person
 # waits, and looking costs nothing.
 _SECONDS_BETWEEN_LOOKS: Final = 0.5

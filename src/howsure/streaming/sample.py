@@ -167,6 +167,7 @@ class Sample:
         if (self.copies == 1.0).all():
             return float(np.partition(self.number, self.most)[self.most])
         low, high = 0.0, self.bound
+        # Halvings of [0, 1]: as many as doubles near 1 can be told apart by, and more.
         for _ in range(60):
             middle = (low + high) / 2.0
             if copies_below(self.number, self.copies, middle).sum() > self.most:
@@ -247,7 +248,11 @@ def _hashed(values: AnyArray) -> AnyArray:
 
 # 8,192 hashes are 64 kB, and tell a share of common rows to half a point.
 _HASHES_OF_SKETCH: Final = 8192
-_SHARE_OF_SAME: Final = 0.5  # the share of common rows from which on they are taken for the same
+# Shares of common rows from which on they are taken for the same, of rows that may have an equal
+# in their own table for that, and by how many times a share must exceed what their own equals make
+# for a note. By hand: half of all rows in common is no chance, while tables that were added twice
+# are refused.
+_SHARE_OF_SAME: Final = 0.5
 _MAX_SHARE_OF_EQUALS: Final = (
     0.05  # the most rows that may have an equal in their own table, for that
 )

@@ -39,11 +39,14 @@ from howsure.stats.moments import Joint
 
 End = Literal["below", "above"]
 ENDS: tuple[End, ...] = ("below", "above")
-_RATIO_ROUNDING = 1e-9  # by which likelihood ratios that are the same may differ
+# By which likelihood ratios that are the same may differ, as differences of larger numbers.
+_RATIO_ROUNDING = 1e-9
 # Expected misses up to which every number and arrangement of them is counted; beyond, the χ² law
 # that takes its place is good, and the count slow.
 _MAX_EXPECTED_MISSES = 60.0
-_NEGLIGIBLE_PROBABILITY = 1e-12  # probability of the numbers of misses that are left out
+# Probability of a number of misses that is left out; the sum of all is added to p as if it were as
+# extreme.
+_NEGLIGIBLE_PROBABILITY = 1e-12
 
 
 def kupiec_test(

@@ -120,6 +120,7 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     sentence = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
     least, most = facts["claims"]
     claim = percent(least)
+    # Half of a tenth of a point, which is what is shown: nearer claims read the same.
     if most - least > 5e-4:
         claim += f" to {percent(most)}"
     elif abs(least - facts["coverage"]) <= 5e-4:

@@ -106,6 +106,8 @@ def _two_sided(t: FloatArray, degrees: npt.ArrayLike) -> FloatArray:
 
 def _by_three_moments(t: FloatArray, skewness: FloatArray) -> FloatArray:
     """Twice the tail beyond t of a law of variance 1: gamma's on its long side, else the normal."""
+    # A gamma law of less skewness has a shape beyond 4 · 10¹², where its function loses digits;
+    # below .001 the normal one stands for it.
     size = np.maximum(np.abs(skewness), 1e-6)
     k = 4.0 / np.square(size)
     far = special.gammaincc(k, k + np.sqrt(k) * np.abs(t))

@@ -408,6 +408,8 @@ def _motion_exceeds(most: float) -> float:
 @lru_cache(maxsize=1)
 def _motion_quantiles() -> FloatArray:
     """Evenly spaced quantiles of the greatest distance of a Brownian motion on [0, 1] from 0."""
+    # A motion stays within .2 with chance 5 · 10⁻¹⁴ and passes 6 with 4 · 10⁻⁹. Between the places
+    # and at 2,000 levels a straight line is right to more digits than a p-value has.
     grid = np.linspace(0.2, 6.0, 1_000)
     below = 1.0 - np.array([_motion_exceeds(float(most)) for most in grid])
     levels = (np.arange(2_000) + 0.5) / 2_000

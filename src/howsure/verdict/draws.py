@@ -26,7 +26,9 @@ _ROWS_TO_SORT = 200_000
 # Terms of the covariance of two scores in powers of ρ; what a fifth adds is ρ⁵ of a part that four
 # left over. At ρ = 1 all rows would be one.
 _HERMITE_ORDERS, _MAX_CORRELATION = 4, 0.99
-_NEGLIGIBLE_CORRELATION = 0.01  # a correlation that adds nothing
+# A correlation that adds nothing: all lags beyond that one add less than 1 % to what a mean costs,
+# whatever ρ.
+_NEGLIGIBLE_CORRELATION = 0.01
 # Quantiles to compute, by kind of law: 200,000 of a normal law take 3 ms, 40,000 of gamma, t or
 # beta laws 15 to 60 ms; of a law that is searched each takes at least ten times as long.
 _NORMAL_QUANTILES, _CLOSED_QUANTILES, _SEARCHED_QUANTILES = 200_000, 40_000, 4_000

@@ -583,6 +583,7 @@ def rounded(seen: _Seen) -> RowFault | None:
 def _on_grid(values: FloatArray, step: float) -> BoolArray:
     """Which values are multiples of a step, but for the last digits."""
     times = values / step
+    # Numbers of single precision, or with six digits, are multiples of a step no better.
     return np.asarray(np.abs(times - np.round(times)) < 1e-6)
 
 

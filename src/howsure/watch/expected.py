@@ -214,6 +214,7 @@ class Expected:
 
 def _few(share: float) -> str:
     """A share above 0 that is never shown as 0."""
+    # Less would be rounded to 0.0 %.
     return percent(share) if share >= 0.0005 else "less than 0.1 %"
 
 

@@ -454,6 +454,8 @@ def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
         total = np.log(np.exp(sharp - top[:, None]).sum(axis=1)) + top
         return float((total - of_true_class * math.exp(log_inverse)).mean())
 
+    # Beyond a hundredth and 100 times a network is not miscalibrated but another one; 10⁻⁵ of a
+    # log is more than any digit that is shown.
     return math.exp(-minimum(loss, -math.log(100), math.log(100), 1e-5))
 
 

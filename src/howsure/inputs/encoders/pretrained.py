@@ -313,7 +313,8 @@ class Embedder:
 # Weights come from safetensors files alone, which cannot hold code, and no code of a model's
 # author is ever run. Models work in 32 bits, in evaluation mode, without gradients.
 
-_UNSTATED_LENGTH = 10**9  # a tokenizer that does not know its longest text states an absurd length
+# A tokenizer that does not know its longest text states an absurd length: 10³⁰ in transformers.
+_UNSTATED_LENGTH = 10**9
 
 
 def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:

@@ -228,8 +228,11 @@ AROUND = 4
 Around = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
 """``around(k, places)``: cdf at k, and probabilities of k − 3, …, k + 4 of shape (8, places)."""
 
-_SUM_ROUNDING = 1e-9  # sums of neighbours are truer than this
-_NEWTON_TRIES = 8  # rounds before the search only halves
+# Sums of neighbours are truer than this, by seven digits or so: within it the cdf itself decides.
+_SUM_ROUNDING = 1e-9
+# Rounds before the search only halves, which ends for certain: Newton's steps take two or three,
+# unless a law is flat. By hand.
+_NEWTON_TRIES = 8
 # Doubling up to 10¹⁵ and halving again takes some 100.
 _MAX_SEARCH_ROUNDS = 200
 # Skewness from which on the normal guess with its correction is worse than one by another law. It

@@ -22,7 +22,8 @@ from howsure.predictions.counts.base import (
     search,
 )
 
-_QUANTILES_AT_ONCE = 1 << 14  # quantiles sought at once, which bounds memory
+# Quantiles sought at once: eight neighbours of each are 1 MB, whatever their number.
+_QUANTILES_AT_ONCE = 1 << 14
 _LARGE_MEAN, _SDS_ABOVE = (
     5e4,
     4.0,
@@ -193,6 +194,8 @@ class NegativeBinomial(ClosedForm):
         """Iₚ(1/a, k + 1), by its complement where aμ is small; Poisson's where aμ is nothing."""
         mean, size = self._mean[rows], 1.0 / self._dispersion[rows]
         odds = mean / size
+        # Below 10⁻¹⁴ a law differs from Poisson's by less than rounding; below .1, p itself keeps
+        # more digits than 1 − p.
         none, near = odds < 1e-14, (odds >= 1e-14) & (odds < 0.1)
         out = np.empty(len(counts))
         out[none] = _poisson_below(counts[none], mean[none])

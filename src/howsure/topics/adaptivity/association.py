@@ -259,6 +259,7 @@ def _turned(slopes: npt.ArrayLike) -> FloatArray:
     """Signed R² as Fisher's z of the correlation."""
     squares = np.asarray(slopes, dtype=np.float64)
     rho = np.sign(squares) * np.sqrt(np.abs(squares))
+    # The z of a correlation of 1 would be infinite; this one is 17.6.
     return np.asarray(np.arctanh(np.clip(rho, -1.0 + 1e-15, 1.0 - 1e-15)))
 
 
@@ -327,6 +328,7 @@ def simulated_means(
     covariance = off.T @ off / (len(off) - 1.0)
     noise = np.array([[variance[:, 0].mean(), joint.mean()], [joint.mean(), variance[:, 1].mean()]])
     size, axes = np.linalg.eigh(covariance)
+    # Keeps a division by the root of 0 from being one by 0; coordinates have variances about 1.
     root = axes * np.sqrt(np.maximum(size, 1e-12))
     whitening = (axes / np.sqrt(np.maximum(size, 1e-12))).T
     shares, turn = np.linalg.eigh(whitening @ (covariance - noise) @ whitening.T)

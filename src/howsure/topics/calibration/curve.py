@@ -408,6 +408,7 @@ def _noise(value: float, grid: FloatArray, total: float, weighting: str) -> Norm
 def _bridge_norms(levels: bytes, weighting: str) -> FloatArray:
     grid = np.frombuffer(levels)
     steps = np.sqrt(np.diff(grid, prepend=0.0, append=1.0))
+    # A 95 % quantile of 4,000 draws is off by .3 points.
     walk = np.cumsum(child(0, "bridges").standard_normal((4_000, len(steps))) * steps, axis=1)
     share = grid / grid.sum() if weighting == "frequency" else np.full(len(grid), 1.0 / len(grid))
     norms = np.abs(walk[:, :-1] - walk[:, -1:] * grid) @ share

@@ -33,7 +33,8 @@ Outside = Literal["error", "recentre"]
 _DIFFERENCE_ROUNDING = (
     4.0 * np.finfo(np.float64).eps
 )  # of a difference, in units of its larger term
-_MEANT_DIFFERENCE = 1e-6  # a difference of bands above this share is taken as meant
+# A difference of bands above this share is taken as meant: six digits are written.
+_MEANT_DIFFERENCE = 1e-6
 _MEAN_ROUNDING = 1e-12  # a difference of mean bands below this share comes from adding up
 
 

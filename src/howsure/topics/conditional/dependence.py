@@ -40,7 +40,9 @@ Floats = npt.NDArray[np.floating[Any]]
 _BANDS = 10
 # Fifty parts know a standard error to 10 % (1/√(2·50)); each costs the whole measure once.
 _JACKKNIFE_PARTS = 50
-_FACTOR_TOLERANCE = 1e-11  # of the kernel's mean diagonal, left out of the factor
+# Of the kernel's mean diagonal, left out of the factor: what that changes in a norm is below what
+# is shown.
+_FACTOR_TOLERANCE = 1e-11
 # Memory of the factor is n times that: 500 columns of 5,000 rows are 20 MB; what it leaves out is
 # told.
 _MAX_RANK = 500
@@ -265,6 +267,7 @@ def _pairs_within(rising: FloatArray, gap: float) -> int:
 def _gap_of_rank(rising: FloatArray, rank: int) -> float:
     """The distance that this many pairs fall short of, by bisection."""
     low, high = 0.0, float(rising[-1] - rising[0])
+    # As many digits as a difference of two widths has.
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if middle in (low, high):

@@ -36,13 +36,16 @@ MAX_COUNTS_LISTED = 100_000
 # 4 million counts and probabilities are 64 MB, the most that an embedding holds at once.
 MAX_SUPPORT = 4_000_000
 
-_TAIL_LEFT_OUT = 1e-12  # left out at both ends of a law of counts
+# Left out at both ends of a law of counts: below the 10⁻¹¹ to which embeddings are right.
+_TAIL_LEFT_OUT = 1e-12
 # Standard deviations that a run may span, of the law times the kernel: 16 places then integrate it
 # to about 10⁻¹¹.
 _SPAN_OF_RUN = 2.0
 # The kernel is taken to be so much narrower than y; the usual one, γ = 1/(2 var y), is as wide.
 _KERNELS_PER_SD = 2.0
-_STOPPING_PROBABILITY = 1e-10  # probability of a run at whose end the law stops
+# Probability of a run at whose end the law stops: what is cut there is no smooth end, so runs must
+# become short.
+_STOPPING_PROBABILITY = 1e-10
 _MAX_PROBABILITY_MISSED = (
     1e-5  # of probability: a law's own cdf may be that far from its own sum, a kink is more
 )

@@ -31,14 +31,18 @@ from howsure.topics.congruence.results import lengths
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike | Literal["exchange"]
 
-_SIDES_AT_ONCE = 1024  # right-hand sides solved together
+# Right-hand sides solved together: more share each pass over the kernel, up to the memory below.
+_SIDES_AT_ONCE = 1024
 # 1 GB of right-hand sides beside the kernel matrix (2 GB). Not tuned.
 _MAX_BYTES_OF_SIDES = 1e9
-_REPLICATES_TO_SETTLE = 10  # replicates as large as the observed error settle its p-value
+# Replicates as large as the observed error settle its p-value: ten know it to a third.
+_REPLICATES_TO_SETTLE = 10
 _MAX_MULTIPLICATIONS = (
     3.2e10  # multiplications that further replicates may cost: below 2 s of one core
 )
-_OVERHEAD_IN_POINTS = 1500  # of a replicate, in points
+# Of a replicate, in points: what drawing and solving it takes beside its errors at the points. A
+# rough estimate; it decides time alone.
+_OVERHEAD_IN_POINTS = 1500
 
 
 @frozen(kw_only=True)

@@ -53,7 +53,10 @@ _MAX_COPIES_DRAWN = 2_000
 _ROWS_OF_SCALE = 400
 # Outcomes that do: 19,900 pairs.
 _OUTCOMES_OF_SCALE = 200
-_LENGTH_LEFT_OUT = 1e-11  # mean squared length that the landmarks of the value may leave out
+# Mean squared length that the landmarks of the value may leave out, and those of the test, of
+# which there are fewer: a replicate is compared with others of the same landmarks, so a thousandth
+# does no harm.
+_LENGTH_LEFT_OUT = 1e-11
 _LENGTH_LEFT_OUT_OF_TEST = 1e-3  # and those of the test, of which there are fewer
 # 400 columns of 500 rows and 48 quantiles are 77 MB.
 _MAX_LANDMARKS = 400

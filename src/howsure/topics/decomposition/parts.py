@@ -62,7 +62,8 @@ _MIN_ROWS = 10
 _MAX_COPIES_DRAWN = 64
 # Copies from which on all are: in a draw, their share of a fold strays by .6 points.
 _MIN_COPIES_DEALT = 4_096
-_WEIGHT_ROUNDING = 1e-9  # share of a row's weight that rounding leaves
+# Share of a row's weight that rounding leaves.
+_WEIGHT_ROUNDING = 1e-9
 # Rows of problems that are solved together: a few arrays of 1.6 MB.
 _ROWS_AT_ONCE = 200_000
 

@@ -303,7 +303,9 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
 _MAX_ROWS_BY_NAME = 100_000
 # With 9 draws an sd is known to 24 %, with 49 to 10 %.
 _RANGE_OF_DRAWS = (9, 49)
-_ROWS_OF_ALL_DRAWS = 200_000  # rows of all draws together
+# Rows of all draws together: each draw fits all recalibrations anew. By hand; it decides how well
+# a range is known.
+_ROWS_OF_ALL_DRAWS = 200_000
 _ASKED = "shown if requested by name"
 _Measure = Callable[["View"], ScoreParts]
 
