@@ -464,6 +464,7 @@ def _against(gain: Record) -> str:
     return f"{way} by {small(abs(gain.value), 1)} %"
 
 
+# A gain of −100 % is twice the area: from there a factor reads better than a percentage.
 _PERCENT = 100.0
 
 
