@@ -566,7 +566,7 @@ _entry = partial(
 _ENTRIES = (
     _entry(
         name="pit_bias",
-        title="Bias (PIT)",
+        title="PIT bias",
         meaning="Shift of y relative to its prediction; above 0 where predictions are too low.",
         formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
         units="sd",
@@ -576,7 +576,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_spread",
-        title="Spread (PIT)",
+        title="PIT spread",
         meaning=(
             "Actual errors as a multiple of the predicted spread, for any predictive distribution."
         ),
@@ -589,7 +589,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_skew",
-        title="Skew (PIT)",
+        title="PIT skew",
         meaning="How far errors in skew shift a predicted probability; above 0 for a long upper "
         "tail.",
         formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
@@ -598,7 +598,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_tails",
-        title="Tails (PIT)",
+        title="PIT tails",
         meaning="How far errors in the tails shift a predicted probability; above 0 for heavier "
         "tails.",
         formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",
