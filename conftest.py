@@ -33,12 +33,12 @@ NEEDS = {"data_dir": "data", "chromium": "browser"}
 REST = ("slow", "data", "browser")
 """Marks of what `make test-rest` runs."""
 FEW_DRAWS = {
-    **{(nulls, name): 5 for name in ("_DRAWS", "_OF_PART")},
-    (nulls, "_FEW"): 4,
-    (nulls, "_FEWEST"): 3,
-    (nulls, "_MOST"): 10,
-    (nulls, "_MANY_TABLES"): 19,
-    (view, "MOST_REPLICATES"): 999,  # each finding is still proven beside all others
+    **{(nulls, name): 5 for name in ("_DRAWS_OF_ALL", "_DRAWS_OF_PART")},
+    (nulls, "_DRAWS_OF_GROUP"): 4,
+    (nulls, "_DRAWS_OF_MANY_ROWS"): 3,
+    (nulls, "_MAX_DRAWS_OF_MEANS"): 10,
+    (nulls, "_MAX_TABLES"): 19,
+    (view, "MAX_REPLICATES"): 999,  # each finding is still proven beside all others
 }
 """Draws of perfect models in tests that are not about their range."""
 USERS_DRAWS = {(module, name): getattr(module, name) for module, name in FEW_DRAWS}

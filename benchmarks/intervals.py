@@ -41,7 +41,7 @@ from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.stats.isotonic import Rising, fitted_together
 from howsure.topics import adaptivity as adapt
-from howsure.topics.decomposition.parts import INSIDE, quantile_parts
+from howsure.topics.decomposition.parts import SHARE_INSIDE, quantile_parts
 from howsure.topics.skill import MIDPOINTS
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
@@ -447,7 +447,7 @@ def off(name: str, n: int, tables: int) -> np.ndarray:
         parts = found.estimated(np.ones(n), units)
         bare = [isotonic_quantiles(q, y, t) for q, t in zip(quantiles.T, MIDPOINTS, strict=True)]
         inside = parts.score - mean_pinball(y, np.stack(bare, axis=1), MIDPOINTS).mean()
-        folds = (parts.miscalibration.value - INSIDE * inside) / (1.0 - INSIDE)
+        folds = (parts.miscalibration.value - SHARE_INSIDE * inside) / (1.0 - SHARE_INSIDE)
         both = (parts.miscalibration, mcb), (parts.discrimination, dsc)
         values = [inside - mcb, folds - mcb, *(each.value - true for each, true in both)]
         held = [

@@ -1,7 +1,7 @@
-"""How sure is a regression model, and is it right to be?
+"""Calibration and coverage checks for any model that states its uncertainty.
 
-`assess` takes what happened and what was believed, and returns a verdict with error bars on every
-number. Names are loaded when first asked for, so importing howsure costs little.
+`assess` takes outcomes and predictions, and returns a verdict with error bars on every number.
+Names are loaded when first asked for, so importing howsure costs little.
 """
 
 from __future__ import annotations

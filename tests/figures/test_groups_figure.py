@@ -12,7 +12,7 @@ from figures import samples
 from howsure.core.records import Curve, Table
 from howsure.figures import Figure, Layer, Mark, figures_of, to_vega
 from howsure.figures.figure import HIGHLIGHT, REFERENCE
-from howsure.figures.groups import GROUPS_LIMIT
+from howsure.figures.groups import MAX_GROUPS
 from howsure.figures.palette import SERIES_LIMIT
 
 
@@ -139,9 +139,9 @@ def test_models_have_the_colours_that_they_have_in_curves() -> None:
 def test_thousands_of_groups_show_the_worst_and_say_so() -> None:
     table = samples.groups(10_000)
     figure = only(table)
-    assert len(figure.y.categories) == GROUPS_LIMIT
-    assert f"Shown: the worst {GROUPS_LIMIT} of 10,000 groups." in figure.notes
-    worst = np.argsort(table.columns["upper"], kind="stable")[:GROUPS_LIMIT]
+    assert len(figure.y.categories) == MAX_GROUPS
+    assert f"Shown: the worst {MAX_GROUPS} of 10,000 groups." in figure.notes
+    worst = np.argsort(table.columns["upper"], kind="stable")[:MAX_GROUPS]
     told = {str(g).removeprefix("region=") for g in table.columns["group"][worst]}
     assert set(figure.y.categories) == told
 

@@ -13,7 +13,7 @@ from figures import samples
 from generated import examples
 from howsure.core.records import Table
 from howsure.figures import Figure, Layer, figures_of
-from howsure.figures.rows import MAP_LIMIT, class_edges
+from howsure.figures.rows import MAX_POINTS_OF_MAP, class_edges
 
 
 def maps(*tables: Table) -> list[tuple[Figure, Layer]]:
@@ -43,7 +43,7 @@ def test_every_row_is_a_point_where_the_table_says() -> None:
 def test_a_large_map_is_thinned_from_end_to_end_and_says_so() -> None:
     table, _, _ = samples.congruence(count=9_001)
     ((figure, layer),) = maps(table)
-    assert len(layer) == MAP_LIMIT
+    assert len(layer) == MAX_POINTS_OF_MAP
     assert figure.notes[-1] == "Shown: 300 of 9,001 rows, from the lowest to the highest CCE."
     cce = table.columns["cce"]
     assert (layer.shade[0], layer.shade[-1]) == (cce.min(), cce.max())
@@ -58,7 +58,7 @@ def test_maps_of_several_models_share_their_colours_and_the_points_allowed() -> 
     tables[2].columns["cce"][:] *= 3
     found = maps(*tables)
     assert len({figure.shades for figure, _ in found}) == 1
-    assert [len(layer) for _, layer in found] == [MAP_LIMIT] * 4
+    assert [len(layer) for _, layer in found] == [MAX_POINTS_OF_MAP] * 4
     shades = found[0][0].shades
     assert shades is not None
     assert shades.edges[-1] >= max(layer.shade.max() for _, layer in found)

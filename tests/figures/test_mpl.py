@@ -13,7 +13,7 @@ from figures import samples
 from howsure.core.errors import MissingDependencyError
 from howsure.core.records import Curve
 from howsure.figures import Figure, Layer, Mark, figures_of, plot
-from howsure.figures.mpl import LABEL_LIMIT
+from howsure.figures.mpl import MAX_CHARACTERS
 
 matplotlib = needs("matplotlib")
 CONTENT = samples.content()
@@ -121,7 +121,7 @@ def test_long_names_leave_room_for_the_drawing() -> None:
     axes = plot([samples.calibration(name, 0.1) for name in names])
     axes.figure.canvas.draw()
     assert axes.get_window_extent().width > 300
-    assert all(len(text.get_text()) <= LABEL_LIMIT for text in axes.get_legend().get_texts())
+    assert all(len(text.get_text()) <= MAX_CHARACTERS for text in axes.get_legend().get_texts())
 
 
 def test_no_mark_is_left_undrawn() -> None:

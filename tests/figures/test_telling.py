@@ -13,7 +13,7 @@ from howsure.core.records import Curve, Table
 from howsure.figures import Axis, Figure, Layer, Mark, figures_of
 from howsure.figures.figure import REFERENCE
 from howsure.figures.layouts import companions, layouts
-from howsure.figures.telling import MOST_TOLD, describe_figure
+from howsure.figures.telling import MAX_SERIES_TOLD, describe_figure
 
 NUMBER = re.compile(r"\d")
 
@@ -89,7 +89,7 @@ def test_interval_calibration_is_told_at_nine_in_ten() -> None:
 
 
 def test_several_models_are_told_by_name_up_to_a_few() -> None:
-    curves = [replace(curve("calibration"), model=f"lgbm {k}") for k in range(MOST_TOLD + 2)]
+    curves = [replace(curve("calibration"), model=f"lgbm {k}") for k in range(MAX_SERIES_TOLD + 2)]
     text = only(*curves)
     assert text.startswith("lgbm 0: observed frequency 90 % at nominal level 70 %")
     assert text.endswith("; 2 more in the table.")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure.core.records import Curve
-from howsure.figures.build import POINTS_LIMIT, placed, shape_points, thinned
+from howsure.figures.build import MAX_POINTS, placed, shape_points, thinned
 
 GRID = np.linspace(0.0, 1.0, 4000)
 SHAPES = {
@@ -25,7 +25,7 @@ SHAPES = {
 def test_what_is_drawn_is_the_curve_to_within_a_pixel(shape: str) -> None:
     y = SHAPES[shape]
     told = thinned(Curve(name="other", x=GRID, y=y))
-    assert len(told.x) <= POINTS_LIMIT
+    assert len(told.x) <= MAX_POINTS
     assert (told.x[0], told.x[-1]) == (0.0, 1.0)
     off = np.abs(np.interp(GRID, told.x, told.y) - y)
     away = np.abs(GRID - 0.3141) > 1e-3
@@ -41,7 +41,7 @@ def test_a_million_steps_are_a_line_through_their_corners() -> None:
     y = np.linspace(1, 0, len(x))
     told = thinned(Curve(name="other", x=x, y=y, step=True))
     assert not told.step
-    assert len(told.x) <= POINTS_LIMIT
+    assert len(told.x) <= MAX_POINTS
     assert (told.x[0], told.x[-1]) == (x[0], x[-1])
     assert np.abs(np.interp(x, told.x, told.y) - y).max() < 1 / 320
 

@@ -16,7 +16,7 @@ from figures import samples
 from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, to_vega
 from howsure.figures.palette import CSS
-from howsure.figures.vega import DIGITS
+from howsure.figures.vega import MIN_DIGITS
 
 altair = needs("altair")
 vl_convert = needs("vl_convert")
@@ -90,7 +90,7 @@ def test_bars_reach_from_zero_to_their_height() -> None:
     for bar in marks(svg_of(figure), "rect"):
         path = bar.get("d", "")
         heights.append(float(re.findall(r"v([\d.]+)", path)[0]))
-    y = np.array([float(f"{each:.{DIGITS}g}") for each in samples.pit_histogram().y])
+    y = np.array([float(f"{each:.{MIN_DIGITS}g}") for each in samples.pit_histogram().y])
     assert len(heights) == len(y)
     np.testing.assert_allclose(np.array(heights) / max(heights), y / y.max(), rtol=1e-6)
 

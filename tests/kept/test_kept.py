@@ -272,7 +272,7 @@ def test_an_entry_that_would_fill_memory_is_refused_by_its_size(tmp_path: Path) 
 def test_what_repeats_is_kept_as_it_is_and_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("howsure.core.sizes._LEAST", 1 << 16)
+    monkeypatch.setattr("howsure.core.sizes._MIN_BYTES", 1 << 16)
     place = SealedPlace(SingleFile(tmp_path / "a"))
     whole = b"\0" * (1 << 20)  # which shrinks ten thousandfold
     place.write("piece", whole)

@@ -143,7 +143,7 @@ def test_the_limit_of_a_shuffle_has_its_spread(monkeypatch: pytest.MonkeyPatch) 
     values, counts = np.array([0.0, 1.0, 5.0, 2.0]), np.array([900.0, 400.0, 300.0, 1200.0])
     exact, limit = [], []
     for found, most in ((exact, 20_000), (limit, 0)):
-        monkeypatch.setattr("howsure.topics.adaptivity.association._PERMUTED", most)
+        monkeypatch.setattr("howsure.topics.adaptivity.association._MAX_ROWS_PERMUTED", most)
         rng = np.random.default_rng(5)
         found.extend(shuffled_column(values, counts, rng) for _ in range(6000))
     mean, spread = np.mean(exact, axis=0), np.std(exact, axis=0)
@@ -159,7 +159,7 @@ def test_the_floor_of_large_cells_is_that_of_binomial_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     exact = noise_floor([40_000, 90_000], 0.9, observed=0.002)
-    monkeypatch.setattr("howsure.topics.adaptivity.coverage._EXACT", 1000)
+    monkeypatch.setattr("howsure.topics.adaptivity.coverage._MAX_ROWS_EXACT", 1000)
     limit = noise_floor([40_000, 90_000], 0.9, observed=0.002)
     for name in ("mean", "median", "upper"):
         assert getattr(limit, name) == pytest.approx(getattr(exact, name), abs=1 / 40_000)

@@ -16,7 +16,7 @@ from howsure.engine.measure import evaluate
 from howsure.metrics import naive_quantiles
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples, content_order
 from howsure.stats.binomial import clopper_pearson
-from howsure.topics.baseline import FEWEST_CHANGES, with_baselines
+from howsure.topics.baseline import MIN_CHANGES, with_baselines
 from howsure.topics.skill import MIDPOINTS, TOLERANCE
 from howsure.verdict.dependence import follow
 
@@ -28,7 +28,7 @@ def by_definition(
 ) -> Any:
     """Row by row, from all rows; quantiles of the counts at which they are taken again."""
     known = {(s, t): v for s, t, v in zip(series, time, y, strict=True)}
-    taken = [FEWEST_CHANGES]
+    taken = [MIN_CHANGES]
     while taken[-1] < len(y):
         taken.append(max(taken[-1] + 1, int(1.1 * taken[-1])))
     table = np.full((len(y), len(levels)), np.nan)
@@ -36,7 +36,7 @@ def by_definition(
         lag = season * math.ceil(h / season)
         past = sorted(u for k, u in known if k == s and u <= t - h and (s, u - lag) in known)
         changes = [known[s, u] - known[s, u - lag] for u in past]
-        if (s, t - lag) in known and len(changes) >= FEWEST_CHANGES:
+        if (s, t - lag) in known and len(changes) >= MIN_CHANGES:
             count = max(each for each in taken if each <= len(changes))
             table[row] = known[s, t - lag] + np.quantile(changes[:count], levels)
     return table

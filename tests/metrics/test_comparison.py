@@ -496,4 +496,4 @@ def test_the_comparison_comes_first_where_advice_is_given_too() -> None:
     assert result.findings[0].id == "comparison"
     answer = "Use two: its CRPS is lower by 0.026 % (0.024 to 0.028)."
     assert result.lines[0].text.startswith(answer)
-    assert result.lines[1].text == result.findings[0].sentence
+    assert result.lines[2].text == result.findings[0].sentence

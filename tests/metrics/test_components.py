@@ -412,7 +412,7 @@ def test_large_tables_are_fitted_on_a_part(maker: Maker, monkeypatch: pytest.Mon
     """Shift and scale of a part, carried on to all rows, are those of all rows: errors are 1/√n."""
     held = maker(child(0, "part"), 6000)
     whole = values(found(held))
-    monkeypatch.setattr(shape, "FIT_ROWS", 3000)
+    monkeypatch.setattr(shape, "MAX_ROWS_OF_FIT", 3000)
     part = values(found(held))
     np.testing.assert_allclose(part, whole, atol=0.3 / math.sqrt(6000))
 
@@ -423,7 +423,7 @@ def test_rare_ties_in_a_part_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     drawn = rng.normal(size=(4000, 10))
     y = rng.normal(size=4000)
     y[:41] = drawn[:41, 0]  # just over one percent of all rows
-    monkeypatch.setattr(shape, "FIT_ROWS", 300)
+    monkeypatch.setattr(shape, "MAX_ROWS_OF_FIT", 300)
     for seed in range(6):
         made = View(EvalSet.checked(y, Samples(drawn)), seed=seed).get("components")
         assert made.spread.value == pytest.approx(1.0, abs=0.1)

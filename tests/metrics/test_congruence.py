@@ -408,7 +408,7 @@ def test_a_rough_output_kernel_is_factored_whole_or_said_to_be_cut_off():
 
 
 def test_cutting_off_is_warned_about_and_bounded(monkeypatch):
-    monkeypatch.setattr("howsure.topics.congruence.outputs._DENSE_ROWS", 100)
+    monkeypatch.setattr("howsure.topics.congruence.outputs._MAX_DENSE_ROWS", 100)
     rng = child(13, "rough")
     x, y, drawn = rng.normal(size=400), rng.normal(size=400), rng.normal(size=(400, 1))
     options = {"output_kernel": "laplacian", "output_bandwidth": 1.0, "bandwidth": 1.0}
@@ -433,7 +433,7 @@ def test_cutting_off_is_warned_about_and_bounded(monkeypatch):
 
 
 def test_many_atoms_are_searched_in_part_and_checked_in_full(monkeypatch):
-    monkeypatch.setattr("howsure.topics.congruence.outputs._CANDIDATES", 200)
+    monkeypatch.setattr("howsure.topics.congruence.outputs._MAX_CANDIDATES", 200)
     rng = child(14, "atoms")
     x, y = rng.normal(size=60), rng.normal(size=60)
     cloud = rng.normal(size=(60, 15))

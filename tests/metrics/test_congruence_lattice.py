@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated import examples
-from howsure.topics.congruence.laws import PLACES, lattice_nodes, lattice_rule, lattice_runs
+from howsure.topics.congruence.laws import PLACES_OF_RUN, lattice_nodes, lattice_rule, lattice_runs
 
 
 @pytest.mark.parametrize("length", [1, 2, 9, 15, 16])
@@ -26,7 +26,7 @@ def test_places_are_whole_and_distinct_and_weights_positive(power: int) -> None:
     assert (np.diff(places) > 0).all()
     assert places[0] >= 0
     assert int(places[-1]) <= (1 << power) - 1
-    assert weights.min() > 0.01 * 2.0**power / PLACES
+    assert weights.min() > 0.01 * 2.0**power / PLACES_OF_RUN
     assert weights.sum() == pytest.approx(2.0**power, rel=1e-13)
 
 
@@ -35,10 +35,10 @@ def test_the_rule_is_exact_for_polynomials_of_degree_15(length: int) -> None:
     places, weights = lattice_rule(length)
     half = (length - 1) / 2
     every = (np.arange(length) - half) / half
-    for degree in range(PLACES):
+    for degree in range(PLACES_OF_RUN):
         some = weights @ ((places - half) / half) ** degree
         assert some == pytest.approx((every**degree).sum(), abs=2e-14 * length)
-    sixteen = weights @ ((places - half) / half) ** PLACES - (every**PLACES).sum()
+    sixteen = weights @ ((places - half) / half) ** PLACES_OF_RUN - (every**PLACES_OF_RUN).sum()
     assert abs(sixteen) > 1e-16 * length
 
 
@@ -79,11 +79,11 @@ def test_runs_cover_every_count_once(rows: list[tuple[int, int, float, bool, boo
         assert begin[0] == low[row]
         assert np.array_equal(begin[1:], (begin + size)[:-1])
         assert (begin + size)[-1] == high[row] + 1
-        assert (size <= max(PLACES, longest[row])).all()
+        assert (size <= max(PLACES_OF_RUN, longest[row])).all()
         if below[row]:
-            assert (size <= np.maximum(begin - low[row], PLACES)).all()
+            assert (size <= np.maximum(begin - low[row], PLACES_OF_RUN)).all()
         if above[row]:
-            assert (size <= np.maximum((high[row] + 1 - begin) / 2, PLACES)).all()
+            assert (size <= np.maximum((high[row] + 1 - begin) / 2, PLACES_OF_RUN)).all()
     values, weights = lattice_nodes(starts, lengths)
     assert weights.sum(axis=(1, 2)) == pytest.approx(high - low + 1, rel=1e-12)
     middle = (weights * (values - low[:, None, None])).sum(axis=(1, 2))

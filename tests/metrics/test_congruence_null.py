@@ -208,7 +208,7 @@ def test_replicates_go_on_only_while_a_p_value_may_still_become_small():
 
 
 def test_the_cost_of_further_replicates_is_bounded_and_said(monkeypatch):
-    monkeypatch.setattr("howsure.topics.congruence.null._WORK", 1e8)
+    monkeypatch.setattr("howsure.topics.congruence.null._MAX_MULTIPLICATIONS", 1e8)
     reference = ensemble(100, 5, 1, spread=0.2)
     found = null_reference(reference, replicates=199, most=9_999)
     width = reference.target.shape[1]

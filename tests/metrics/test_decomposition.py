@@ -26,7 +26,7 @@ from howsure.metrics import (
 )
 from howsure.predictions import EvalSet
 from howsure.stats.isotonic import isotonic_mean
-from howsure.topics.decomposition.parts import FOLDS, INSIDE, _held_out
+from howsure.topics.decomposition.parts import FOLDS, SHARE_INSIDE, _held_out
 from howsure.topics.skill import MIDPOINTS
 from isotonic import isotonic_quantiles
 from scripts import ROOT, script
@@ -82,7 +82,7 @@ def test_thirty_rows_by_hand() -> None:
             order = np.argsort(x)
             there = np.interp(column[out], x[order], fitted[order])
             outside[out] = pinball_loss(y[out], there, level=level)
-        losses.append(INSIDE * inside + (1 - INSIDE) * outside)
+        losses.append(SHARE_INSIDE * inside + (1 - SHARE_INSIDE) * outside)
         unc.append(climatology_pinball(y, level=level))
     recalibrated, of_all = np.mean(losses), np.mean(unc)
     score = mean_pinball(y, quantiles, LEVELS).mean()
@@ -97,7 +97,7 @@ def test_thirty_rows_by_hand() -> None:
         fitted = isotonic_mean(mean[~out], y[~out])[order]
         outside[out] = np.square(y[out] - np.interp(mean[out], mean[~out][order], fitted))
     inside = np.square(y - isotonic_mean(mean, y))
-    recalibrated = np.mean(INSIDE * inside + (1 - INSIDE) * outside)
+    recalibrated = np.mean(SHARE_INSIDE * inside + (1 - SHARE_INSIDE) * outside)
     expected = [np.square(y - mean).mean() - recalibrated, y.var(ddof=1) - recalibrated]
     found = mean_decomposition(y, mean)
     assert parts(found) == pytest.approx([*expected, y.var(ddof=1)])
@@ -289,7 +289,9 @@ def test_recalibration_in_sample_finds_faults_where_none_are() -> None:
         bare = score - np.mean(losses)
         inside.append(bare / unc)
         together.append(found.miscalibration.value / unc)
-        outside.append((found.miscalibration.value - INSIDE * bare) / (1 - INSIDE) / unc)
+        outside.append(
+            (found.miscalibration.value - SHARE_INSIDE * bare) / (1 - SHARE_INSIDE) / unc
+        )
         assert found.miscalibration.lower < 0 < found.miscalibration.upper
     assert 0.058 < np.mean(inside) < 0.068
     assert -0.042 < np.mean(outside) < -0.032

@@ -51,7 +51,7 @@ def test_ease_belongs_to_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     shuffled = ease(softmax, x[shuffle], noise, seed=3)
     assert shuffled == pytest.approx(whole[shuffle], abs=1e-14)
     assert ease(softmax, x[:10], noise, seed=3) == pytest.approx(whole[:10], abs=1e-14)
-    monkeypatch.setattr("howsure.stats.ease._ROWS", 7)
+    monkeypatch.setattr("howsure.stats.ease._DISTURBED_ROWS_AT_ONCE", 7)
     assert ease(softmax, x, noise, seed=3) == pytest.approx(whole, abs=1e-14)
 
 

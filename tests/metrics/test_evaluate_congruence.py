@@ -289,7 +289,7 @@ def test_the_map_by_principal_coordinates_and_by_t_sne() -> None:
 def test_t_sne_keeps_clusters_together_and_draws_few_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("howsure.topics.congruence.examples.MOST_EMBEDDED", 300)
+    monkeypatch.setattr("howsure.topics.congruence.examples.MAX_ROWS_OF_MAP", 300)
     rng = child(0, "clusters")
     kind = np.arange(400) % 3
     rows = 8.0 * np.eye(3)[kind] + 0.3 * rng.normal(size=(400, 3))

@@ -138,7 +138,7 @@ def wide_laws() -> dict[str, Distribution]:
 @pytest.fixture
 def unlisted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts are not listed, though they are few enough to be summed by hand here."""
-    monkeypatch.setattr(laws, "MOST_LISTED", 1)
+    monkeypatch.setattr(laws, "MAX_COUNTS_LISTED", 1)
 
 
 def embedding_by_hand(law: Distribution, row: int, points: np.ndarray, gamma: float) -> np.ndarray:
@@ -195,7 +195,7 @@ def test_errors_and_their_null_are_those_of_all_counts_listed() -> None:
     some = predictive_of(EvalSet.checked(y, law), "exact")
     ends = law.quantile([1e-12, 1 - 1e-12])
     values = ends[:, :1] + np.arange((ends[:, 1] - ends[:, 0]).max() + 1)
-    assert values.size > laws.MOST_LISTED
+    assert values.size > laws.MAX_COUNTS_LISTED
     masses = stats.poisson(mean[:, None]).pmf(values)
     every = Support(values, masses / masses.sum(axis=1, keepdims=True))
     assert len(some.atoms()) < len(every.atoms()) / 4
@@ -286,7 +286,7 @@ def test_few_rows_of_wide_counts_need_no_gram_matrix_of_all_counts(scale: float)
     """A Gram matrix of each count of each row with each took two minutes for thirty rows."""
     x, y, law = overdispersed(scale)
     predictive = predictive_of(EvalSet.checked(y, law), "exact")
-    assert len(predictive.atoms()) <= laws.MOST_LISTED
+    assert len(predictive.atoms()) <= laws.MAX_COUNTS_LISTED
     reference = CongruenceReference(x, y, predictive)
     assert not isinstance(reference.outputs, DenseOutputs)
     assert null_reference(reference, replicates=19).p_value == 0.05

@@ -17,7 +17,7 @@ from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles
 from howsure.stats.binomial import shift_shares
 from howsure.stats.estimate import spells_of, spread_of
-from howsure.topics.groups import FEWEST_UNITS, assess_groups, compare_groups, groupings
+from howsure.topics.groups import MIN_UNITS, assess_groups, compare_groups, groupings
 
 
 def poisson(seed: int, n: int) -> EvalSet:
@@ -273,7 +273,7 @@ def test_memory_is_sought_of_the_clearest_groups_alone(factor: float) -> None:
                 error = max(n * float(spread.error[0]), math.sqrt(noise * (part @ part)))
                 told = 2 * stats.t.sf(abs(off[inside].sum()) / error, spread.degrees[0])
                 own = spread_of(hits[inside] - hits[inside].mean(), None, hidden.take(inside))
-                if own.units[0] >= FEWEST_UNITS:
+                if own.units[0] >= MIN_UNITS:
                     p.append(np.fmax(told, visits.p[group]))
         found = compare_groups(evaluate(replace(held, chronology=times)))
         record = next(r for r in found.records if r.metric == "groups_differ")

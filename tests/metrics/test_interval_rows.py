@@ -12,7 +12,7 @@ from howsure.core.arrays import FloatArray
 from howsure.core.records import Table
 from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
-from howsure.topics.interval_rows import SHOWN, interval_tables
+from howsure.topics.interval_rows import MAX_ROWS_SHOWN, interval_tables
 
 
 def made(*evalsets: EvalSet, **choices: Any) -> list[Table]:
@@ -47,7 +47,7 @@ def same(first: Table, second: Table) -> None:
 def test_ends_are_those_of_the_prediction_and_rows_rise_in_width() -> None:
     held = some()
     (table,) = made(held)
-    assert len(table) == SHOWN
+    assert len(table) == MAX_ROWS_SHOWN
     places = [int(name[1:]) for name in table.columns["row"]]
     mean, sd = mean_sd()
     lower, upper = stats.norm.ppf([[0.05], [0.95]], mean[places], sd[places])
@@ -58,7 +58,7 @@ def test_ends_are_those_of_the_prediction_and_rows_rise_in_width() -> None:
     assert (table.columns["covered"] == "yes").tolist() == inside.tolist()
     assert (np.diff(upper - lower) >= 0).all()
     assert f"contain y in {inside.sum()} of them" in table.notes
-    assert f"Shown: {SHOWN} of 900 rows" in table.notes
+    assert f"Shown: {MAX_ROWS_SHOWN} of 900 rows" in table.notes
 
 
 @pytest.mark.parametrize("y", ["distinct", "repeated"])
@@ -87,8 +87,8 @@ def test_every_row_is_as_likely_to_be_shown() -> None:
     for seed in range(200):
         ((table,), _) = interval_tables([found], seed=seed)
         shown[[int(name[1:]) for name in table.columns["row"]]] += 1
-    expected = 200 * SHOWN / n
-    chi = float(np.sum((shown - expected) ** 2) / (expected * (1 - SHOWN / n)))
+    expected = 200 * MAX_ROWS_SHOWN / n
+    chi = float(np.sum((shown - expected) ** 2) / (expected * (1 - MAX_ROWS_SHOWN / n)))
     assert stats.chi2.ppf(1e-4, n - 1) < chi < stats.chi2.isf(1e-4, n - 1)
 
 

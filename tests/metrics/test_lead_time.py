@@ -32,7 +32,7 @@ from howsure.predictions import (
     Quantiles,
     content_order,
 )
-from howsure.topics.lead_time import FEWEST, MOST_CELLS, Leads, Profile
+from howsure.topics.lead_time import MAX_CELLS, MIN_ROWS_OF_CELL, Leads, Profile
 from howsure.verdict import examine
 from howsure.verdict.dependence import follow
 
@@ -217,7 +217,7 @@ def leads(horizon: np.ndarray) -> Leads:
 
 def test_many_horizons_are_put_into_consecutive_cells_of_like_size() -> None:
     found = leads(np.tile(np.arange(1, 289), 10))
-    assert len(found.labels) == MOST_CELLS
+    assert len(found.labels) == MAX_CELLS
     assert found.labels[0] == "1–24 steps"
     np.testing.assert_array_equal(np.bincount(found.grouping.codes), 240)
     np.testing.assert_allclose(found.middle[:2], [12.5, 36.5])
@@ -229,10 +229,10 @@ def test_many_horizons_are_put_into_consecutive_cells_of_like_size() -> None:
 
 
 def test_horizons_of_few_rows_are_said_and_not_drawn() -> None:
-    horizon = np.repeat([0.0, 1.0, 2.0, 7.0], [50, 60, 70, FEWEST - 1])
+    horizon = np.repeat([0.0, 1.0, 2.0, 7.0], [50, 60, 70, MIN_ROWS_OF_CELL - 1])
     found = leads(horizon)
     assert found.labels == ("0 steps", "1 step", "2 steps")
-    assert found.left_out == f"Horizons of fewer than {FEWEST} rows are left out: 7."
+    assert found.left_out == f"Horizons of fewer than {MIN_ROWS_OF_CELL} rows are left out: 7."
     assert found.view.evalset.n == 180
     n = len(horizon)
     law = Distribution.normal(np.zeros(n), np.ones(n))

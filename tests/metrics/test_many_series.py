@@ -24,7 +24,7 @@ from howsure.metrics import (
 )
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.topics.baseline import with_baselines
-from howsure.topics.many_series import FEWEST, standing_over_series
+from howsure.topics.many_series import MIN_ROWS_OF_SERIES, standing_over_series
 
 LEVELS = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
 SIZES = np.array([12, 40, 17, 25, 31])
@@ -150,7 +150,7 @@ def test_a_model_that_states_the_distribution_of_each_series_scores_one() -> Non
 
 def test_rmsse_by_hand() -> None:
     """Three series; of one, a time comes up at two lead times, and counts once as a change."""
-    n = FEWEST + 2
+    n = MIN_ROWS_OF_SERIES + 2
     rng = child(0, "rmsse")
     first, second, third = rng.normal(size=(3, n))
     y = np.concatenate([first, second, third, third])
@@ -193,7 +193,7 @@ def test_why_there_is_no_answer(more: dict[str, Any], measure: str, reason: str)
 
 def test_short_and_constant_series_are_left_out_and_said() -> None:
     rng = child(0, "short")
-    series = np.repeat(["a", "b", "constant", "short"], [20, 20, 20, FEWEST - 1])
+    series = np.repeat(["a", "b", "constant", "short"], [20, 20, 20, MIN_ROWS_OF_SERIES - 1])
     y = np.where(series == "constant", 3.0, rng.normal(size=len(series)))
     law = Distribution.normal(np.zeros(len(y)), np.ones(len(y)))
     held = EvalSet.checked(y, law, series=series)
@@ -204,12 +204,15 @@ def test_short_and_constant_series_are_left_out_and_said() -> None:
 
 
 def test_short_series_alone_have_no_table() -> None:
-    y = child(0, "all short").normal(size=5 * FEWEST - 5)
+    y = child(0, "all short").normal(size=5 * MIN_ROWS_OF_SERIES - 5)
     law = Distribution.normal(0.0 * y, 1.0 + 0.0 * y)
     held = EvalSet.checked(y, law, series=np.arange(len(y)) % 5)
     assert not any(table.name == "series" for table in tables_of(evaluate(held)))
     longer = np.append(np.arange(len(y) - 1) % 5, 0)  # one has a row more
-    assert series_table(EvalSet.checked(y, law, series=longer)).columns["n"].max() == FEWEST
+    assert (
+        series_table(EvalSet.checked(y, law, series=longer)).columns["n"].max()
+        == MIN_ROWS_OF_SERIES
+    )
 
 
 def test_missing_series_and_horizons_are_said() -> None:

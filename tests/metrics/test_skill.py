@@ -261,7 +261,7 @@ def test_what_has_no_skill_says_why() -> None:
     assert math.isnan(alone["crps_skill"].value)
     assert "more than one row" in alone["crps_skill"].reason
     assert "more than one row" in alone["pairing_gain"].reason
-    with pytest.raises(InputError, match="more than one row that counts, got 1"):
+    with pytest.raises(InputError, match="more than one row with weight, got 1"):
         climatology_crps([1.0])
     with pytest.raises(InputError, match="level must"):
         climatology_pinball([1.0, 2.0], level=1.0)

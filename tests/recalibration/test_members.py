@@ -23,7 +23,7 @@ def test_some_members_teach_what_all_do(
     held = EvalSet.checked(sd**1.3 * rng.normal(size=n), Samples(sd[:, None] * noise))
     some = method("samples").fit(held)
     mixed = method("samples").fit(held.take(rng.permutation(n)))
-    monkeypatch.setattr(moving, "_MEMBERS", size)
+    monkeypatch.setattr(moving, "_MAX_MEMBERS", size)
     every = method("samples").fit(held)
     told, again, whole = (
         np.array([each.value for each in made.parameters]) for made in (some, mixed, every)

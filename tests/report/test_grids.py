@@ -21,7 +21,7 @@ from howsure.report.document import (
     Section,
 )
 from howsure.report.grids import (
-    ROWS_LIMIT,
+    MAX_ROWS,
     footnoted,
     group_grid,
     groups_beside,
@@ -197,7 +197,7 @@ def test_groups_farthest_from_their_target_come_first(monkeypatch: pytest.Monkey
     assert grid is not None
     order = [row[1].text for row in grid.parts[0].rows]
     assert order == ["sure", "far", "far but unsure", "near", "no target"]
-    monkeypatch.setattr(grids, "ROWS_LIMIT", 2)
+    monkeypatch.setattr(grids, "MAX_ROWS", 2)
     cut = group_grid(records)
     assert cut is not None
     assert cut.size == 2
@@ -223,10 +223,10 @@ def test_unanswered_measures_are_gathered_by_reason() -> None:
 def test_groups_are_listed_worst_first_and_other_tables_as_given() -> None:
     table = samples.groups(300)
     grid = table_grid(table)
-    assert grid.size == ROWS_LIMIT
+    assert grid.size == MAX_ROWS
     uppers = [float(row[5].key) for row in grid.parts[0].rows]
-    assert uppers == sorted(table.columns["upper"])[:ROWS_LIMIT]
-    assert grid.notes[-1].startswith(f"The worst {ROWS_LIMIT} of 300 rows.")
+    assert uppers == sorted(table.columns["upper"])[:MAX_ROWS]
+    assert grid.notes[-1].startswith(f"The worst {MAX_ROWS} of 300 rows.")
     other = table_grid(samples.worst_rows(5))
     assert [row[0].text for row in other.parts[0].rows] == ["5", "42", "79", "116", "153"]
 
@@ -261,5 +261,5 @@ def test_tables_of_congruence_have_titles_and_the_map_is_listed_worst_first() ->
 
 def test_a_long_map_says_that_it_lists_the_worst() -> None:
     grid = table_grid(samples.congruence(count=500)[0])
-    assert grid.size == ROWS_LIMIT
-    assert grid.notes[-1].startswith(f"The worst {ROWS_LIMIT} of 500 rows.")
+    assert grid.size == MAX_ROWS
+    assert grid.notes[-1].startswith(f"The worst {MAX_ROWS} of 500 rows.")

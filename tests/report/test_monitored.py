@@ -24,7 +24,7 @@ from howsure.inputs.new import load_bare
 from howsure.report import monitor as monitoring
 from howsure.report.assessment import Assessment
 from howsure.report.monitor import Monitor, Monitored, fit_monitor, monitored, scored
-from howsure.report.page.figures import RAMP_SIGNS, block_of
+from howsure.report.page.figures import SIGNS_OF_RAMP, block_of
 from howsure.topics.congruence.view import CongruenceOptions
 
 PUBLISHED = CongruenceOptions(bandwidth=1.0, regularization=0.1, draws=1)
@@ -123,7 +123,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load(held)
     monitor = fit_monitor(loaded.evalsets[0])
     whole = monitor.compare(monitor.inputs({"x": new["x"]}))
-    monkeypatch.setattr(monitoring, "CHUNK", 16)
+    monkeypatch.setattr(monitoring, "ROWS_AT_ONCE", 16)
     parts = monitor.compare(monitor.inputs({"x": new["x"]}))
     assert whole.near is not None
     assert parts.near is not None
@@ -448,5 +448,5 @@ def test_ends_of_a_scale_of_colours_do_not_touch() -> None:
         written = [end for end in ramp.ends if end]
         assert written[0] == "0"
         share = ramp.ends.index(written[1]) / (len(ramp.ends) - 1)
-        assert max(map(len, written)) <= share * RAMP_SIGNS
+        assert max(map(len, written)) <= share * SIGNS_OF_RAMP
         assert f"to {edges[-1]:g}," in ramp.told

@@ -23,9 +23,9 @@ from howsure.core.records import Direction, Record, Table
 from howsure.figures import figures_of
 from howsure.figures.telling import describe_figure
 from howsure.report.document import Document, GlossaryEntry, Section, VerdictLine, slug
-from howsure.report.grids import ROWS_LIMIT
+from howsure.report.grids import MAX_ROWS
 from howsure.report.page import render
-from howsure.report.page.figures import MAP_DATA_LIMIT, block_of, packed
+from howsure.report.page.figures import MAX_ROWS_OF_MAP, block_of, packed
 from howsure.report.questions import STEP, document_of, state_grid
 
 needs("vl_convert")
@@ -360,11 +360,11 @@ def test_thousands_of_groups_are_limited_and_said() -> None:
     )
     page = content.to_html()
     text = " ".join(Elements(page).texts)
-    assert f"The worst {ROWS_LIMIT} of 3,000." in text
-    assert f"The worst {ROWS_LIMIT} of 1,000 rows." in text
-    assert f"The {ROWS_LIMIT} of 3,000 farthest from their target" in text
+    assert f"The worst {MAX_ROWS} of 3,000." in text
+    assert f"The worst {MAX_ROWS} of 1,000 rows." in text
+    assert f"The {MAX_ROWS} of 3,000 farthest from their target" in text
     assert len(page.encode()) < 1_500_000
-    assert page.count("<tr>") < 4 * ROWS_LIMIT + 500
+    assert page.count("<tr>") < 4 * MAX_ROWS + 500
 
 
 def test_the_size_of_a_region_is_left_to_its_sentence() -> None:
@@ -432,7 +432,7 @@ def test_a_map_has_a_legend_of_its_colours_and_a_short_table(page: str) -> None:
     assert [int(place) for place in colours] == [0, 5, 10, 14, 19, 24]
     assert all(f"--ramp-{place}: #" in page for place in range(25))
     block = next(b for b in map(block_of, figures_of(tables=samples.content().tables)) if b.ramp)
-    assert block.data.size == MAP_DATA_LIMIT
+    assert block.data.size == MAX_ROWS_OF_MAP
     assert block.data.notes == ("The 100 points with the highest CCE.",)
     titles = [column.title for column in block.data.columns]
     assert titles == [

@@ -21,7 +21,7 @@ from figures import samples
 from generated import examples
 from howsure.core.records import Curve, Record, Table
 from howsure.report.document import Document, VerdictLine
-from howsure.report.grids import ROWS_LIMIT
+from howsure.report.grids import MAX_ROWS
 from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
 from howsure.report.questions import document_of
 
@@ -168,14 +168,14 @@ def test_markdown_holds_the_page_and_says_what_it_leaves_out() -> None:
     text = to_markdown(content)
     for line in content.lines:
         assert escape(line.text, inside=True) in text
-    assert f"The {ROWS_LIMIT} of 500 farthest from their target" in text
-    assert f"The worst {ROWS_LIMIT} of 400." in text
+    assert f"The {MAX_ROWS} of 500 farthest from their target" in text
+    assert f"The worst {MAX_ROWS} of 400." in text
     assert "no distribution was given" in text
     for entry in content.glossary:
         assert escape(entry.formula) in text
     tokens = READER.parse(text)
     rows = sum(token.type == "tr_open" for token in tokens)
-    assert rows > 2 * ROWS_LIMIT
+    assert rows > 2 * MAX_ROWS
     code = [token.content for token in tokens if token.type == "fence"]
     assert code == [content.command + "\n"]
 

@@ -10,7 +10,7 @@ from scipy import signal, special
 
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
-from howsure.stats.changes import EDGE, MOST_BATCHES, Change, find_changes
+from howsure.stats.changes import EDGE, MAX_BATCHES, Change, find_changes
 from howsure.stats.permutation import batch_starts
 
 
@@ -69,8 +69,8 @@ def test_a_step_without_noise_is_found_where_it_is() -> None:
 
 
 def test_batches_are_alike_and_keep_a_time_together() -> None:
-    assert np.diff(batch_starts(np.ones(1_000), MOST_BATCHES)).tolist() == [10] * 99
-    sizes = np.diff(np.append(batch_starts(np.ones(1_050), MOST_BATCHES), 1_050))
+    assert np.diff(batch_starts(np.ones(1_000), MAX_BATCHES)).tolist() == [10] * 99
+    sizes = np.diff(np.append(batch_starts(np.ones(1_050), MAX_BATCHES), 1_050))
     assert (len(sizes), sizes.min(), sizes.max()) == (100, 10, 11)
     heavy = np.ones(50)
     heavy[20] = 1_000.0

@@ -14,7 +14,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
 from howsure.stats.estimate import counts_as, spread_of
-from howsure.stats.memory import FEWEST, Memory, memory_of
+from howsure.stats.memory import MIN_EFFECTIVE, Memory, memory_of
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -345,7 +345,7 @@ def test_series_are_numbered_in_any_way_and_may_have_gaps() -> None:
 def test_very_many_series_stand_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     x, units = panel(np.random.default_rng(3), 60, 50, 0.5)
     every = spread_of(x - x.mean(), None, units).error[0]
-    monkeypatch.setattr("howsure.core.times._MOST_CELLS", 500)
+    monkeypatch.setattr("howsure.core.times._MAX_CELLS", 500)
     ten = spread_of(x - x.mean(), None, units.take(np.arange(len(x)))).error[0]
     assert ten == pytest.approx(every, rel=0.15)
 
@@ -384,7 +384,7 @@ def test_too_few_effective_rows_have_no_error() -> None:
     rng = np.random.default_rng(4)
     found = spread_of(np.cumsum(rng.normal(size=200)), None, Chronology(np.arange(200)))
     assert np.isnan([found.error[0], found.units[0], found.p(3.0)]).all()
-    assert FEWEST == 10
+    assert MIN_EFFECTIVE == 10
 
 
 def test_what_has_no_memory_to_tell() -> None:

@@ -77,7 +77,7 @@ def test_masked_rows_are_missing():
 
 
 def test_finite_rows_are_looked_at_in_every_part(monkeypatch):
-    monkeypatch.setattr("howsure.stats.namespace._PART", 4)
+    monkeypatch.setattr("howsure.stats.namespace._NUMBERS_AT_ONCE", 4)
     rows = np.ones((9, 2))
     assert [len(part) for part in row_parts(rows)] == [2, 2, 2, 2, 1]
     rows[8, 1] = np.nan

@@ -256,7 +256,7 @@ def test_the_limit_draws_as_the_permutation(monkeypatch, sizes, total, missed):
     """Means and covariances are those of the multivariate hypergeometric law."""
     sizes, n = np.array(sizes), sum(sizes)
     total = n - total if missed else total
-    monkeypatch.setattr(permutation, "_MOST_ROWS", 1)
+    monkeypatch.setattr(permutation, "_MAX_ROWS_OF_NUMPY", 1)
     drawn = permutation._covered_by_chance(child(20, "limit"), sizes, total, 40_000)
     np.testing.assert_allclose(drawn.sum(axis=1), total, rtol=1e-12)
     shares = sizes / n

@@ -68,7 +68,7 @@ def test_block_cg_reports_failure_and_negative_curvature(monkeypatch):
     targets = rng.normal(size=(50, 2))
     with pytest.raises(InputError, match="negative curvature"):
         block_cg(lambda v: -v, targets, stop=1e-12)
-    monkeypatch.setattr("howsure.stats.solvers._ITERATIONS", 3)
+    monkeypatch.setattr("howsure.stats.solvers._MAX_ITERATIONS", 3)
     assert block_cg(lambda v: matrix @ v, targets, stop=1e-12)[1:] == (3, False)
 
 

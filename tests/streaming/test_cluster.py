@@ -190,7 +190,7 @@ def test_a_scheduler_that_dies_is_told(cluster: Cluster, marks: Path) -> None:
 
 
 def test_no_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.core.workers.TIMEOUT", 2)
+    monkeypatch.setattr("howsure.core.workers.SECONDS_TO_ANSWER", 2)
     with pytest.raises(
         InputError, match="scheduler must be the address of a running Dask scheduler"
     ):

@@ -13,7 +13,7 @@ from howsure.conformal.labels import LAC, LabelConformal
 from howsure.core.arrays import FloatArray
 from howsure.core.rng import child
 from howsure.engine.autocorrelation import Dependence
-from howsure.engine.finding import FEWEST_ROWS, Draft, Finding
+from howsure.engine.finding import MIN_ROWS_OF_PART, Draft, Finding
 from howsure.report.assessment import Assessment
 from howsure.verdict.family import _finding
 from howsure.verdict.words import sentence
@@ -123,16 +123,16 @@ def test_empty_sets_are_explained_and_the_floor_does_what_it_says() -> None:
     assert all(each.state != "bad" for each in after.findings if each.id == "sets")
 
 
-@pytest.mark.parametrize("rows", [2, 4, FEWEST_ROWS - 1, FEWEST_ROWS])
+@pytest.mark.parametrize("rows", [2, 4, MIN_ROWS_OF_PART - 1, MIN_ROWS_OF_PART])
 def test_no_part_of_a_few_rows_is_condemned(rows: int) -> None:
     y = child(2, "fitting").normal(size=2_000)
     y[:rows] += 9.0
     group = np.where(np.arange(2_000) < rows, "few", np.where(np.arange(2_000) % 2, "a", "b"))
     groups = states(y, groups={"g": group})["groups"]
     if groups.where == "g=few":
-        assert (groups.state == "bad") == (rows >= FEWEST_ROWS)
+        assert (groups.state == "bad") == (rows >= MIN_ROWS_OF_PART)
     else:
-        assert rows < FEWEST_ROWS  # the test of groups did not even choose it
+        assert rows < MIN_ROWS_OF_PART  # the test of groups did not even choose it
 
 
 def test_the_least_number_is_stated() -> None:

@@ -523,7 +523,7 @@ def test_draws_that_do_not_fit_in_memory_at_once_are_the_same(
     for each in (held, EvalSet.checked(held.y, (beside, prediction))):
         at_once = nulls(each)
         with monkeypatch.context() as patched:
-            patched.setattr("howsure.verdict.nulls._AT_ONCE", 3_000)
+            patched.setattr("howsure.verdict.nulls._NUMBERS_AT_ONCE", 3_000)
             assert _same(tuple(nulls(each).values()), tuple(at_once.values()))
 
 

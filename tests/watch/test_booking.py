@@ -349,7 +349,7 @@ def test_names_are_found_again() -> None:
 def test_names_of_days_long_booked_are_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("howsure.watch.ledger.MOST_NAMES", 3 * ROWS)
+    monkeypatch.setattr("howsure.watch.ledger.MAX_NAMES_KEPT", 3 * ROWS)
     place = f"{tmp_path}/a/"
     watch = Watch.init(place, rows(0, 30), time="day", row_id="id", mature=2)
     for day in range(60, 70):

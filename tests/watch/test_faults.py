@@ -100,7 +100,7 @@ def test_a_full_disk_leaves_the_ledger_as_it_was(tmp_path: Path) -> None:
 def test_a_ledger_that_another_writer_holds_is_left_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("howsure.core.files._PATIENCE", 0.05)
+    monkeypatch.setattr("howsure.core.files._SECONDS_TO_WAIT", 0.05)
     place = tmp_path / "a.watch"
     watch = Watch.init(place, rows(0, 30), time="day")
     watch.add(rows(30, 32))

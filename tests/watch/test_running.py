@@ -15,13 +15,13 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.topics.scores import interval_score
 from howsure.watch.running import (
-    DAY,
-    DAYS,
-    MOST,
-    NONE,
-    RATE,
-    ROWS,
-    SHARED,
+    DAYS_REMEMBERED,
+    MAX_FACTOR,
+    RATE_OF_LOSS,
+    ROWS_OF_DAY,
+    ROWS_REMEMBERED,
+    SHARE_OF_NONE,
+    SHARE_RENEWED,
     Running,
     ShadowGain,
     shadow,
@@ -42,7 +42,7 @@ def by_definition(ratios: np.ndarray, days: np.ndarray, late: int) -> np.ndarray
     """Factors by plain loops: roots by their jumps, mixes and lateness by a table of all days."""
     scale = np.mean([_pinball(r, 1.0) for r in REFERENCE])
     slope = 2.0 * Z * math.exp(-Z * Z / 2.0) / math.sqrt(2.0 * math.pi)
-    shares, tracks = [NONE, *[(1.0 - NONE) / 4.0] * 4], [1.0] * 4
+    shares, tracks = [SHARE_OF_NONE, *[(1.0 - SHARE_OF_NONE) / 4.0] * 4], [1.0] * 4
     table: dict[int, tuple[float, list[float]]] = {-10_000: (1.0, tracks)}
     factors = np.empty(len(ratios))
     for day in sorted(set(days.tolist())):
@@ -51,15 +51,16 @@ def by_definition(ratios: np.ndarray, days: np.ndarray, late: int) -> np.ndarray
         factors[days == day] = mixed
         losses = [np.mean([_pinball(r, q) for r in rows]) for q in (1.0, *stood)]
         odds = [
-            s * math.exp(-RATE * min(len(rows), DAY) * loss / scale)
+            s * math.exp(-RATE_OF_LOSS * min(len(rows), ROWS_OF_DAY) * loss / scale)
             for s, loss in zip(shares, losses, strict=True)
         ]
-        prior = [NONE, *[(1.0 - NONE) / 4.0] * 4]
+        prior = [SHARE_OF_NONE, *[(1.0 - SHARE_OF_NONE) / 4.0] * 4]
         shares = [
-            (1.0 - SHARED) * s / sum(odds) + SHARED * p for s, p in zip(odds, prior, strict=True)
+            (1.0 - SHARE_RENEWED) * s / sum(odds) + SHARE_RENEWED * p
+            for s, p in zip(odds, prior, strict=True)
         ]
         tracks = [
-            _track(q, rows, 1.0 / (slope * max(ROWS[k], DAYS[k] * len(rows))))
+            _track(q, rows, 1.0 / (slope * max(ROWS_REMEMBERED[k], DAYS_REMEMBERED[k] * len(rows))))
             for k, q in enumerate(tracks)
         ]
         mixed = sum(s * q for s, q in zip(shares, [1.0, *tracks], strict=True))
@@ -82,7 +83,7 @@ def _track(start: float, rows: list[float], step: float) -> float:
     roots = [x for x in ends if abs(off(x)) < 1e-12]
     # between the steps the root is where the count jumps
     roots += [math.log(r) for r in rows if off(math.log(r)) > 0.0 > off(math.log(r) - 1e-12)]
-    return math.exp(min(max(roots[0], -math.log(MOST)), math.log(MOST)))
+    return math.exp(min(max(roots[0], -math.log(MAX_FACTOR)), math.log(MAX_FACTOR)))
 
 
 @pytest.mark.parametrize("late", [0, 3])
@@ -142,10 +143,10 @@ def test_labels_that_come_late_are_not_known() -> None:
 def test_it_never_runs_away() -> None:
     begun = Running.begin(REFERENCE, 0.9, late=7)
     days = np.repeat(np.arange(300), 5)
-    for ratios, end in ((np.full(1_500, 1e9), MOST), (np.zeros(1_500), 1.0 / MOST)):
+    for ratios, end in ((np.full(1_500, 1e9), MAX_FACTOR), (np.zeros(1_500), 1.0 / MAX_FACTOR)):
         after, factors = begun.after(ratios, days)
-        assert factors.max() <= MOST
-        assert factors.min() >= 1.0 / MOST
+        assert factors.max() <= MAX_FACTOR
+        assert factors.min() >= 1.0 / MAX_FACTOR
         assert after.factor == pytest.approx(end, rel=0.05)
 
 

@@ -19,11 +19,11 @@ from howsure.predictions import EvalSet, Intervals
 from howsure.stats.evidence import Bounds, bennett, evidence
 from howsure.watch.quantities import Watched, coverage_bounds
 from howsure.watch.selected import (
-    _BESIDE,
-    _RISEN,
-    _SLACK,
-    _SPANS,
-    LARGEST,
+    _DAYS_OF_RISE,
+    _ROWS_BESIDE,
+    _SDS_OF_RISE,
+    _Z_OF_SLACK,
+    MAX_WEIGHT,
     WINDOW,
     Strata,
     bounds_sentence,
@@ -164,14 +164,14 @@ def test_weighted_days_by_their_definition() -> None:
         of_all = n[0].sum() / every[0].sum()
         weights = np.zeros(4)
         for s in range(4):
-            of_stratum = (n[0, s] + _BESIDE * of_all) / (every[0, s] + _BESIDE)
-            share = (n[g, s] + _BESIDE * of_stratum) / (every[g, s] + _BESIDE)
-            weights[s] = min(max(1.0 / share, 1.0), LARGEST) if n[g, s] else 0.0
+            of_stratum = (n[0, s] + _ROWS_BESIDE * of_all) / (every[0, s] + _ROWS_BESIDE)
+            share = (n[g, s] + _ROWS_BESIDE * of_stratum) / (every[g, s] + _ROWS_BESIDE)
+            weights[s] = min(max(1.0 / share, 1.0), MAX_WEIGHT) if n[g, s] else 0.0
         unseen = np.maximum(every[g] - weights * n[g], 0.0) / max(every[g].sum(), 1.0)
-        for span, s in itertools.product(_SPANS, range(4)):
+        for span, s in itertools.product(_DAYS_OF_RISE, range(4)):
             late = (days > days[k] - span) & (days <= days[k])
             known, size = labelled[g, s, late].sum(), rows[g, s, late].sum()
-            if weights[s] * known > size + _RISEN * math.sqrt(weights[s] * size):
+            if weights[s] * known > size + _SDS_OF_RISE * math.sqrt(weights[s] * size):
                 weights[s], risen = max(size / known, 1.0), risen + 1
         assert made.unseen[g, k] == pytest.approx(unseen.sum())
         for q in range(2):
@@ -190,7 +190,7 @@ def test_weighted_days_by_their_definition() -> None:
             assert made.sums[q, g, k] == pytest.approx(total / worth)
             assert made.counts[q, g, k] == pytest.approx(count / worth)
             error = math.sqrt(sum(unseen[s] ** 2 * v[s] / strata.rows[s] for s in range(4)))
-            assert made.slack[q, g, k] == pytest.approx(_SLACK * error)
+            assert made.slack[q, g, k] == pytest.approx(_Z_OF_SLACK * error)
     assert risen > 0
 
 

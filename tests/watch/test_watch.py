@@ -278,7 +278,7 @@ def test_a_huge_file_is_added_some_rows_at_a_time(
     watch, other = (begun(tmp_path, name=name, row_id=None) for name in ("a.watch", "b.watch"))
     write_table(rows(60, 90), tmp_path / "a.parquet")
     write_table(rows(60, 90), tmp_path / "a.csv")
-    monkeypatch.setattr("howsure.watch.watch.HUGE", 100)
+    monkeypatch.setattr("howsure.watch.watch.HUGE_ROWS", 100)
     monkeypatch.setattr("howsure.watch.watch.PIECE_ROWS", 250)
     assert watch.add(tmp_path / "a.parquet").rows == 1_200
     monkeypatch.undo()

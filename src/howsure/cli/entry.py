@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+# As the shells have it: 128 + 2, the number of SIGINT, and 128 + 13, that of SIGPIPE.
 BROKEN, INTERRUPTED, UNREAD = 2, 130, 141
 """Status of what could not be done, of Ctrl-C, and, as of SIGPIPE, of a reader that left."""
 

@@ -113,7 +113,8 @@ app = typer.Typer(
 )
 app.add_typer(watch_app, name="watch")
 
-_NARROWEST = 40
+# Below 40 columns panels of help are empty.
+_MIN_COLUMNS = 40
 
 
 def runs(target: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -670,8 +671,8 @@ def mcp(
 def main() -> int:
     """Run the command line; its status, which for an error of input is 2, with one clear line."""
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns) < _NARROWEST:  # where panels of help would be empty
-        os.environ["TERMINAL_WIDTH"] = str(_NARROWEST)
+    if columns.isdigit() and int(columns) < _MIN_COLUMNS:  # where panels of help would be empty
+        os.environ["TERMINAL_WIDTH"] = str(_MIN_COLUMNS)
     with warnings.catch_warnings():
         warnings.simplefilter("always", HowsureWarning)
         warnings.showwarning = partial(_noted, warnings.showwarning)

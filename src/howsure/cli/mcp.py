@@ -91,10 +91,11 @@ _ARGUMENTS: Final = {
     "finding": "id of a finding, such as coverage or groups.",
 }
 """What an argument means, in every tool that has it."""
-_MOST_FILES: Final = 100
-"""Tables of a call, which are as many models: others wait until it is done."""
-_MOST_WORDS: Final = 2_000
-"""Characters of an error: it repeats names that it was given."""
+# Tables of a call, which are as many models: others wait until it is done. As many models as a
+# table may hold.
+_MAX_FILES: Final = 100
+# Characters of an error: it repeats names that it was given, and a model reads all of it.
+_MAX_CHARACTERS: Final = 2_000
 _ONE: Final = threading.Lock()
 """Calls wait for each other: threads of linear algebra are limited for the whole process."""
 
@@ -311,7 +312,7 @@ def _check_within(root: Path, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that lead out of a folder, by whatever links."""
     for name in _PATHS:
         value = arguments.get(name)
-        for text in value[: _MOST_FILES + 1] if isinstance(value, list) else [value]:
+        for text in value[: _MAX_FILES + 1] if isinstance(value, list) else [value]:
             if not isinstance(text, str):
                 continue
             path = split_sheet(text)[0]
@@ -356,8 +357,8 @@ def _in_fields(message: str) -> str:
 
 
 def _paths(files: list[str]) -> list[Path]:
-    if not 0 < len(files) <= _MOST_FILES:
-        raise InputError(f"files must name 1 to {_MOST_FILES} tables, got {len(files):,}")
+    if not 0 < len(files) <= _MAX_FILES:
+        raise InputError(f"files must name 1 to {_MAX_FILES} tables, got {len(files):,}")
     return [Path(name) for name in files]
 
 
@@ -425,7 +426,7 @@ def _tool_call(root: Path, work: Callable[..., dict[str, Any]]) -> Callable[...,
                 _check_within(root, arguments)
                 text = clean(json.dumps(work(**arguments), ensure_ascii=False, allow_nan=False))
         except HowsureError as error:
-            raise failed(cut_text(_in_fields(str(error)), _MOST_WORDS)) from error
+            raise failed(cut_text(_in_fields(str(error)), _MAX_CHARACTERS)) from error
         except OSError as error:
             raise failed(system_line(error)) from error
         except Exception as error:

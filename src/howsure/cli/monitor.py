@@ -38,7 +38,8 @@ from howsure.report.monitor import Monitor, Monitored, fit_monitor, monitored
 if TYPE_CHECKING:
     from howsure.topics.congruence.view import CongruenceOptions
 
-WORST = 10
+# Half a screen.
+WORST_ROWS = 10
 REPORTS = (".html", ".json", ".md")
 """Endings of outputs that hold a report; others hold the rows with their scores."""
 
@@ -111,7 +112,7 @@ def run(
                 scored.report.save(path)
     print_report(console, scored.report.document())
     for table in () if no_rows else _worst(scored, new):
-        show_grid(console, table_grid(table, limit=WORST))
+        show_grid(console, table_grid(table, limit=WORST_ROWS))
     say_written(console, *outputs)
 
 

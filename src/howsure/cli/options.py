@@ -67,6 +67,7 @@ _BOUNDS: Final = {
 }
 """Limits that have flags of their own."""
 
+# As in Python (`howsure.verdict.TOLERANCE`), so that help is shown without loading the library.
 TOLERANCE, CONFIDENCE = 0.01, 0.95
 """What is too small to count as a fault, and the level of confidence, if nothing is said."""
 

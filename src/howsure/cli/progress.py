@@ -21,7 +21,8 @@ from rich.text import Text
 
 from howsure.cli.terminal import Console, escape
 
-AFTER = 5.0
+# Shorter work is done before a bar is read.
+SECONDS_BEFORE_BAR = 5.0
 """Seconds from which the bar is shown."""
 
 
@@ -48,7 +49,10 @@ class Stages:
     """
 
     def __init__(
-        self, wanted: bool | None = None, console: Console | None = None, after: float = AFTER
+        self,
+        wanted: bool | None = None,
+        console: Console | None = None,
+        after: float = SECONDS_BEFORE_BAR,
     ) -> None:
         self._console = console or Console(stderr=True)
         shown = self._console.is_terminal if wanted is None else wanted

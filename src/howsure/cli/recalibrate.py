@@ -248,7 +248,8 @@ def _before_after(lines: Sequence[Line], notes: Sequence[str]) -> Grid:
 ENDINGS = (".csv", ".md", ".json")
 """What a comparison can be written to."""
 
-_SCORES = 5  # columns of a comparison before those of the ways
+# Columns of a comparison before those of the ways.
+_COLUMNS_BEFORE_WAYS = 5
 
 
 def comparison_form(path: Path) -> str:
@@ -286,7 +287,7 @@ def print_comparison(
             coverages=chosen or (0.9,),
             **options,
         )
-        labels = {way: way for way in list(table.columns)[_SCORES:]}
+        labels = {way: way for way in list(table.columns)[_COLUMNS_BEFORE_WAYS:]}
         tables.append(replace(table, name=f"recalibration methods: {_kind(rows)}", labels=labels))
     console = Console()
     grids = [_grid(table) for table in tables]
@@ -309,7 +310,7 @@ def _suits(way: str, evalset: EvalSet) -> bool:
 
 def _grid(table: Table) -> Grid:
     """A row a measure, a column a way; the best of a row is marked."""
-    ways = list(table.columns)[_SCORES:]
+    ways = list(table.columns)[_COLUMNS_BEFORE_WAYS:]
     rows = tuple(
         _row(table, row, ways)
         for row in range(len(table))
@@ -462,12 +463,12 @@ def run_conformal(
 
     Other options are as in `howsure.conformal`.
     """
-    from howsure.report.conformal import COVERAGE, conformal
+    from howsure.report.conformal import DEFAULT_COVERAGE, conformal
 
     read.refuse_common_rows()
     if len(read.assessed) > 1:
         raise InputError(f"--coverage must be one number, got {len(read.assessed)}")
-    (options["coverage"],) = read.assessed or [COVERAGE]
+    (options["coverage"],) = read.assessed or [DEFAULT_COVERAGE]
     columns = {name: value for name, value in read.columns.items() if name != "coverage"}
     options |= {**read.reading, **columns, "large": parts.large()}
 

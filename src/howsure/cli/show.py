@@ -19,15 +19,18 @@ from howsure.report.document import Cell, Grid, VerdictLine
 Widths = dict[int, int]
 """Columns of a table by place, and how wide each is."""
 
+# Characters between columns: one would not part words from words.
 _GAP: Final = 2
-_FIRST: Final = 22
-_WORDS: Final = 12
+# How wide the first column, and a column of words, stay however wide the others are: three columns
+# then fit into 80 characters. Chosen by eye.
+_WIDTH_OF_FIRST: Final = 22
+_WIDTH_OF_WORDS: Final = 12
 """How wide the first column, and a column of words, stay however wide the others are."""
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|points?\b|times\b)")
 _GLUE: Final = "\ue000"
 """What stands for the blank before a unit while lines are cut: rich breaks at no-break spaces."""
-_NARROWEST: Final = 8
-"""How wide the first column stays beside the widest of the others alone."""
+# How wide the first column stays beside the widest of the others alone: a word. By eye.
+_MIN_WIDTH_OF_FIRST: Final = 8
 
 
 def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = False) -> None:
@@ -131,12 +134,14 @@ def _blocks(grid: Grid, room: int) -> Iterator[Widths]:
     for position, (column, width) in enumerate(zip(grid.columns, cells, strict=True)):
         word = max(map(cell_len, column.title.split()), default=0)
         least_width = (
-            width if column.numeric and position else min(width, _FIRST if not position else _WORDS)
+            width
+            if column.numeric and position
+            else min(width, _WIDTH_OF_FIRST if not position else _WIDTH_OF_WORDS)
         )
         least.append(max(least_width, word))
     remaining = list(range(1, len(least)))
     widest = max(least[1:], default=0)
-    least[0] = min(least[0], max(room - widest - _GAP, _NARROWEST))
+    least[0] = min(least[0], max(room - widest - _GAP, _MIN_WIDTH_OF_FIRST))
     while remaining:
         shown, free = [0], room - least[0]
         while remaining and (len(shown) == 1 or free >= least[remaining[0]] + _GAP):

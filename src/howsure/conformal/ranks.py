@@ -15,9 +15,11 @@ from howsure.core.weights import Weights
 RankRule = Literal["conformal", "paper", "pac"]
 """By which rank of the calibration scores a threshold is taken."""
 
+# The usual one in twenty; no paper says more.
 DELTA: Final = 0.05
 """Of PAC thresholds: the share of calibration sets that may fall short of the coverage."""
 
+# n (1 − α) of a million rows is off by 10⁻¹⁰; an exact whole number must not become the next.
 _ROUNDING: Final = 1e-12
 
 
@@ -134,9 +136,11 @@ def rows_needed(coverage: float, rule: RankRule = "conformal", delta: float = DE
     (9, 99, 29)
     """
     if rule == "pac":
+        # A quotient that is a whole number, as of .9 and .1, is off by rounding.
         return math.ceil(math.log(delta) / math.log(coverage) - 1e-9)
     if rule == "paper":
         return 1
+    # As above: .9 / (1 − .9) is 9.000000000000002.
     return math.ceil(coverage / (1.0 - coverage) - 1e-9)
 
 

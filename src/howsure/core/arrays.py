@@ -22,7 +22,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-_BLOCK = 1 << 16  # half a megabyte stays in the cache
+# Half a megabyte of 64 bits stays in the cache.
+_NUMBERS_AT_ONCE = 1 << 16
 
 
 def as_vector(
@@ -157,7 +158,7 @@ def power_of_two(values: FloatArray) -> float:
 
 def row_blocks(rows: int, width: int) -> Iterator[slice]:
     """Slices of the rows of a table, each of so few numbers that copies of it are small."""
-    step = max(_BLOCK // max(width, 1), 1)
+    step = max(_NUMBERS_AT_ONCE // max(width, 1), 1)
     return (slice(start, start + step) for start in range(0, rows, step))
 
 

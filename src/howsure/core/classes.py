@@ -10,9 +10,10 @@ from typing import Any, Final, TypeVar, dataclass_transform, overload
 import numpy as np
 
 T = TypeVar("T")
-_MOST: Final = 6
-"""Items that are shown one by one."""
-_WIDEST: Final = 100
+# Items that are shown one by one: a line of them.
+_MAX_ITEMS: Final = 6
+# A line of a wide terminal.
+_MAX_CHARACTERS: Final = 100
 
 
 @overload
@@ -51,32 +52,34 @@ def within_lines(name: str, arguments: list[str]) -> str:
 def brief(value: object) -> str:
     """A value in one short line."""
     if isinstance(value, np.ndarray):
-        small = value.ndim == 1 and value.size <= _MOST and value.dtype.kind in "biuf"
+        small = value.ndim == 1 and value.size <= _MAX_ITEMS and value.dtype.kind in "biuf"
         if small:
             return f"[{', '.join(f'{item:g}' for item in value.tolist())}]"
         return f"array of shape {value.shape}"
     if isinstance(value, Mapping):
-        if len(value) > _MOST:
+        if len(value) > _MAX_ITEMS:
             return f"{len(value):,} by name"
         line = f"{{{', '.join(f'{key!r}: {brief(member)}' for key, member in value.items())}}}"
-        return line if len(line) <= _WIDEST else f"{{{', '.join(map(repr, value))}}} by name"
+        return (
+            line if len(line) <= _MAX_CHARACTERS else f"{{{', '.join(map(repr, value))}}} by name"
+        )
     if isinstance(value, tuple | list | set | frozenset):
         items = list(value)
         plain = all(isinstance(item, str | int | float | None) for item in items)
-        if plain and len(items) <= _MOST and len(repr(value)) <= _WIDEST:
+        if plain and len(items) <= _MAX_ITEMS and len(repr(value)) <= _MAX_CHARACTERS:
             return repr(value)
         kinds = {type(item).__name__ for item in items}
         return f"{len(items):,} of {kinds.pop() if len(kinds) == 1 else 'several kinds'}"
     if is_dataclass(value) and not isinstance(value, type):
         line = repr(value)
-        if len(line) <= _WIDEST and "\n" not in line:
+        if len(line) <= _MAX_CHARACTERS and "\n" not in line:
             return line
         return f"{type(value).__name__}(…)"
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and not isinstance(value, np.generic):
         return f"{type(value).__name__} of shape {tuple(shape)}"
     line = " ".join(repr(value).split())
-    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"
+    return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…"
 
 
 def _is_default(value: object, one: Any) -> bool:

@@ -42,7 +42,7 @@ class HowsureWarning(UserWarning):
     """Something the reader of a result must know."""
 
 
-_LONGEST_MESSAGE = 300  # characters, past which nobody reads on
+_MAX_CHARACTERS = 300  # characters, past which nobody reads on
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def message_of(error: BaseException) -> str:
     'no such device'
     """
     try:
-        return cut_text(" ".join(str(error).split()), _LONGEST_MESSAGE) or type(error).__name__
+        return cut_text(" ".join(str(error).split()), _MAX_CHARACTERS) or type(error).__name__
     except Exception as fault:  # noqa: BLE001 (whatever a class of others does)
         return f"no message ({type(fault).__name__} in its __str__)"
 

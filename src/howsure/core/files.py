@@ -422,7 +422,7 @@ class SingleFile:
 
     def _opened(self, mode: str) -> sqlite3.Connection:
         address = f"{Path(self.location).absolute().as_uri()}?mode={mode}"
-        return sqlite3.connect(address, timeout=_PATIENCE, uri=True)
+        return sqlite3.connect(address, timeout=_SECONDS_TO_WAIT, uri=True)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:
@@ -440,24 +440,25 @@ def _is_blank(base: sqlite3.Connection) -> bool:
     return not base.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
 
 
-_PATIENCE = 60.0  # seconds that a writer waits for another
+# Seconds that a writer waits for another: an addition to a ledger takes seconds.
+_SECONDS_TO_WAIT = 60.0
 
 
 # ---- TOML that came from outside: whatever is wrong with it is an `InputError` -------------------
 
-_MOST_TOML: Final = 16_000_000
-"""Bytes of a file; a device has no end."""
+# Bytes of a file, far more than anybody writes; a device has no end.
+_MAX_BYTES_OF_TOML: Final = 16_000_000
 
 
 def read_toml(path: Path, title: str) -> dict[str, Any]:
     """The tables of a file; `title` is what a message calls it."""
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_TOML + 1)
+            content = file.read(_MAX_BYTES_OF_TOML + 1)
     except (OSError, ValueError) as error:  # a path with a NUL
         raise InputError(f"{title} cannot be read: {getattr(error, 'strerror', error)}") from error
-    if len(content) > _MOST_TOML:
-        raise InputError(f"{title} must have at most {_MOST_TOML:,} bytes, got more")
+    if len(content) > _MAX_BYTES_OF_TOML:
+        raise InputError(f"{title} must have at most {_MAX_BYTES_OF_TOML:,} bytes, got more")
     try:
         return parse_toml(content.decode("utf-8-sig"), title)
     except UnicodeDecodeError as error:

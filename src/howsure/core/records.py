@@ -233,6 +233,7 @@ class Table:
 
 AxisKind = Literal["number", "percent", "time", "category"]
 TableFigure = Literal["", "cover", "parts", "skill", "differences", "leaves", "map", "intervals"]
+# Of shares.
 UNIT = (0.0, 1.0)
 
 

@@ -18,10 +18,16 @@ from howsure.core.errors import InputError
 FloatArray = npt.NDArray[np.float64]
 KeyArray = npt.NDArray[np.uint64]
 
+# The constants of SplitMix64 (Steele, Lea and Flood 2014), whose mixing is tested: with others
+# every number that is drawn would change.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# The first of SplitMix64's.
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_WIDE = 16
-_FOLD = 1 << 18
+# Columns that are mixed one by one; of more a sum is, which takes one pass.
+_MAX_COLUMNS_MIXED = 16
+# 262,144 numbers of 64 bits are 2 MB, within reach of the cache.
+_NUMBERS_AT_ONCE = 1 << 18
+# The second of SplitMix64's.
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
@@ -50,7 +56,7 @@ def row_hashes(*columns: npt.ArrayLike) -> KeyArray:
     for column in columns:
         values = np.asarray(column)
         parts = values.reshape(len(values), -1)
-        narrow = _bits(parts).T if parts.shape[1] <= _WIDE else [_folded(parts)]
+        narrow = _bits(parts).T if parts.shape[1] <= _MAX_COLUMNS_MIXED else [_folded(parts)]
         for bits in narrow:
             state = _mix(bits if state is None else state ^ (_mix(bits) + _GOLDEN))
     if state is None:
@@ -89,7 +95,7 @@ def _bits(values: AnyArray) -> KeyArray:
 def _folded(rows: AnyArray) -> KeyArray:
     """One hash of many columns: a sum of their mixed bits times odd numbers, modulo 2⁶⁴."""
     factors = _mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
-    step = max(1, _FOLD // rows.shape[1])
+    step = max(1, _NUMBERS_AT_ONCE // rows.shape[1])
     blocks = [
         np.einsum("ij,j->i", _stirred(_bits(rows[start : start + step])), factors)
         for start in range(0, len(rows), step)

@@ -8,8 +8,10 @@ from typing import Final
 
 from howsure.core.errors import InputError
 
-_LEAST: Final = 1 << 28
-_TIMES: Final = 100
+# 256 MB, which any machine has: so small files may be packed as well as they can.
+_MIN_BYTES: Final = 1 << 28
+# Sums and names pack to a tenth or so; a hundred times is far beyond, and a bomb is a thousand.
+_MAX_TIMES: Final = 100
 _SIZE: Final = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 
 
@@ -34,4 +36,4 @@ def most_inflated(size: int) -> int:
 
     Tables shrink to a tenth or a twentieth; what shrinks to a thousandth was made to fill memory.
     """
-    return max(_LEAST, _TIMES * size)
+    return max(_MIN_BYTES, _MAX_TIMES * size)

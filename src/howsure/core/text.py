@@ -11,10 +11,11 @@ _UNSOUND = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TURNING = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _LEADING = re.compile(f"[\x00-\x1f{_TURNING}]")
 _LEADING_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{_TURNING}]")
+# Characters that turn the reading direction, and could make a label read as another: all that
+# Unicode has.
 _DIRECTION_MARKS = frozenset(
     map(chr, [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 )
-"""Characters that turn the reading direction, and could make a label read as another."""
 
 
 @final

@@ -12,17 +12,24 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
-_GAPS = 2.0
-"""Times on a grid for each that is there, at most, for the gaps to be kept."""
-_MOST_CELLS = 2_000_000
-"""Series times times: of more, some series stand as one, whose spectrum is the same."""
-FEWEST_TIMES = 30
+# Times on a grid for each that is there, at most, for the gaps to be kept: with more gaps than
+# times a spectrum is of the gaps. By hand; not tuned.
+_MAX_TIMES_ON_GRID = 2.0
+# Series times times, 16 MB: of more, some series stand as one, whose spectrum is the same.
+_MAX_CELLS = 2_000_000
+# Chosen by hand; not tuned. Lower, intervals of few days rest on the prior of shared shocks.
+MIN_TIMES = 30
 """Times below which shocks that series share are too few to tell their own memory."""
-_FEWEST_BESIDE = 0.5
-"""Rows beyond the first, for each time, from which on series are distinguished."""
-_MONTH = np.timedelta64(28, "D")
-_OFF_GRID = 1e-3  # of a step
-_KEPT = 6  # things made of one chronology
+# Rows beyond the first, for each time, from which on series are distinguished: in most times there
+# is one. By hand; not tuned.
+_MIN_ROWS_BESIDE = 0.5
+# February.
+_SHORTEST_MONTH = np.timedelta64(28, "D")
+# Of a step: rounding of times that were written as numbers.
+_MAX_SHARE_OFF_GRID = 1e-3
+# Things made of one chronology: for two signals, with and without levels; a few arrays of its
+# length.
+_MAX_KEPT = 6
 T = TypeVar("T")
 
 
@@ -70,7 +77,7 @@ class Chronology:
             old is not new for old, new in zip(remembered[0], of, strict=True)
         ):
             remembered = of, make()
-        while len(self.made) >= _KEPT:
+        while len(self.made) >= _MAX_KEPT:
             self.made.pop(next(iter(self.made)))
         self.made[key] = remembered
         value: T = remembered[1]
@@ -104,7 +111,7 @@ class Chronology:
         """
         distinct, rank = self.ranks()
         span = int(distinct[-1] - distinct[0]) + 1
-        if span > _GAPS * len(distinct):
+        if span > _MAX_TIMES_ON_GRID * len(distinct):
             return rank, len(distinct)
         return self.once("places", lambda: distinct[rank] - distinct[0]), span
 
@@ -133,7 +140,7 @@ class Chronology:
             series, when = np.divmod(cells, count)
             return (
                 code,
-                series % max(_MOST_CELLS // count, 1),
+                series % max(_MAX_CELLS // count, 1),
                 when,
                 np.bincount(when, minlength=count),
             )
@@ -141,7 +148,7 @@ class Chronology:
         code, series, when, there = self.once("cells", found)
         size = int(series.max()) + 1
         freedom = min(float(np.maximum(there - 1, 0).sum()) / count, size - 1.0)
-        if freedom < _FEWEST_BESIDE:
+        if freedom < _MIN_ROWS_BESIDE:
             return None
         cells = np.bincount(code, added)
         rows_at_time = there[when]
@@ -214,13 +221,13 @@ def slots(times: AnyArray) -> IntArray:
     steps = np.diff(distinct)
     if distinct.dtype.kind == "M":
         months = distinct.astype("datetime64[M]")
-        month_long = np.diff(distinct.astype("datetime64[D]")) >= _MONTH
+        month_long = np.diff(distinct.astype("datetime64[D]")) >= _SHORTEST_MONTH
         if (months[1:] != months[:-1]).all() and month_long.all():
             distinct, steps = months, np.diff(months)  # which are of 28 to 31 days
     if distinct.dtype.kind == "f":
         counts = steps / steps.min()
-        near = np.abs(counts - np.round(counts)).max() < _OFF_GRID
-        if not near or not counts.sum() < _GAPS * len(distinct):
+        near = np.abs(counts - np.round(counts)).max() < _MAX_SHARE_OFF_GRID
+        if not near or not counts.sum() < _MAX_TIMES_ON_GRID * len(distinct):
             return ranks
         gaps = np.round(counts).astype(np.int64)
     else:

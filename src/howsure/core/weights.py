@@ -12,7 +12,8 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 
 WeightsKind = Literal["frequency", "importance"]
-MOST_COPIES = 2**53  # float64 holds every whole number below
+# Whole numbers above are not all numbers of 64 bits.
+MAX_COPIES = 2**53
 
 
 @frozen(eq=False)
@@ -47,9 +48,9 @@ class Weights:
                     f"rows), got {array[first]:g} at row {first}; for other weights use "
                     "weights_kind='importance'"
                 )
-            if array.sum() >= MOST_COPIES:  # a sum below is exact
+            if array.sum() >= MAX_COPIES:  # a sum below is exact
                 raise InputError(
-                    f"frequency weights must sum to less than {MOST_COPIES:,} (2^53), the limit "
+                    f"frequency weights must sum to less than {MAX_COPIES:,} (2^53), the limit "
                     f"for exact whole numbers, got {array.sum():g}; for relative weights use "
                     "weights_kind='importance'"
                 )

@@ -36,8 +36,10 @@ from howsure.core.progress import report_progress, subscribe
 # daemon. It leads a group of its own, so that whatever it starts ends with it, and a Ctrl-C at the
 # terminal reaches the parent alone. It ends by itself when the parent is gone.
 
-_SECONDS_TO_END: Final = 0.5  # seconds in which a process that says no more is dead
-_STEP: Final = 0.1  # seconds between words of how far work has come
+# Seconds in which a process that says no more is dead: it ends at once unless it is stuck.
+_SECONDS_TO_END: Final = 0.5
+# Seconds between words of how far work has come: no eye sees more than ten a second.
+_SECONDS_BETWEEN_WORDS: Final = 0.1
 _THREADS: Final = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
     *("VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
@@ -121,7 +123,7 @@ def serve() -> NoReturn:
 
     def step(*stage: Any) -> None:
         nonlocal last
-        if time.monotonic() - last > _STEP:
+        if time.monotonic() - last > _SECONDS_BETWEEN_WORDS:
             last = time.monotonic()
             say("step", stage)
 
@@ -156,10 +158,14 @@ def _pipe(stream: Any) -> Any:
 
 # ---- crews ----------------------------------------------------------------------
 
-TIMEOUT: Final = 10  # seconds in which a scheduler must answer
-_PATIENCE: Final = 20  # looks at a dead process whose last words may still be read
-_LOOK: Final = 1.0  # seconds between looks at a cluster
-_PAUSE: Final = 0.05  # seconds before a result that was lost is looked at again
+# Seconds in which a scheduler must answer: a slow network takes one or two.
+SECONDS_TO_ANSWER: Final = 10
+# Looks at a dead process whose last words may still be read: ten seconds, at two looks a second.
+_LOOKS_AT_THE_DEAD: Final = 20
+# Seconds between looks at a cluster, each of which asks its scheduler.
+_SECONDS_BETWEEN_LOOKS: Final = 1.0
+# Seconds before a result that was lost is looked at again, lest the loop take a core.
+_SECONDS_TO_PAUSE: Final = 0.05
 
 
 @final
@@ -295,7 +301,7 @@ class Processes(Crew):
             if child.process.poll() is not None:
                 child.kill()  # the rest of its group, so that the end of its words is heard
                 child.looks += 1
-                if child.looks > _PATIENCE:
+                if child.looks > _LOOKS_AT_THE_DEAD:
                     return self._dead(child)
         return None
 
@@ -376,7 +382,7 @@ class Cluster(Crew):
         except Empty:
             return None
         if future.status in ("pending", "lost"):  # its worker died with the result: it runs again
-            time.sleep(_PAUSE)
+            time.sleep(_SECONDS_TO_PAUSE)
             future.add_done_callback(self._ended.put)
             return None
         key = self._keys.pop(future.key)
@@ -392,7 +398,7 @@ class Cluster(Crew):
 
     def look(self) -> None:
         """See, now and then, whether the scheduler is there and how many work for it."""
-        if time.monotonic() - self._looked <= _LOOK:
+        if time.monotonic() - self._looked <= _SECONDS_BETWEEN_LOOKS:
             return
         self._looked = time.monotonic()
         try:
@@ -407,7 +413,7 @@ class Cluster(Crew):
                 future.cancel()
         self._futures.clear()
         if self._own:
-            self._client.close(timeout=TIMEOUT)
+            self._client.close(timeout=SECONDS_TO_ANSWER)
 
     def _silent(self) -> str:
         return f"the scheduler {self.name} no longer answers"
@@ -419,7 +425,7 @@ def connected(scheduler: str) -> Any:
     try:
         if not re.search(r":\d+/?$|^inproc://", scheduler):
             raise ValueError("it has no port")  # a client of such a one is never let go of
-        return distributed.Client(scheduler, timeout=TIMEOUT, set_as_default=False)
+        return distributed.Client(scheduler, timeout=SECONDS_TO_ANSWER, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise InputError(
             "scheduler must be the address of a running Dask scheduler, such as "

@@ -28,11 +28,16 @@ from howsure.stats.binomial import worst_part
 
 State = Literal["good", "caution", "bad", "negligible", "undecided"]
 
+# The usual level; one of twenty correctly specified models has any ✗ (docs/verdict.md measures
+# it).
 LEVEL = 0.05
 """Error rate of all findings together."""
+# A correctly specified 90 % model earns a ✓ from some 400 rows on; with the tolerance of one point
+# as margin it would need 3,500.
 MARGIN = 0.03
 """Shares that differ by no more are alike."""
-FEWEST_ROWS = 10
+# Chosen by hand; not tuned. Fewer rows would be named by what a single one of them is.
+MIN_ROWS_OF_PART = 10
 """Rows that a part of all needs, lest what it shows be condemned."""
 FROM_ALL = "expected from all rows"
 """By what the coverage of a part of the rows is judged, in words."""
@@ -321,10 +326,11 @@ def _absence(name: str, grouped: bool) -> str:
 
 # ---- what drafts share ---------------------------------------------------------------------------
 
-_PLAIN = 0.05
-"""P-value of a change that may explain a departure of all rows."""
-_SMALL = 0.01
-"""Points of coverage that are told only where nothing is farther off."""
+# The usual level, of a change beside the departure that is judged by itself; it decides words
+# alone.
+_LEVEL_OF_CHANGE = 0.05
+# One point, as the tolerance: below it, an end that fails less is not worth a word.
+_MIN_SHORTFALL_TOLD = 0.01
 
 
 def at_worst(case: Case, ask: Callable[[Case], Draft], *, short_first: bool = False) -> Draft:
@@ -343,9 +349,11 @@ def at_worst(case: Case, ask: Callable[[Case], Draft], *, short_first: bool = Fa
     every = {case.coverage: headline, **drafts}
     worst = min(every, key=lambda coverage: every[coverage].p)
     p = min(len(every) * every[worst].p, 1.0)
-    named, facts = worst if p < _PLAIN else case.coverage, {}
+    named, facts = worst if p < _LEVEL_OF_CHANGE else case.coverage, {}
     below = [
-        c for c, each in every.items() if each.effect < -_SMALL and len(every) * each.p < _PLAIN
+        c
+        for c, each in every.items()
+        if each.effect < -_MIN_SHORTFALL_TOLD and len(every) * each.p < _LEVEL_OF_CHANGE
     ]
     if short_first and below:
         named = min(below, key=lambda coverage: every[coverage].p)
@@ -444,7 +452,7 @@ def known_drift(case: Case, name: str) -> Record | None:
 def since_change(case: Case, name: str) -> dict[str, float]:
     """Drift explains a departure of all rows that only one side of the change has."""
     record = known_drift(case, name)
-    if record is None or record.p >= _PLAIN:
+    if record is None or record.p >= _LEVEL_OF_CHANGE:
         return {}
     return {"drift": math.inf} if record.options.get("wrong") in ("after", "before") else {}
 

@@ -41,7 +41,7 @@ from howsure.stats.estimate import (
     spread_of,
     weighted_mean,
 )
-from howsure.stats.memory import FEWEST
+from howsure.stats.memory import MIN_EFFECTIVE
 
 _UNKNOWN = "the nominal coverage of the intervals is unknown"
 
@@ -310,6 +310,7 @@ def _compute(
     return [replace(estimate, squares=rows) if form.squares else estimate], rows
 
 
+# What a person may look through; a file of all rows is a flag away.
 WORST_ROWS = 50
 TABLES = {
     "worst_rows": TableLayout(
@@ -463,7 +464,7 @@ def _from_influence(
         like = counts_as(influence, weights, spread, record.n)
         reason = f"effective sample size about {roughly(like)} of {record.n:,.0f}"
         if math.isnan(record.standard_error):
-            reason = f"no interval: effective sample size below {FEWEST:g}"
+            reason = f"no interval: effective sample size below {MIN_EFFECTIVE:g}"
         record = because(record, reason)
     elif evalset.cluster is not None:
         count = len(evalset.cluster.labels)

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 Reduce = Literal["mean", "share", "statistic"]
 MissRange = tuple[float, float]
+# Coverages of 80 % and more; below, nobody acts on an interval.
 MISS_RANGE: Final[MissRange] = (0.0, 0.2)
 """Where intervals are used in practice."""
+# Time and memory grow with groups, and a group of 1 in 1,000 rows is rarely judged. Not tuned.
 MOST_LABELS = 1_000
 """Groups of a column, past which it is left out: its labels are names."""
 Beside = Literal["", "groups", "inputs", "ease"]
@@ -324,10 +326,14 @@ BINNED = (
     "reference."
 )
 """What to beware of in a measure of bins."""
+# Ends of what a measure may be, of a share and of what has no upper end.
 SHARE = (0.0, 1.0)
 POSITIVE = (0.0, math.inf)
+# One point, as the tolerance of coverage: claims that differ by less are judged as one.
 RANGED = 0.01
 """Gap of the most and the least that rows claim, past which a claim is no one number."""
+# Slow measures take time in n² or fit trees. Chosen by hand; not tuned: higher, an assessment of a
+# large table takes minutes where nobody asked for them.
 SLOW_ROWS = 50_000
 """Rows past which slow measures are left out unless asked for."""
 

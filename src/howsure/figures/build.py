@@ -35,6 +35,7 @@ from howsure.figures.rows import interval_figures, map_figures
 from howsure.figures.tables import difference_figures, leaves_figures, parts_figures, skill_figures
 from howsure.figures.telling import describe_figure
 
+# How curves in time name their x.
 TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
 """Words in an x label that make a time axis, with the seconds in one unit of x."""
 
@@ -116,6 +117,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
 
 
 _Draw = Callable[[Sequence[Table], Mapping[str, int]], list[Figure]]
+# Places in a report, and whether one figure shows all models.
 _DRAWERS: Mapping[TableFigure, tuple[int, _Draw, bool]] = {
     "cover": (8, groups_figures, True),
     "parts": (8, parts_figures, True),
@@ -125,7 +127,6 @@ _DRAWERS: Mapping[TableFigure, tuple[int, _Draw, bool]] = {
     "leaves": (9, leaves_figures, False),
     "intervals": (-1, interval_figures, False),
 }
-"""By kind the place in a report, what draws all tables, and whether it names the only model."""
 
 
 def _parts(family: list[Curve]) -> list[list[Curve]]:
@@ -284,7 +285,8 @@ def _bulk_end(curve: Curve, tail: float) -> float:
 
 # ---- the layers of a curve's figure: the curve, its band, what it is judged against --------------
 
-BANDS_LIMIT = 3
+# Three washes of colour over each other are four shades; more are mud. Chosen by eye.
+MAX_BANDS = 3
 """The most bands that can be told apart where they lie over each other."""
 
 
@@ -346,7 +348,7 @@ class _Drawing:
                 ((curve.x[finite], curve.lower[finite], curve.upper[finite]), words, label, colour)
             )
         same = _same([ends for ends, *_ in bands])
-        if len(bands) > BANDS_LIMIT and not same:
+        if len(bands) > MAX_BANDS and not same:
             return []
         shared = same and layout.band_about == "reference"
         layers = []
@@ -432,9 +434,9 @@ class _Drawing:
         """What the legend leaves to words, as it would say it once for each model."""
         layout, hidden, notes = self.layout, [layer for layer in layers if not layer.listed], []
         banded = sum(curve.lower is not None for curve, *_ in self.series)
-        about = layout.mark is not Mark.POINTS and banded > BANDS_LIMIT
+        about = layout.mark is not Mark.POINTS and banded > MAX_BANDS
         if about and not any(layer.mark is Mark.BAND for layer in layers):
-            notes.append(f"Bands are shown for at most {BANDS_LIMIT} models.")
+            notes.append(f"Bands are shown for at most {MAX_BANDS} models.")
         if any(layer.mark is Mark.BAND for layer in hidden):
             notes.append(f"Shaded: {one_line(self.series[0][0].band, 120) or layout.band}.")
         if any(layer.faint for layer in hidden):
@@ -490,14 +492,17 @@ def _same(parts: Sequence[tuple[FloatArray, ...]]) -> bool:
 
 # ---- a curve of any length as few points that keep its shape -------------------------------------
 
-POINTS_LIMIT = 120
+# 120 points of a curve 600 pixels wide are one in 5 pixels, and keep pages small. By eye.
+MAX_POINTS = 120
 """The most points drawn of one curve that has more than these."""
-_BASE = 40
-"""Of these, the points spread evenly, so that a reader finds one to point at everywhere."""
-_FIRST = 10_000
-"""Points looked at: so many that none in between shows."""
-_SEEN = 1e-3
-"""Share of the height below which a departure from the drawn line cannot be seen."""
+# Of these, the points spread evenly, so that a reader finds one to point at everywhere: a third,
+# the rest go where the curve bends. By eye.
+_POINTS_SPREAD = 40
+# Points looked at: more than a figure has pixels by ten times, so that none in between shows.
+_MAX_POINTS_LOOKED_AT = 10_000
+# Share of the height below which a departure from the drawn line cannot be seen: a third of a
+# pixel of 320.
+_MIN_DEPARTURE = 1e-3
 
 Places = IntArray
 
@@ -512,16 +517,16 @@ def thinned(curve: Curve) -> Curve:
 
     Steps so many that they are left out are drawn as the line through their corners.
     """
-    if len(curve.x) <= POINTS_LIMIT:
+    if len(curve.x) <= MAX_POINTS:
         return curve
-    curve = points_of(curve, sample_points(curve.x, _FIRST))
+    curve = points_of(curve, sample_points(curve.x, _MAX_POINTS_LOOKED_AT))
     if curve.step:
         count = len(curve.x)
         after, before = np.repeat(np.arange(count), 2)[1:], np.repeat(np.arange(count), 2)[:-1]
         hover = {name: values[after] for name, values in curve.hover.items()}
         curve = replace(points_of(curve, before), x=curve.x[after], hover=hover, step=False)
     parts = [values for values in (curve.y, curve.lower, curve.upper) if values is not None]
-    return points_of(curve, shape_points(curve.x, np.array(parts), POINTS_LIMIT))
+    return points_of(curve, shape_points(curve.x, np.array(parts), MAX_POINTS))
 
 
 def shape_points(x: FloatArray, parts: FloatArray, limit: int) -> Places:
@@ -532,12 +537,12 @@ def shape_points(x: FloatArray, parts: FloatArray, limit: int) -> Places:
     """
     low, high = (bound(parts[np.isfinite(parts)]) for bound in (np.min, np.max))
     scaled = np.where(np.isfinite(parts), parts - low, 0.0) / ((high - low) or 1.0)
-    spread = np.linspace(x[0], x[-1], _BASE)
+    spread = np.linspace(x[0], x[-1], _POINTS_SPREAD)
     start = np.unique(np.r_[0, np.searchsorted(x, spread[1:-1]), len(x) - 1]).astype(np.int64)
     heap = [_farthest(x, scaled, a, b) for a, b in itertools.pairwise(start)]
     heapq.heapify(heap)
     chosen = set(start.tolist())
-    while len(chosen) < limit and heap and -heap[0][0] > _SEEN:
+    while len(chosen) < limit and heap and -heap[0][0] > _MIN_DEPARTURE:
         _, point, first, last = heapq.heappop(heap)
         chosen.add(point)
         heapq.heappush(heap, _farthest(x, scaled, first, point))
@@ -578,9 +583,10 @@ def points_of(curve: Curve, index: Places | BoolArray) -> Curve:
 
 POINTS = "operating points"
 """What named points are, where they are of too many kinds to be told apart."""
-_COLOURS = (SERIES_LIMIT - 1, 1, 2, 3, 4, 5)
-_SIZES = (1.0, 2.0, 0.7, 1.0, 1.0, 1.0)
-"""By shape: a wanted miss rate and the least score nearly coincide, so one frames the other."""
+# By shape, for one model: the last of the palette first, as the first is that of the curve.
+_COLOURS_OF_SHAPES = (SERIES_LIMIT - 1, 1, 2, 3, 4, 5)
+# By shape: a wanted miss rate and the least score nearly coincide, so one frames the other.
+_SIZES_OF_SHAPES = (1.0, 2.0, 0.7, 1.0, 1.0, 1.0)
 _NUMBERED = re.compile(r"(.*\S)\s+([-+\d.]+)")
 
 
@@ -610,9 +616,9 @@ def mark_layers(
                     x=x[drawn],
                     y=y[drawn],
                     series=words if alone else f"{words} · {model}",
-                    colour=_COLOURS[shape] if alone else places.get(table.model, 0),
+                    colour=_COLOURS_OF_SHAPES[shape] if alone else places.get(table.model, 0),
                     shape=shape,
-                    size=_SIZES[shape],
+                    size=_SIZES_OF_SHAPES[shape],
                     labels=tuple(names[row] for row in drawn),
                     hover={} if knob is None else {"k": knob[drawn]},
                     listed=alone,

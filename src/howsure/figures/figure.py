@@ -16,8 +16,10 @@ from howsure.core.records import Mark as Mark
 from howsure.core.records import Table
 from howsure.core.text import one_line
 
+# Below 0, where no index of a palette is.
 REFERENCE = -1
 """Colour index of what the data are judged against, drawn in a neutral grey."""
+# The same.
 HIGHLIGHT = -2
 """Colour index of what the reader must see first: groups that are let down."""
 

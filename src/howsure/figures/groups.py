@@ -14,18 +14,21 @@ from howsure.core.text import distinct, one_line
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, number
 from howsure.figures.palette import SERIES_LIMIT
 
-GROUPS_LIMIT = 12
+# Rows of 22 pixels: 260, within a screen beside the text. By eye.
+MAX_GROUPS = 12
 """The most groups, of one model; several have fewer, so that the figure fits a screen."""
-_MARKS_LIMIT, _FEWEST = 40, 5
+# Marks of all models together, and groups however many models: what fits a screen. By eye.
+_MAX_MARKS, _MIN_GROUPS = 40, 5
 _ALL = "All rows"
-_CLAIM = 0.005
-"""How far a claim must be from the nominal coverage to have a mark of its own."""
+# How far a claim must be from the nominal coverage to have a mark of its own: nearer, they
+# overlap.
+_MIN_DISTANCE_OF_CLAIM = 0.005
+# Kinds of rows, with their words, colours (of one model) and shapes.
 _KINDS = (
     ("under", "under-covers", HIGHLIGHT, 5),
     ("", "consistent with its claim", 0, 0),
     ("over", "over-covers", 2, 2),
 )
-"""Kinds of rows, with their words, colours (of one model) and shapes."""
 _SHAPES = "Triangles pointing down: under-covers; pointing up: over-covers."
 
 
@@ -163,7 +166,7 @@ def _worst_first(models: Mapping[str, _Model]) -> tuple[list[Name], int]:
 
 def most_groups(models: int) -> int:
     """How many groups of so many models fit a screen."""
-    return min(GROUPS_LIMIT, max(_FEWEST, _MARKS_LIMIT // models))
+    return min(MAX_GROUPS, max(_MIN_GROUPS, _MAX_MARKS // models))
 
 
 def lane_offset(lane: int, lanes: int) -> float:
@@ -259,7 +262,8 @@ def _claims(
     at = [
         (i, cover.claimed)
         for i, cover in enumerate(row)
-        if cover is not None and not (alone and abs(cover.claimed - cover.nominal) <= _CLAIM)
+        if cover is not None
+        and not (alone and abs(cover.claimed - cover.nominal) <= _MIN_DISTANCE_OF_CLAIM)
     ]
     at = [(i, claimed) for i, claimed in at if np.isfinite(claimed)]
     if not at:

@@ -12,6 +12,7 @@ from howsure.engine import measure
 from howsure.engine.catalogue import every_topic
 from howsure.topics import compare, groups, interval_rows, many_series
 
+# After all that have one.
 PLAIN_ORDER = 10
 """Place in a report of curves that have no layout."""
 

@@ -20,8 +20,10 @@ from howsure.figures.palette import LIGHT, MPL_SHAPES, dash_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABEL_LIMIT = 44
-_ALIGNED: Final = {"start": ("left", 3), "middle": ("center", 0), "end": ("right", -3)}
+# A label of 44 characters takes half the width of a figure. By eye.
+MAX_CHARACTERS = 44
+# Points between a mark and its label, by side: so that they do not touch.
+_ALIGNMENT: Final = {"start": ("left", 3), "middle": ("center", 0), "end": ("right", -3)}
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Axes:
@@ -118,7 +120,7 @@ def _draw_layer(ax: Axes, figure: Figure, layer: Layer) -> None:
         case Mark.TEXT:
             ink = colour if reference else LIGHT.ink
             for left, height, words in zip(x, layer.y, layer.labels, strict=True):
-                side, away = _ALIGNED[layer.anchor]
+                side, away = _ALIGNMENT[layer.anchor]
                 ax.annotate(
                     _plain(words),
                     (left, height),
@@ -190,7 +192,7 @@ def _dress(ax: Axes, axis: Axis, which: str) -> None:
 
 def _short(text: str) -> str:
     """Text of a length that leaves room for the drawing."""
-    return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"
+    return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
 
 
 def _plain(text: str) -> str:

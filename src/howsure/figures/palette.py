@@ -77,10 +77,14 @@ CSS = Palette(
 """Names of CSS properties in place of colours: one drawing serves light, dark and print."""
 
 SERIES_LIMIT = len(LIGHT.series)
+# Strokes and gaps in pixels that are told apart at the width of a line, beside their colours. By
+# eye.
 DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (1, 3), (12, 4))
 VEGA_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 MPL_SHAPES = ("o", "s", "^", "D", "P", "v")
+# Of no series, so that a reference is not taken for one.
 REFERENCE_DASH = (4, 4)
+# Fainter than any other.
 FAINT_DASH = (1, 3)
 
 

@@ -31,10 +31,11 @@ from howsure.figures.palette import VEGA_SHAPES
 
 INSIDE, OUTSIDE = "y inside its interval", "y outside"
 _NEEDED = ("y", "point", "lower", "upper")
-_SMALL, _LARGE = 0.3, 0.75
-"""Areas of points: so many stand side by side that those inside must be small."""
-_SPARE = 1.5
-"""How often the range of nearly all ends fits into that of the figure."""
+# Areas of points: so many stand side by side that those inside must be small. By eye.
+_AREA_INSIDE, _AREA_OUTSIDE = 0.3, 0.75
+# How often the range of nearly all ends fits into that of the figure on each side. Larger, one far
+# end flattens all others. By eye.
+_SPARE_RANGES = 1.5
 
 
 @frozen
@@ -97,7 +98,7 @@ def _domain(drawn: Sequence[_Rows]) -> tuple[float, float]:
     every = np.concatenate([part for rows in drawn for part in (rows.y, rows.lower, rows.upper)])
     every = every[np.isfinite(every)]
     low, high = np.quantile(every, (0.02, 0.98))
-    spare = _SPARE * (high - low)
+    spare = _SPARE_RANGES * (high - low)
     least, most = max(every.min(), low - spare), min(every.max(), high + spare)
     if not most > least:
         reach = abs(least) or 1.0
@@ -178,7 +179,7 @@ def _marks(
         faint=True,
     )
     labels = tuple(name for name, each in zip(names, chosen, strict=True) if each)
-    size = _LARGE if colour == HIGHLIGHT else _SMALL
+    size = _AREA_OUTSIDE if colour == HIGHLIGHT else _AREA_INSIDE
     shape = 3 if colour == HIGHLIGHT else 0
     dots = replace(bars, mark=Mark.POINTS, y=y, labels=labels, hover=hover, size=size, shape=shape)
     return [bars, replace(dots, lower=np.zeros(0), upper=np.zeros(0), faint=False)]
@@ -186,14 +187,18 @@ def _marks(
 
 # ---- maps of rows, coloured by a number: where a model is wrong ----------------------------------
 
-MAP_LIMIT = 300
+# Points of 5 pixels on 420 × 600: more lie over each other, and each adds to the page. By eye.
+MAX_POINTS_OF_MAP = 300
 """The most points of one map, and of rows outside a reference besides."""
+# A map has two inputs: taller than a curve. By eye.
 MAP_HEIGHT = 420
 IN_REFERENCE, OUT_OF_REFERENCE = "inside the reference", "outside the reference"
 """What rows of a map are that a reference watches."""
-_CLASSES = 8
-_EXTREME = 1e150
-"""Beyond this size, numbers have no class; below its inverse, they are all one."""
+# Shades of one colour that are told apart. By eye.
+_MAX_CLASSES = 8
+# Beyond this size, numbers have no class, and below its inverse they are all one: products with
+# round steps stay finite.
+_MAX_SIZE = 1e150
 _CROSS = VEGA_SHAPES.index("cross")
 _SHADED = (
     "Stronger colour: the predictive distribution is farther from the outcomes at similar inputs "
@@ -219,14 +224,14 @@ def map_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
 
 
 def class_edges(low: float, high: float) -> tuple[float, ...]:
-    """Round ends of at most `_CLASSES` classes of one width that hold a range."""
+    """Round ends of at most `_MAX_CLASSES` classes of one width that hold a range."""
     spread = max(high - low, 1e-3 * max(abs(low), abs(high)))
-    if spread < 1.0 / _EXTREME:
+    if spread < 1.0 / _MAX_SIZE:
         spread = 1.0
-    size = 10.0 ** math.floor(math.log10(spread / _CLASSES))
+    size = 10.0 ** math.floor(math.log10(spread / _MAX_CLASSES))
     steps = [size * part for part in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
     ends = [(math.floor(low / step), math.ceil(high / step), step) for step in steps]
-    first, last, step = next(end for end in ends if end[1] - end[0] <= _CLASSES)
+    first, last, step = next(end for end in ends if end[1] - end[0] <= _MAX_CLASSES)
     return tuple(float(f"{place * step:.12g}") for place in range(first, max(last, first + 2) + 1))
 
 
@@ -241,7 +246,7 @@ def _mapped_rows(table: Table) -> IntArray:
     if any(column is None for column in parts):
         return np.zeros(0, dtype=np.int64)
     first, second, value = (column for column in parts if column is not None)
-    shown = np.abs(value) < _EXTREME
+    shown = np.abs(value) < _MAX_SIZE
     if "outside" in table.columns:
         shown |= np.isnan(value)
     placed = np.flatnonzero(np.isfinite(first) & np.isfinite(second) & shown)
@@ -327,6 +332,6 @@ def _farthest(table: Table, rows: IntArray, titles: tuple[str, str], outside: in
 
 def _thinned(rows: IntArray) -> IntArray:
     """At most so many rows as a map shows, evenly from the first to the last."""
-    if len(rows) <= MAP_LIMIT:
+    if len(rows) <= MAX_POINTS_OF_MAP:
         return rows
-    return rows[np.linspace(0, len(rows) - 1, MAP_LIMIT).round().astype(np.int64)]
+    return rows[np.linspace(0, len(rows) - 1, MAX_POINTS_OF_MAP).round().astype(np.int64)]

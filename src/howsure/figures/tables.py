@@ -30,13 +30,16 @@ from howsure.figures.groups import lane_offset, most_groups
 from howsure.figures.layouts import layout_of
 from howsure.figures.palette import SERIES_LIMIT
 
-ROWS_LIMIT = 40
+# 880 pixels of 22, a screen; more is a table. By eye.
+MAX_ROWS = 40
 """The most rows of a dot plot."""
 DIFFER = "different, neither is better"
 """What is said of a difference beyond chance in a measure that favours no side."""
-REACH = 20.0
+# Farther ones would press all that may be chance into a point. By eye.
+MAX_HALF_WIDTHS = 20.0
 """Half-widths from zero past which a difference is drawn at the edge."""
-CERTAIN = 1e-9
+# What rounding leaves of a difference that is the same in every row.
+MAX_RELATIVE_HALF_WIDTH = 1e-9
 """Half-width, as a share of a difference, below which the difference has no spread."""
 
 
@@ -86,7 +89,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
         notes += left_out
         hover = {"In its own units": value, **hover}
         reading += " Each difference is in units of half the width of its interval."
-    rows = np.flatnonzero(known)[:ROWS_LIMIT]
+    rows = np.flatnonzero(known)[:MAX_ROWS]
     if not len(rows):
         return None
     pair = ": " + " − ".join(next(iter(pairs))) if len(pairs) == 1 else ""
@@ -131,16 +134,16 @@ def _in_half_widths(
     value: FloatArray, half: FloatArray, known: BoolArray, names: list[str]
 ) -> tuple[FloatArray, Axis, BoolArray, list[str]]:
     """Divisors that bring differences in several units on one axis, and which rows they serve."""
-    certain = known & (half <= CERTAIN * np.abs(value)) & (value != 0)
+    certain = known & (half <= MAX_RELATIVE_HALF_WIDTH * np.abs(value)) & (value != 0)
     scale = np.where(half > 0, half, 1.0)
-    far = known & ~certain & (np.abs(value) > REACH * scale)
+    far = known & ~certain & (np.abs(value) > MAX_HALF_WIDTHS * scale)
     notes = [
         *_told_apart("Left out, as the same in every row", names, certain),
-        *_told_apart(f"At the edge, beyond {REACH:g} half-widths", names, far),
+        *_told_apart(f"At the edge, beyond {MAX_HALF_WIDTHS:g} half-widths", names, far),
     ]
     axis = Axis(title="Difference (half-widths)", zero=True)
     if far.any():
-        axis = replace(axis, domain=(-REACH, REACH), clamp=True)
+        axis = replace(axis, domain=(-MAX_HALF_WIDTHS, MAX_HALF_WIDTHS), clamp=True)
     return scale, axis, known & ~certain, notes
 
 
@@ -194,7 +197,7 @@ def _leaves_figure(table: Table) -> Figure | None:
     value, error = number(table, "cce"), number(table, "standard_error")
     if value is None or error is None or "where" not in table.columns:
         return None
-    rows = np.flatnonzero(np.isfinite(value) & np.isfinite(error))[:ROWS_LIMIT]
+    rows = np.flatnonzero(np.isfinite(value) & np.isfinite(error))[:MAX_ROWS]
     if not len(rows):
         return None
     size = number(table, "rows")
@@ -277,9 +280,10 @@ def _names(table: Table) -> list[str]:
 # ---- what a score is made of, as bars, and skill by group, as intervals: models side by side -----
 
 _REFERENCE = "distribution of y"
-_BAR = 7.0
-"""Thickness of a bar, as a multiple of that of an interval."""
-_LANE = 0.17
+# Thickness of a bar, as a multiple of that of an interval. By eye.
+_THICKNESS_OF_BAR = 7.0
+# Two bars side by side in a row, without touching. By eye.
+_OFFSET_OF_LANE = 0.17
 _WHOLE = ("score", "mcb", "dsc", "unc")
 _PARTS = (*_WHOLE, "mcb_lower", "mcb_upper", "dsc_lower", "dsc_upper")
 
@@ -327,7 +331,7 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
     names = distinct([_REFERENCE, *(table.model or "forecast" for table in shown)], 60)
     score, mcb, dsc, unc = (np.array([parts[name] for parts in shown.values()]) for name in _WHOLE)
     places, recalibrated = np.arange(1.0, len(shown) + 1.0), score - mcb
-    lead = Layer(mark=Mark.INTERVALS, size=_BAR, offset=-_LANE)
+    lead = Layer(mark=Mark.INTERVALS, size=_THICKNESS_OF_BAR, offset=-_OFFSET_OF_LANE)
     layers = [
         replace(
             lead,
@@ -351,7 +355,7 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
             upper=np.maximum(recalibrated, unc),
             series="DSC: information in the forecast",
             colour=2,
-            offset=_LANE,
+            offset=_OFFSET_OF_LANE,
         ),
     ]
     if np.allclose(unc, unc[0], rtol=1e-6, atol=0.0):
@@ -360,7 +364,7 @@ def _parts_figure(tables: Sequence[Table]) -> Figure | None:
         layers = [rule, replace(bar, series=_REFERENCE, colour=REFERENCE), *layers]
     hover = {"MCB": mcb, "DSC": dsc, "UNC": unc}
     point = Layer(mark=Mark.POINTS, x=score, y=places, series="score", colour=1, size=0.6)
-    layers.append(replace(point, offset=-_LANE, labels=names[1:], hover=hover))
+    layers.append(replace(point, offset=-_OFFSET_OF_LANE, labels=names[1:], hover=hover))
     sums = [_sum(parts) for parts in shown.values()]
     named_sums = [f"{name}: {each}" for name, each in zip(names[1:], sums, strict=True)]
     sums_in_words = named_sums if len(shown) > 1 else sums

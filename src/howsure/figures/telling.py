@@ -11,11 +11,12 @@ from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.records import Layout
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 
-MOST_TOLD = 4
+# A description that is read aloud must end.
+MAX_SERIES_TOLD = 4
 """The most series that are told one by one."""
 _LINES = (Mark.LINE, Mark.STEP)
-_SAME = 1e-9
-"""A departure from a reference, as a share of the range of y, that is none."""
+# A departure from a reference, as a share of the range of y, that is none but rounding.
+_RELATIVE_ROUNDING = 1e-9
 
 
 def describe_figure(figure: Figure, layout: Layout | None = None) -> str:
@@ -30,7 +31,7 @@ def describe_figure(figure: Figure, layout: Layout | None = None) -> str:
     else:
         parts = [*_lines_told(figure, layout), *_bars_told(figure)]
         parts += _inside_told(figure) or ([] if parts else _points_told(figure))
-    shown = parts[:MOST_TOLD]
+    shown = parts[:MAX_SERIES_TOLD]
     if len(parts) > len(shown):
         shown.append(f"{len(parts) - len(shown)} more in the table")
     return f"{'; '.join(shown)}." if shown else "It shows 0 values."
@@ -95,7 +96,7 @@ def _lines_told(figure: Figure, layout: Layout | None) -> list[str]:
 
 def _side(departures: FloatArray, y: FloatArray, reference: str = "it") -> str:
     """On which side of a reference a line lies, and how often."""
-    slack = _SAME * (float(np.ptp(y)) or 1.0)
+    slack = _RELATIVE_ROUNDING * (float(np.ptp(y)) or 1.0)
     above, below = int((departures > slack).sum()), int((departures < -slack).sum())
     if not above and not below:
         return f"always on {reference}"

@@ -17,14 +17,18 @@ from howsure.figures.palette import LIGHT, VEGA_SHAPES, Palette, dash_of
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+# Pixels of a figure; of labels, which leave half the width to the drawing; of rows, so that a line
+# of text fits, with more air where there are few; and of marks side by side. By eye.
 HEIGHT = 320
-LABEL_LIMIT = 260
+MAX_LABEL_PIXELS = 260
 ROW_HEIGHT = 22
 FEW_ROW_HEIGHT = 32
 LANE_HEIGHT = 10
-DIGITS = 4
+# 320 pixels are told apart by three digits; four leave one for a reader of the value.
+MIN_DIGITS = 4
 """Significant digits of numbers that begin near zero; those far from it have more."""
-_ALIGNED = {"start": ("left", 4), "middle": ("center", 0), "end": ("right", -4)}
+# Pixels between a mark and its label, by side: so that they do not touch.
+_ALIGNMENT = {"start": ("left", 4), "middle": ("center", 0), "end": ("right", -4)}
 _FORMATS = {"number": ",.4~g", "percent": ".1%"}
 
 
@@ -238,8 +242,8 @@ def _mark(layer: Layer, palette: Palette, *, clip: bool) -> Spec:
         case Mark.TEXT:
             return {
                 "type": "text",
-                "align": _ALIGNED[layer.anchor][0],
-                "dx": _ALIGNED[layer.anchor][1],
+                "align": _ALIGNMENT[layer.anchor][0],
+                "dx": _ALIGNMENT[layer.anchor][1],
                 "dy": {"expr": "indexof(datum.label, '\\n') < 0 ? 0 : -7"},
                 "baseline": "middle",
                 "color": palette.reference if layer.colour < 0 else palette.ink,
@@ -287,7 +291,7 @@ def _channel(axis: Axis, field: str) -> Spec:
                 "title": title,
                 "grid": False,
                 "labelOverlap": False,
-                "labelLimit": LABEL_LIMIT,
+                "labelLimit": MAX_LABEL_PIXELS,
             },
         }
     scale: Spec = {"zero": axis.zero}
@@ -355,10 +359,10 @@ def _digits(figure: Figure, axis: Literal["x", "y"]) -> int:
     if spread == 0:
         return 7
     far = float(np.abs(every).max()) / spread
-    return min(15, DIGITS + max(0, math.ceil(math.log10(far))))
+    return min(15, MIN_DIGITS + max(0, math.ceil(math.log10(far))))
 
 
-def _plain(values: FloatArray, digits: int = DIGITS) -> list[float | int | None]:
+def _plain(values: FloatArray, digits: int = MIN_DIGITS) -> list[float | int | None]:
     """Numbers with so many significant digits; NaN and infinity as None."""
     return [_short(number, digits) if math.isfinite(number) else None for number in values.tolist()]
 

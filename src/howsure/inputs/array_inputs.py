@@ -24,25 +24,30 @@ from howsure.core.errors import InputError, within
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
 
 _NORMAL: Final = "howsure.Distribution.normal(mean, sd)"
-_FEW: Final = 0.05
-"""Share of rows below which a first array that exceeds the second may be crossed ends."""
-_BETWEEN: Final = 0.75
-"""Share of rows above which y between two arrays says that they may be ends."""
-_SPREADS: Final = (0.5, 2.0)
-"""Root mean squares of (y − first)/second between which the second is likely to be an sd."""
-_POSSIBLE: Final = (1 / 3, 10.0)
-"""Those between which it may be one that is wrong: sds are understated more often than over."""
-_HALF: Final = 0.15
-"""How far from a half the share of y below the first may be, for this to be a mean."""
-_ROWS: Final = 8
-"""Rows from which on such a root mean square says something."""
-_FEWEST_SAMPLES: Final = 5
-"""Columns from which on bare ones are samples; fewer may be a mean and its variances as well."""
-_IN_ORDER: Final = 0.98
-"""Share in one order of pairs of columns, half of all apart, from which on they are quantiles.
-
-Of quantiles that cross now and then it is above, of paths of a random walk at most about this.
-"""
+# Share of rows below which a first array that exceeds the second may be crossed ends: a mean
+# exceeds its sd far more often, or never. By hand; not tuned.
+_MAX_SHARE_CROSSED: Final = 0.05
+# Share of rows above which y between two arrays says that they may be ends: an sd is there by
+# chance in fewer. By hand; not tuned.
+_MIN_SHARE_BETWEEN: Final = 0.75
+# Root mean squares of (y − first)/second between which the second is likely to be an sd: of a good
+# one 1, and a factor of two either way. By hand.
+_LIKELY_RANGE: Final = (0.5, 2.0)
+# Those between which it may be one that is wrong: sds are understated more often than over. By
+# hand.
+_POSSIBLE_RANGE: Final = (1 / 3, 10.0)
+# How far from a half the share of y below the first may be, for this to be a mean: y of an
+# exponential law is below its mean in .63. By hand.
+_MAX_DISTANCE_FROM_HALF: Final = 0.15
+# Rows from which on such a root mean square says something: of eight it is off by 25 %, far less
+# than the ranges above.
+_MIN_ROWS: Final = 8
+# Columns from which on bare ones are samples; fewer may be a mean and its variances as well. By
+# hand.
+_MIN_SAMPLES: Final = 5
+# Share in one order of pairs of columns, half of all apart, from which on they are quantiles. Of
+# quantiles that cross now and then it is above, of paths of a random walk at most about this.
+_MIN_SHARE_IN_ORDER: Final = 0.98
 
 
 @frozen(kw_only=True)
@@ -146,7 +151,7 @@ class Arrays:
         crossed = float((first > second).mean())
         positive = bool((second > 0).all())
         both = f"pass coverage=0.9 for (lower, upper), or give {_NORMAL}"
-        if crossed >= _FEW and positive:
+        if crossed >= _MAX_SHARE_CROSSED and positive:
             self._check_no_ends(first, second)
             mean, sd = as_vector(first, f"{self.name}[0]"), as_vector(second, f"{self.name}[1]")
             note = (
@@ -176,7 +181,7 @@ class Arrays:
             return
         low, high = np.minimum(first, second), np.maximum(first, second)
         between = int(((low <= self.y) & (self.y <= high)).sum())
-        if between > _BETWEEN * self.n:
+        if between > _MIN_SHARE_BETWEEN * self.n:
             raise InputError(
                 f"{self.name} of two arrays may be (mean, sd) or (upper, lower), because y is "
                 f"between them in {between} of {self.n} rows: give {_NORMAL}, or put the lower "
@@ -228,7 +233,7 @@ class Arrays:
                 f"howsure.Samples({self.name}.T)"
             )
         table = as_matrix(upright, self.name)
-        ordered, few = _are_in_order(table), table.shape[1] < _FEWEST_SAMPLES
+        ordered, few = _are_in_order(table), table.shape[1] < _MIN_SAMPLES
         if ordered or few:
             why = "may be samples, quantiles, or a mean and its variances"
             if ordered:
@@ -299,19 +304,21 @@ class Arrays:
         share below the first.
         """
         positive = (upper > 0) & np.isfinite(upper) & np.isfinite(lower)  # as moments are
-        if self.y is None or positive.mean() <= 1.0 - _FEW:
+        if self.y is None or positive.mean() <= 1.0 - _MAX_SHARE_CROSSED:
             return ()
         with np.errstate(over="ignore"):
             sizes = (self.y - lower)[positive] / upper[positive]
             spread = float(np.sqrt(np.mean(np.square(sizes))))
         below = float((self.y < lower).mean())
         between = int(((lower <= self.y) & (self.y <= upper)).sum())
-        surely = max(_BETWEEN * self.n, self.n / 2 + 2 * math.sqrt(self.n))  # 4 standard errors
-        possible = _POSSIBLE[0] <= spread <= _POSSIBLE[1] and between <= surely
-        if not possible and self.n >= _ROWS:
+        surely = max(
+            _MIN_SHARE_BETWEEN * self.n, self.n / 2 + 2 * math.sqrt(self.n)
+        )  # 4 standard errors
+        possible = _POSSIBLE_RANGE[0] <= spread <= _POSSIBLE_RANGE[1] and between <= surely
+        if not possible and self.n >= _MIN_ROWS:
             return ()
-        likely = _SPREADS[0] <= spread <= _SPREADS[1]
-        likely = likely and abs(below - 0.5) <= _HALF + 1.0 / math.sqrt(self.n)
+        likely = _LIKELY_RANGE[0] <= spread <= _LIKELY_RANGE[1]
+        likely = likely and abs(below - 0.5) <= _MAX_DISTANCE_FROM_HALF + 1.0 / math.sqrt(self.n)
         covered = f"y is between them in {between} of {self.n} rows"
         if likely and between < min(self.n, self.n / 2 + math.sqrt(self.n)):
             raise InputError(
@@ -417,4 +424,4 @@ def _are_in_order(table: FloatArray) -> bool:
     half = table.shape[1] // 2
     above = np.count_nonzero(ranked[:, half:] > ranked[:, :-half])
     below = np.count_nonzero(ranked[:, half:] < ranked[:, :-half])
-    return bool(above >= _IN_ORDER * (above + below))
+    return bool(above >= _MIN_SHARE_IN_ORDER * (above + below))

@@ -19,7 +19,7 @@ from howsure.core.text import CountedNote
 from howsure.inputs import values
 from howsure.inputs.classes import MisfitError, label_sets, read_classes
 from howsure.inputs.columns import two_readings
-from howsure.inputs.names import FEWEST_SERIES, KEYS, NAMELESS, Roles, normal_form
+from howsure.inputs.names import KEYS, MIN_SERIES, NAMELESS, Roles, normal_form
 from howsure.inputs.roles import BY_NAME, CellKey, Kind
 from howsure.inputs.source import MISSING_WORDS, Source, counted, quoted
 from howsure.inputs.values import Labels
@@ -39,8 +39,9 @@ _LAST_WINS: Final[tuple[Kind, ...]] = (
 """As what a column is read that is asked for as several kinds."""
 _TIMED: Final = ("time", "cutoff", "horizon")
 """Roles that a guessed column loses where its cells cannot be read so."""
-_FEWEST_TIMES: Final = 20
-"""Times that rise by more than luck, in a first column whose name does not say what it holds."""
+# Times that rise by more than luck (one in 20!), in a first column whose name does not say what it
+# holds.
+_MIN_TIMES: Final = 20
 
 
 @frozen(kw_only=True)
@@ -195,7 +196,7 @@ def is_index(roles: Roles, name: str) -> bool:
 
 def _is_index_of_times(moments: Any, name: str) -> bool:
     """Whether a column has dates and, if it has a name, increasing ones."""
-    rising = len(moments) >= _FEWEST_TIMES and bool((moments[1:] > moments[:-1]).all())
+    rising = len(moments) >= _MIN_TIMES and bool((moments[1:] > moments[:-1]).all())
     return moments.dtype.kind == "M" and (rising or NAMELESS.fullmatch(name) is not None)
 
 
@@ -275,13 +276,13 @@ def _in_order(keys: Iterable[CellKey]) -> list[CellKey]:
 
 def _few_series(roles: Roles, column: str, count: int) -> Roles:
     """Series told by nixtla's name for them: a few are groups, as a few clusters prove nothing."""
-    if count >= FEWEST_SERIES:
+    if count >= MIN_SERIES:
         return roles
     columns = {**roles.columns, "cluster": ()}
     note = "only one series, so no groups"
     if count > 1:
         columns["groups"] = (*roles["groups"], column)
-        note = f"{count} series, used as groups; {FEWEST_SERIES} or more would be clusters"
+        note = f"{count} series, used as groups; {MIN_SERIES} or more would be clusters"
     return replace(roles, columns=columns, notes={**roles.notes, column: note})
 
 

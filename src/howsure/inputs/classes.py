@@ -20,7 +20,8 @@ from howsure.inputs.source import MISSING_WORDS, listed, quoted
 from howsure.predictions import LabelSets
 from howsure.predictions.labelsets import check_probabilities
 
-COVERAGE: Final = 0.9
+# The usual one, as of a model's intervals.
+DEFAULT_COVERAGE: Final = 0.9
 """What sets made of class probabilities alone claim, where nobody says."""
 _FAMILY: Final = re.compile(
     r"\s*(?P<prefix>p|prob|proba|probability|softmax)[_\- ](?P<label>.+)", re.IGNORECASE
@@ -288,7 +289,9 @@ def label_sets(
     """The prediction: the sets in a column, else those from the class probabilities."""
     table = np.column_stack([stated[label] for label in labels]) if stated else None
     if sets is None and table is not None:
-        return LabelSets.likeliest(table, COVERAGE if coverage is None else coverage, labels)
+        return LabelSets.likeliest(
+            table, DEFAULT_COVERAGE if coverage is None else coverage, labels
+        )
     if sets is None or coverage is None:
         raise InputError(
             "label sets need their nominal coverage: pass coverage=0.9 (--coverage 0.9), or "

@@ -23,7 +23,7 @@ from howsure.inputs.dialects import (
     usual_coverage,
 )
 from howsure.inputs.names import (
-    FEWEST_SERIES,
+    MIN_SERIES,
     NAMELESS,
     UNNAMED,
     LawColumns,
@@ -378,9 +378,7 @@ class _Assignment:
                 names = [name for name in self._free() if normal_form(name) == plain][:1]
                 self._claim(role, names, guessed=True)
                 if role == "cluster":
-                    self._notes[names[0]] = (
-                        f"groups, if there are fewer than {FEWEST_SERIES} series"
-                    )
+                    self._notes[names[0]] = f"groups, if there are fewer than {MIN_SERIES} series"
                     if "series" not in self._columns:
                         self._claim("series", names, guessed=True)
 

@@ -501,13 +501,14 @@ def _of_tabpfn(
 
 # ---- what regressors of any library tell: what their predict takes, their parameters, normal laws
 
-_TINY: Final = 1e-90
+# Of an sd of 0: its square is 10⁻¹⁸⁰, still a number that may be divided by.
+_MIN_SCALE: Final = 1e-90
 
 
 def located(family: str, mean: FloatArray, sd: FloatArray, **shape: npt.ArrayLike) -> Distribution:
     """Laws of a family at these means and scales; a scale of 0 is a law at a point."""
     parameters: dict[str, npt.ArrayLike] = dict(shape)
-    return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _TINY)})
+    return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _MIN_SCALE)})
 
 
 def told_normals(made: Any, n: int, of: str = "") -> Distribution:

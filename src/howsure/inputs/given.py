@@ -42,8 +42,8 @@ _COLUMNS: Final = (
 )
 
 
-_MOST_USES: Final = 9
-"""Columns beyond which a note says how the first ones were read."""
+# Columns beyond which a note says how the first ones were read: two or three lines.
+_MAX_USES: Final = 9
 
 
 def read_given(
@@ -451,8 +451,8 @@ class _Reader(Arrays):
         with within(self.name):
             predictions = predictions_of(cells, self.crossing)
         every = [f"{column} {' and '.join(words)}" for column, words in roles.by_column().items()]
-        more = len(every) - _MOST_USES
-        uses = ", ".join(every[:_MOST_USES]) + (f" and {more} more" if more > 0 else "")
+        more = len(every) - _MAX_USES
+        uses = ", ".join(every[:_MAX_USES]) + (f" and {more} more" if more > 0 else "")
         notes = [f"{'columns' if frame else 'keys'} of {self.name} read as: {uses}"]
         if keys := _keys(list(columns)):
             notes.append(

@@ -25,9 +25,11 @@ from howsure.inputs.values import Labels, in_order_of_rows
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
 _UNREAD: Final = ("cdf", "pmf")
 _BESIDE: Final = ", or coverages with a boundary of lower and upper"
-_MOST: Final = 0.9
-"""Share of numbers between 0 and 1 above which a column has levels, and others are errors."""
-_ROOM: Final = 20  # cells of the wide table for one of the long one
+# Share of numbers between 0 and 1 above which a column has levels, and others are errors. By hand.
+_MIN_SHARE_OF_LEVELS: Final = 0.9
+# Cells of the wide table for one of the long one: 20 times is a table of few rows each with other
+# levels, most of it empty. By hand; a bound of memory.
+_CELLS_PER_ROW: Final = 20
 
 
 class _CaseColumns(NamedTuple):
@@ -53,7 +55,7 @@ def is_long(cells: ParsedColumns) -> bool:
         sure = re.sub(r"[\s\-]+", "_", roles["quantile_level"][0].lower()) == "quantile_level"
         inside = (finite > 0) & (finite < 1)
         bounded = inside | (finite == 0) | (finite == 1)
-        fair = bool(inside.any()) and bool(bounded.mean() > _MOST)
+        fair = bool(inside.any()) and bool(bounded.mean() > _MIN_SHARE_OF_LEVELS)
         y = cells.one("y")
         alone = y is not None and np.ptp(y) == 0
         return sure or (fair and (len(np.unique(finite)) < len(finite) or alone))
@@ -427,7 +429,7 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
         )
     short = np.flatnonzero(np.bincount(codes, minlength=len(cases)) < width)
     if len(short) and (
-        cases.missing == "error" or len(cases) * width > _ROOM * len(codes) + 1_000_000
+        cases.missing == "error" or len(cases) * width > _CELLS_PER_ROW * len(codes) + 1_000_000
     ):
         present = np.bincount(part[codes == short[0]], minlength=width)
         lacking = words[int(np.argmin(present > 0))]
@@ -472,11 +474,13 @@ def _numbered(label: Any) -> tuple[float, str]:
 
 # ---- rows of several models under one another, where no column was taken for the model's name ----
 
-MOST_MODELS: Final = 100
-_CHANCE: Final = 1e-3
-"""That labels at random share out rows that are k times there as k models would, at most."""
-_NEARLY: Final = 0.9
-"""Share of rows that must be those of every label: a few that some model lacks hide no stack."""
+# More labels than that are rarely models, and each is assessed. By hand.
+MAX_MODELS: Final = 100
+# That labels at random share out rows that are k times there as k models would, at most: a refusal
+# by mistake must be rare.
+_MAX_CHANCE: Final = 1e-3
+# Share of rows that must be those of every label: a few that some model lacks hide no stack.
+_MIN_SHARE_OF_ROWS: Final = 0.9
 
 
 def check_unstacked(table: Source, cells: ParsedColumns) -> None:
@@ -513,7 +517,7 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     for name in free:
         labels = values.keys(columns[name], name).take(rows)
         used = np.unique(labels.codes)
-        if not 2 <= len(used) <= MOST_MODELS:
+        if not 2 <= len(used) <= MAX_MODELS:
             continue
         shown = [str(labels.labels[code]) for code in used]
         if models is not None:  # beside which per cent are levels where the name helps
@@ -577,7 +581,7 @@ def _same(one: IntArray, other: IntArray) -> bool:
 def _repeats(units: IntArray) -> bool:
     """Whether models may repeat values of y: all alike, or nearly all where y tells rows."""
     counts = np.unique(units, return_counts=True)[1]
-    alike = (counts > 1).mean() >= _NEARLY and len(counts) * MOST_MODELS >= len(units)
+    alike = (counts > 1).mean() >= _MIN_SHARE_OF_ROWS and len(counts) * MAX_MODELS >= len(units)
     return alike or math.gcd(*counts.tolist()) > 1
 
 
@@ -586,12 +590,12 @@ def _one_y(units: IntArray, y: FloatArray) -> bool:
     first = np.unique(units, return_index=True)[1]
     distinct, counts = np.unique(y, return_counts=True)
     same = (y[first][units] == y)[y != distinct[np.argmax(counts)]]
-    return len(distinct) >= 5 and bool(same.mean() >= _NEARLY)
+    return len(distinct) >= 5 and bool(same.mean() >= _MIN_SHARE_OF_ROWS)
 
 
 def _names_again(units: IntArray, labels: IntArray) -> bool:
     """Whether most names of rows stand under several labels, and few twice under one."""
-    if len(np.unique(codes_of([units, labels]))) < _NEARLY * len(units):
+    if len(np.unique(codes_of([units, labels]))) < _MIN_SHARE_OF_ROWS * len(units):
         return False
     return bool((np.bincount(units) > 1).mean() > 0.5)
 
@@ -612,14 +616,14 @@ def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: in
     plain = [column.codes if isinstance(column, Labels) else column for column in inputs]
     units = codes_of([y, *plain])
     shared = _under_every_label(units, labels, used)
-    if shared.mean() < _NEARLY or shared.sum() < 5 * used:
+    if shared.mean() < _MIN_SHARE_OF_ROWS or shared.sum() < 5 * used:
         return False
     y, units, labels = y[shared], units[shared], labels[shared]
     blocks = units[np.lexsort((units, labels))].reshape(used, -1)
     sequence = y[np.argsort(labels, kind="stable")].reshape(used, -1)
     apart = np.count_nonzero(np.diff(labels)) == used - 1 and (sequence == sequence[0]).all()
     chance = (math.factorial(min(used, 20)) / min(used, 20) ** min(used, 20)) ** blocks.shape[1]
-    if chance > _CHANCE and not apart:
+    if chance > _MAX_CHANCE and not apart:
         return False
     if telling(blocks[0]) if inputs else telling(sequence[0]):
         return True

@@ -13,7 +13,7 @@ from howsure.core.arrays import BoolArray
 from howsure.core.errors import InputError
 from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.classes import moved, ordered
-from howsure.inputs.long import MOST_MODELS
+from howsure.inputs.long import MAX_MODELS
 from howsure.inputs.roles import CellKey
 from howsure.inputs.source import listed, quoted
 from howsure.inputs.values import Labels, absent
@@ -126,7 +126,8 @@ def lacking_y(parts: Sequence[ParsedColumns]) -> BoolArray:
     return lacking & ~elsewhere
 
 
-_TOLERANCE: Final = 1e-6
+# y that was written with six digits, or in single precision, is the same y.
+_Y_TOLERANCE: Final = 1e-6
 
 
 def split_models(cells: ParsedColumns) -> list[ParsedColumns]:
@@ -136,10 +137,10 @@ def split_models(cells: ParsedColumns) -> list[ParsedColumns]:
         return [cells]
     used, first = np.unique(column.codes, return_index=True)
     order = [int(code) for code in used[np.argsort(first)] if code >= 0]
-    if len(order) > MOST_MODELS:
+    if len(order) > MAX_MODELS:
         raise InputError(
             f"{cells.title}: the model column {quoted(cells.roles['model'][0])} must contain at "
-            f"most {MOST_MODELS} names, got {len(order)}"
+            f"most {MAX_MODELS} names, got {len(order)}"
         )
     return [
         replace(cells.take(np.flatnonzero(column.codes == code)), model=str(column.labels[code]))
@@ -169,7 +170,7 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
     for other in parts[1:]:
         same = other.one("y")
         with np.errstate(over="ignore", invalid="ignore"):
-            near = np.abs(same - truth) <= _TOLERANCE * np.abs(truth) + 1e-12 * size
+            near = np.abs(same - truth) <= _Y_TOLERANCE * np.abs(truth) + 1e-12 * size
         wrong = kept & ~near
         if wrong.any():
             row = int(np.argmax(wrong))

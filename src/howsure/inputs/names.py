@@ -386,7 +386,8 @@ Families = dict[str, dict[str, str]]
 
 KEYS: Final = ("unique_id", "ds", "cutoff")
 """What nixtla calls the series of a row, its time, and when it was forecast."""
-FEWEST_SERIES: Final = 10
+# As of clusters by which advice is tried (MIN_BATCHES in `howsure.engine.autocorrelation`).
+MIN_SERIES: Final = 10
 """From which on guessed series are clusters; a few clusters prove nothing, so they are groups."""
 
 _LEVEL_NUMBER: Final = r"\d+(?:\.\d+)?"

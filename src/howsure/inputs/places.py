@@ -151,7 +151,8 @@ def places(source: str) -> Listing:
     return Listing(title, tuple(_partitioned(files, base)), tuple(sorted(skipped)))
 
 
-_SHOWN = 3  # paths of one reason; twice as many reasons
+# Paths of one reason; twice as many reasons: a note of some lines.
+_MAX_PATHS_SHOWN = 3
 
 
 def listed_skipped(skipped: Sequence[tuple[str, str]]) -> str:
@@ -160,9 +161,13 @@ def listed_skipped(skipped: Sequence[tuple[str, str]]) -> str:
     for path, why in skipped:
         reasons.setdefault(why, []).append(path)
     phrases, unnamed = [], len(skipped)
-    for why, paths in sorted(reasons.items(), key=lambda item: len(item[1]))[: 2 * _SHOWN]:
-        more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-        phrases.append(f"{', '.join(map(_short, paths[:_SHOWN]))}{more} ({why})")
+    for why, paths in sorted(reasons.items(), key=lambda item: len(item[1]))[
+        : 2 * _MAX_PATHS_SHOWN
+    ]:
+        more = (
+            f" and {len(paths) - _MAX_PATHS_SHOWN:,} more" if len(paths) > _MAX_PATHS_SHOWN else ""
+        )
+        phrases.append(f"{', '.join(map(_short, paths[:_MAX_PATHS_SHOWN]))}{more} ({why})")
         unnamed -= len(paths)
     return ", ".join(phrases) + (f" and {unnamed:,} more" if unnamed else "")
 
@@ -297,7 +302,7 @@ class _Walk:
             self._found.append((linked or link, path, status))
         elif stat.S_ISREG(status.st_mode):
             with open(path, "rb") as file:
-                self._skipped.append(_no_table(path, file.read(_LOOK)))
+                self._skipped.append(_no_table(path, file.read(_BYTES_LOOKED_AT)))
         elif _has_form(path):
             raise InputError(f"{path}: a regular file is needed, got {_kind(status.st_mode)}")
         else:
@@ -319,7 +324,8 @@ def _matched(name: str, patterns: Iterable[tuple[str, ...]]) -> tuple[bool, set[
     return asked, further
 
 
-_LOOK: Final = 4096
+# Bytes that tell whether a file is text: a page of a disk, read at once.
+_BYTES_LOOKED_AT: Final = 4096
 
 
 def _has_form(path: str) -> bool:
@@ -418,7 +424,7 @@ def _listed_far(url: str) -> _Files:
             elif _has_form(path):
                 kept.append(Place(path, int(info["size"] or 0), _stamp(info)))
             else:
-                skipped.append(_no_table(path, files.cat_file(info["name"], 0, _LOOK)))
+                skipped.append(_no_table(path, files.cat_file(info["name"], 0, _BYTES_LOOKED_AT)))
         return base, kept, skipped
 
 
@@ -484,10 +490,16 @@ def _number(text: str | None) -> float | None:
 
 # ---- what was read of a table: its files, and what lies beside them and was not read -------------
 
-_KEY: Final = 2**64
-FEWEST: Final = 10  # rows whose key tells them from others, even where they take few values
-_NOTES: Final = 3  # and what is noted of states that it tells of
-_MOST: Final = 10_000  # files that a report lists
+# Sums of hashes of 64 bits.
+_KEY_RANGE: Final = 2**64
+MIN_ROWS_OF_KEY: Final = (
+    10  # rows whose key tells them from others, even where they take few values
+)
+# What is noted of states that it tells of: as paths.
+_MAX_NOTES: Final = 3
+# Files that a report lists: more than a folder of a few years of days holds; a list of millions
+# would be the report.
+_MAX_FILES_LISTED: Final = 10_000
 
 
 @frozen(kw_only=True)
@@ -528,7 +540,7 @@ class ReadFile:
 
     def joined(self, other: Self) -> Self:
         """With further rows of the same file."""
-        key = (int(self.key or "0", 16) + int(other.key or "0", 16)) % _KEY
+        key = (int(self.key or "0", 16) + int(other.key or "0", 16)) % _KEY_RANGE
         return replace(self, rows=self.rows + other.rows, key=f"{key:016x}")
 
     @property
@@ -587,23 +599,23 @@ class Manifest:
             facts.append(
                 f"{first.found} and {second.found} have the same rows, which are counted twice"
             )
-        facts += self.notes[:_NOTES]
-        if len(self.notes) > _NOTES:
-            facts.append(f"and {len(self.notes) - _NOTES:,} more such notes")
+        facts += self.notes[:_MAX_NOTES]
+        if len(self.notes) > _MAX_NOTES:
+            facts.append(f"and {len(self.notes) - _MAX_NOTES:,} more such notes")
         return "; ".join(facts)
 
     def equals(self) -> Iterator[tuple[ReadFile, ReadFile]]:
         """Files that hold the same rows as an earlier one."""
         first: dict[tuple[str, int], ReadFile] = {}
         for file in self.files:
-            if file.rows >= FEWEST and file.key:
+            if file.rows >= MIN_ROWS_OF_KEY and file.key:
                 other = first.setdefault((file.key, file.rows), file)
                 if other is not file:
                     yield other, file
 
     def table(self) -> Table:
         """The files as a table of a report."""
-        files = self.files[:_MOST]
+        files = self.files[:_MAX_FILES_LISTED]
         columns: dict[str, Sequence[object]] = {
             "file": [file.path or file.found for file in files],
             "found_as": [file.found for file in files],
@@ -613,7 +625,7 @@ class Manifest:
             "key": [file.key for file in files],
         }
         notes = [f"{note}." for note in self.notes]
-        notes += [f"{path} was not read: {why}." for path, why in self.skipped[:_MOST]]
+        notes += [f"{path} was not read: {why}." for path, why in self.skipped[:_MAX_FILES_LISTED]]
         return Table(
             name="files",
             columns={name: np.array(values) for name, values in columns.items()},

@@ -50,16 +50,24 @@ from howsure.inputs.values import is_text, together, written_out
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
 
-HUGE: Final = 2_000_000
+# Two million rows, assessed at once, take about a gigabyte (500 MB for one million,
+# docs/speed.md).
+HUGE_ROWS: Final = 2_000_000
 """Rows past which a table is read in parts, where nothing else is said."""
+# A million cells of 8 bytes are 8 MB with eight columns.
 BATCH_ROWS: Final = 131_072
+# The size of a row group of Arrow's writer; pieces are as large, so that each group is read once.
 PIECE_ROWS: Final = 1_048_576
-_START: Final = 1 << 16
-_THREADS: Final = 16
-_SAMPLE: Final = 1 << 22
-_PACKED: Final = 50
-"""Rows in a byte, at most, of a compressed file that is not looked at. Text has one at most, and
-tables that people make far fewer; a file of 1 MB may hold 100 million equal rows."""
+# Bytes whose lines tell how many there are: hundreds of rows, which know the mean length to a few
+# per cent; enough for a choice between millions.
+_BYTES_COUNTED: Final = 1 << 16
+# Footers are waited for, not computed: 16 at a time keep an object store busy.
+_MAX_THREADS: Final = 16
+# 4 MB are tens of thousands of rows, which tell how many bytes one has, and quick to unpack.
+_BYTES_UNPACKED: Final = 1 << 22
+# Rows in a byte, at most, of a compressed file that is not looked at. Text has one at most, and
+# tables that people make far fewer; a file of 1 MB may hold 100 million equal rows.
+_MAX_ROWS_PER_BYTE: Final = 50
 
 
 class Extent(NamedTuple):
@@ -110,7 +118,7 @@ def is_huge(source: Any, past: int) -> bool:
     if near and os.path.isfile(source):
         _, ending, packed = name_parts(Path(source))
         plain = ending in TEXT_ENDINGS and not packed
-        if os.path.getsize(source) * (1 if plain else _PACKED) <= past:
+        if os.path.getsize(source) * (1 if plain else _MAX_ROWS_PER_BYTE) <= past:
             return False
     size = extent(source)
     return size.parts or (size.rows or 0) > past
@@ -199,7 +207,7 @@ def _model_of(path: str) -> str:
 
 
 def _footers(files: Sequence[Place]) -> list[pq.FileMetaData]:
-    with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
+    with ThreadPoolExecutor(min(_MAX_THREADS, len(files))) as pool:
         return list(pool.map(_footer, files))
 
 
@@ -300,12 +308,12 @@ def _rows_of(place: Place) -> int | None:
     with refusing(place.path), place.open() as handle:
         packed = name_parts(Path(place.path))[2]
         if not packed:
-            start = handle.read(_START)
+            start = handle.read(_BYTES_COUNTED)
             lines = start.count(b"\n")
             return round(place.size * lines / len(start)) if lines else None
         unpacked = pa.CompressedInputStream(handle, COMPRESSION[packed])
-        start = unpacked.read(_SAMPLE)
-        share = 1.0 if len(start) < _SAMPLE else handle.tell() / place.size
+        start = unpacked.read(_BYTES_UNPACKED)
+        share = 1.0 if len(start) < _BYTES_UNPACKED else handle.tell() / place.size
         return round(int(start.count(b"\n")) / share)
 
 

@@ -44,8 +44,8 @@ from howsure.inputs.matching import (
     split_models,
 )
 from howsure.inputs.names import (
-    FEWEST_SERIES,
     KEYS,
+    MIN_SERIES,
     ColumnUse,
     Roles,
     encoder_name,
@@ -451,7 +451,9 @@ def _named_parts(
 
 # ---- a table of any size, cut into pieces that are read by record batches ------------------------
 
-_LOOKS: Final = 20  # pieces that are looked at to count series
+# Pieces that are looked at to count series: series are spread over a table, and fewer than ten are
+# soon ten. By hand.
+_PIECES_LOOKED_AT: Final = 20
 
 
 @frozen
@@ -644,14 +646,14 @@ def _with_series(cells: ParsedColumns, pieces: Sequence[Piece], rows: int) -> Pa
     name = next((name for name in cells.roles.notes if normal_form(name) == KEYS[0]), None)
     if name is None or name in cells.roles["cluster"] or isinstance(pieces[0], StreamPiece):
         return cells
-    step = max(len(pieces) // _LOOKS, 1)
+    step = max(len(pieces) // _PIECES_LOOKED_AT, 1)
     series: set[Any] = set()
     for piece in pieces[::step]:
         table = begin(piece, {name: "label"}, rows)
         if table is not None:
             labels = values.labels(table[name], name, from_text=piece.from_text)
             series.update(map(str, labels.labels.tolist()))
-        if len(series) >= FEWEST_SERIES:
+        if len(series) >= MIN_SERIES:
             roles = cells.roles
             groups = tuple(group for group in roles["groups"] if group != name)
             columns = {**roles.columns, "groups": groups, "cluster": (name,)}
@@ -687,6 +689,7 @@ def _time_range(
     return (min(ends), max(ends)) if ends else None
 
 
+# By the unit of Arrow's times.
 _SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 

@@ -27,12 +27,17 @@ from howsure.core.errors import InputError
 from howsure.inputs.roles import Kinds
 from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
 
+# As Arrow's own: a megabyte stays in the cache while it is parsed.
 BLOCK: Final = 1 << 20
-LARGE_BLOCK: Final = 16 << 20  # the longest row that can be read
-LONGEST_LINE: Final = 16_000_000  # bytes; less than a large block, so that none hides a longer one
+# The longest row that can be read, for embeddings of thousands of numbers.
+LARGE_BLOCK: Final = 16 << 20
+# Bytes; less than a large block, so that none hides a longer one.
+MAX_BYTES_OF_LINE: Final = 16_000_000
 LAST_CELL: Final = "-1234567890123456789e-300"
 _DELIMITERS: Final = (",", ";", "\t", "|")
-_PATIENCE: Final = 60.0  # seconds that threads of Arrow may take to let go
+# Seconds that threads of Arrow may take to let go: far longer than a block takes, and no wait
+# without end.
+_SECONDS_TO_LET_GO: Final = 60.0
 _MARKS: Final = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -326,7 +331,7 @@ class _Loan:
         self.door.over = True
         with suppress(queue.Empty):
             for _ in self._lent:  # which may still grow, by blocks, until the stream is gone
-                self._gone.get(timeout=_PATIENCE)
+                self._gone.get(timeout=_SECONDS_TO_LET_GO)
 
     def _watched(self, one: Lent) -> Lent:
         # A method in C runs whole before its thread lets another run, unlike Python's code.
@@ -466,11 +471,11 @@ class Utf8Reader:
         first = clean.find(b"\n")
         start = clean.find(b"\r", 0, first if first >= 0 else len(clean))
         start = start if start >= 0 else first
-        if self._line + (start if start >= 0 else len(clean)) > LONGEST_LINE:
+        if self._line + (start if start >= 0 else len(clean)) > MAX_BYTES_OF_LINE:
             raise InputError(
-                f"{self._title}: a line must be at most {LONGEST_LINE // 1_000_000} MB long, got "
-                f"a longer one, line {self._lines + 1}; perhaps this is not a table, or a quote "
-                "is opened and never closed"
+                f"{self._title}: a line must be at most {MAX_BYTES_OF_LINE // 1_000_000} MB long, "
+                f"got a longer one, line {self._lines + 1}; perhaps this is not a table, or a "
+                "quote is opened and never closed"
             )
         last = clean.rfind(b"\n")
         end = max(last, clean.rfind(b"\r", last + 1))

@@ -26,7 +26,8 @@ from howsure.inputs.files import is_list
 from howsure.inputs.roles import Kind
 from howsure.inputs.source import MISSING_WORDS, Source, quoted
 
-MOST_FLOAT_LABELS: Final = 100
+# Groups by fractions are nearly always numbers that were meant as an input. By hand.
+MAX_FLOAT_LABELS: Final = 100
 _NO_TIME: Final = np.iinfo(np.int64).min  # NaT, as a number
 _TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
 _PAIR: Final = re.compile(
@@ -503,10 +504,10 @@ def _label_array(found: list[Any], name: str, *, from_text: bool) -> AnyArray:
         return np.asarray([int(item) for item in found])
     if all(isinstance(item, float) for item in found) and found:
         are_whole = all(item.is_integer() and abs(item) < 2**53 for item in found)
-        if not are_whole and len(found) > MOST_FLOAT_LABELS:
+        if not are_whole and len(found) > MAX_FLOAT_LABELS:
             raise InputError(
                 f"column {quoted(name)} must contain labels, got {len(found)} different "
-                f"fractional numbers (at most {MOST_FLOAT_LABELS}): bin them first"
+                f"fractional numbers (at most {MAX_FLOAT_LABELS}): bin them first"
             )
         return np.asarray(found, dtype=np.int64 if are_whole else np.float64)
     if not any(isinstance(item, str) for item in found) and found:

@@ -20,7 +20,8 @@ from howsure.core.sizes import most_inflated
 from howsure.inputs.frames import MappingTable
 from howsure.inputs.source import MISSING_WORDS, listed, quoted, split_sheet
 
-_WHOLE: Final = 2.0**53
+# Whole numbers above are not all numbers of 64 bits.
+_MAX_WHOLE: Final = 2.0**53
 _UNCOMPUTED: Final = re.compile(
     rb'<c r="([A-Z]+\d+)"[^>]*>\s*<f(?:/>|[^>]*/>|[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>'
 )
@@ -32,9 +33,9 @@ _BROKEN: Final = (
 """What reading a broken archive raises, or one with entities: a workbook has none."""
 _PLACE: Final = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})([0-9]{1,10})["']""", re.IGNORECASE)
 """Where a cell stands."""
-_MOST_CELLS: Final = 1 << 26
-"""Cells of a sheet, which take 2 GB. One in the last corner of an empty sheet makes 17 billion, at
-which calamine ends the process."""
+# Cells of a sheet, which take 2 GB. One in the last corner of an empty sheet makes 17 billion, at
+# which calamine ends the process.
+_MAX_CELLS: Final = 1 << 26
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _LINK: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
@@ -140,9 +141,9 @@ def _parts(content: bytes, path: str) -> zipfile.ZipFile:
             )
         with parts.open(info) as file:
             area = _area(file.read(info.file_size + 1))  # without a number it takes what may come
-        if area > _MOST_CELLS:
+        if area > _MAX_CELLS:
             raise InputError(
-                f"{path}: a sheet must have at most {_MOST_CELLS:,} cells, got {area:,} "
+                f"{path}: a sheet must have at most {_MAX_CELLS:,} cells, got {area:,} "
                 f"({info.filename!r}): delete cells far from the table"
             )
     return parts
@@ -218,7 +219,7 @@ def _column(cells: Sequence[Any], decimal: str) -> pa.Array:
     if filled and hold(bool):
         return pa.array(values, type=pa.bool_())
     if hold(int, float):
-        are_whole = all(float(cell).is_integer() and abs(cell) < _WHOLE for cell in filled)
+        are_whole = all(float(cell).is_integer() and abs(cell) < _MAX_WHOLE for cell in filled)
         number, kind = (int, pa.int64()) if are_whole and filled else (float, pa.float64())
         return pa.array([None if cell is None else number(cell) for cell in values], type=kind)
     if hold(datetime.date):
@@ -238,7 +239,7 @@ def _column(cells: Sequence[Any], decimal: str) -> pa.Array:
 def _text(cell: Any, decimal: str) -> str:
     """A cell as it would stand in a text file."""
     if isinstance(cell, float):
-        shown = str(int(cell)) if cell.is_integer() and abs(cell) < _WHOLE else repr(cell)
+        shown = str(int(cell)) if cell.is_integer() and abs(cell) < _MAX_WHOLE else repr(cell)
         return shown.replace(".", decimal)
     if isinstance(cell, datetime.datetime | datetime.date | datetime.time):
         return cell.isoformat()

@@ -22,11 +22,13 @@ from howsure.core.classes import brief, brief_repr, frozen, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels, joint
 from howsure.core.rng import row_hashes
-from howsure.core.times import FEWEST_TIMES, Chronology, Units, steps_between
+from howsure.core.times import MIN_TIMES, Chronology, Units, steps_between
 from howsure.core.weights import Weights
 from howsure.predictions.base import Prediction, Rows
 
-LARGEST = 1e100
+# Squares are 10²⁰⁰, and so may be multiplied by weights and added up; cubes are not needed at that
+# size.
+MAX_SIZE = 1e100
 
 Labels = AnyArray
 T = TypeVar("T")
@@ -407,14 +409,14 @@ def _check_sizes(
         }
     for name, values in columns.items():
         if values is None or (
-            values.min(initial=0.0) >= -LARGEST and values.max(initial=0.0) <= LARGEST
+            values.min(initial=0.0) >= -MAX_SIZE and values.max(initial=0.0) <= MAX_SIZE
         ):
             continue
-        big = np.isfinite(values) & (np.abs(values) > LARGEST)
+        big = np.isfinite(values) & (np.abs(values) > MAX_SIZE)
         if big.any():
             row = int(np.argmax(big.reshape(len(values), -1).any(axis=1)))
             raise InputError(
-                f"{name} must contain numbers of size at most {LARGEST:g}, because their squares "
+                f"{name} must contain numbers of size at most {MAX_SIZE:g}, because their squares "
                 f"are summed; {int(big.sum())} are larger (first at row {row})"
             )
 
@@ -444,7 +446,7 @@ def series_of(evalset: EvalSet, times: IntArray) -> IntArray | None:
             int(labels.max())
             for labels in (codes, evalset.cluster.codes, joint(codes, evalset.cluster.codes))
         }
-        return codes if stated and len(levels) == 1 and count >= FEWEST_TIMES else None
+        return codes if stated and len(levels) == 1 and count >= MIN_TIMES else None
     if evalset.series is not None:
         return evalset.series.codes if len(evalset.series.labels) > 1 else None
     columns = [group.codes for group in evalset.groups.values()]
@@ -470,7 +472,7 @@ def unnamed(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:
 
 def lone(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:
     """Whether such times are too few by themselves."""
-    return unnamed(evalset, times, series) and len(np.unique(times)) < FEWEST_TIMES
+    return unnamed(evalset, times, series) and len(np.unique(times)) < MIN_TIMES
 
 
 # ---- another forecast of the same rows, beside which a model is judged ---------------------------

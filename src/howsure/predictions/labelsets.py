@@ -14,8 +14,9 @@ from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.predictions.base import Prediction, Rows
 
-_SLACK = 1e-3
-"""How far probabilities, often of single precision, may be from summing to 1."""
+# How far probabilities, often of single precision, may be from summing to 1: 1,000 of them round
+# by less.
+_MAX_ERROR_OF_SUM = 1e-3
 
 
 @final
@@ -207,7 +208,7 @@ def check_probabilities(stated: FloatArray, name: str) -> None:
     """Raise `InputError` where a row of probabilities is negative or does not sum to 1."""
     sums = stated.sum(axis=1)
     negative = np.asarray((stated < 0).any(axis=1))
-    wrong = negative | (np.abs(sums - 1.0) > _SLACK)
+    wrong = negative | (np.abs(sums - 1.0) > _MAX_ERROR_OF_SUM)
     if wrong.any():
         row = int(np.argmax(wrong))
         what = f"least {stated[row].min():.6g}" if negative[row] else f"sum {sums[row]:.6g}"

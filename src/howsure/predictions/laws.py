@@ -19,6 +19,7 @@ from howsure.core.errors import InputError
 
 Parameters = Mapping[str, FloatArray]
 
+# Of the normal density.
 _LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 

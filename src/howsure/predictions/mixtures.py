@@ -17,9 +17,12 @@ from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions.laws import Law, Parameters
 
-_SLACK = 1e-6  # of the sum of weights
-_TIE = 1e-12  # of a level, within which a cumulative probability counts as having reached it
-_STEPS = 2200  # of bisection: doubles have fewer halvings between any two of them
+# Of the sum of weights: single precision and six written digits.
+_MAX_ERROR_OF_WEIGHTS = 1e-6
+# Of a level, within which a cumulative probability counts as having reached it: sums of weights
+# lose no more.
+_LEVEL_ROUNDING = 1e-12
+_MAX_BISECTIONS = 2200  # of bisection: doubles have fewer halvings between any two of them
 
 
 @final
@@ -73,7 +76,7 @@ class MixtureLaw(Law):
         weights = self._weights(parameters)
         total = sum(weights)
         wrong = np.min(weights, axis=0) < 0.0
-        wrong |= np.abs(total - 1.0) > _SLACK
+        wrong |= np.abs(total - 1.0) > _MAX_ERROR_OF_WEIGHTS
         if wrong.any():
             row = int(np.argmax(wrong))
             shown = ", ".join(f"{weight[row]:g}" for weight in weights)
@@ -110,10 +113,10 @@ class MixtureLaw(Law):
         used = np.stack(np.broadcast_arrays(*self._weights(parameters), ends[0])[:-1]) > 0.0
         low = np.where(used, ends, np.inf).min(axis=0)
         high = np.where(used, ends, -np.inf).max(axis=0)
-        reached = level - _TIE * np.minimum(level, 1.0 - level)
+        reached = level - _LEVEL_ROUNDING * np.minimum(level, 1.0 - level)
         if self.discrete:
             low = low - 1.0
-        for _ in range(_STEPS):
+        for _ in range(_MAX_BISECTIONS):
             middle = 0.5 * low + 0.5 * high
             if self.discrete:
                 middle = np.floor(middle)

@@ -159,6 +159,7 @@ class Quantiles(Prediction):
         """Quantiles at the levels, interpolated between the given ones, shape (n, k)."""
         wanted = wanted_levels(levels)
         low, high = self.levels[0], self.levels[-1]
+        # Levels such as 1 − .9 are off by rounding, and nobody states nine digits.
         outside = (wanted < low - 1e-9) | (wanted > high + 1e-9)
         if outside.any():
             raise UnanswerableError(

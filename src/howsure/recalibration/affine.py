@@ -31,7 +31,7 @@ from howsure.recalibration.base import (
 from howsure.recalibration.conformal import ConformalIntervals, IntervalRecalibrator
 from howsure.recalibration.info import FRAMED_KINDS, SIDES, SIZE, WIDTHS, MethodInfo
 from howsure.recalibration.location_scale import (
-    FLOOR,
+    MIN_RELATIVE_SPREAD,
     PINBALL,
     AffineLocationScale,
     CalibrationRows,
@@ -42,9 +42,11 @@ from howsure.recalibration.location_scale import (
 )
 from howsure.stats.roots import minimum, root
 
-_POWERS = (0.0, 2.0)
-_NOISE = 0.2
-"""The share of a log spread's variance that must be more than the noise of few samples."""
+# 0 is one width for all, 2 doubles all contrasts; beyond, a few narrow rows would decide.
+_RANGE_OF_POWERS = (0.0, 2.0)
+# The share of a log spread's variance that must be more than the noise of few samples: below, the
+# power is a quotient of noise. By hand; not tuned.
+_MIN_SHARE_OF_SIGNAL = 0.2
 
 _CENTRED = {
     Distribution.kind: (
@@ -340,6 +342,7 @@ def _least_loss(rows: CalibrationRows, unit: FloatArray) -> tuple[float, float]:
         low /= 2.0
     while best(high)[0] < best(high / 1.01)[0]:
         high *= 2.0
+    # Two digits more than are kept below.
     best_factor = minimum(lambda factor: best(factor)[0], low, high, 1e-10 * factor)
     nearest = float(f"{best_factor:.8g}")  # so that the order of rows leaves no trace
     return best(nearest)[1], nearest
@@ -527,7 +530,7 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
         raise InputError("all errors in the calibration rows are zero, so the scale would be zero")
     height, log_ratio = np.log(mass[some] * square[some]), log[some]
 
-    low, high = _POWERS
+    low, high = _RANGE_OF_POWERS
     if _slope(low, height, log_ratio) >= 0:
         value = low
     elif _slope(high, height, log_ratio) <= 0:
@@ -536,7 +539,7 @@ def _power(square: FloatArray, spread: FloatArray, mass: FloatArray) -> _Power:
         value = root(lambda power: _slope(power, height, log_ratio), low, high, 1e-12)
     standard = square * np.exp(-2.0 * value * log)
     standard /= np.average(standard, weights=mass)
-    certainty = np.nan if value in _POWERS else 1.0
+    certainty = np.nan if value in _RANGE_OF_POWERS else 1.0
     bend = 2.0 * float(np.average(standard * np.square(log), weights=mass))
     return _Power(value, certainty * (standard - 1.0) * log / bend)
 
@@ -555,19 +558,21 @@ def _power_of_samples(rows: CalibrationRows, samples: Samples) -> tuple[_Power, 
     power of it. Each member, told by the others, shows how much lower.
     """
     table, center, variance = left_out(samples)
-    spread = np.maximum(np.sqrt(variance), FLOOR * rows.floor)  # none at all has no log
+    spread = np.maximum(
+        np.sqrt(variance), MIN_RELATIVE_SPREAD * rows.floor
+    )  # none at all has no log
     mass = np.broadcast_to(rows.mass[:, None], table.shape).ravel()
     flat = spread.ravel()
     member_power = _power(np.square(table - center).ravel(), flat, mass)
     error_power = _power(np.square(rows.y[:, None] - center).ravel(), flat, mass)
-    if member_power.value < _NOISE:
+    if member_power.value < _MIN_SHARE_OF_SIGNAL:
         return _Power(1.0, np.zeros(len(rows.y))), (
             "The samples' spreads differ by little more than noise: their power cannot be "
             "estimated, so they are only scaled.",
         )
-    value = min(error_power.value / member_power.value, _POWERS[1])
+    value = min(error_power.value / member_power.value, _RANGE_OF_POWERS[1])
     influence = (error_power.influence - value * member_power.influence) / member_power.value
-    certainty = np.nan if value in _POWERS else 1.0
+    certainty = np.nan if value in _RANGE_OF_POWERS else 1.0
     return _Power(value, certainty * influence.reshape(table.shape).mean(axis=1)), ()
 
 
@@ -580,9 +585,10 @@ def _power_of_table(rows: CalibrationRows, typical: float) -> float:
         best = np.full(len(y), wide.factor(y, mass))
         return frame.loss(y, mass, wide.stretched(best).table)
 
-    grid = np.linspace(*_POWERS, 9)
+    grid = np.linspace(*_RANGE_OF_POWERS, 9)
     best = int(np.argmin([loss(float(power)) for power in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    # Two digits more than are kept below.
     finest = minimum(loss, low, high, 1e-8)
     near = [round(finest, 6), float(grid[best])]  # as above
     return min(near, key=loss)

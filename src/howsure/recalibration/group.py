@@ -41,15 +41,20 @@ from howsure.recalibration.location_scale import (
     LocationScaleRecalibrator,
 )
 
-FEWEST = 10
+# A factor of ten rows is off by 22 % (1/√20) before it is shrunk. By hand; not tuned.
+MIN_ROWS_OF_GROUP = 10
 """Rows of a group without which its shift and factor are those of all rows."""
-_HELP: Final = 5.0
-"""Rows of the median variance of all groups that help out the variance of each."""
-_FAR: Final = 5.0
-"""Standard deviations past which a group is like no other."""
-BEYOND = 5.0
+# Rows of the median variance of all groups that help out the variance of each: a group of ten
+# keeps two thirds of its own. By hand; not tuned.
+_ROWS_OF_USUAL_VARIANCE: Final = 5.0
+# Standard deviations past which a group is like no other, whose shift would teach the rest: one
+# that is broken lies far beyond, and of normal groups one in two million.
+_SDS_OF_OUTLIER: Final = 5.0
+# A quantile with five rows beyond it is known to some 45 % of these. By hand; not tuned.
+MIN_ROWS_BEYOND = 5.0
 """Rows of a group that must be expected beyond an end for that to have its own offset."""
-NAMED = 3
+# A line holds no more.
+MAX_GROUPS_NAMED = 3
 """Groups that a note names; of more it gives the number."""
 _INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
 """What is done in each bin by ease."""
@@ -219,7 +224,7 @@ class ByGroup(RecalibrationMethod):
             widest = max(prediction_of(rows, Intervals).coverages, default=None)
         beyond = 0.0 if widest is None else effective_rows(rows)[0] * (1.0 - widest) / 2.0
         return ConformalIntervals(
-            "asymmetric" if beyond >= BEYOND else "cqr",
+            "asymmetric" if beyond >= MIN_ROWS_BEYOND else "cqr",
             self.belief,
             self.coverage,
             self.rank,
@@ -240,9 +245,9 @@ class ByGroup(RecalibrationMethod):
 def _few_note(names: Sequence[str], needed: int) -> tuple[str, ...]:
     if not names:
         return ()
-    named = "; ".join(names[:NAMED])
-    if len(names) > NAMED:
-        named += f" and {len(names) - NAMED} more"
+    named = "; ".join(names[:MAX_GROUPS_NAMED])
+    if len(names) > MAX_GROUPS_NAMED:
+        named += f" and {len(names) - MAX_GROUPS_NAMED} more"
     return (f"Groups with fewer than {needed} calibration rows use the fit to all rows: {named}.",)
 
 
@@ -441,14 +446,16 @@ def _fit_moments(rows: CalibrationRows, cells: GroupCells, codes: IntArray) -> G
         for what, values in (("shift", shifts), ("factor", factors))
         for name, value, count in zip((*cells.names, ""), values, n, strict=True)
     )
-    few = [name for name, count in zip(cells.names, n[:-1], strict=True) if count < FEWEST]
+    few = [
+        name for name, count in zip(cells.names, n[:-1], strict=True) if count < MIN_ROWS_OF_GROUP
+    ]
     return rows.mover(
         GroupLocationScale,
         "group",
         learnt,
         "the shift and factor of each group are estimated from its rows and shrunk towards "
         "those of all rows, as far as the difference may be noise",
-        *_few_note(few, FEWEST),
+        *_few_note(few, MIN_ROWS_OF_GROUP),
         cells=cells,
         shifts=shifts,
         factors=factors,
@@ -469,7 +476,7 @@ def _shrunk(
     rows = np.bincount(codes, mass).astype(np.float64)
     below, above = np.bincount(codes, mass * bottom), np.bincount(codes, mass * top)
     values, overall = above / below, float(above.sum() / below.sum())
-    large = (rows >= FEWEST) & ((values > 0) | (not ratio))
+    large = (rows >= MIN_ROWS_OF_GROUP) & ((values > 0) | (not ratio))
     if large.sum() < 2:
         return np.append(np.full(len(rows), overall), overall)
     values = np.where(large, values, overall)
@@ -490,7 +497,9 @@ def _noise(squares: FloatArray, rows: FloatArray) -> FloatArray:
     """The variance of each group's rows, few of which are helped by the median of all groups."""
     free = rows - 1.0
     usual = float(np.median(squares / free))
-    return np.asarray((squares + _HELP * usual) / (free + _HELP))
+    return np.asarray(
+        (squares + _ROWS_OF_USUAL_VARIANCE * usual) / (free + _ROWS_OF_USUAL_VARIANCE)
+    )
 
 
 def _usual(values: FloatArray, noise: FloatArray, rows: FloatArray) -> BoolArray:
@@ -500,7 +509,7 @@ def _usual(values: FloatArray, noise: FloatArray, rows: FloatArray) -> BoolArray
     middle = float(values[order[int(np.searchsorted(upto, upto[-1] / 2.0))]])
     away = np.abs(values - middle)
     spread = 1.4826 * float(np.median(away))
-    return np.asarray(away <= _FAR * np.sqrt(noise + spread**2))
+    return np.asarray(away <= _SDS_OF_OUTLIER * np.sqrt(noise + spread**2))
 
 
 def _shared(values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
@@ -518,9 +527,11 @@ def _shared(values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
 
 # ---- bins of rows by ease, between edges that are calibration rows themselves --------------------
 
-MOST = 10
+# Tenths, as usual. By hand; not tuned.
+MAX_BINS = 10
 """Bins, where nobody says how many."""
-MISSES = 10.0
+# An offset that rests on ten misses is known to a third of these. By hand; not tuned.
+MISSES_PER_BIN = 10.0
 """Misses that each of them is to expect."""
 
 
@@ -597,7 +608,7 @@ def one_ease(rows: EvalSet) -> InputError:
 
 def bins_for(rows: int, coverage: float) -> int:
     """How many bins so many rows are cut into, where nobody says: at least 2."""
-    return max(2, min(MOST, int(rows * (1.0 - coverage) / MISSES + 1e-9)))
+    return max(2, min(MAX_BINS, int(rows * (1.0 - coverage) / MISSES_PER_BIN + 1e-9)))
 
 
 def _numbers(rows: EvalSet, column: str) -> FloatArray:

@@ -24,6 +24,7 @@ from howsure.core.errors import InputError
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.recalibration.base import SPREAD, FittedParameter, Recalibrator
 
+# As the hubs ask for, so that files fit.
 DEFAULT_LEVELS: tuple[float, ...] = (
     0.01,
     0.025,

@@ -43,7 +43,9 @@ FRAMED: tuple[type[Prediction], ...] = (*CENTRAL, Intervals)
 """Kinds that have a frame."""
 PINBALL = "the correction minimises the pinball loss on the calibration rows"
 
-FLOOR = 0.1
+# A row that is stated ten times surer than the mean would decide a relative shift alone. Not
+# tuned.
+MIN_RELATIVE_SPREAD = 0.1
 """Of the mean spread: the least that a relative shift is measured in."""
 
 
@@ -160,7 +162,8 @@ def _ratio(top: FloatArray, bottom: FloatArray, mass: FloatArray) -> float:
     return float(np.average(top, weights=mass) / np.average(bottom, weights=mass))
 
 
-_MEMBERS = 100
+# Each member is left out once, n numbers each; 100 know a spread to 7 %, and rows average it.
+_MAX_MEMBERS = 100
 
 
 def left_out(samples: Samples) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -176,9 +179,9 @@ def left_out(samples: Samples) -> tuple[FloatArray, FloatArray, FloatArray]:
             f"samples must have at least 3 per row to estimate their spread, got {size}"
         )
     mean = samples.point()[:, None]
-    if size > _MEMBERS:
+    if size > _MAX_MEMBERS:
         begun = row_uniforms(0, "members", row_keys(mean[:, 0]))[:, None]
-        ranks = ((np.arange(_MEMBERS) + begun) * (size / _MEMBERS)).astype(np.int64)
+        ranks = ((np.arange(_MAX_MEMBERS) + begun) * (size / _MAX_MEMBERS)).astype(np.int64)
         table = np.take_along_axis(table, ranks, axis=1)
     away = table - mean
     square = np.square(samples.sd())[:, None] * (size - 1) - np.square(away) * size / (size - 1)
@@ -204,8 +207,12 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, level: float) -> 
     return float(values[order[low]] / 2.0 + values[order[high]] / 2.0)
 
 
-_SEEN = 500  # values whose order tells about where a quantile of many lies
-_SPREAD_OUT = np.arange(_SEEN) * 0.6180339887498949 % 1.0  # in step with no number of columns
+# Values whose order tells about where a quantile of many lies: to 2 % of the rows, which are then
+# sorted alone. It decides time, never the answer.
+_VALUES_SEEN = 500
+_SPREAD_OUT = (
+    np.arange(_VALUES_SEEN) * 0.6180339887498949 % 1.0
+)  # in step with no number of columns
 
 
 def _around(
@@ -213,7 +220,7 @@ def _around(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Values about the one where the running weight has a sum, their weights, and that before."""
     before, room = 0.0, 1e-9 * share
-    while len(values) >= 4 * _SEEN:
+    while len(values) >= 4 * _VALUES_SEEN:
         places = (_SPREAD_OUT * len(values)).astype(np.int64)
         ordered = places[np.argsort(values[places])]
         total = np.cumsum(weights[ordered])
@@ -367,7 +374,7 @@ class CalibrationRows:
     @property
     def floor(self) -> float:
         """The least spread that a relative shift is measured in."""
-        return FLOOR * float(np.average(self.frame.spread, weights=self.mass))
+        return MIN_RELATIVE_SPREAD * float(np.average(self.frame.spread, weights=self.mass))
 
     def location_scale(self) -> tuple[float, float]:
         """A shift in units of each row's spread, and a factor about what is shifted."""

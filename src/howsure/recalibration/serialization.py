@@ -24,9 +24,14 @@ from howsure.recalibration.base import POINT, Recalibrator, kinds_of
 from howsure.recalibration.dispatch import METHODS, FittedMethods, InTurn, Recalibrated, applied
 
 FORMAT: Final = "howsure recalibration"
+# Raised when what is saved changes so that this program could not read it.
 VERSION: Final = 1
-_MOST: Final = 1 << 28  # bytes of a file
-_FAR: Final = 20.0  # spreads apart, from where the units must differ
+# Bytes of a file: 256 MB, far more than any recalibration has, so that a wrong file is not read
+# into memory.
+_MAX_BYTES: Final = 1 << 28
+# Spreads apart, from where the units must differ: no model drifts so far, and units differ by 60
+# or 1,000. By hand.
+_MAX_SPREADS_APART: Final = 20.0
 _KINDS: Final = "biuf"  # of arrays that are kept
 
 
@@ -68,9 +73,9 @@ class TaughtScale:
         near = self.reach + (0.0 if math.isnan(self.spread) else self.spread)
         if self.spread > 0 and other.spread > 0:
             ratio = other.spread / self.spread
-            if not 1.0 / _FAR <= ratio <= _FAR:
+            if not 1.0 / _MAX_SPREADS_APART <= ratio <= _MAX_SPREADS_APART:
                 return True
-        return near > 0 and abs(other.center - self.center) > _FAR * near
+        return near > 0 and abs(other.center - self.center) > _MAX_SPREADS_APART * near
 
 
 @final
@@ -281,8 +286,8 @@ def _content(path: str | os.PathLike[str]) -> dict[str, Any]:
         if not file.is_file():
             raise InputError(f"{name}: no such file")
         with file.open("rb") as opened:
-            data = opened.read(_MOST + 1)
-        if len(data) > _MOST:
+            data = opened.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
             raise InputError(f"{name} is not a saved recalibration: it is too large")
         text = data.decode("utf-8")
     except OSError as error:
@@ -370,7 +375,7 @@ def _array(dtype: Any, shape: Any, items: Any) -> Any:
     if not isinstance(dtype, str):
         raise ValueError(f"an array cannot have dtype {shortened(dtype)}")
     kind = np.dtype(dtype)
-    if kind.kind not in _KINDS or kind.itemsize * len(items) > _MOST:
+    if kind.kind not in _KINDS or kind.itemsize * len(items) > _MAX_BYTES:
         raise ValueError(f"an array of {kind} cannot be saved")
     return np.array([_from_json(item) for item in items], dtype=kind).reshape(shape)
 

@@ -57,7 +57,8 @@ SCORES: Mapping[str, Callable[..., Score]] = MappingProxyType(
 EASED_SETS: Mapping[str, str] = MappingProxyType({"o_lac": "lac", "o_saps": "saps"})
 """Those with a threshold for each bin by ease, and whose score they use."""
 TEMPERATURE = "temperature"
-SHARE: Final = 0.5
+# As Jang and Lee divide them.
+SHARE_FOR_TUNING: Final = 0.5
 """Of the calibration rows, those that tune."""
 NO_PROBABILITIES = (
     "label sets need class probabilities to be recalibrated: name their columns, softmax='p_*' "
@@ -269,7 +270,7 @@ class ProbabilitySets(RecalibrationMethod):
             ),
             family=family,
             criterion="t_ss" if easy else "sscv",
-            share=SHARE,
+            share=SHARE_FOR_TUNING,
             penalties=None if self.penalty is None else (self.penalty,),
             bins=BINS if self.bins is None else (self.bins,),
             groups=EaseColumn(classes),

@@ -33,13 +33,19 @@ from howsure.recalibration.levels import (
     level_words,
     plan_levels,
 )
-from howsure.recalibration.location_scale import FLOOR, LocationScale, crossed_note, floored
+from howsure.recalibration.location_scale import (
+    MIN_RELATIVE_SPREAD,
+    LocationScale,
+    crossed_note,
+    floored,
+)
 
-_PRIOR = 2.0
-"""Rows that speak for the tail as it is given, beside those that lie beyond a level."""
+# Rows that speak for the tail as it is given, beside those that lie beyond a level: where two lie,
+# both count alike. By hand; not tuned.
+_ROWS_OF_PRIOR = 2.0
 
-_TINY = 1e-12
-"""Of a level, from 0 and from 1."""
+# Of a level, from 0 and from 1, whose quantiles may be infinite.
+_MARGIN_OF_LEVELS = 1e-12
 
 _GUARANTEE = (
     "No finite-sample guarantee: on the calibration rows, empirical and nominal levels nearly "
@@ -108,7 +114,7 @@ class Shape(RecalibrationMethod):
             obeyed = _own_levels(prediction, calibration.y, levels, counts, n)
             return IsotonicRecalibrator(parameters=_learnt("level", levels, obeyed, n), **common)
         frame = LocationScale.of(prediction)
-        floor = FLOOR * float(np.average(frame.spread, weights=counts))
+        floor = MIN_RELATIVE_SPREAD * float(np.average(frame.spread, weights=counts))
         table = prediction.sorted_samples if isinstance(prediction, Samples) else prediction.values
         moves = _own_moves(frame, table, levels, floor, calibration)
         return ShapedColumns(parameters=_learnt("move", levels, moves, n), floor=floor, **common)
@@ -153,7 +159,7 @@ def _own_levels(
     mirrored = (1.0 - wanted[high_side], 1.0 - obeyed[high_side], weight[high_side])
     upper = 1.0 - _outward(*mirrored, (0.0, 0.0), 2.0 * (1.0 - center))
     rising = _rising(lower, center, upper)
-    return np.clip(rising[np.isin(wanted, levels)], _TINY, 1.0 - _TINY)
+    return np.clip(rising[np.isin(wanted, levels)], _MARGIN_OF_LEVELS, 1.0 - _MARGIN_OF_LEVELS)
 
 
 def _own_moves(
@@ -200,7 +206,7 @@ def _ranks(levels: FloatArray, n: float) -> tuple[IntArray, IntArray, FloatArray
 def _weights(levels: FloatArray, n: float) -> FloatArray:
     """How much calibration rows say of each level; nothing where none may lie beyond."""
     beyond = (n + 1.0) * np.minimum(levels, 1.0 - levels)
-    return np.where(beyond >= 1.0 - 1e-9, beyond / (beyond + _PRIOR), 0.0)
+    return np.where(beyond >= 1.0 - 1e-9, beyond / (beyond + _ROWS_OF_PRIOR), 0.0)
 
 
 def _outward(
@@ -240,8 +246,8 @@ def _notes(levels: FloatArray, n: float) -> tuple[str, ...]:
 
 # ---- isotonic recalibration: the levels of a law replaced by those that calibration rows obey ----
 
-_NARROW = 1e-9
-"""PIT intervals below this width are points."""
+# PIT intervals below this width are points: a share within would be rounding.
+_MIN_WIDTH = 1e-9
 
 
 @final
@@ -327,7 +333,7 @@ def pit_knots(
     assessment for count data", equation 2.
     """
     width = right - left
-    wide = width > _NARROW
+    wide = width > _MIN_WIDTH
     if not wide.any():
         return order_statistics(right, ranks, counts)
     weight = np.ones(len(left)) if counts is None else counts

@@ -21,8 +21,11 @@ from howsure.recalibration.location_scale import (
     left_out,
 )
 
-_LEAST = 30.0
-_SHARE = 0.1
+# Rows of a block: its variance is off by 26 % (√(2/30)). By hand; not tuned: smaller blocks follow
+# noise.
+_MIN_ROWS_OF_BLOCK = 30.0
+# Ten blocks of fewer than 300 rows, so that there is a curve at all.
+_MIN_SHARE_OF_BLOCK = 0.1
 
 
 @final
@@ -153,7 +156,7 @@ def _blocks(
     starts = rising_blocks(mean, rows)
     sums = [rows, rows * places, rows * mean, np.bincount(at, mass * companion)]
     sums = [np.add.reduceat(sums_of_rows, starts) for sums_of_rows in sums]
-    least = min(_LEAST, _SHARE * float(rows.sum())) * (1.0 - 1e-9)
+    least = min(_MIN_ROWS_OF_BLOCK, _MIN_SHARE_OF_BLOCK * float(rows.sum())) * (1.0 - 1e-9)
     first, gathered = [0], np.zeros(len(sums))
     for block, block_sums in enumerate(np.transpose(sums)):
         if (

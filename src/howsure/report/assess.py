@@ -41,7 +41,7 @@ from howsure.report.table import Table as InputTable
 from howsure.report.table import refuse_unknown
 from howsure.streaming import Large
 from howsure.topics.baseline import with_baselines
-from howsure.topics.compare import BEST, MOST_MODELS, standing
+from howsure.topics.compare import BEST_COMPARED, MAX_MODELS_IN_PAIRS, standing
 from howsure.verdict import Advice, Finding, TrustAnswer, judge
 from howsure.verdict.advice import Trials, run_trials
 from howsure.verdict.dependence import Known, batches_in_words, follow
@@ -345,11 +345,11 @@ def _title(evalsets: Sequence[EvalSet], facts: Mapping[str, str]) -> str:
     """What is asked, with the name of the data: its file, its models, or its number of rows."""
     names = [evalset.model for evalset in evalsets]
     if facts.get("Source"):
-        data = f"in {one_line(facts['Source'], _LONGEST)}"
+        data = f"in {one_line(facts['Source'], _MAX_CHARACTERS)}"
     elif len(names) > 3:
         data = f"of {len(names)} models"
     elif names != [_UNNAMED]:
-        data = f"of {listed(one_line(name, _LONGEST // 2) for name in names)}"
+        data = f"of {listed(one_line(name, _MAX_CHARACTERS // 2) for name in names)}"
     else:
         rows = evalsets[0].n
         data = f"of {rows:,} predictions" if rows > 1 else "of this prediction"
@@ -357,18 +357,19 @@ def _title(evalsets: Sequence[EvalSet], facts: Mapping[str, str]) -> str:
     return f"Can the {what} {data} be trusted?"
 
 
-_LONGEST = 60
+# A title of one line.
+_MAX_CHARACTERS = 60
 _UNNAMED = "model"  # as sets are called whose model has no name
 
 
 def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:
     """The models whose figures, tables and sentences are shown, and which these are, in words."""
     names = [found.evalset.model for found in done]
-    if len(names) <= MOST_MODELS:
+    if len(names) <= MAX_MODELS_IN_PAIRS:
         return set(names), ""
-    best = names[:BEST] if ranked is None else list(ranked.models[:BEST])
+    best = names[:BEST_COMPARED] if ranked is None else list(ranked.models[:BEST_COMPARED])
     how = "given first" if ranked is None else f"with the lowest mean {ranked.score.title}"
-    return set(best), f"the {BEST} of {len(names):,} models {how}: {', '.join(best)}"
+    return set(best), f"the {BEST_COMPARED} of {len(names):,} models {how}: {', '.join(best)}"
 
 
 def missing_fact(images: AnyArray | None, names: AnyArray) -> dict[str, str]:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 Library = Literal["pandas", "polars", "pyarrow"]
-_SHOWN: Final = 3
-_LONGEST: Final = 96
+# What a notebook or a prompt shows without being asked: a few lines of a terminal's width.
+_MAX_LINES: Final = 3
+_MAX_CHARACTERS: Final = 96
 
 
 @final
@@ -319,8 +320,8 @@ class Assessment(Formed):
 
     def __repr__(self) -> str:
         lines = [
-            f"  {TONES[line.tone][0]} {one_line(line.in_full, _LONGEST)}"
-            for line in self.lines[:_SHOWN]
+            f"  {TONES[line.tone][0]} {one_line(line.in_full, _MAX_CHARACTERS)}"
+            for line in self.lines[:_MAX_LINES]
         ]
         more = len(self.lines) - len(lines)
         names = "print(result), result.value(name), result.to_frame(), result.save(path)"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 LABEL_METHODS: Final = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")
 """Methods that make label sets."""
-COVERAGE: Final = 0.9
+# The usual one.
+DEFAULT_COVERAGE: Final = 0.9
 """Where nobody says."""
 CONFORMAL_METHODS: Final = (*LABEL_METHODS, "cp", "cp_a", "pac", "cqr", "o_cpa", "o_pac")
 """All methods; those without label sets make intervals."""
@@ -42,7 +43,7 @@ def conformal(
     calibration: Any,
     *,
     method: str | None = None,
-    coverage: float = COVERAGE,
+    coverage: float = DEFAULT_COVERAGE,
     bins: int | None = None,
     penalty: float | None = None,
     rank: RankRule = "conformal",

@@ -10,7 +10,7 @@ from howsure.core.arrays import AnyArray
 from howsure.core.errors import attempt
 from howsure.engine.metric import SLOW_ROWS
 from howsure.predictions import EvalSet
-from howsure.report.images import MODELS, image_table
+from howsure.report.images import MAX_MODELS, image_table
 from howsure.report.options import Settings
 from howsure.topics.congruence.laws import LAWS
 from howsure.topics.congruence.view import (
@@ -67,7 +67,12 @@ def _reports(
             ]
             report = replace(report, curves=(*named, *(c for c in report.curves if not c.notes)))
         rows = next((table for table in report.tables if table.name == "cce_rows"), None)
-        if images is not None and len(images) == evalset.n and rows is not None and number < MODELS:
+        if (
+            images is not None
+            and len(images) == evalset.n
+            and rows is not None
+            and number < MAX_MODELS
+        ):
             pictures = attempt(
                 f"images of {evalset.model}",
                 partial(image_table, rows, images[report.places]),

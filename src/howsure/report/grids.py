@@ -29,7 +29,8 @@ from howsure.report.document import (
     slug,
 )
 
-ROWS_LIMIT = 100
+# A page of hundreds of rows is slow, and JSON and CSV have all.
+MAX_ROWS = 100
 """The most rows of one table on a page."""
 TABLE_TITLES = {
     OVERVIEW: "Models and questions",
@@ -56,9 +57,11 @@ DIRECTIONS = {
 BETTER: Final = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
 """What the signs of directions mean."""
 
-REPEATED: Final = 3
+# Twice a remark is read; thrice it is noise, and a footnote is shorter.
+MIN_REPEATS: Final = 3
 """In how many cells of a column a remark stands that becomes a footnote."""
-REMARK: Final = 4
+# Shorter ones take no more room than a mark.
+MIN_WORDS: Final = 4
 """How many words a remark has at least."""
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _USUAL: Final = "Measures of uncertainty are computed from {} unless stated otherwise."
@@ -112,12 +115,12 @@ def group_grid(records: Iterable[Record], glossary: Iterable[GlossaryEntry] = ()
     ordered = sorted(grouped, key=_departure, reverse=True)
     lines = list(dict.fromkeys(map(_line, ordered)))
     notes = []
-    if len(lines) > ROWS_LIMIT:
+    if len(lines) > MAX_ROWS:
         notes.append(
-            f"The {ROWS_LIMIT} of {len(lines):,} farthest from their target, in standard errors. "
+            f"The {MAX_ROWS} of {len(lines):,} farthest from their target, in standard errors. "
             "The JSON and CSV reports contain all."
         )
-    first = set(lines[:ROWS_LIMIT])
+    first = set(lines[:MAX_ROWS])
     shown = [record for record in ordered if _line(record) in first]
     entries = {entry.name: entry for entry in glossary}
     return _record_grid("All measures by group", {"": shown}, entries, groups=True, notes=notes)
@@ -173,7 +176,7 @@ def unanswered_grid(
             Cell(reason),
             Cell(", ".join(f"{t} (×{k:,})" if k > 1 else t for t, k in titles.items())),
         )
-        for reason, titles in list(titles_of.items())[:ROWS_LIMIT]
+        for reason, titles in list(titles_of.items())[:MAX_ROWS]
     ]
     columns = (Column("Reason"), Column("Measures"))
     return Grid.of("Measures that could not be computed, and why", columns, rows)
@@ -189,7 +192,7 @@ def table_grids(tables: Iterable[Table]) -> list[Grid]:
     return [grid for grid in grids if grid is not None]
 
 
-def table_grid(table: Table, *, limit: int = ROWS_LIMIT) -> Grid:
+def table_grid(table: Table, *, limit: int = MAX_ROWS) -> Grid:
     """A table of a report."""
     layout, order = layout_of_table(table.name), np.arange(len(table))
     if layout.ranks is not None:
@@ -238,12 +241,12 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
     )
     marks: dict[str, str] = {}
     for (_, remark), count in repeated.items():
-        if count >= REPEATED:
+        if count >= MIN_REPEATS:
             marks.setdefault(remark, str(len(marks) + 1).translate(_RAISED))
 
     def marked(column: int, cell: Cell) -> Cell:
         remarks = _remarks(cell, whole=column in reasons)
-        noted = [remark for remark in remarks if repeated[column, remark] >= REPEATED]
+        noted = [remark for remark in remarks if repeated[column, remark] >= MIN_REPEATS]
         if not noted:
             return cell
         raised = "\N{THIN SPACE}".join(marks[remark] for remark in noted)
@@ -263,10 +266,10 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
 def _remarks(cell: Cell, *, whole: bool) -> list[str]:
     """What explains a cell in many words: what stands small in it, or the `whole` of it."""
     remarks = [cell.text] if whole else [text for _, text in cell.remarks] or [cell.small]
-    return [remark for remark in dict.fromkeys(remarks) if len(remark.split()) >= REMARK]
+    return [remark for remark in dict.fromkeys(remarks) if len(remark.split()) >= MIN_WORDS]
 
 
-def groups_beside(tables: Sequence[Table], *, limit: int = ROWS_LIMIT) -> Grid:
+def groups_beside(tables: Sequence[Table], *, limit: int = MAX_ROWS) -> Grid:
     """Coverage in groups, a column each model; the group worst in any model first."""
     rows_of: dict[tuple[str, str, float], dict[int, int]] = {}
     for number, table in enumerate(tables):
@@ -367,7 +370,7 @@ def _record_grid(
     records = [record for block in parts.values() for record in block]
     sources = Counter(record.source for record in records if record.source)
     ((source, count),) = sources.most_common(1) or [("", 0)]
-    if count >= REPEATED:
+    if count >= MIN_REPEATS:
         notes = [*notes, _USUAL.format(source)]
         parts = {
             heading: [replace(r, source="") if r.source == source else r for r in block]

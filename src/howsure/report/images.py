@@ -21,21 +21,28 @@ from howsure.core.records import Table
 from howsure.core.text import one_line
 from howsure.inputs.source import quoted
 
+# A thumbnail shows what it is of; larger ones, stored in the page, would make it heavy. By eye.
 SIDE = 112
 """Pixels of a thumbnail's longer side."""
-EACH = 6
+# One row of a page of 700 pixels.
+THUMBNAILS = 6
 """Thumbnails of the best rows, and of the worst."""
-NAMED = 5
+# A line or two.
+MAX_FILES_NAMED = 5
 """The most missing files that are named."""
-MODELS = 4
+# A page stores twelve thumbnails of each.
+MAX_MODELS = 4
 """The most models that get thumbnails."""
-_SMALL = 48
+# Pixels of a side up to which an image is drawn by pixels (icons, digits), which JPEG blurs;
+# above, PNG is several times larger.
+_MAX_SIDE_OF_PNG = 48
 _KNOWN = ("kind", "row", "y", "prediction", "cce", "perfect", "p_value")
+# A quality at which no square is seen at this size.
 _FORMS = {"image/jpeg": ("JPEG", {"quality": 80, "optimize": True}), "image/png": ("PNG", {})}
 _FAILURES = (OSError, ValueError, SyntaxError, EOFError, MemoryError, OverflowError)
 
 
-def image_table(rows: Table, files: AnyArray, *, each: int = EACH) -> Table:
+def image_table(rows: Table, files: AnyArray, *, each: int = THUMBNAILS) -> Table:
     """Thumbnails of rows."""
     kinds = rows.columns["kind"]
     chosen = np.concatenate(
@@ -56,8 +63,11 @@ def missing_images(files: AnyArray, names: AnyArray) -> str:
     gone = [row for row, path in enumerate(files) if not os.path.isfile(path)]
     if not gone:
         return ""
-    named = [f"row {names[row]} ({quoted(os.path.basename(files[row]))})" for row in gone[:NAMED]]
-    more = f" and {len(gone) - NAMED:,} more" if len(gone) > NAMED else ""
+    named = [
+        f"row {names[row]} ({quoted(os.path.basename(files[row]))})"
+        for row in gone[:MAX_FILES_NAMED]
+    ]
+    more = f" and {len(gone) - MAX_FILES_NAMED:,} more" if len(gone) > MAX_FILES_NAMED else ""
     return f"{len(gone):,} of {len(files):,} images: {', '.join(named)}{more}"
 
 
@@ -79,7 +89,7 @@ def thumbnail(path: str) -> tuple[str, str]:
     except (*_FAILURES, pil.DecompressionBombError) as error:
         words = getattr(error, "strerror", None) or str(error).replace(path, "it")
         return "", f"unreadable file: {' '.join(str(words).split())[:120]}"
-    kind = "image/png" if max(small.size) <= _SMALL else "image/jpeg"
+    kind = "image/png" if max(small.size) <= _MAX_SIDE_OF_PNG else "image/jpeg"
     form, choices = _FORMS[kind]
     stream = io.BytesIO()
     small.save(stream, form, **choices)

@@ -24,7 +24,7 @@ from howsure.verdict import words
 from howsure.verdict.findings import questions
 from howsure.verdict.improvement import (
     ERROR_RATE,
-    MOST_STEPS,
+    MAX_STEPS,
     ImprovedRows,
     ImprovementStep,
     improved,
@@ -40,7 +40,7 @@ _SPLITS: Final = {
 _ENDS: Final = {
     "right": "No further recalibration is advised.",
     "one_step": "Stopped after one step; --until-right (until_right=True) continues.",
-    "most_steps": f"Stopped at the maximum of {MOST_STEPS} steps.",
+    "most_steps": f"Stopped at the maximum of {MAX_STEPS} steps.",
     "nothing_helps": "No further recalibration helped on the fitting rows.",
     "unconfirmed": "Stopped, because the last step was not confirmed.",
     "rows": "The rows themselves have faults: correct them first.",

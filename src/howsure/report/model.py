@@ -31,6 +31,7 @@ from howsure.report.assess import assess
 from howsure.report.assessment import Assessment
 from howsure.report.coercion import features_of
 
+# The usual one.
 DEFAULT_COVERAGE: Final = 0.9
 """Asked of a model that gives intervals at any coverage, where none is wanted."""
 

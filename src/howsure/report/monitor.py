@@ -59,11 +59,15 @@ from howsure.verdict import Finding
 if TYPE_CHECKING:
     from howsure.inputs.encoders.tabular import TabularEncoder
 
-CHUNK = 20_000
+# Rows that are scored at once: 20,000 by 2,000 reference rows are 320 MB in 64 bits.
+ROWS_AT_ONCE = 20_000
 """Rows that are scored at once."""
-OUTSIDE = 0.01
+# One of 100 right rows is set aside, so that the others lie where the reference knows. By hand;
+# larger sets more aside.
+SHARE_OUTSIDE = 0.01
 """Share of rows from the reference's own law that lie outside it; 1/(n + 1) of few rows."""
-FLAGGED = 0.03
+# A row must be significant by itself and by its neighbours, which is rarer than either.
+LEVEL_OF_FLAGS = 0.03
 """Level at which a row is flagged: with rows outside, at most 5 % of right rows near an edge."""
 LABELS = {
     "support_p_value": "p-value of being inside",
@@ -125,7 +129,7 @@ class Monitor:
     @property
     def chance(self) -> float:
         """Share of rows from the reference's own law that lie outside."""
-        return share_outside(self.part.n, OUTSIDE)
+        return share_outside(self.part.n, SHARE_OUTSIDE)
 
     def inputs(
         self,
@@ -173,7 +177,7 @@ class Monitor:
                     seed=self.seed,
                     near=self.neighbours.weights(grid[rows], self.around),
                 )
-                for rows in reported(tiles(len(grid), CHUNK), "scores of rows")
+                for rows in reported(tiles(len(grid), ROWS_AT_ONCE), "scores of rows")
             ]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
@@ -205,12 +209,14 @@ def scored(monitor: Monitor, judged: Judged, names: AnyArray) -> Table:
             columns[name] = np.full(len(names), math.nan)
             if source is not None:
                 columns[name][~judged.outside] = getattr(source, attribute)
-        columns["flagged"] = (columns["p_value"] <= FLAGGED) & (columns["near_p_value"] <= FLAGGED)
+        columns["flagged"] = (columns["p_value"] <= LEVEL_OF_FLAGS) & (
+            columns["near_p_value"] <= LEVEL_OF_FLAGS
+        )
         notes += (
             " A row inside is flagged if two errors are significant at "
-            f"{percent(FLAGGED)}: its own CCE, and the CCE of its {monitor.around} nearest "
-            f"reference rows. By chance, at most {percent(FLAGGED)} of rows without a fault are "
-            "flagged."
+            f"{percent(LEVEL_OF_FLAGS)}: its own CCE, and the CCE of its {monitor.around} nearest "
+            f"reference rows. By chance, at most {percent(LEVEL_OF_FLAGS)} of rows without a fault "
+            "are flagged."
         )
     columns["why"] = judged.why
     return Table(
@@ -346,15 +352,21 @@ def _joined(blocks: Sequence[NullReference]) -> NullReference:
 
 # ---- a report on rows that a monitor scored: which to distrust, and whether that served ----------
 
-SHOWN = 200
-PICTURES = 12
-POWER = 0.9
+# A table that may be looked through; the CSV has all.
+MAX_ROWS_SHOWN = 200
+# Two rows of thumbnails.
+MAX_PICTURES = 12
+# The usual 90 %; at less, no fault found is no evidence.
+MIN_POWER = 0.9
 """Share of worlds in which a bias of half an sd must show for no fault to be evidence of none."""
-OUTERMOST = 50
+# Rows outside the reference that a report shows: what a person may look through.
+MAX_ROWS_OUTSIDE = 50
 """Rows outside the reference that a report shows."""
-WITHHELD = 0.2
+# A fifth, as a policy might withhold. By hand; the page has the whole curve.
+SHARE_WITHHELD = 0.2
 """Share of rows whose rejection the verdict tells."""
-FEWEST = 5
+# A mean that five rows leave or not may be anything.
+MIN_ROWS_WITHHELD = 5
 """The fewest rows withheld of which it tells."""
 UNREAD = (
     "Errors refer to the reference's model at the new inputs. Predictions in the new table are "
@@ -450,7 +462,7 @@ def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding
     count, rows = int(judged.outside.sum()), len(judged.outside)
     low, high = (float(end) for end in clopper_pearson(count, rows))
     chance = monitor.chance
-    p_values = [more_outside(judged.support_p_value, monitor.part.n, OUTSIDE)]
+    p_values = [more_outside(judged.support_p_value, monitor.part.n, SHARE_OUTSIDE)]
     near = None if judged.null is None else judged.null.near
     if near is not None:
         p_values.append(near.p_value)
@@ -474,11 +486,11 @@ def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding
         ratio = near.observed / usual if usual > 0 else 1.0
         spread = 1.96 * float(near.replicates.std(ddof=1)) / usual if usual > 0 else math.inf
         inside, flagged = rows - count, int(table.columns["flagged"].sum())
-        few = flagged <= math.ceil(special.bdtrik(0.95, inside, FLAGGED))
+        few = flagged <= math.ceil(special.bdtrik(0.95, inside, LEVEL_OF_FLAGS))
         congruence = _finding(
             id="congruence",
             question="Is the prediction correct near the rows inside?",
-            good=near.power >= POWER and few,
+            good=near.power >= MIN_POWER and few,
             effect=ratio - 1.0,
             lower=ratio - 1.0 - spread,
             upper=ratio - 1.0 + spread,
@@ -533,20 +545,22 @@ def _near_words(finding: Finding, flagged: int, rows: int, power: float) -> str:
         f"correctly specified model ({p_words(finding.p)})."
     )
     if flagged:
-        text += f" {percent(flagged / rows)} are flagged (by chance up to {percent(FLAGGED)})."
+        text += (
+            f" {percent(flagged / rows)} are flagged (by chance up to {percent(LEVEL_OF_FLAGS)})."
+        )
     else:
         text += " No row is flagged."
     if finding.state == "good":
         return f"{text} A bias of half an sd would have been detected."
-    if finding.state == "undecided" and power < POWER:
+    if finding.state == "undecided" and power < MIN_POWER:
         return f"{text} The reference is too small to detect a bias of half an sd."
     return text
 
 
 def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
     """What withholding the rows of highest error does to each loss; chance is told apart."""
-    count = round(WITHHELD * len(scores))
-    if count < FEWEST:
+    count = round(SHARE_WITHHELD * len(scores))
+    if count < MIN_ROWS_WITHHELD:
         return []
     order = np.argsort(-scores, kind="stable")
     lines = []
@@ -558,7 +572,7 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
         way = "does not significantly change" if abs(gap) <= 1.96 * error else way
         best = np.sort(losses)[: len(rest)].mean()
         text = (
-            f"Leaving out the {percent(WITHHELD, 0)} of rows of highest CCE {way} the mean "
+            f"Leaving out the {percent(SHARE_WITHHELD, 0)} of rows of highest CCE {way} the mean "
             f"{LOSSES[name]} of {len(scores):,} labelled rows: {losses.mean():.4g} before, "
             f"{rest.mean():.4g} after. The best possible order would give {best:.4g}."
         )
@@ -613,16 +627,16 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
         values = judged.null.point_observed
         order = inside[np.argsort(-values, kind="stable")]
         notes = table.notes
-        if len(order) > SHOWN:
-            notes += f" The {SHOWN} of {len(order):,} rows inside with the highest CCE."
-        worst = {name: column[order[:SHOWN]] for name, column in columns.items()}
+        if len(order) > MAX_ROWS_SHOWN:
+            notes += f" The {MAX_ROWS_SHOWN} of {len(order):,} rows inside with the highest CCE."
+        worst = {name: column[order[:MAX_ROWS_SHOWN]] for name, column in columns.items()}
         tables.append(replace(table, columns=worst, notes=notes))
         if new.images is not None:
-            first = order[:PICTURES]
+            first = order[:MAX_PICTURES]
             rows = {name: column[first] for name, column in table.columns.items()}
             rows["kind"] = np.array(["new"] * len(first), dtype=object)
             chosen = replace(table, columns=rows)
-            tables.append(image_table(chosen, new.images[first], each=PICTURES))
+            tables.append(image_table(chosen, new.images[first], each=MAX_PICTURES))
     if judged.outside.any():
         tables.append(outermost(judged, columns, monitor.part.model))
     return tuple(tables)
@@ -654,9 +668,9 @@ def outermost(judged: Judged, columns: Mapping[str, AnyArray], model: str = "") 
     rows = np.flatnonzero(judged.outside)
     rows = rows[np.argsort(-judged.distance[rows], kind="stable")]
     notes = "Rows outside the reference, farthest first; the model cannot be judged there."
-    if len(rows) > OUTERMOST:
-        notes += f" The first {OUTERMOST} of {len(rows):,}."
-    rows = rows[:OUTERMOST]
+    if len(rows) > MAX_ROWS_OUTSIDE:
+        notes += f" The first {MAX_ROWS_OUTSIDE} of {len(rows):,}."
+    rows = rows[:MAX_ROWS_OUTSIDE]
     columns = {**columns, "distance": judged.distance}
     first = ("row", "why", "support_p_value", "distance")
     inputs = [name for name in columns if name not in (*first, *_OF_ERRORS)]

@@ -17,13 +17,13 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record, Table
-from howsure.engine.finding import FEWEST_ROWS
+from howsure.engine.finding import MIN_ROWS_OF_PART
 from howsure.figures.build import points_of
 from howsure.inputs import Loaded, Unlabelled
 from howsure.predictions import EvalSet
 from howsure.report.assessment import Assessment, Basis, Later
 
-FEWEST: Final = FEWEST_ROWS
+FEWEST: Final = MIN_ROWS_OF_PART
 """The fewest rows of which anything is told."""
 OTHERS: Final = "others"
 """What labels of few rows are called together."""

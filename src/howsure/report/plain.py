@@ -38,7 +38,7 @@ from howsure.report.document import (
     VerdictLine,
     by_model,
 )
-from howsure.report.questions import MOST_COLUMNS
+from howsure.report.questions import MAX_COLUMNS
 
 if TYPE_CHECKING:
     from howsure.figures import Figure
@@ -332,16 +332,21 @@ def _number(value: float) -> str:
 
 # ---- short forms of a report: what a terminal, a pull request and a notebook show of it ----------
 
-_MOST: Final = 10
-_MAIN: Final = 0.9  # of several coverages, that nearest to it speaks for all but coverage itself
-_COVERAGES: Final = 3
+# Rows of the key numbers: with verdict, groups and trials, a screen or two of 50 lines. So are the
+# limits below. By eye.
+_MAX_MEASURES: Final = 10
+# Of several coverages, that nearest to the usual one speaks for all but coverage itself.
+_MAIN_COVERAGE: Final = 0.9
+# Those nearest to it, as the ten rows are for other measures, too.
+_MAX_COVERAGES: Final = 3
 _ORDER: Final[tuple[Tone, ...]] = ("bad", "caution", "negligible", "good", "undecided", "info")
 """What is told first."""
 _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
 """What of several models marks tell, and no sentence."""
-_SENTENCES: Final = 6
-_GROUPS: Final = 6
-_TRIED: Final = 5
+# Sentences, groups and trials in a short form: the rest is in the page.
+_MAX_SENTENCES: Final = 6
+_MAX_GROUPS: Final = 6
+_MAX_TRIALS: Final = 5
 _REST: Final = "The HTML and JSON reports contain all numbers."
 _FACTS: Final = ("Source", "Files", "Rows", "Models", "Dropped rows", "Reading", "Notes")
 
@@ -350,12 +355,12 @@ def in_brief(document: Document) -> Document:
     """A screen or two of a report: its verdict, the key numbers, groups, and what was tried."""
     states = states_beside(document)
     ranked = [table.columns["model"] for table in document.tables if table.name == OVERVIEW]
-    first = [str(name) for names in ranked for name in names][:MOST_COLUMNS]
+    first = [str(name) for names in ranked for name in names][:MAX_COLUMNS]
     numbers = key_numbers(document.records, first)
     groups = [t for t in document.tables if t.name == "groups" and len(t)]
     groups = [t for t in groups if not first or t.model in first]
     tried = [_best_first(t) for t in document.tables if t.name == "mends" and document.advice]
-    tables = [*([grids.groups_beside(groups, limit=_GROUPS)] if groups else [])]
+    tables = [*([grids.groups_beside(groups, limit=_MAX_GROUPS)] if groups else [])]
     tables += grids.table_grids(tried if first else [replace(t, model="") for t in tried])
     return replace(
         document,
@@ -375,7 +380,7 @@ def in_brief(document: Document) -> Document:
 def _best_first(tried: Table) -> Table:
     """The methods that save most, of those that were tried."""
     gain = np.asarray(tried.columns["gain"], dtype=np.float64)
-    order = np.argsort(np.where(np.isnan(gain), -np.inf, gain), kind="stable")[::-1][:_TRIED]
+    order = np.argsort(np.where(np.isnan(gain), -np.inf, gain), kind="stable")[::-1][:_MAX_TRIALS]
     columns = {name: column[order] for name, column in tried.columns.items()}
     remark = f" The best {len(order)} of {len(tried)}." if len(order) < len(tried) else ""
     return replace(tried, columns=columns, notes=tried.notes + remark)
@@ -402,7 +407,7 @@ def _first_lines(document: Document) -> tuple[VerdictLine, ...]:
     every_line = sentences(document)
     return (
         *every_line[:first],
-        *[line for line in every_line[first:] if line.tone not in _MARKED][:_SENTENCES],
+        *[line for line in every_line[first:] if line.tone not in _MARKED][:_MAX_SENTENCES],
     )
 
 
@@ -475,19 +480,21 @@ def _key_rows(answered: Sequence[Record]) -> list[Key]:
     """Which measures at which coverages."""
     keys = dict.fromkeys(record.key for record in answered)
     coverages = list(dict.fromkeys(key.coverage for key in keys))
-    main = min((at for at in coverages if at), key=lambda at: abs(at - _MAIN), default=None)
+    main = min(
+        (at for at in coverages if at), key=lambda at: abs(at - _MAIN_COVERAGE), default=None
+    )
     chosen: list[Key] = []
     for name in key_measures():
         levels = [Key(name, at) for at in coverages if Key(name, at) in keys]
         if name == "empirical_coverage":
             levels.sort(key=lambda key: abs((key.coverage or 0.0) - (main or 0.0)))
-            levels = levels[:_COVERAGES]
+            levels = levels[:_MAX_COVERAGES]
             levels.sort(key=lambda key: key.coverage or 0.0)
         else:
             levels = [key for key in levels if key.coverage in (main, None)]
         chosen += levels
     places = {name: position for position, name in enumerate(catalogue())}
-    return sorted(chosen[:_MOST], key=lambda key: places[key.metric])
+    return sorted(chosen[:_MAX_MEASURES], key=lambda key: places[key.metric])
 
 
 def _estimate(record: Record | None) -> Cell:

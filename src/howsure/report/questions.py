@@ -42,11 +42,14 @@ from howsure.verdict.findings import questions
 if TYPE_CHECKING:
     from howsure.figures import Figure
 
-MOST_COLUMNS: Final = 5
+# Five columns of states fit into 80 characters, three with sizes.
+MAX_COLUMNS: Final = 5
 """The most models that stand side by side on the first screen."""
-MOST_SIZED: Final = 3
+# Three columns with sizes, as five without, fit into 80 characters.
+MAX_SIZED: Final = 3
 """The most of them beside whose states sizes stand."""
-MOST_FAULTS: Final = 3
+# What a reader keeps in mind; all are below.
+MAX_FAULTS: Final = 3
 """The most faults of a model that the first screen tells."""
 _CALIBRATION: Final = {
     "interval_calibration": "Intervals",
@@ -216,7 +219,7 @@ def _first_lines(
     Of several models the answer alone tells what is wrong with the best, and leaves no room.
     """
     first = [line for line in lines if line.about == ANSWER] or list(lines[:1])
-    worst = [line for line in lines if line.tone == "bad" and line not in first][:MOST_FAULTS]
+    worst = [line for line in lines if line.tone == "bad" and line not in first][:MAX_FAULTS]
     if answer is not None and answer.model:
         worst = []
     return (*first, *worst, *[line for line in lines if line.about == STEP][:1])
@@ -257,7 +260,7 @@ def state_grid(
     models = [name for name in order if name in by_model] + [m for m in by_model if m not in order]
     if not models:
         return None
-    shown = models[:MOST_COLUMNS]
+    shown = models[:MAX_COLUMNS]
     rows = [] if ranked is None else _scores(ranked, shown, anchors.get("Models", ""))
     parts = _sections_of_topics()
     question_of = {finding.id: finding.question for finding in findings}
@@ -270,7 +273,7 @@ def state_grid(
             (page_part.label for page_part in parts if name in page_part.ids), ""
         )
         label = questions()[name].label if name in questions() else headed(name)
-        sized = len(shown) <= MOST_SIZED
+        sized = len(shown) <= MAX_SIZED
         cells = [_state(by_model[model].get(name), sized=sized) for model in shown]
         rows.append((Cell(label, link=anchors.get(label_of_section, "")), *cells))
     states = [by_model[model][name].state for model in shown for name in by_model[model]]

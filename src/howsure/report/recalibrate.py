@@ -26,7 +26,7 @@ from howsure.inputs.names import normal_form
 from howsure.inputs.new import NewRows, load_new
 from howsure.inputs.roles import ROLES, Columns
 from howsure.inputs.source import listed, no_column, quoted
-from howsure.inputs.sources import BATCH_ROWS, HUGE, is_huge, sources
+from howsure.inputs.sources import BATCH_ROWS, HUGE_ROWS, is_huge, sources
 from howsure.inputs.values import typed
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 NO_HELP: Final = "No recalibration gave a significant improvement."
 UNCHANGED: Final = "The predictions are unchanged."
-_SHOWN: Final = 4  # numbers learnt that a line can hold
+# Numbers learnt that a line can hold.
+_MAX_NUMBERS: Final = 4
 _SET: Final = "label_set"  # what the name of a column of label sets begins with
 
 
@@ -208,12 +209,12 @@ class Recalibration(ServedRows):
 
 def _numbers(learnt: Sequence[FittedParameter]) -> list[str]:
     """What was learnt; of many numbers of one name their range."""
-    if len(learnt) <= _SHOWN:
+    if len(learnt) <= _MAX_NUMBERS:
         return [f"{parameter.name} {parameter.value:.4g}" for parameter in learnt]
     named: dict[str, list[float]] = {}
     for parameter in learnt:
         named.setdefault(parameter.name.partition(",")[0], []).append(parameter.value)
-    if len(named) > _SHOWN:
+    if len(named) > _MAX_NUMBERS:
         return []
     spans = [(name, min(values), max(values)) for name, values in named.items()]
     return [
@@ -570,7 +571,7 @@ def held_out(
         return source
     if not isinstance(source, Loaded):
         if by:
-            if not is_huge(source, HUGE):
+            if not is_huge(source, HUGE_ROWS):
                 table = next(sources(source, reading["encoding"], reading["decimal"]))
                 for name in by:
                     if name not in table.names:

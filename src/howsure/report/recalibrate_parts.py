@@ -46,8 +46,10 @@ from howsure.report.recalibrate import Recalibration, ServedRows, recalibrate_ta
 from howsure.streaming.engine import Kept, done_in_order
 from howsure.streaming.load import Large, identity_with
 
-_MOST_NOTES: Final = 20
-_SMALL: Final = 64 << 20  # bytes of a file of text that is held as a whole
+# A screen of notes, whatever the number of files.
+_MAX_NOTES: Final = 20
+# Bytes of a file of text that is held as a whole: in memory some times that, and read only once.
+_MAX_BYTES_HELD: Final = 64 << 20
 
 
 @final
@@ -324,7 +326,7 @@ def _served(
     """
     pieces = [piece for file in files for piece in file.pieces]
     wants_processes = large.jobs or large.scheduler is not None or large.resume
-    small = (piece.rows is not None or piece.place.size <= _SMALL for piece in pieces)
+    small = (piece.rows is not None or piece.place.size <= _MAX_BYTES_HELD for piece in pieces)
     if not wants_processes or not all(small):
         yield from map(serve.batches, pieces)
         return
@@ -478,6 +480,6 @@ def summed(notes: Iterable[str]) -> list[str]:
 
 def few_notes(notes: Sequence[str]) -> list[str]:
     """The first notes, and how many more there are."""
-    if len(notes) <= _MOST_NOTES:
+    if len(notes) <= _MAX_NOTES:
         return list(notes)
-    return [*notes[:_MOST_NOTES], f"{len(notes) - _MOST_NOTES} more notes are not shown."]
+    return [*notes[:_MAX_NOTES], f"{len(notes) - _MAX_NOTES} more notes are not shown."]

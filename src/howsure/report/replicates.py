@@ -41,6 +41,7 @@ from howsure.stats.evidence import (
 )
 
 State = Literal["holds", "fails", "undecided", "error"]
+# The usual level, of all looks together.
 HOLDS_LEVEL: Final = 0.05
 """Chance at most that coverage beyond the tolerance is ever taken as proven within it."""
 MARKS: Final[dict[State, str]] = {"holds": "✓", "fails": "✗", "undecided": "?", "error": "!"}

@@ -27,23 +27,43 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.stats.estimate import Spread, quantile_statistic
 from howsure.stats.neighbours import Neighbours, fit_neighbours, share_outside
 
+# Chosen by hand; not tuned. Higher, few rows of the reference would carry all the weight and
+# intervals would widen; lower, more new rows would go without an estimate.
 DENSEST = 10.0
 """How many times denser new rows may lie than the reference does for these to tell of them."""
-_KNOTS = (0.025, 0.25, 0.5, 0.75, 0.975)
-"""Levels of the quantiles at which the curves of the model bend."""
-_PRIOR = 10.0
-"""Effects on the log density, of columns of variance 1, are taken to vary by one over this."""
+# Levels of the quantiles at which the curves of the model bend. Five knots give a column 4 degrees
+# of freedom, the most that is usual for restricted cubic splines; not tuned. With more, curves
+# would follow the noise of a small reference.
+_KNOT_LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
+# Effects on the log density, of columns of variance 1, have the prior variance of one over this.
+# Chosen by hand; not tuned. Larger, weights stay nearer to equal and leave more to the regression.
+_PRECISION_OF_EFFECTS = 10.0
+# Ridges λ to choose from, for columns of variance 1: as rows of no effect. 1 hardly shrinks; 10⁵
+# leaves 5 % of an effect among the 5,000 rows that a reference keeps.
 _RIDGES = 10.0 ** np.arange(0.0, 5.25, 0.5)
-"""Ridges λ to choose from, for columns of variance 1: as rows of no effect."""
-_MOST_PAIRED, _TOGETHER = 10, 0.3
-"""Inputs up to which two act together, and the size of that beside what one does alone."""
-_MISSED = 0.15
-"""Variance between rows that the model is taken to miss, beside what it tells."""
-_FEWEST_DEGREES = 5.0  # fewer, as of one large term, would leave no interval to speak of
-_FAR = 0.001
-"""Share of the reference's own rows that lie as far out as a row where it knows nothing."""
-_RANK = 1e-6
-_STEPS, _NEAR, _SLOPE, _LEAST, _ROUNDING = 60, 1e-10, 1e-4, 1e-6, 1e-13
+# Inputs up to which two act together (10 make 45 products, and time grows with the square of all
+# columns), and the size of that beside what one does alone. .3 was chosen by hand; not tuned.
+# Larger, the ridge shrinks products less.
+_MAX_PAIRED_INPUTS, _SCALE_OF_PRODUCTS = 10, 0.3
+# Variance between rows that the model is taken to miss, beside what it explains. Chosen by hand;
+# not tuned. Larger, the intervals of few new rows are wider.
+_VARIANCE_MISSED = 0.15
+_MIN_DEGREES = 5.0  # fewer, as of one large term, would leave no interval to speak of
+# Share of the reference's own rows that lie as far out as a row where it knows nothing: so one in
+# 1,000 rows from where the reference lies is refused by mistake.
+_SHARE_OUTSIDE = 0.001
+# Whitening divides by the root of an eigenvalue (their mean is 1), so a smaller one would make
+# rounding more than 1,000 times larger.
+_EIGENVALUE_TOLERANCE = 1e-6
+# Limits of Newton's method. The loss is convex, so they end it only where rounding stops all
+# progress; 10⁻⁴ is the usual share of the promised decrease (Armijo).
+_MAX_NEWTON_STEPS, _SLOPE_TOLERANCE, _ARMIJO_SHARE, _MIN_SHARE, _LOSS_ROUNDING = (
+    60,
+    1e-10,
+    1e-4,
+    1e-6,
+    1e-13,
+)
 
 
 @final
@@ -65,7 +85,7 @@ class Curves:
         """Of the reference's rows, shape (n, c)."""
         knots = np.empty(0)
         if block.shape[1] == 1:
-            ends = (quantile_statistic(block[:, 0], q, weights=copies).value for q in _KNOTS)
+            ends = (quantile_statistic(block[:, 0], q, weights=copies).value for q in _KNOT_LEVELS)
             knots = np.unique([*ends])
         raw = _raw(block, knots)
         mean = np.average(raw, axis=0, weights=copies)
@@ -75,7 +95,7 @@ class Curves:
         _, values, directions = np.linalg.svd(
             centred[:, varies] / size[varies], full_matrices=False
         )
-        kept = values > _RANK
+        kept = values > _EIGENVALUE_TOLERANCE
         whitening = np.zeros((raw.shape[1], int(kept.sum())))
         whitening[varies] = directions[kept].T / values[kept] / size[varies, None]
         return cls(knots, mean, size, whitening)
@@ -186,9 +206,9 @@ class KnownRows:
         pairs = list(zip(self._curves, blocks, strict=True))
         made = [np.empty((len(blocks[0]), 0)), *(curves(block) for curves, block in pairs)]
         lines = [c.straight(block) for c, block in pairs if block.shape[1] == 1 and c.is_number]
-        if len(lines) <= _MOST_PAIRED:
+        if len(lines) <= _MAX_PAIRED_INPUTS:
             pairs_of = itertools.combinations(lines, 2)
-            made += [_TOGETHER * (one * other)[:, None] for one, other in pairs_of]
+            made += [_SCALE_OF_PRODUCTS * (one * other)[:, None] for one, other in pairs_of]
         return np.asarray(np.hstack(made) - self._middle)
 
     @cached_property
@@ -216,7 +236,7 @@ class KnownRows:
         places = self._places(blocks)
         if places.size and len(self.copies) > 2:
             p, _ = self._near.outside(places)
-            inside = p > share_outside(len(self.copies), _FAR)
+            inside = p > share_outside(len(self.copies), _SHARE_OUTSIDE)
         if inside.any():
             inside[inside] = self._dense_enough(columns[inside], copies[inside])
         mass = copies[inside]
@@ -248,7 +268,7 @@ class KnownRows:
 
         θ minimises log mean exp(zθ) − θᵀz̄ + ρ|θ|²/2, whose gradient is what is left unbalanced.
         """
-        z, ridge = self._columns, _PRIOR * (1.0 / rows + 1.0 / self.total)
+        z, ridge = self._columns, _PRECISION_OF_EFFECTS * (1.0 / rows + 1.0 / self.total)
 
         def at(theta: FloatArray) -> tuple[float, FloatArray, float]:
             logs = z @ theta
@@ -261,14 +281,17 @@ class KnownRows:
 
         theta = np.zeros(z.shape[1])
         loss, weights, level = at(theta)
-        for _ in range(_STEPS):
+        for _ in range(_MAX_NEWTON_STEPS):
             mean, curvature = self._moments(weights, ridge)
             slope = mean - target + ridge * theta
-            if np.abs(slope).max(initial=0.0) < _NEAR:
+            if np.abs(slope).max(initial=0.0) < _SLOPE_TOLERANCE:
                 break
             step, part = np.linalg.solve(curvature, slope), 1.0
             found = at(theta - step)
-            while found[0] > loss + _ROUNDING - _SLOPE * part * (slope @ step) and part > _LEAST:
+            while (
+                found[0] > loss + _LOSS_ROUNDING - _ARMIJO_SHARE * part * (slope @ step)
+                and part > _MIN_SHARE
+            ):
                 part /= 2.0
                 found = at(theta - part * step)
             theta, (loss, weights, level) = theta - part * step, found
@@ -290,7 +313,9 @@ class KnownRows:
         for ridge in _RIDGES.tolist():
             own = 1.0 / self.total + self._squares @ (1.0 / (self._gram + ridge))
             slope = products / (self._gram + ridge)
-            rest = (away - self._turned @ slope) / np.maximum(1.0 - own, _LEAST)  # of one row: 0
+            rest = (away - self._turned @ slope) / np.maximum(
+                1.0 - own, _MIN_SHARE
+            )  # of one row: 0
             loss = float(self.copies @ np.square(rest))
             if loss < least:
                 least, best = loss, RidgeFit(values, ridge, self._directions @ slope, rest)
@@ -325,7 +350,9 @@ class KnownRows:
         slope = self._slope(balanced, used)
         held_back = used * variance * float(slope @ slope)
         told = float(fitted.slope @ balanced.covariance @ fitted.slope)
-        squares = float(mass @ np.square(terms)) + held_back + _MISSED * told / balanced.rows
+        squares = (
+            float(mass @ np.square(terms)) + held_back + _VARIANCE_MISSED * told / balanced.rows
+        )
         third = float(mass @ terms**3) * worth**2
         error = math.sqrt(worth * squares)
         there = mass * balanced.weights
@@ -335,7 +362,7 @@ class KnownRows:
                 error=np.array([error]),
                 skew=np.array([third / error**3 if error > 0.0 else 0.0]),
                 units=np.array([self.effective(shares) / worth]),
-                degrees=np.array([max(self._degrees(terms) / worth - 1.0, _FEWEST_DEGREES)]),
+                degrees=np.array([max(self._degrees(terms) / worth - 1.0, _MIN_DEGREES)]),
             ),
             third=third,
             noise=np.array([there @ fitted.residuals**k for k in (2, 3)]),

@@ -18,7 +18,9 @@ from howsure.core.errors import InputError
 from howsure.stats.roots import root
 
 Alternative = Literal["two-sided", "less", "greater"]
-_CERTAIN = 1e-9
+# How near to 0 or 1 a share may be before logits are taken: those of 0 and 1 are infinite. At 10⁻⁹
+# (±21) certain rows move last, and still move.
+_MARGIN_OF_CERTAINTY = 1e-9
 
 
 def clopper_pearson(
@@ -114,13 +116,17 @@ def shift_shares(
 
     order = np.lexsort((mass, p))  # so that the order of the rows leaves no rounding
     # Certain rows move too: else a mean below their share could not be reached.
-    odds, mass = special.logit(np.clip(p, _CERTAIN, 1 - _CERTAIN)), mass[order] / mass.sum()
+    odds, mass = (
+        special.logit(np.clip(p, _MARGIN_OF_CERTAINTY, 1 - _MARGIN_OF_CERTAINTY)),
+        mass[order] / mass.sum(),
+    )
     rising = odds[order]
 
     def off(step: float) -> float:
         return float(mass @ special.expit(rising + step)) - mean
 
     edge = float(special.logit(mean))
+    # Of a step in log odds, as many digits as shares have.
     step = root(off, edge - rising[-1] - 1, edge - rising[0] + 1, 1e-13)
     return np.asarray(special.expit(odds + step))
 

@@ -22,9 +22,16 @@ from howsure.core.rng import KeyArray, row_uniforms
 from howsure.core.weights import Weights, merge_rows
 from howsure.stats.dominance import lowest
 
-AT_MOST = 20_000
-_GROUPS = 2_000
-_CHUNK = 2_000_000
+# Units that are drawn one by one: 20,000 counts take 1 ms a replicate. Of more, neighbours are
+# grouped and what they differ by is added as normal, so a larger limit costs time and changes
+# little.
+MAX_UNITS = 20_000
+# The same where units have many copies: a binomial count of each is some ten times as dear as
+# drawing rows, so ten times fewer take the same time.
+_MAX_UNITS_OF_COPIES = 2_000
+# 2 million counts of 64 bits are 16 MB, whatever the number of replicates.
+_COUNTS_AT_ONCE = 2_000_000
+# Squares of sums up to it are finite, with room for the sum of 10⁸ of them.
 _LARGEST = 1e150
 
 
@@ -65,7 +72,7 @@ def bootstrap_means(
     *,
     weights: Weights | None = None,
     cluster: npt.ArrayLike | None = None,
-    at_most: int = AT_MOST,
+    at_most: int = MAX_UNITS,
 ) -> Bootstrap:
     """Bootstrap weighted means of per-row scores, all columns on the same draws.
 
@@ -81,7 +88,7 @@ def bootstrap_means(
         raise UnanswerableError(f"scores that sum past {_LARGEST:g} are too large to resample")
     total = copies @ units
     estimate = total[:-1] / total[-1]
-    groups = at_most if count <= 2 * len(units) else min(at_most, _GROUPS)
+    groups = at_most if count <= 2 * len(units) else min(at_most, _MAX_UNITS_OF_COPIES)
     note, rest = "", None
     if len(units) > groups:
         note = f"{len(units)} different units were resampled in {groups} groups of neighbours"
@@ -136,7 +143,7 @@ def resampled_counts(
     m, total = len(copies), int(copies.sum())
     few = total <= 2 * m  # then single draws are faster than counts
     owner = np.repeat(np.arange(m), copies.astype(np.int64)) if few else None
-    step = max(1, _CHUNK // max(m, total if few else 0))
+    step = max(1, _COUNTS_AT_ONCE // max(m, total if few else 0))
     for start in range(0, replicates, step):
         rows = min(step, replicates - start)
         if owner is None:

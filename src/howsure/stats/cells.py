@@ -20,8 +20,10 @@ from howsure.core.errors import InputError
 
 Strata = Sequence[tuple[float, float]]
 
+# Published, and kept as they are so that results compare.
 TORCHCP_STRATA: Final = ((0, 1), (2, 3), (4, 10), (11, 100), (101, 1000))
 """Sizes of label sets, as TorchCP groups them; closed ranges."""
+# Published, and kept as they are so that results compare.
 RAPS_STRATA: Final = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 100), (101, 1000))
 """Sizes or ranks as Angelopoulos et al. (2021) group them; closed ranges."""
 
@@ -44,20 +46,22 @@ class Cells(ABC):
             return total[:, 0], total[:, 1:] / total[:, :1]
 
 
-ROWS_A_CELL: Final = 5
+# A cell of fewer rows has no interval (`howsure.topics.adaptivity.coverage`): its share may be
+# anything.
+MIN_ROWS_PER_CELL: Final = 5
 """Rows that a cell must have, where their number is asked for or chosen."""
 
 
 def check_cells(cells: int, rows: int) -> int:
     """A number of cells that so many rows fill: from 3, for a line needs so many."""
-    most = rows // ROWS_A_CELL
+    most = rows // MIN_ROWS_PER_CELL
     checked(cells, int, "cells")
     if not 3 <= cells <= most:
         if most < 3:
-            raise InputError(f"cells need at least {3 * ROWS_A_CELL} rows, got {rows}")
+            raise InputError(f"cells need at least {3 * MIN_ROWS_PER_CELL} rows, got {rows}")
         raise InputError(
-            f"cells must be between 3 and the {most} that {rows:,} rows fill, {ROWS_A_CELL} each, "
-            f"got {cells}"
+            f"cells must be between 3 and the {most} that {rows:,} rows fill, "
+            f"{MIN_ROWS_PER_CELL} each, got {cells}"
         )
     return cells
 
@@ -229,5 +233,6 @@ def signed_r2(x: FloatArray, y: FloatArray) -> float:
     return math.copysign(min(rho * rho, 1.0), rho)
 
 
+# A sum of a million rows loses some 10⁻¹³ of itself; no real difference of cells is so small.
 ROUNDING = 1e-12
 """Of cells that differ by less, as a share, rounding alone makes the difference."""

@@ -22,19 +22,35 @@ from howsure.core.rng import child
 from howsure.stats.memory import memory_of
 from howsure.stats.permutation import batch_starts, p_value, sequential
 
+# The usual trimming of tests for a change at an unknown time (Andrews 1993, Econometrica 61).
+# Smaller, the largest statistic is more often one of few rows at an end, and power elsewhere
+# falls.
 EDGE = 0.15
 """Share of the rows that lies on each side of a change, at least."""
-FEWEST_BATCHES, MOST_BATCHES = 8, 100
+# 9,999 permutations of 100 batches of one series are 8 MB. Below 8 batches no order of them is
+# unlikely enough: a split into 3 and 4 has 35 arrangements. Chosen by hand; not tuned.
+MIN_BATCHES, MAX_BATCHES = 8, 100
+# Chosen by hand; not tuned. Smaller, "now" is nearer to today, and its interval wider.
 LATEST = 0.1
 """Share of the rows that are the latest."""
+# 5 % over some 16 tests of one verdict (Holm's first step). Draws end where p is surely above.
 LEVEL = 0.003
 """P-value that a test of the verdict may have to reach."""
-_BAND = 0.1
-_FREEDOM = 1.5 / _BAND
-_LONG, _FEWEST_LONG = 5.0, 10
-_CHUNK = 500
-_CLOSE = 1e-9
-_TINY = 1e-300
+# Share of all batches whose correlations count in the long-run variance. A fixed share keeps the
+# level of the test where rows depend (fixed-b asymptotics). Chosen by hand; not tuned: larger
+# allows for longer memory and costs power.
+_BAND_SHARE = 0.1
+# At frequency 0 an estimate with triangular weights over a share b has 1.5/b degrees.
+_DEGREES_OF_FREEDOM = 1.5 / _BAND_SHARE
+# Batches of the second look are five memories long, so that neighbours share little, but at least
+# ten are left to permute. Chosen by hand; not tuned.
+_MEMORIES_PER_BATCH, _MIN_LONG_BATCHES = 5.0, 10
+# 500 permutations of 100 batches are 400 kB a series, which stays in the cache.
+_PERMUTATIONS_AT_ONCE = 500
+# Statistics that differ by less are tied: they differ by the order of additions alone.
+_TIE_TOLERANCE = 1e-9
+# Keeps a division by a variance or mass of 0 from being one by 0; far below any real one.
+_MIN_DIVISOR = 1e-300
 
 
 @frozen
@@ -47,7 +63,7 @@ class Level:
 
     def reach(self, confidence: float) -> float:
         """Half the width of the mean's confidence interval."""
-        wide = float(special.stdtrit(_FREEDOM, 0.5 + confidence / 2.0))
+        wide = float(special.stdtrit(_DEGREES_OF_FREEDOM, 0.5 + confidence / 2.0))
         return wide * self.sd / math.sqrt(self.rows)
 
 
@@ -175,14 +191,14 @@ class _Course:
         mass: FloatArray,
         noise: FloatArray,
         *,
-        most: int = MOST_BATCHES,
+        most: int = MAX_BATCHES,
         memory: bool = True,
     ) -> None:
         every = np.bincount(times, weights=noise).astype(np.float64)
         self.starts = batch_starts(every, most)
         batch = np.searchsorted(self.starts, times, side="right") - 1
         self.count = len(self.starts)
-        if self.count < FEWEST_BATCHES:
+        if self.count < MIN_BATCHES:
             few = f"{self.count} different times are too few to detect a change"
             raise UnanswerableError(few if self.count > 1 else "all rows have one time")
         self.mass, self.noise = (np.bincount(batch, weights=sizes) for sizes in (mass, noise))
@@ -198,10 +214,10 @@ class _Course:
         self.root = np.sqrt(self.noise)
         self.scores = (self.sums - self.means[:, None] * self.mass) / self.root
         size = np.abs(series).max(axis=1, initial=0.0)
-        self.live = np.abs(self.scores / self.root).max(axis=1) > _CLOSE * (1.0 + size)
+        self.live = np.abs(self.scores / self.root).max(axis=1) > _TIE_TOLERANCE * (1.0 + size)
         upto, spread = np.cumsum(self.mass)[:-1], np.cumsum(self.noise)[:-1]
         share = upto / self.total
-        inside = (share > EDGE - _CLOSE) & (share < 1.0 - EDGE + _CLOSE)
+        inside = (share > EDGE - _TIE_TOLERANCE) & (share < 1.0 - EDGE + _TIE_TOLERANCE)
         if not inside.any():
             raise UnanswerableError("most rows have one time")
         self.splits = np.flatnonzero(inside) + 1
@@ -209,7 +225,7 @@ class _Course:
         after = float(self.noise.sum()) - spread
         self.sd = np.sqrt(spread * (1.0 - share) ** 2 + after * share**2)
         self.size_of = self.total / (self.upto * (self.total - self.upto))
-        self.band = max(round(_BAND * self.count), 1) if memory else 1
+        self.band = max(round(_BAND_SHARE * self.count), 1) if memory else 1
 
     def seen(self, scores: FloatArray) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
         """Statistic, best split, long-run variance of what the step leaves, and all sums.
@@ -221,7 +237,9 @@ class _Course:
         upto = np.cumsum(sums, axis=-1)[..., self.splits - 1]
         clear = np.abs(upto) / self.sd
         top = clear.max(axis=-1, keepdims=True)
-        best = (clear >= top * (1.0 - _CLOSE)).argmax(axis=-1)  # the first, whatever the rounding
+        best = (clear >= top * (1.0 - _TIE_TOLERANCE)).argmax(
+            axis=-1
+        )  # the first, whatever the rounding
         moved = np.take_along_axis(upto, best[..., None], axis=-1)
         before = np.arange(self.count) < self.splits[best][..., None]
         mass = self.upto[best][..., None]
@@ -245,23 +263,23 @@ class _Course:
 
         def draw(start: int, stop: int) -> FloatArray:
             largest = []
-            for at in range(start, stop, _CHUNK):
-                many = np.tile(np.arange(self.count), (min(_CHUNK, stop - at), 1))
+            for at in range(start, stop, _PERMUTATIONS_AT_ONCE):
+                many = np.tile(np.arange(self.count), (min(_PERMUTATIONS_AT_ONCE, stop - at), 1))
                 clear, where, long_run, _ = self.seen(scores[:, rng.permuted(many, axis=1)])
                 variances.append(long_run)
                 largest.append(clear.max(axis=0))
                 sizes.append(clear * (self.sd * self.size_of)[where])
             return np.concatenate(largest)
 
-        near = statistic * (1.0 - _CLOSE)
+        near = statistic * (1.0 - _TIE_TOLERANCE)
         drawn = sequential(draw, float(near.max()), level=LEVEL)
-        own = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _TINY)
+        own = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _MIN_DIVISOR)
         taken = np.concatenate(variances, axis=1).mean(axis=1) / own  # what is left by the step
         return _Test(
             p=np.array([p_value(float(clear), drawn) for clear in near]),
             best=best,
             upto=upto,
-            variance=variance / np.maximum(taken, _TINY),
+            variance=variance / np.maximum(taken, _MIN_DIVISOR),
             reach=float(np.quantile(drawn, confidence)),
             sizes=np.concatenate(sizes, axis=1),
         )
@@ -271,7 +289,7 @@ class _Course:
         at = int(first.best[place])
         split = int(self.splits[at])
         before = np.arange(self.count) < split
-        late = np.cumsum(self.mass[::-1])[::-1] <= LATEST * self.total * (1.0 + _CLOSE)
+        late = np.cumsum(self.mass[::-1])[::-1] <= LATEST * self.total * (1.0 + _TIE_TOLERANCE)
         late[-1] = True
         own = np.where(before, *(self._variance(row, side) for side in (before, ~before)))
         plain = float((own * self.noise).sum() / self.noise.sum())
@@ -307,10 +325,10 @@ class _Course:
             after = np.arange(len(total)) >= self.starts[self.splits[at]]
             shape = np.stack([np.ones(len(total)), after, middle / middle[-1]], axis=1)
             sums = np.bincount(times, weights=mass * values)
-            root = np.sqrt(np.maximum(total, _TINY))[:, None]
+            root = np.sqrt(np.maximum(total, _MIN_DIVISOR))[:, None]
             fit = np.linalg.lstsq(shape * root, sums / root[:, 0], rcond=None)[0]
             gap = sums - total * (shape @ fit)
-            off.append(np.where(np.abs(gap) > _CLOSE * np.abs(sums).max(), gap, 0.0))
+            off.append(np.where(np.abs(gap) > _TIE_TOLERANCE * np.abs(sums).max(), gap, 0.0))
         return off
 
     def _variance(self, row: int, inside: BoolArray) -> float:
@@ -327,7 +345,10 @@ class _Course:
 def _long_batches(rest: Sequence[FloatArray]) -> int:
     """How many batches are long beside the memory of what steps leave."""
     memory = max(_remembered(each) for each in rest) - 1.0
-    return max(min(int(len(rest[0]) / max(_LONG * memory, _TINY)), MOST_BATCHES), _FEWEST_LONG)
+    return max(
+        min(int(len(rest[0]) / max(_MEMORIES_PER_BATCH * memory, _MIN_DIVISOR)), MAX_BATCHES),
+        _MIN_LONG_BATCHES,
+    )
 
 
 def _remembered(rest: FloatArray) -> float:

@@ -27,7 +27,9 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 
-_WIDE = 0.01  # cells wider than this are summed through prefix sums, which lose 1e-16 / width
+_MIN_WIDTH_OF_PREFIX_SUMS = (
+    0.01  # cells wider than this are summed through prefix sums, which lose 1e-16 / width
+)
 
 
 def grid_sums(
@@ -53,7 +55,7 @@ def grid_sums(
         return total
     first = np.searchsorted(grid, left, side="right")
     width = right - left
-    wide = np.flatnonzero((first < last) & (width >= _WIDE))
+    wide = np.flatnonzero((first < last) & (width >= _MIN_WIDTH_OF_PREFIX_SUMS))
     if len(wide):
         factor = width[wide] ** -float(power) * (1.0 if weights is None else weights[wide])
         ends = (first[wide], last[wide])
@@ -64,7 +66,7 @@ def grid_sums(
             total += grid * grid * _between(factor, *ends, size)
             total -= 2.0 * grid * _between(factor * left[wide], *ends, size)
             total += _between(factor * np.square(left[wide]), *ends, size)
-    narrow = np.flatnonzero((first < last) & (width < _WIDE))
+    narrow = np.flatnonzero((first < last) & (width < _MIN_WIDTH_OF_PREFIX_SUMS))
     for rows, points in _crossings(narrow, first, last):
         share = ((grid[points] - left[rows]) / width[rows]) ** power
         total += np.bincount(
@@ -88,14 +90,14 @@ def grid_dot(
         return out
     first = np.searchsorted(grid, left, side="right")
     width = right - left
-    wide = np.flatnonzero((first < last) & (width >= _WIDE))
+    wide = np.flatnonzero((first < last) & (width >= _MIN_WIDTH_OF_PREFIX_SUMS))
     if len(wide):
         start, stop = first[wide], last[wide]
         sums = np.append(0.0, coefficients.cumsum())
         moments = np.append(0.0, (coefficients * grid).cumsum())
         inside = moments[stop] - moments[start] - left[wide] * (sums[stop] - sums[start])
         out[wide] += inside / width[wide]
-    narrow = np.flatnonzero((first < last) & (width < _WIDE))
+    narrow = np.flatnonzero((first < last) & (width < _MIN_WIDTH_OF_PREFIX_SUMS))
     for rows, points in _crossings(narrow, first, last):
         out[rows] += coefficients[points] * (grid[points] - left[rows]) / width[rows]
     return out
@@ -135,8 +137,10 @@ def _crossings(rows: IntArray, first: IntArray, last: IntArray) -> list[tuple[In
 
 # ---- bands that the empirical cumulative shares of a uniform sample stay inside, and the test ----
 
-_LARGE = 40_000  # beyond, probabilities are carried on from here and from a quarter of it
-_FAR = 1e-8  # p-values below are bounds: one less a probability has no digits left
+# Beyond, the probability is carried on, by a term in 1/√n, from here and a quarter of it. Between
+# these it moves by .0006 at the 2.5 % bound, so little is left to err by.
+_MAX_ROWS_COMPUTED = 40_000
+_MIN_P = 1e-8  # p-values below are bounds: one less a probability has no digits left
 
 
 @frozen
@@ -215,7 +219,7 @@ def uniformity_of_counts(counts: FloatArray, n: int) -> UniformityTest:
     grid = np.arange(1, points) / points
     gamma = float(min(1.0, 2.0 * _smaller_tail(counts, n, grid).min()))
     bound = min(1.0, (points - 1) * gamma)
-    if bound < _FAR:
+    if bound < _MIN_P:
         return UniformityTest(bound, gamma, n)
     # Counts are whole: what departs as far as γ itself must count as outside.
     inside = _probability_inside(gamma * (1.0 + 3e-9), n, tuple(grid.tolist()))
@@ -226,6 +230,7 @@ def uniformity_of_counts(counts: FloatArray, n: int) -> UniformityTest:
 def _smallest_tail(n: int, grid: tuple[float, ...], confidence: float) -> float:
     """Largest γ whose band holds a uniform sample with probability of at least the confidence."""
     outside = 1.0 - confidence
+    # γ to six digits: a band is drawn, and told to three.
     low, high = outside / len(grid), min(1.0, outside * (1.0 + 1e-6))
     while high > low * (1.0 + 1e-6):
         middle = math.sqrt(low * high)
@@ -241,11 +246,11 @@ def _probability_inside(gamma: float, n: int, grid: tuple[float, ...]) -> float:
 
     It nears its limit as n^−½, by the share of the outermost count; to within 2 % of one less it.
     """
-    if n <= _LARGE:
+    if n <= _MAX_ROWS_COMPUTED:
         return _probability_on_path(gamma, n, grid)
-    large = _probability_on_path(gamma, _LARGE, grid)
-    quarter = _probability_on_path(gamma, _LARGE // 4, grid)
-    rest = 1.0 - math.sqrt(_LARGE / n)
+    large = _probability_on_path(gamma, _MAX_ROWS_COMPUTED, grid)
+    quarter = _probability_on_path(gamma, _MAX_ROWS_COMPUTED // 4, grid)
+    rest = 1.0 - math.sqrt(_MAX_ROWS_COMPUTED / n)
     return min(1.0, max(0.0, large + rest * (large - quarter)))
 
 

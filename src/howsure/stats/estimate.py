@@ -105,6 +105,7 @@ class Estimate:
 @lru_cache(maxsize=16)
 def noise_of_bins(bins: int) -> FloatArray:
     """Draws of the standardised errors of the means of some bins, shape (2000, bins); kept."""
+    # A 95 % quantile of 2,000 draws is off by .5 points; 30 bins are 480 kB.
     draws = child(0, "noise of bins").standard_normal((2_000, bins))
     draws.setflags(write=False)
     return draws
@@ -239,8 +240,10 @@ def _in_time(
     return Spread(*told)
 
 
-_RARER = 30.0
-"""Effective values of the rarer outcome from which on a score tells its own memory."""
+# Effective values of the rarer outcome from which a score is taken to show its own memory. The
+# usual number for a variance to be trusted; not tuned. Larger, a signal stands in for the score
+# more often, and intervals are wider.
+_MIN_EFFECTIVE_OF_RARER = 30.0
 
 
 def _mean_in_time(
@@ -289,10 +292,12 @@ def _tells_its_memory(sums: FloatArray, cost: _Cost | None) -> bool:
     if not square > 0.0:
         return False
     fourth = float(np.mean((sums / math.sqrt(square)) ** 4))
-    return len(sums) / cost[2].lasts / (fourth + 3.0) >= _RARER
+    return len(sums) / cost[2].lasts / (fourth + 3.0) >= _MIN_EFFECTIVE_OF_RARER
 
 
-_MOST_MEMORIES = 256
+# More than the scores of one table, so that a hit stays one, and few enough that memory does not
+# grow from table to table: an entry holds some shapes, a few kB.
+_MAX_MEMORIES_KEPT = 256
 _Cost = tuple[float, float, Memory]
 """How many times the error of independent rows that of a mean is, its degrees of freedom, and the
 memory that it follows from."""
@@ -310,7 +315,7 @@ def _cost(times: Chronology, sums: FloatArray, panel: Panel | None) -> _Cost | N
             memory = memory_of(sums, panel, len(times.ranks()[0]))
         except UnanswerableError:
             return None
-        if len(costs) >= _MOST_MEMORIES:
+        if len(costs) >= _MAX_MEMORIES_KEPT:
             costs.clear()
         error, degrees = memory.student()
         cost = costs[key] = error / math.sqrt(memory.variance / memory.n), degrees, memory
@@ -325,12 +330,17 @@ def counts_as(influence: FloatArray, weights: Weights | None, spread: Spread, n:
     return n * min(standard_error(influence, weights) / error, 1.0) ** 2
 
 
+# 95 %, as all intervals.
 Z_95 = float(special.ndtri(0.975))
 """Half the width of a 95 % interval, in standard errors."""
-_LIFT = 1.25
-"""The skewness of few terms falls short of that of their law: a fifth of that of χ²₁ at n = 100."""
-_LIFT_SQUARES = 1.5
-_ROOT = -1.0 + 1e-11
+# The skewness of few terms falls short of that of their law: a fifth of that of χ²₁ at n = 100. So
+# it is divided by 4/5.
+_LIFT_OF_SKEWNESS = 1.25
+# The terms of a mean of squared errors are more skewed than χ²₁ where tails are heavy. Chosen by
+# hand; not tuned on its own: docs/verdict.md measures the intervals that follow.
+_LIFT_OF_SKEWNESS_OF_SQUARES = 1.5
+# −1 but for rounding: below, the argument of a logarithm is cut to 0 exactly.
+_ROOT_CUTOFF = -1.0 + 1e-11
 
 
 def skewed_ends(
@@ -346,13 +356,15 @@ def skewed_ends(
     """
     z = special.stdtrit(np.maximum(spread.degrees, 1.0), 0.5 + confidence / 2.0)
     most = 3.0 * (np.sqrt(np.square(z) + 2.0 / 3.0) - z)
-    k = np.clip((_LIFT_SQUARES if squares else _LIFT) * spread.skew, -most, most)
+    k = np.clip(
+        (_LIFT_OF_SKEWNESS_OF_SQUARES if squares else _LIFT_OF_SKEWNESS) * spread.skew, -most, most
+    )
 
     side = np.array([[1.0], [-1.0]])
     near = side * z - k / 6.0
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = k * near
-        inner = np.where(inner < _ROOT, -1.0, inner)  # cut, but for rounding
+        inner = np.where(inner < _ROOT_CUTOFF, -1.0, inner)  # cut, but for rounding
         far = 3.0 / k * np.expm1(np.log1p(inner) / 3.0)
     # the quotient would lose digits where k is small: there its series
     series = near * (1.0 - k * near / 3.0 * (1.0 - 5.0 * k * near / 9.0))
@@ -421,7 +433,8 @@ def heavy(squares: FloatArray, weights: FloatArray | None = None) -> str:
     )
 
 
-_ENOUGH = 8.0
+# Chosen by hand; not tuned. Larger, intervals of heavy or rare terms are wider.
+_MIN_UNITS_ON_A_SIDE = 8.0
 
 
 def one_more(
@@ -450,7 +463,9 @@ def one_more(
         held = np.maximum(side * moved / (np.abs(moved).max() or 1.0), 0.0)
         squares = np.square(held)
         few = float(copies @ np.square(squares)) / (float(copies @ squares) ** 2 or 1.0)
-        return max(1.0, _ENOUGH * few) * float(np.maximum(side * moved / (total + mass), 0.0).max())
+        return max(1.0, _MIN_UNITS_ON_A_SIDE * few) * float(
+            np.maximum(side * moved / (total + mass), 0.0).max()
+        )
 
     return -most(-1.0), most(1.0)
 
@@ -493,8 +508,12 @@ def quantile_statistic(
 
 # ---- intervals of several means that hold all at once: how sure each must be alone ---------------
 
-_DRAWS = 10_000
-_FEWEST = 4  # ordinates
+# Of 10,000 draws of the largest deviation, the confidence that their 95 % quantile gives is off by
+# .2 points (one standard error).
+_DRAWS_OF_MAXIMUM = 10_000
+# Ordinates: with fewer, a correlation matrix of several groups would be a guess. It binds below 32
+# times; not tuned.
+_MIN_ORDINATES = 4
 
 
 def joint_level(
@@ -560,7 +579,7 @@ def joint_level(
     np.fill_diagonal(alike, 1.0)
     values, vectors = np.linalg.eigh(alike)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn = child(seed, "simultaneous").standard_normal((_DRAWS, size)) @ root.T
+    drawn = child(seed, "simultaneous").standard_normal((_DRAWS_OF_MAXIMUM, size)) @ root.T
     most_off = float(np.quantile(np.abs(drawn).max(axis=1), confidence))
     return float(np.clip(2.0 * special.ndtr(most_off) - 1.0, confidence, most))
 
@@ -579,14 +598,15 @@ def _ordinates(share: FloatArray, groups: IntArray, size: int, times: Chronology
 
     place, n = times.places()
     series = _sums(share, groups, size, place, n)
-    low = min(n - 1, max(_FEWEST, int(0.4 * n ** (2.0 / 3.0))))
+    low = min(n - 1, max(_MIN_ORDINATES, int(0.4 * n ** (2.0 / 3.0))))
     return np.asarray(fft.dct(series, type=2, norm="ortho", axis=1)[:, 1 : low + 1].T)
 
 
 # ---- what groups that come and go tell of such groups in general: each visit is one observation --
 
-_THROUGHOUT = 0.75
-"""Share of all times from which on a group is simply there."""
+# Share of all times from which a group is taken as always there. Chosen by hand; not tuned.
+# Higher, long visits with few gaps count as several independent ones.
+_SHARE_OF_TIMES_THROUGHOUT = 0.75
 
 
 class Spells(NamedTuple):
@@ -649,7 +669,7 @@ def spells_of(
     of = group[fresh]
     counts: IntArray = np.bincount(of, minlength=size)
     freedom = len(of) - int((counts > 0).sum())
-    goes = (np.bincount(group, minlength=size) < _THROUGHOUT * count) & (counts > 0)
+    goes = (np.bincount(group, minlength=size) < _SHARE_OF_TIMES_THROUGHOUT * count) & (counts > 0)
     p = np.full(size, np.nan)
     if not freedom or not goes.any():
         return Spells(np.zeros(size, dtype=np.int64), p)

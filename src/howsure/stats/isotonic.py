@@ -10,9 +10,11 @@ import numpy as np
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 
-_DONE = 0.3  # share of rows from which on those that have their value are taken away
-_SLACK = 1e-13
-"""Share of all weights by which costs may differ and be equal, as sums are off by their digits."""
+# Share of rows with their value from which on these are taken away. It decides only time: a lower
+# one copies the rest more often, a higher one carries more that is done. Not tuned.
+_SHARE_DONE_TO_SHRINK = 0.3
+# Share of all weights by which costs may differ and be equal, as sums are off by their digits.
+_COST_TOLERANCE = 1e-13
 
 
 @frozen(eq=False)
@@ -50,7 +52,7 @@ def isotonic_mean(x: FloatArray, y: FloatArray, weights: FloatArray | None = Non
         saved = np.cumsum(level - moment)
         before = np.append(0.0, saved[begin[1:] - 1])
         saved[begin + size - 1] = -np.inf  # all rows lie at their mean
-        slack = _SLACK * np.add.reduceat(np.abs(level) + np.abs(moment), begin)
+        slack = _COST_TOLERANCE * np.add.reduceat(np.abs(level) + np.abs(moment), begin)
         best = np.maximum.reduceat(saved, begin)
         keep = np.repeat(best > before + slack, size)
         fitted[live[~keep]] = np.repeat(mean, size)[~keep]
@@ -78,14 +80,16 @@ def fitted_together(problems: Sequence[Rising]) -> list[IntArray]:
     starts: IntArray = np.cumsum([0, *(len(problem.rank) for problem in problems[:-1])])
     fitted = np.empty(len(rank), dtype=np.int64)
     place, begin = np.arange(len(rank)), starts
-    rank, slack = rank.astype(np.int64), _SLACK * float(mass.sum())
+    rank, slack = rank.astype(np.int64), _COST_TOLERANCE * float(mass.sum())
     kept, lost = mass - share, -share  # what it costs to lie above a y that is lower, or not
     barred = np.where(ends, 0.0, np.inf)
     while True:
         size = np.diff(begin, append=len(place))
         low, high = np.minimum.reduceat(rank, begin), np.maximum.reduceat(rank, begin)
         done = low == high
-        if size[done].sum() > _DONE * len(place):  # what is done stays as it is if it is kept
+        if size[done].sum() > _SHARE_DONE_TO_SHRINK * len(
+            place
+        ):  # what is done stays as it is if it is kept
             over = np.repeat(done, size)
             fitted[place[over]] = rank[over]
             live = np.flatnonzero(~over)

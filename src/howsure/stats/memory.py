@@ -20,50 +20,77 @@ from scipy import special
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
-from howsure.core.times import FEWEST_TIMES, Panel
+from howsure.core.times import MIN_TIMES, Panel
 
-FEWEST = 10.0
+# Chosen by hand; not tuned. Lower, more means are judged by a law that rests on the prior.
+MIN_EFFECTIVE = 10.0
 """Effective rows below which a mean is not told: any law of it is a guess."""
-HARDLY = 5.0
+# Half of the above; chosen by hand, not tuned.
+MIN_EFFECTIVE_OF_ANY = 5.0
 """The same of what remembers most, below which no mean at all is told."""
-_LEAST = 8  # times
-_ORDINATES = 1_024
-"""The lowest frequencies, which tell of all that a mean needs. With many more of them shapes follow
-what days and weeks look like, and no longer what is near 0.
-"""
-_INDEPENDENT, _ENDLESS, _SEASONAL = 0.8, 0.05, 0.1
-"""Prior of no memory, of one that falls as a power of time, and (of each) of a season besides."""
-_SHARES = np.array([0.1, 0.25, 0.5, 0.75, 1.0])
-"""Shares of the variance that have a memory; the rest of each row is its own."""
-_POWERS = (0.1, 0.2, 0.3, 0.4)
-"""Orders d of fractional noise: ρ_k falls as k^(2d − 1)."""
+# Times: of their seven ordinates four are near 0, the fewest that are used, and three are left for
+# a shape. Chosen by hand; not tuned.
+_MIN_TIMES = 8
+# The lowest frequencies, which give all that a mean needs. With many more of them shapes follow
+# what days and weeks look like, and no longer what is near 0.
+_MAX_ORDINATES = 1_024
+# Prior of no memory, of one that falls as a power of time, and (of each) of a season besides.
+# Chosen by hand. What these and the grids below give is measured in docs/verdict.md, under "Tests
+# of a mean difference over time": 4 to 5 % of rejections at 5 %, for short, long and seasonal
+# memory. More prior on memory widens all intervals of rows in time.
+_PRIOR_INDEPENDENT, _PRIOR_FRACTIONAL, _PRIOR_SEASONAL = 0.8, 0.05, 0.1
+# Shares of the variance that have a memory; the rest of each row is its own. A coarse grid of all
+# that may be, as data seldom tell neighbours apart.
+_SHARES_OF_VARIANCE = np.array([0.1, 0.25, 0.5, 0.75, 1.0])
+# Orders d of fractional noise: ρ_k falls as k^(2d − 1), and d < 1/2 is stationary.
+_FRACTIONAL_ORDERS = (0.1, 0.2, 0.3, 0.4)
+# Denser near 1 than the shares above: a season that is clear enough to be tried holds much.
 _SEASONAL_SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)
-_STEPS = np.array([0.3, 0.5, 0.65, 0.8, 0.9, 0.95])
-"""Correlations from one season to the next."""
-_SUMS = ((0.5, 0.5), (0.25, 0.75), (0.75, 0.25), (0.25, 0.5), (0.5, 0.25), (0.25, 0.25))
-"""Shares of the variance of a memory, and of a seasonal one beside it."""
-_LAGS, _CLEAR = 3, 2.5
-"""Seasons that are tried: those of the largest autocorrelations, of so many standard errors."""
-_TRUSTED, _MOST_TRUSTED = 3.0, 60.0
-"""What a shape says of the scale near 0 counts so many times what the ordinates there do, and at
-most as so many of them: of many rows no shape is right."""
-_GROWTH = 1.25  # from one length of memory to the next
-_SAME = 0.05  # logs of τ that are one
-_NEGLIGIBLE = 1e-9  # weight of a shape
-_STEPS_OF_ROOT, _ACCURACY = 60, 1e-12
-_ALONE = 0.8
-"""Prior of series that share no shocks."""
-_LEAST_SHARE = 0.02
-"""Variance of a shock, beside that of a series' own, that is told from none."""
-_BEST, _UNLIKELY = 8, -5.0
-"""Shapes of series that are tried beside shocks, and log odds from which on."""
-_NEAR, _MANY = 120, 10.0
-"""Ordinates near 0 that are looked at, of all series together; and series whose means tell of 0
-itself."""
-_USUAL, _STRICT = 0.025, 0.0025
-"""Tails at which a Student's law takes the place of the mixture: 5 %, and 5 % of ten tests."""
+# Correlations from one season to the next; denser near 1, where what a mean is worth changes
+# fastest.
+_SEASONAL_CORRELATIONS = np.array([0.3, 0.5, 0.65, 0.8, 0.9, 0.95])
+# Shares of the variance of a memory, and of a seasonal one beside it: quarters that leave some to
+# each of the two.
+_PAIRS_OF_SHARES = ((0.5, 0.5), (0.25, 0.75), (0.75, 0.25), (0.25, 0.5), (0.5, 0.25), (0.25, 0.25))
+# Seasons that are tried: those of the largest autocorrelations, of so many standard errors. A lag
+# of pure noise is so large in 6 of 1,000; its prior corrects for the search. Time grows with
+# their number; not tuned.
+_MAX_SEASONS, _MIN_Z_OF_SEASON = 3, 2.5
+# What a shape implies of the scale near 0 counts so many times what the ordinates there do, and at
+# most as so many of them: of many rows no shape is right. Chosen by hand; not tuned. Larger,
+# degrees of freedom rise, and intervals rely more on the shapes.
+_TRUST_IN_SHAPES, _MAX_TRUST_IN_SHAPES = 3.0, 60.0
+# From one length of memory to the next. Neighbours of it differ by 25 % in τ, 12 % in the width of
+# an interval, and the mixture lies between; finer takes more time.
+_GROWTH_OF_LENGTHS = 1.25
+# Logs of τ that are one: widths that differ by less than 3 % are not told apart.
+_LOG_TAU_STEP = 0.05
+# Weight of a shape: all that are left out together move no tail of .0025 in its third digit.
+_NEGLIGIBLE_WEIGHT = 1e-9
+# Newton's method in logs, where tails are nearly straight, takes a few steps; 60 only end it where
+# rounding does not.
+_MAX_NEWTON_STEPS, _ROOT_TOLERANCE = 60, 1e-12
+# Prior of series that share no shocks. Chosen by hand, as that of no memory; lower widens
+# intervals of several series.
+_PRIOR_UNSHARED = 0.8
+# Variance of a shock, beside that of a series' own, that is told from none. Chosen by hand; not
+# tuned. Smaller adds shapes that the data do not distinguish from series without shocks.
+_MIN_SHARE_OF_SHOCKS = 0.02
+# Shapes of series that are tried beside shocks, and log odds from which on: what is left out has
+# less than e⁻⁵ = .7 % of the weight of the best. Eight bound the array, which has four axes.
+_MAX_SHAPES_WITH_SHOCKS, _MIN_LOG_ODDS = 8, -5.0
+# Ordinates near 0 that are looked at, of all series together; and series whose means show 0
+# itself. 120 leave the scale an error of √(2/120) = 13 %. Chosen by hand; not tuned.
+_ORDINATES_NEAR_0, _SERIES_THAT_SHOW_0 = 120, 10.0
+# Tails at which a Student's law takes the place of the mixture: 5 %, and 5 % of ten tests.
+_USUAL_TAIL, _STRICT_TAIL = 0.025, 0.0025
+# Steps of 5 %, so that a ratio is interpolated; 1 is Cauchy's law, 10⁴ a normal one to four
+# digits.
 _DEGREES = np.geomspace(1.0, 1e4, 200)
-_RATIOS = special.stdtrit(_DEGREES, 1.0 - _STRICT) / special.stdtrit(_DEGREES, 1.0 - _USUAL)
+# The degrees of freedom follow from how much farther out the strict tail lies.
+_RATIOS = special.stdtrit(_DEGREES, 1.0 - _STRICT_TAIL) / special.stdtrit(
+    _DEGREES, 1.0 - _USUAL_TAIL
+)
 
 
 @frozen(eq=False)
@@ -114,7 +141,7 @@ class Memory:
     @property
     def few(self) -> bool:
         """Whether these are too few for the error of a mean."""
-        return self.effective < FEWEST or (self.there < FEWEST_TIMES and self.common > 0.5)
+        return self.effective < MIN_EFFECTIVE or (self.there < MIN_TIMES and self.common > 0.5)
 
     @property
     def _lasting(self) -> FloatArray:
@@ -136,10 +163,10 @@ class Memory:
 
     def student(self) -> tuple[float, float]:
         """Error of the mean, and degrees of freedom, of the Student's law with the same tails."""
-        usual, strict = (self._quantile(tail) for tail in (_USUAL, _STRICT))
+        usual, strict = (self._quantile(tail) for tail in (_USUAL_TAIL, _STRICT_TAIL))
         degrees = float(np.interp(-strict / usual, -_RATIOS, _DEGREES))
         degrees = min(degrees, float(self.freedom.max()))
-        times = usual / float(special.stdtrit(degrees, 1.0 - _USUAL))
+        times = usual / float(special.stdtrit(degrees, 1.0 - _USUAL_TAIL))
         return times * math.sqrt(self.variance / self.n), degrees
 
     def _quantile(self, tail: float) -> float:
@@ -148,13 +175,13 @@ class Memory:
         ends = special.stdtrit(self.freedom, 1.0 - tail) * sizes
         low, high = float(ends.min()), float(ends.max())
         off = float(np.exp(self.weights @ np.log(ends)))
-        for _ in range(_STEPS_OF_ROOT):  # Newton's in logs, in which tails are nearly straight
+        for _ in range(_MAX_NEWTON_STEPS):  # Newton's in logs, in which tails are nearly straight
             at = off / sizes
             beyond = float(self.weights @ special.stdtr(self.freedom, -at))
             low, high = (off, high) if beyond > tail else (low, off)
             slope = float(self.weights @ (at * _density(self.freedom, at)))
             step = beyond / slope * math.log(beyond / tail) if slope > 0.0 else math.inf
-            if abs(step) < _ACCURACY:
+            if abs(step) < _ROOT_TOLERANCE:
                 break
             off = off * math.exp(step) if abs(step) < 1.0 else math.inf
             if not low < off < high:
@@ -215,24 +242,24 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
     there = n if there is None else there
     rows, square = (float(there), own) if panel is None else (panel.rows, panel.square)
     variance = square / max(n - 1, 1)
-    if n < _LEAST or not variance > 1e-24 * float(np.square(series).max(initial=0.0)):
+    if n < _MIN_TIMES or not variance > 1e-24 * float(np.square(series).max(initial=0.0)):
         raise UnanswerableError("times are too few, or all alike")
-    m = min(n - 1, _ORDINATES)
+    m = min(n - 1, _MAX_ORDINATES)
     low = min(m, max(4, int(0.4 * n ** (2.0 / 3.0))))
     power = np.square(fft.dct(x, type=2, norm="ortho")[1 : m + 1]) / variance
-    trusted = min(_TRUSTED * low, _MOST_TRUSTED)
+    trusted = min(_TRUST_IN_SHAPES * low, _MAX_TRUST_IN_SHAPES)
     apart, level, free, near = np.zeros(m), 0.0, 0.0, low
     if panel is not None:
         waves = fft.dct(panel.apart, type=2, norm="ortho", axis=1)[:, : m + 1]
         squares = np.square(waves).sum(axis=0) / variance
         level, apart = float(squares[0]), squares[1:]
-        free = panel.freedom if apart.sum() > _NEGLIGIBLE * power.sum() else 0.0
-        near = min(low, max(2, math.ceil(_NEAR / (1.0 + free))))
+        free = panel.freedom if apart.sum() > _NEGLIGIBLE_WEIGHT * power.sum() else 0.0
+        near = min(low, max(2, math.ceil(_ORDINATES_NEAR_0 / (1.0 + free))))
     both = 1.0 + free
     total = power + free * apart
-    freedom = trusted + (free if free >= _MANY else near * both)
+    freedom = trusted + (free if free >= _SERIES_THAT_SHOW_0 else near * both)
     plain = _plain(n, m)
-    families = [plain.family(1, math.log(1.0 - _SEASONAL))]
+    families = [plain.family(1, math.log(1.0 - _PRIOR_SEASONAL))]
     sums = [families[0].sums(total)]
     whitened = plain.inverse[int(np.argmax(families[0].odds(sums[0], both, m)))]
     for lag in _seasons(total * whitened, n):
@@ -245,7 +272,7 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
         each.zero
         * (
             trusted * every / (m * both)
-            + (free * level / each.zero if free >= _MANY else each.sums(total[:near]))
+            + (free * level / each.zero if free >= _SERIES_THAT_SHOW_0 else each.sums(total[:near]))
         )
         / freedom
         for each, every in zip(families, sums, strict=True)
@@ -255,14 +282,14 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
     shared = np.full(len(degrees), panel is not None and not free)  # of series that are all alike
     if free:
         found = _with_shocks(families, np.concatenate(odds), power, apart, free, n, low)
-        odds = [each + math.log(_ALONE) for each in odds] + [found[0]]
+        odds = [each + math.log(_PRIOR_UNSHARED) for each in odds] + [found[0]]
         taus, lags = [*taus, found[1]], [*lags, found[2]]
         count = len(found[0])
         degrees = np.append(degrees, np.full(count, min(float(m), trusted + low)))
         shared = np.append(shared, np.ones(count, dtype=bool))
     log = np.concatenate(odds)
     weights = np.exp(log - log.max())
-    kept = weights > _NEGLIGIBLE * weights.sum()
+    kept = weights > _NEGLIGIBLE_WEIGHT * weights.sum()
     weights = weights[kept] / weights[kept].sum()
     lag = int(np.bincount(np.concatenate(lags)[kept], weights).argmax())
     every_tau = np.maximum(np.concatenate(taus)[kept], 1.0)
@@ -281,16 +308,16 @@ def _with_shocks(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Log odds, τ and season of (memory of each series, share of shocks, memory of these)."""
     m = len(power)
-    trusted = min(_TRUSTED * low, _MOST_TRUSTED)
+    trusted = min(_TRUST_IN_SHAPES * low, _MAX_TRUST_IN_SHAPES)
     steps = 1.5 * math.sqrt(2.0 / m) * np.arange(-2, 4)
     shares = float(power.sum() / apart.sum()) * np.exp(steps) - 1.0
-    shares = shares[shares > _LEAST_SHARE]
+    shares = shares[shares > _MIN_SHARE_OF_SHOCKS]
     if not len(shares):
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
     by_rows = np.concatenate([family.odds(family.sums(apart), free, m) for family in families])
     rank = np.maximum(by_rows - by_rows.max(), odds - odds.max())
-    best = np.argsort(-rank, kind="stable")[:_BEST]
-    best = best[rank[best] > _UNLIKELY]
+    best = np.argsort(-rank, kind="stable")[:_MAX_SHAPES_WITH_SHOCKS]
+    best = best[rank[best] > _MIN_LOG_ODDS]
     starts = np.cumsum([0, *(len(each.prior) for each in families)])
     of = np.searchsorted(starts, best, side="right") - 1
     own = [families[f].shape(int(i - starts[f])) for f, i in zip(of, best, strict=True)]
@@ -313,7 +340,7 @@ def _with_shocks(
         + prior_beside
         + 0.5 * np.log(both, out=both).sum(axis=-1)
         - 0.5 * m * (1.0 + free) * np.log(every + free * (inverse @ apart)[:, None, None])
-        + math.log((1.0 - _ALONE) / len(shares))
+        + math.log((1.0 - _PRIOR_UNSHARED) / len(shares))
     )
     tau = at_zero * (trusted * every / m + near) / (trusted + low)
     lags = np.concatenate([np.full(len(each.prior), lag) for lag, each in shocks])
@@ -324,7 +351,7 @@ def _alike(
     taus: FloatArray, weights: FloatArray, freedom: FloatArray, shared: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
     """Shapes of nearly one τ as one, in rising order; those of shared shocks by themselves."""
-    near = np.round(np.log(taus) / _SAME).astype(np.int64) * 2 + shared
+    near = np.round(np.log(taus) / _LOG_TAU_STEP).astype(np.int64) * 2 + shared
     kinds, place = np.unique(near, return_inverse=True)
     joint = np.bincount(place, weights).astype(np.float64)
     means = np.bincount(place, weights * np.log(taus)) / joint
@@ -342,8 +369,8 @@ def _seasons(whitened: FloatArray, n: int) -> list[int]:
 
     lagged = fft.irfft(full, 2 * n)
     alike = lagged[every] / lagged[0]
-    best = np.argsort(-alike, kind="stable")[:_LAGS]
-    clear = alike[best] > _CLEAR / math.sqrt(n)
+    best = np.argsort(-alike, kind="stable")[:_MAX_SEASONS]
+    clear = alike[best] > _MIN_Z_OF_SEASON / math.sqrt(n)
     return [int(lag) for lag in every[best[clear]]]
 
 
@@ -432,7 +459,7 @@ def _fractional(d: float, at: FloatArray, n: int) -> FloatArray:
     return spectrum
 
 
-def _memories(n: int, growth: float = _GROWTH) -> FloatArray:
+def _memories(n: int, growth: float = _GROWTH_OF_LENGTHS) -> FloatArray:
     """Times that an autoregression remembers: from .7 to n/2."""
     return np.asarray(0.7 * growth ** np.arange(int(math.log(n / 1.4) / math.log(growth)) + 1))
 
@@ -440,15 +467,18 @@ def _memories(n: int, growth: float = _GROWTH) -> FloatArray:
 @lru_cache(maxsize=16)
 def _plain(n: int, m: int, *, coarse: bool = False) -> _Shapes:
     """No memory, and shares of the variance with a short or a long one; fewer if `coarse`."""
-    shares = _SHARES[2::2] if coarse else _SHARES
-    at, lengths = math.pi * np.arange(m + 1) / n, _memories(n, 2.0 if coarse else _GROWTH)
+    shares = _SHARES_OF_VARIANCE[2::2] if coarse else _SHARES_OF_VARIANCE
+    at, lengths = (
+        math.pi * np.arange(m + 1) / n,
+        _memories(n, 2.0 if coarse else _GROWTH_OF_LENGTHS),
+    )
     waves = [_autoregression(math.exp(-1.0 / length), at) for length in lengths]
-    endless = [_fractional(d, at, n) for d in (() if coarse else _POWERS)]
+    endless = [_fractional(d, at, n) for d in (() if coarse else _FRACTIONAL_ORDERS)]
     spectra = [np.ones(m + 1), *(1.0 - h + h * wave for wave in waves for h in shares)]
     spectra += [1.0 - h + h * wave for wave in endless for h in (0.5, 1.0)]
-    long = (1.0 - _INDEPENDENT - _ENDLESS) * lengths**-0.5 / (lengths**-0.5).sum()
-    powers = np.full(2 * len(endless), _ENDLESS / (2 * len(_POWERS)))
-    prior = np.r_[_INDEPENDENT, np.repeat(long / len(shares), len(shares)), powers]
+    long = (1.0 - _PRIOR_INDEPENDENT - _PRIOR_FRACTIONAL) * lengths**-0.5 / (lengths**-0.5).sum()
+    powers = np.full(2 * len(endless), _PRIOR_FRACTIONAL / (2 * len(_FRACTIONAL_ORDERS)))
+    prior = np.r_[_PRIOR_INDEPENDENT, np.repeat(long / len(shares), len(shares)), powers]
     return _shapes(spectra, 1.0, prior)
 
 
@@ -458,13 +488,16 @@ def _seasonal(n: int, m: int, lag: int) -> tuple[_Shapes, _Shapes]:
     ones, and beside them.
     """
     at = math.pi * np.arange(m + 1) / n
-    steps = [phi for phi in _STEPS if lag * (1.0 + phi) / (1.0 - phi) <= 2.0 * n]
+    steps = [phi for phi in _SEASONAL_CORRELATIONS if lag * (1.0 + phi) / (1.0 - phi) <= 2.0 * n]
     waves = [_autoregression(phi, lag * at) for phi in steps]
     products = [1.0 - g + g * wave for wave in waves for g in _SEASONAL_SHARES]
     plain = [_autoregression(math.exp(-1.0 / length), at) for length in _memories(n)[2::4]]
     sums = [
-        1.0 - h - g + h * ar + g * wave for ar in plain for wave in waves[1::2] for h, g in _SUMS
+        1.0 - h - g + h * ar + g * wave
+        for ar in plain
+        for wave in waves[1::2]
+        for h, g in _PAIRS_OF_SHARES
     ]
     harmonic = float((1.0 / np.arange(2, n // 4 + 1)).sum())
-    chance = _SEASONAL / 2.0 / (lag * harmonic)  # of this lag, as either
+    chance = _PRIOR_SEASONAL / 2.0 / (lag * harmonic)  # of this lag, as either
     return _shapes(products, chance), _shapes(sums, chance)

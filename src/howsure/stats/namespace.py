@@ -19,7 +19,8 @@ from howsure.core.optional import require
 
 Array = npt.NDArray[np.floating[Any]]  # or a tensor of such numbers
 
-_PART = 1 << 20  # numbers that are looked at together
+# A million numbers of 64 bits are 8 MB: what is made of a part of a larger array stays small.
+_NUMBERS_AT_ONCE = 1 << 20
 
 
 def namespace(array: Any) -> Any:
@@ -74,7 +75,7 @@ def as_rows(
 
 def row_parts(array: Array) -> Iterator[Array]:
     """An array in parts of about a million numbers, so that what is made of one stays small."""
-    rows = max(1, _PART // array.shape[1])
+    rows = max(1, _NUMBERS_AT_ONCE // array.shape[1])
     for start in range(0, len(array), rows):
         yield array[start : start + rows]
 

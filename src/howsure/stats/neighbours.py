@@ -13,9 +13,11 @@ from howsure.core.classes import frozen
 from howsure.core.rng import row_hashes, row_keys, row_uniforms
 from howsure.stats.kernels import tiles
 
+# Chosen by hand; not tuned. Higher, a distance varies less and small gaps within the reference are
+# overlooked; at 1 a single odd reference row would make its surroundings known.
 NEAREST = 10
 """Rank of the neighbour whose distance tells how far out a row lies."""
-_TINY = float(np.finfo(np.float64).tiny)
+_MIN_POSITIVE = float(np.finfo(np.float64).tiny)
 
 
 @frozen
@@ -83,8 +85,8 @@ class Neighbours:
         around = radius[self.near].sum(axis=1) + np.where(joins, distance - radius[last], 0.0)
         middle = float(np.median(np.append(radius, distance)))
         with np.errstate(over="ignore"):
-            scores = radius / (np.maximum(around, 0.0) / count + middle + _TINY)
-            score = distance / (float(radius[closest].mean()) + middle + _TINY)
+            scores = radius / (np.maximum(around, 0.0) / count + middle + _MIN_POSITIVE)
+            score = distance / (float(radius[closest].mean()) + middle + _MIN_POSITIVE)
         as_far = scores >= score * (1.0 - 1e-12)
         if self.labels.shape[1]:
             own = ((_counts(self.labels) == 1) & (self.labels != codes)).sum(axis=1)

@@ -22,18 +22,32 @@ from howsure.core.weights import Weights
 if TYPE_CHECKING:
     from scipy import sparse
 
-_ENUMERATED = 14
-_FLIPPED = 20_000
-_LARGEST = 1_000
-_HEAVY = 0.01
-_CHUNK = 4_000_000
-_CLOSE = 1e-9
-_ROUNDING = 1e-14
-_ALIKE = 1e-6
-_NEAR = 1e-6
-_MOST_ROWS = 10**9
-_RARE = 10_000
-_STAGES = ((199, 0.055), (999, 0.02))
+# By symmetry 14 units have 8,192 patterns: no more than the 9,999 that would be drawn.
+_MAX_UNITS_ENUMERATED = 14
+# The normal limit errs by less than the draws do: where no unit is heavy (below), the excess
+# kurtosis of the sum is under .02, while p = .05 from 9,999 draws has a standard error of .002.
+_MAX_UNITS_FLIPPED = 20_000
+# What is left beside the 1,000 largest has no dominating unit, so it is normal.
+_UNITS_FLIPPED_OF_MANY = 1_000
+# Σ d⁴ / (Σ d²)²: the excess kurtosis of a flipped sum is −2 times that.
+_MAX_SHARE_OF_FOURTHS = 0.01
+# 4 million numbers of 64 bits are 32 MB, whatever the number of draws.
+_NUMBERS_AT_ONCE = 4_000_000
+# Sums that are equal in exact arithmetic differ by the order of additions; they count as ties.
+_TIE_TOLERANCE = 1e-9
+# 45 units in the last place: a difference of equal scores that were added up in another order.
+_DIFFERENCE_ROUNDING = 1e-14
+# Beside a score a million times larger, sums on shared patterns keep ten digits of a difference.
+_MIN_RELATIVE_SIZE = 1e-6
+# By a² − 2ab + b² a smaller difference keeps fewer than ten digits, so it is computed itself.
+_MIN_SHARE_OF_SQUARES = 1e-6
+# NumPy's multivariate hypergeometric draws refuse a population of 10⁹ or more.
+_MAX_ROWS_OF_NUMPY = 10**9
+# Of 10⁹ rows, 10,000 are drawn twice with chance 5 %, once; and they are quick to draw.
+_MAX_DRAWN_ONE_BY_ONE = 10_000
+# After so many draws it ends where p is above so much: within the draws' error of 5 % and of 2 %,
+# or below, it goes on, as p may then decide a verdict.
+_STAGES_OF_DRAWS = ((199, 0.055), (999, 0.02))
 
 
 @frozen
@@ -92,21 +106,26 @@ def sign_flip_test(
     mean, units = observed / total * unit, float(copies.sum())
     if units == 0:
         return FlipTest(mean, math.nan, 0, "none", 0, "no row differs")
-    hit = abs(observed) - _CLOSE * float(sizes @ copies)
-    if units <= _ENUMERATED:
+    hit = abs(observed) - _TIE_TOLERANCE * float(sizes @ copies)
+    if units <= _MAX_UNITS_ENUMERATED:
         flips = np.repeat(sizes, copies.astype(np.int64))
         patterns = np.arange(2 ** len(flips))
         signs = 2.0 * ((patterns[:, None] >> np.arange(len(flips))) & 1) - 1
         share = float(np.mean(np.abs(signs @ flips) >= hit))
         return FlipTest(mean, share, units, "exact", len(patterns))
     variance = float(np.square(sizes) @ copies)
-    heavy = float(sizes**4 @ copies) > _HEAVY * variance**2
-    if units > _FLIPPED and not heavy:
+    heavy = float(sizes**4 @ copies) > _MAX_SHARE_OF_FOURTHS * variance**2
+    if units > _MAX_UNITS_FLIPPED and not heavy:
         p_value = math.erfc(abs(observed) / math.sqrt(2 * variance))
-        return FlipTest(mean, p_value, units, "normal limit", 0, f"more than {_FLIPPED} units")
+        return FlipTest(
+            mean, p_value, units, "normal limit", 0, f"more than {_MAX_UNITS_FLIPPED} units"
+        )
     most, note = units, ""
-    if units > _FLIPPED:
-        most, note = _LARGEST, f"the {_LARGEST} largest differences flipped, the rest normal"
+    if units > _MAX_UNITS_FLIPPED:
+        most, note = (
+            _UNITS_FLIPPED_OF_MANY,
+            f"the {_UNITS_FLIPPED_OF_MANY} largest differences flipped, the rest normal",
+        )
     upto = np.minimum(np.cumsum(copies), most)
     flips = np.repeat(sizes, np.diff(upto, prepend=0.0).astype(np.int64))
     sd = math.sqrt(max(variance - float(flips @ flips), 0.0)) if units > most else 0.0
@@ -137,18 +156,21 @@ def sign_flip_tests(
     largest = float((copies @ np.abs(flips)).max())
     tests: dict[int, FlipTest] = {}
     shared: dict[int, float] = {}
-    used, in_all = np.full(len(flips), copies.sum() <= _FLIPPED), 0.0
+    used, in_all = np.full(len(flips), copies.sum() <= _MAX_UNITS_FLIPPED), 0.0
     for place, (first, second) in enumerate(pairs):
         difference = table[:, first] - table[:, second]  # a first that is huge leaves it no digits
         sums, times, total = _differences(difference / unit, weights, cluster)
         units, size = float(times.sum()), float(np.abs(sums) @ times)
         observed = float(sums @ times)
         tests[place] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
-        if _ENUMERATED < units <= _FLIPPED and size >= _ALIKE * largest:
-            shared[place] = abs(observed) - _CLOSE * size
+        if (
+            _MAX_UNITS_ENUMERATED < units <= _MAX_UNITS_FLIPPED
+            and size >= _MIN_RELATIVE_SIZE * largest
+        ):
+            shared[place] = abs(observed) - _TIE_TOLERANCE * size
             used |= flips[:, first] != flips[:, second]
             in_all += units
-    if copies[used].sum() > max(in_all, _FLIPPED):
+    if copies[used].sum() > max(in_all, _MAX_UNITS_FLIPPED):
         shared.clear()  # few differences each, in different rows of many
     for place, (first, second) in enumerate(pairs):
         if place not in shared:
@@ -193,10 +215,10 @@ def joint_flip_tests(
     cross = (flips * copies[:, None]).T @ flips
     size = np.diag(cross)[first] + np.diag(cross)[second]
     squares = size - 2.0 * cross[first, second]
-    for place in np.flatnonzero(squares < _NEAR * size):  # where digits are lost
+    for place in np.flatnonzero(squares < _MIN_SHARE_OF_SQUARES * size):  # where digits are lost
         gap = flips[:, first[place]] - flips[:, second[place]]
         squares[place] = copies @ np.square(gap)
-    differing = np.flatnonzero(squares > _ROUNDING**2 * size)
+    differing = np.flatnonzero(squares > _DIFFERENCE_ROUNDING**2 * size)
     alone, joint = (np.full(len(first), np.nan) for _ in range(2))
     if not len(differing):
         return alone, joint
@@ -208,17 +230,17 @@ def joint_flip_tests(
         first[order],
         second[order],
         scale[order],
-        sizes[order] * (1.0 - _CLOSE),
+        sizes[order] * (1.0 - _TIE_TOLERANCE),
     )
     factor = np.zeros((0, flips.shape[1]))
-    if copies.sum() > _FLIPPED:
+    if copies.sum() > _MAX_UNITS_FLIPPED:
         heavy = np.abs(flips / np.sqrt(np.maximum(np.diag(cross), 1e-300))).max(axis=1)
         ranked = np.argsort(-heavy, kind="stable")
-        largest, small = ranked[:_LARGEST], ranked[_LARGEST:]
+        largest, small = ranked[:_UNITS_FLIPPED_OF_MANY], ranked[_UNITS_FLIPPED_OF_MANY:]
         factor = np.asarray(np.linalg.qr(np.sqrt(copies[small])[:, None] * flips[small], mode="r"))
         flips, copies = flips[largest], copies[largest]
     hits, maxima = np.zeros(len(sizes)), np.zeros(len(sizes))
-    step = max(1, _CHUNK // len(sizes))
+    step = max(1, _NUMBERS_AT_ONCE // len(sizes))
     for sums in _flipped_sums(rng, flips, copies, resamples):
         moved = sums + rng.standard_normal((len(sums), len(factor))) @ factor
         for start in range(0, len(moved), step):
@@ -282,7 +304,7 @@ def groups_differ(
     free = bool((p != p[0]).any())
     noise = m * p * (1 - p)
     inside = (member @ noise)[kept]
-    loose = np.minimum(inside, noise.sum() - inside) > _CLOSE * noise.sum()
+    loose = np.minimum(inside, noise.sum() - inside) > _TIE_TOLERANCE * noise.sum()
     inside, kept[kept] = inside[loose], loose  # certain rows can stray by nothing
     if not kept.any():
         return nothing("every chance is 0 or 1")
@@ -299,15 +321,19 @@ def groups_differ(
             lucky = rng.binomial(m, p, (size, len(m)))
         else:
             lucky = _covered_by_chance(rng, m, total, size)
-        return int(np.count_nonzero(distances(lucky).max(axis=1) >= seen[worst] * (1 - _CLOSE)))
+        return int(
+            np.count_nonzero(distances(lucky).max(axis=1) >= seen[worst] * (1 - _TIE_TOLERANCE))
+        )
 
     seen = distances(k[None, :])[0]
     off = member @ (k - m * p)
-    ties = seen >= seen.max() * (1 - _CLOSE)  # of two groups both stray alike: the lower is told
+    ties = seen >= seen.max() * (
+        1 - _TIE_TOLERANCE
+    )  # of two groups both stray alike: the lower is told
     worst = int(np.flatnonzero(ties)[np.argmin(off[kept][ties])])
     hits, drawn = 0, 0
-    step = max(1, _CHUNK // (len(m) + len(kept)))
-    for most, enough in (*(_STAGES if staged else ()), (resamples, 1.0)):
+    step = max(1, _NUMBERS_AT_ONCE // (len(m) + len(kept)))
+    for most, enough in (*(_STAGES_OF_DRAWS if staged else ()), (resamples, 1.0)):
         while drawn < min(most, resamples):
             size = min(step, min(most, resamples) - drawn)
             hits, drawn = hits + exceeding(size), drawn + size
@@ -331,10 +357,10 @@ def _covered_by_chance(
     twice; many fall into cells as binomial counts, whose surplus is taken back in proportion.
     """
     n = int(sizes.sum())
-    if n < _MOST_ROWS:
+    if n < _MAX_ROWS_OF_NUMPY:
         return rng.multivariate_hypergeometric(sizes, total, size=repeats, method="marginals")
     few = min(total, n - total)
-    if few <= _RARE:
+    if few <= _MAX_DRAWN_ONE_BY_ONE:
         drawn = rng.multinomial(few, sizes / n, size=repeats)
         return drawn if few == total else sizes - drawn
     counts = rng.binomial(sizes, total / n, size=(repeats, len(sizes)))
@@ -366,7 +392,7 @@ def _differences(
     """Sums that flip as a whole, none of them zero; their copies; and the total weight."""
     both = np.column_stack((scores, np.abs(scores)))
     units, copies, total = _units(both, weights, cluster)
-    moved = (np.abs(units[:, 0]) > _ROUNDING * units[:, 1]) & (copies > 0)
+    moved = (np.abs(units[:, 0]) > _DIFFERENCE_ROUNDING * units[:, 1]) & (copies > 0)
     return units[moved, 0], copies[moved], total
 
 
@@ -384,7 +410,7 @@ def _flipped_sums(
 ) -> Iterator[FloatArray]:
     """Sums, of all columns with the same random signs, some resamples at a time."""
     width = -(-len(flips) // 8)
-    step = max(1, _CHUNK // len(flips))
+    step = max(1, _NUMBERS_AT_ONCE // len(flips))
     plain = bool((copies == 1).all())
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
@@ -499,7 +525,9 @@ def batch_starts(mass: FloatArray, most: int) -> IntArray:
 
 # ---- p-values by drawing, from as many draws as it takes -----------------------------------------
 
-FEWEST, MOST = 199, 9_999
+# 199 draws give p = .005 at the least, enough to see that a test is not significant; Holm's steps
+# need smaller ones, and 9,999 know p = .005 to a standard error of .0007.
+MIN_DRAWS, MAX_DRAWS = 199, 9_999
 """Draws that a test starts with, and those after which it ends."""
 
 
@@ -535,9 +563,9 @@ def sequential(
     >>> len(sequential(lambda start, stop: np.arange(start, stop) % 7.0, 3.0, level=0.01))
     199
     """
-    drawn = draw(0, FEWEST)
-    while len(drawn) < MOST:
-        if np.count_nonzero(drawn >= observed) + 1 > level * (1.0 + MOST):  # enough already
+    drawn = draw(0, MIN_DRAWS)
+    while len(drawn) < MAX_DRAWS:
+        if np.count_nonzero(drawn >= observed) + 1 > level * (1.0 + MAX_DRAWS):  # enough already
             break
-        drawn = np.concatenate([drawn, draw(len(drawn), min(2 * len(drawn) + 1, MOST))])
+        drawn = np.concatenate([drawn, draw(len(drawn), min(2 * len(drawn) + 1, MAX_DRAWS))])
     return drawn

@@ -45,12 +45,18 @@ from howsure.stats.solvers import (
     pivoted_cholesky,
 )
 
-_BLOCK = 256  # right-hand sides solved together
-_RANK = 200  # largest rank of the preconditioner
+# Right-hand sides solved together: they share a search space, but their inner products grow with
+# the square. By hand; not tuned: larger takes more memory.
+_SIDES_AT_ONCE = 256
+# Largest rank of the preconditioner: 200 columns cost as much as 200 products with one vector. By
+# hand; not tuned: larger saves iterations of a slow spectrum.
+_MAX_RANK = 200
 _PERCENT = 100
 _CHOLESKY_SHARE = 30  # a Cholesky factor pays off from n / this right-hand sides on
 _SPECTRUM_SHARE = 4  # the spectrum of a smooth kernel does so from n / this on
-_SMOOTH = 1e-3  # share of the trace that the preconditioner of a smooth kernel leaves out
+# Share of the trace that the preconditioner of a smooth kernel leaves out: more, and the rank of
+# the whole is high, so that a spectrum does not pay off. By hand.
+_SMOOTH = 1e-3
 _FINE = 1e-5  # of ρ: eigenvalues below change a solution so little that 32 bits carry it
 
 
@@ -210,7 +216,7 @@ class RidgeSystem(KernelSystem):
                 self.rows,
                 # a hundredth of what the answer may err: what is left out is not seen in it
                 tolerance=self.ridge * self.options.accuracy * 1e-2,
-                max_rank=max(1, min(_RANK, len(self.rows) // 8)),
+                max_rank=max(1, min(_MAX_RANK, len(self.rows) // 8)),
                 seed=self.options.seed,
             )
         return self._factor
@@ -317,7 +323,7 @@ class RidgeSystem(KernelSystem):
             return whitener.whiten(product + self.ridge * inner)
 
         solved, iterations = [], 0
-        blocks = tiles(targets.shape[1], _BLOCK)
+        blocks = tiles(targets.shape[1], _SIDES_AT_ONCE)
         for number, block in enumerate(blocks):
             solution, steps, converged = block_cg(
                 apply,
@@ -387,10 +393,15 @@ def _report_share(number: int, blocks: int, share: float) -> None:
 
 # ---- nyström approximation of a regularised kernel system, for rows past counting in pairs -------
 
-_EXACT_ROWS = 50_000  # above, `auto` approximates
-_ROWS = 8192  # rows whose features are held at once
-_CHECK_ROWS = 4000  # rows of the exact system that the error is estimated on
-_CHECK_GRID = 1000
+# Above, `auto` approximates: a product with the exact matrix makes 2.5 · 10⁹ kernel values,
+# which takes seconds, and iterations need tens of them.
+_MAX_EXACT_ROWS = 50_000
+# Rows whose features are held at once: with 1,000 landmarks, 65 MB.
+_ROWS_AT_ONCE = 8192
+# Rows of the exact system that the error is estimated on: 4,000³/3 operations, a second.
+_CHECK_ROWS = 4000
+# A mean over 1,000 grid rows is known to 3 % of the spread of errors: enough to say their size.
+_CHECK_GRID_ROWS = 1000
 
 
 class NystromSystem(KernelSystem):
@@ -440,7 +451,7 @@ class NystromSystem(KernelSystem):
         width = solution.coefficients.shape[1]
         out: Array = xp.empty((len(grid), width), dtype=grid.dtype, device=grid.device)
         weights = like(solution.coefficients, grid)
-        for part in reported(tiles(len(grid), _ROWS), "landmarks at new rows"):
+        for part in reported(tiles(len(grid), _ROWS_AT_ONCE), "landmarks at new rows"):
             out[part] = self._features(grid[part]) @ weights
         return out
 
@@ -455,7 +466,7 @@ class NystromSystem(KernelSystem):
             self._check = (targets, *self._on_sample(targets))
         _, exact, solution, weights = self._check
         rng = child(self.options.seed, "nystrom error", "grid")
-        where = grid[_sample(rng, len(grid), _CHECK_GRID)]
+        where = grid[_sample(rng, len(grid), _CHECK_GRID_ROWS)]
         guess = self._features(where) @ like(weights, where)
         gap = np.linalg.norm(on_host(exact.predict(where, solution) - guess), axis=1)
         return float(np.sqrt(np.mean(np.square(gap)))), float(gap.max())
@@ -494,7 +505,7 @@ class NystromSystem(KernelSystem):
         size = self.landmarks
         gram: Array = xp.zeros((size, size), dtype=xp.float64, device=rows.device)
         right: Array = xp.zeros((size, targets.shape[1]), dtype=xp.float64, device=rows.device)
-        parts = tiles(len(rows), _ROWS)
+        parts = tiles(len(rows), _ROWS_AT_ONCE)
         for part in reported(parts, "landmark features"):
             features = self._features(rows[part])
             scaled = features
@@ -533,7 +544,7 @@ def kernel_system(
     kernel: Kernel, rows: Array, regularization: float, options: SolverOptions
 ) -> KernelSystem:
     """The exact system, or its Nyström approximation past 50,000 rows or where asked for."""
-    many = options.method == "auto" and len(rows) > _EXACT_ROWS
+    many = options.method == "auto" and len(rows) > _MAX_EXACT_ROWS
     if many or options.method == "nystrom":
         return NystromSystem(kernel, rows, regularization, options)
     return RidgeSystem(kernel, rows, regularization, options)

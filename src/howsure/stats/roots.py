@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+# The section of Brent's method: the golden one, whose points serve again in the next interval.
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
-_STEPS = 500
+# Brent's method takes ten to sixty steps; 500 only end a function that is not what is promised.
+_MAX_STEPS = 500
+# Near a minimum a function of 64 bits is flat within the root of the machine's precision.
 _ROOT_EPS = math.sqrt(2.0**-52)
 
 
@@ -46,7 +49,7 @@ def root(function: Callable[[float], float], low: float, high: float, accuracy: 
     if at_new == 0.0:  # which has no sign to keep
         return new
     share = 0.5
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         x = new + share * (old - new)
         at_x = function(x)
         if (at_x > 0.0) == (at_new > 0.0):
@@ -102,7 +105,7 @@ def minimum(function: Callable[[float], float], low: float, high: float, accurac
     best = second = third = low + _GOLDEN * (high - low)
     at_best = at_second = at_third = function(best)
     step = before = 0.0
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         middle, near = 0.5 * (low + high), _ROOT_EPS * abs(best) + accuracy / 3.0
         if abs(best - middle) <= 2.0 * near - 0.5 * (high - low):
             break

@@ -21,7 +21,8 @@ from howsure.stats.namespace import Array, like, namespace, on_host, triangular_
 
 Method = Literal["auto", "iterative", "dense", "nystrom"]
 
-_ITERATIONS = 500
+# Chosen by hand; not tuned. Larger, a badly conditioned system takes longer before it is given up.
+_MAX_ITERATIONS = 500
 _NEGLIGIBLE = 1e-3  # of ρ: eigenvalues that a preconditioner need not see
 
 
@@ -82,6 +83,7 @@ class SolverOptions:
         """The tolerance, or its default for the number type."""
         if self.tolerance is not None:
             return self.tolerance
+        # Two thirds of the digits of a number: a residual cannot be trusted to more of them.
         return 1e-10 if self.dtype == "float64" else 1e-4
 
 
@@ -164,7 +166,7 @@ def block_cg(
         return solution, 0, True
     basis, scale = xp.linalg.qr(targets)
     direction, most = basis, first / float(xp.finfo(targets.dtype).eps)
-    for iteration in range(1, _ITERATIONS + 1):
+    for iteration in range(1, _MAX_ITERATIONS + 1):
         with np.errstate(over="ignore", invalid="ignore"):  # of divergence, looked for below
             image = apply(direction)
             curvature = direction.T @ image
@@ -182,7 +184,7 @@ def block_cg(
         if rest <= stop:
             return solution, iteration, True
         direction = basis + direction @ ratio.T
-    return solution, _ITERATIONS, False
+    return solution, _MAX_ITERATIONS, False
 
 
 def _share(first: float, now: float, stop: float) -> float:
@@ -207,8 +209,12 @@ def _solve_curvature(curvature: Array) -> Array:
 
 # ---- low-rank factors of positive semi-definite matrices that are only known by their columns ----
 
-_ROUNDS = 4
-_WORST = 100  # badly served rows that join the candidates in each round
+# Chosen by hand; not tuned. Each round adds the worst rows; more would go on where a kernel is too
+# rough for landmarks.
+_MAX_ROUNDS = 4
+# Badly served rows that join the candidates in each round: few beside the sample. By hand; not
+# tuned.
+_ROWS_ADDED = 100
 
 
 @frozen
@@ -297,7 +303,7 @@ def landmark_factor(
     if not diagonal.any():
         return xp.zeros_like(diagonal)[:, None], xp.zeros_like(diagonal)
     slack = math.sqrt(xp.finfo(rows.dtype).eps) * float(diagonal.max())
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         sample = rows[chosen]
         pivots, triangle = _pivots_of(on_host(kernel.gram(sample, sample)), max_rank)
         landmarks = chosen[pivots]
@@ -313,7 +319,7 @@ def landmark_factor(
         xp.clip(residual, 0.0, None, out=residual)
         if float(residual.sum()) <= tolerance or rank >= max_rank:
             break
-        worst = np.argsort(on_host(residual))[-_WORST:]
+        worst = np.argsort(on_host(residual))[-_ROWS_ADDED:]
         chosen = np.union1d(landmarks, worst)
     return factor, residual
 

@@ -28,10 +28,17 @@ from howsure.core.workers import Cluster, Crew, LostWorker, Processes, RaisedErr
 
 Item = TypeVar("Item")
 
-_DEATHS: Final = 3  # of processes at one piece
-_AHEAD: Final = 2  # pieces out, or done and not yet handed back, for each process
-_FEWEST: Final = 16  # pieces out on a cluster, whose workers may yet come
-_LOOK: Final = 0.5  # seconds between looks at a crew that says nothing
+# Processes that may be lost at one piece: one by mischance, two by another's; a third says it is
+# the piece.
+_MAX_DEATHS: Final = 3
+# Pieces out, or done and not yet handed back, for each process: one at work and one waiting, so
+# that none idles. More hold more memory.
+_PIECES_PER_PROCESS: Final = 2
+# Pieces out on a cluster, whose workers may yet come: enough for a few that start. By hand.
+_MIN_PIECES_OUT: Final = 16
+# Seconds between looks at a crew that says nothing: a lost process is seen as fast as a person
+# waits, and looking costs nothing.
+_SECONDS_BETWEEN_LOOKS: Final = 0.5
 
 
 class _Call(NamedTuple):
@@ -104,7 +111,11 @@ def _done(
             yield stream_table(stream or keep(resume, piece.identity, _here(piece)))
         return
     crew: Crew = Processes(jobs) if jobs is not None else Cluster(scheduler)
-    ahead = _AHEAD * crew.room if jobs is not None else max(_AHEAD * crew.room, _FEWEST)
+    ahead = (
+        _PIECES_PER_PROCESS * crew.room
+        if jobs is not None
+        else max(_PIECES_PER_PROCESS * crew.room, _MIN_PIECES_OUT)
+    )
     try:
         yield from _in_order(crew, pieces, resume, ahead, stage)
     finally:
@@ -131,7 +142,7 @@ def _in_order(
                 begun += 1
             if turn in ended:
                 break
-            heard = crew.next(_LOOK)
+            heard = crew.next(_SECONDS_BETWEEN_LOOKS)
             if isinstance(crew, Cluster) and crew.workers == 0:
                 report_progress(f"{stage}: waiting for workers of {crew.name}")
             if heard is None:
@@ -140,7 +151,7 @@ def _in_order(
             piece = pieces[number]
             if isinstance(result, LostWorker):
                 deaths[number] += 1
-                if result.words and deaths[number] < _DEATHS:
+                if result.words and deaths[number] < _MAX_DEATHS:
                     crew.submit(number, _alone, piece)
                 else:
                     ended[number] = _lost(piece, result)
@@ -160,7 +171,7 @@ def _lost(piece: _Call, lost: LostWorker) -> HowsureError:
             f"{piece.title}: every worker that tried it was lost, perhaps because memory ran out"
         )
     return HowsureError(
-        f"{piece.title} was tried by {_DEATHS} processes in turn, and each was lost: the last "
+        f"{piece.title} was tried by {_MAX_DEATHS} processes in turn, and each was lost: the last "
         f"{lost.words}"
     )
 
@@ -190,8 +201,10 @@ def _alone(piece: _Call) -> bytes:
 
 # ---- finished pieces of work that outlive a run which did not end well ---------------------------
 
-_CHECK: Final = 16  # bytes of the hash at the end of a file
-_DAYS: Final = 30  # for which what nobody went on with is kept
+# Bytes of the hash at the end of a file: 128 bits, which no damage meets by chance.
+_BYTES_OF_HASH: Final = 16
+# For which what nobody went on with is kept: long beyond a holiday.
+_DAYS_KEPT: Final = 30
 
 
 @final
@@ -218,7 +231,7 @@ class Kept:
     def __enter__(self) -> Self:
         for other in self.folder.parent.glob("*"):
             with suppress(OSError):  # another run may be quicker
-                if other.stat().st_mtime < time.time() - _DAYS * 86400:
+                if other.stat().st_mtime < time.time() - _DAYS_KEPT * 86400:
                     shutil.rmtree(other, ignore_errors=True)
         if not self.resume:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -306,9 +319,9 @@ def kept(folder: Path | None, identity: str) -> bytes | None:
         content = (folder / f"{identity}.arrow").read_bytes()
     except OSError:
         return None
-    stream, check = content[:-_CHECK], content[-_CHECK:]
+    stream, check = content[:-_BYTES_OF_HASH], content[-_BYTES_OF_HASH:]
     return stream if check == _check(stream) else None
 
 
 def _check(stream: bytes) -> bytes:
-    return blake2b(stream, digest_size=_CHECK).digest()
+    return blake2b(stream, digest_size=_BYTES_OF_HASH).digest()

@@ -475,7 +475,7 @@ class FromTotals:
         moments, claimed = self.totals.moments, self._column(CLAIMED, coverage)
         if claimed is None:
             return True
-        return bool((moments.second[:, claimed] <= _ROUNDING * moments.mass).all())
+        return bool((moments.second[:, claimed] <= _MAX_VARIANCE_OF_EQUALS * moments.mass).all())
 
     def _in_cells(self, rows: EvalSet, key: Key, values: FloatArray, record: Record) -> Evaluation:
         """The evaluation of rows that stand for all, with what the tests of groups ask."""
@@ -518,8 +518,9 @@ class FromTotals:
         return np.asarray(totals.moments.mean[cell, column])
 
 
-_ROUNDING = 1e-20
-"""Variance of shares that are equal but for rounding."""
+# Variance of shares that are equal but for rounding: the square of 10⁻¹⁰, which sums of many rows
+# lose.
+_MAX_VARIANCE_OF_EQUALS = 1e-20
 
 
 def _by_histogram(*, tests: bool) -> list[str]:

@@ -32,26 +32,30 @@ from howsure.inputs.matching import Missing
 from howsure.inputs.parts import Piece, StreamPiece
 from howsure.inputs.places import Manifest, ReadFile, key_of
 from howsure.inputs.roles import Columns
-from howsure.inputs.sources import HUGE, PIECE_ROWS, extent, is_huge
+from howsure.inputs.sources import HUGE_ROWS, PIECE_ROWS, extent, is_huge
 from howsure.inputs.tables import Scan, cut
 from howsure.inputs.values import together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.engine import Kept, done_in_order
-from howsure.streaming.sample import ROWS, Sample, Sketch, content_hashes, first_bound
+from howsure.streaming.sample import ROWS_OF_SAMPLE, Sample, Sketch, content_hashes, first_bound
 from howsure.streaming.state import State, added_up
 from howsure.streaming.totals import SufficientStatistics
 
-BATCH: Final = 32_768
+# 32,768 numbers of 64 bits are 256 kB a column.
+ROWS_AT_ONCE: Final = 32_768
 """Rows that are looked at together: what is made of so many stays near the processor."""
-_ROW_BYTES: Final = 1_000
-"""Memory that a row takes where all are assessed at once, about."""
-_BASE: Final = 600 << 20
-"""Memory that a run takes whatever the table: this process and one more."""
-_JOB: Final = 350 << 20
-"""Memory of each further process."""
-_SAMPLED: Final = 4_000
-"""Memory of a row of the sample."""
-_FEWEST: Final = 20_000
+# Memory that a row takes where all are assessed at once, about: a million rows with two groups
+# take 360 MB beside the process itself (docs/speed.md), and inputs and more models take more.
+_BYTES_PER_ROW: Final = 1_000
+# Memory that a run takes whatever the table, this process and one more; of each further process;
+# and of a row of the sample, of which statistics and trials are computed. Estimates, rounded up,
+# as a run should keep within what it is given; not measured since.
+_BYTES_OF_RUN: Final = 600 << 20
+_BYTES_OF_JOB: Final = 350 << 20
+_BYTES_PER_SAMPLED_ROW: Final = 4_000
+# Rows of the sample, however little the memory: a share of 90 % is then known to .4 points (95 %).
+# By hand; not tuned.
+_MIN_SAMPLE: Final = 20_000
 
 
 @final
@@ -106,19 +110,22 @@ class Large:
     @property
     def rows(self) -> int:
         """Rows that may be assessed at once."""
-        return HUGE if self.limit is None else self.limit // _ROW_BYTES
+        return HUGE_ROWS if self.limit is None else self.limit // _BYTES_PER_ROW
 
     @property
     def piece_rows(self) -> int:
         """Rows of a piece of which each process holds a few at once."""
-        return max(min(PIECE_ROWS, self.rows // (4 * (self.processes or 1))), BATCH)
+        return max(min(PIECE_ROWS, self.rows // (4 * (self.processes or 1))), ROWS_AT_ONCE)
 
     @property
     def sample(self) -> int:
         """Rows of the sample."""
         if self.limit is None:
-            return ROWS
-        return max(min((self.limit - _BASE) // _SAMPLED, ROWS), _FEWEST)
+            return ROWS_OF_SAMPLE
+        return max(
+            min((self.limit - _BYTES_OF_RUN) // _BYTES_PER_SAMPLED_ROW, ROWS_OF_SAMPLE),
+            _MIN_SAMPLE,
+        )
 
     @property
     def processes(self) -> int | None:
@@ -127,7 +134,7 @@ class Large:
             return self.jobs
         from joblib import cpu_count
 
-        room = 1 + max(self.limit - _BASE, 0) // _JOB
+        room = 1 + max(self.limit - _BYTES_OF_RUN, 0) // _BYTES_OF_JOB
         return int(min(room, self.jobs or cpu_count()))
 
 
@@ -194,7 +201,7 @@ def load_parts(
     }
     if state is None and not is_huge(source, large.rows):
         return load(source, **options)
-    scan = cut(source, batch_rows=BATCH, **options)
+    scan = cut(source, batch_rows=ROWS_AT_ONCE, **options)
     if state is None and (not scan.again or _rows_of(scan) <= large.rows):
         few, scan = _begun(scan, large.rows)
         if few is not None:
@@ -292,7 +299,7 @@ def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Sca
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
     first = scan.pieces[0]
     if isinstance(first, StreamPiece):  # all that there is, and its rows come once
-        coming = first.tables(scan.reading.kinds, BATCH)
+        coming = first.tables(scan.reading.kinds, ROWS_AT_ONCE)
         ahead: deque[pa.Table] = deque()
         rows = 0
         for table in coming:
@@ -352,6 +359,7 @@ def _load_all(scan: Scan, read: Sequence[tuple[Piece, Batch]]) -> Loaded:
 
 # ---- one pass over a table: the states of its pieces, merged in their order ----------------------
 
+# As many as units that are summed (MAX_UNITS in `howsure.streaming.totals`).
 BLOCKS = 2**16
 """Blocks that the time from the first row to the last is cut into, about."""
 
@@ -494,7 +502,7 @@ def scan_table(
     *,
     coverages: Sequence[float] = (),
     seed: int = 0,
-    most: int = ROWS,
+    most: int = ROWS_OF_SAMPLE,
     jobs: int | None = None,
     scheduler: Any = None,
     resume: Path | None = None,

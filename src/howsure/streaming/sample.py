@@ -23,17 +23,20 @@ from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
-from howsure.inputs.places import FEWEST, ReadFile
+from howsure.inputs.places import MIN_ROWS_OF_KEY, ReadFile
 from howsure.inputs.values import is_number, together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.totals import hashed_labels, numbers_of_time, unit_keys
 
-ROWS = 100_000
+# A share of 90 % is known to .2 points (95 %), and 400 MB hold what is made of it.
+ROWS_OF_SAMPLE = 100_000
 """Rows of the sample."""
-FEWEST_UNITS = 200
+# A variance between 200 units is known to 10 %.
+MIN_UNITS = 200
 """Clusters or blocks of time that the sample keeps at least, however many rows they have."""
-_ROOMY = 1.2
-"""By what the first bound exceeds the expected one: surely no row is lost that is wanted."""
+# Beside six deviations of the number of rows: 1.2 times allows for a count of rows that is only
+# about right.
+_ROOM_OF_BOUND = 1.2
 
 
 @frozen(eq=False)
@@ -59,7 +62,7 @@ class Sample:
         table: pa.Table,
         evalsets: Sequence[EvalSet],
         *,
-        most: int = ROWS,
+        most: int = ROWS_OF_SAMPLE,
         seed: int = 0,
         block: float = 1.0,
         bound: float = 1.0,
@@ -156,7 +159,7 @@ class Sample:
         """The bound of units that leaves few enough rows, or few units."""
         units, unit_of = np.unique(self.unit, return_inverse=True)
         upto = np.cumsum(np.bincount(unit_of, weights=self.taken))
-        count = max(int(np.searchsorted(upto, self.most, side="right")), FEWEST_UNITS)
+        count = max(int(np.searchsorted(upto, self.most, side="right")), MIN_UNITS)
         return float(units[count]) if count < len(units) else self.unit_bound
 
     def _of_rows(self) -> float:
@@ -164,6 +167,7 @@ class Sample:
         if (self.copies == 1.0).all():
             return float(np.partition(self.number, self.most)[self.most])
         low, high = 0.0, self.bound
+        # Halvings of [0, 1]: as many as doubles near 1 can be told apart by, and more.
         for _ in range(60):
             middle = (low + high) / 2.0
             if copies_below(self.number, self.copies, middle).sum() > self.most:
@@ -191,7 +195,7 @@ def copies_below(number: FloatArray, copies: FloatArray, bound: float) -> FloatA
 
 def first_bound(most: int, rows: int | None) -> float:
     """A bound above that of the whole, where its rows are known: what it leaves out may go."""
-    return 1.0 if not rows else min(1.0, _ROOMY * (most + 6.0 * most**0.5) / rows)
+    return 1.0 if not rows else min(1.0, _ROOM_OF_BOUND * (most + 6.0 * most**0.5) / rows)
 
 
 def content_hashes(evalsets: Sequence[EvalSet]) -> KeyArray:
@@ -242,11 +246,20 @@ def _hashed(values: AnyArray) -> AnyArray:
 # the bound of two sketches every row that both tables hold is in both. Rows of few values are equal
 # by chance, so that a share of common rows tells something only where rows of one table differ.
 
-_SIZE: Final = 8192
-_SAME: Final = 0.5  # the share of common rows from which on they are taken for the same
-_EQUAL: Final = 0.05  # the most rows that may have an equal in their own table, for that
-_TIMES: Final = 5.0  # so much more than their own equals tell makes common rows worth a note
-_LAST: Final = float(2**64)
+# 8,192 hashes are 64 kB, and tell a share of common rows to half a point.
+_HASHES_OF_SKETCH: Final = 8192
+# Shares of common rows from which on they are taken for the same, of rows that may have an equal
+# in their own table for that, and by how many times a share must exceed what their own equals make
+# for a note. By hand: half of all rows in common is no chance, while tables that were added twice
+# are refused.
+_SHARE_OF_SAME: Final = 0.5
+_MAX_SHARE_OF_EQUALS: Final = (
+    0.05  # the most rows that may have an equal in their own table, for that
+)
+_TIMES_OWN_EQUALS: Final = (
+    5.0  # so much more than their own equals tell makes common rows worth a note
+)
+_LAST_HASH: Final = float(2**64)
 
 
 @frozen(eq=False)
@@ -268,7 +281,7 @@ class Sketch:
         """Of hashes of so many rows each, some of which may be equal."""
         least, code = np.unique(hashes, return_inverse=True)
         copies = np.bincount(code, weights=counts, minlength=len(least)).astype(np.int64)
-        return cls(least[:_SIZE], copies[:_SIZE])
+        return cls(least[:_HASHES_OF_SKETCH], copies[:_HASHES_OF_SKETCH])
 
     def joined(self, *others: Sketch) -> Sketch:
         """Of the rows of all."""
@@ -281,7 +294,7 @@ class Sketch:
     @property
     def bound(self) -> float:
         """Below this hash every row is in the sketch."""
-        return float(self.hashes[-1]) if len(self.hashes) == _SIZE else _LAST
+        return float(self.hashes[-1]) if len(self.hashes) == _HASHES_OF_SKETCH else _LAST_HASH
 
     @property
     def equals(self) -> float:
@@ -303,7 +316,9 @@ def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
     """Notes on rows that states may have in common."""
     files_by_mark: dict[tuple[object, ...], tuple[int, ReadFile]] = {}
     for number, state in enumerate(states):
-        if not len(state.sketch.hashes) and len(state.numbers) >= FEWEST:  # of an earlier version
+        if (
+            not len(state.sketch.hashes) and len(state.numbers) >= MIN_ROWS_OF_KEY
+        ):  # of an earlier version
             unknown = ReadFile(found=state.name)
             sample = (np.sort(state.numbers).tobytes(),)
             earlier, _ = files_by_mark.setdefault(sample, (number, unknown))
@@ -320,7 +335,7 @@ def shared_rows(states: Sequence[Contents]) -> tuple[str, ...]:
 def _marks(file: ReadFile, state: Contents) -> list[tuple[object, ...]]:
     """What no two files share unless they hold the same rows."""
     marks: list[tuple[object, ...]] = [file.origin] if file.origin and file.rows else []
-    if file.key and file.rows >= FEWEST <= len(state.sketch.hashes):
+    if file.key and file.rows >= MIN_ROWS_OF_KEY <= len(state.sketch.hashes):
         marks.append((file.key, file.rows))
     return marks
 
@@ -350,13 +365,13 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
         bound = min(each.bound for each in both)
         sizes = [int(np.searchsorted(each.hashes, bound, "right")) for each in both]
         share, equals = count / min(sizes), max(each.equals for each in both)
-        if count < FEWEST or share <= _TIMES * equals:
+        if count < MIN_ROWS_OF_KEY or share <= _TIMES_OWN_EQUALS * equals:
             continue
         fewer, more = (
             (first_state, second_state) if sizes[0] <= sizes[1] else (second_state, first_state)
         )
         words = "all" if share == 1.0 else f"about {100 * share:.0f} %"
-        if share >= _SAME and equals <= _EQUAL:
+        if share >= _SHARE_OF_SAME and equals <= _MAX_SHARE_OF_EQUALS:
             raise InputError(
                 f"states must be of different rows to be merged, got {words} of the rows of "
                 f"{fewer.name} in {more.name} too; a column of times distinguishes equal rows of "

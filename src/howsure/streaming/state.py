@@ -35,14 +35,15 @@ from howsure.streaming.engine import stream_table
 from howsure.streaming.sample import Contents, Sample, Sketch, shared_rows
 from howsure.streaming.totals import SufficientStatistics
 
+# Raised when what is written changes so that this program could not read it.
 VERSION = 1
 _KIND = "howsure state"
 _FORM = f"{_KIND} {VERSION}"
 _ANEW = "recreate it with howsure assess TABLE --state FILE"
 _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
-_LAST_WITHOUT = (0, 2, 0)
-"""The last version that wrote states without a hash."""
+# The last version that wrote states without a hash: history, not a choice.
+_LAST_WITHOUT_HASH = (0, 2, 0)
 _ROW, _WITHOUT_Y = "row ", "without y "
 """How the names of columns begin that hold rows of the sample, and of that of rows without y."""
 
@@ -240,7 +241,7 @@ class State:
         metadata = _metadata(table)
         if _HASH in metadata:
             return state
-        if _version(metadata["howsure"]) > _LAST_WITHOUT:
+        if _version(metadata["howsure"]) > _LAST_WITHOUT_HASH:
             raise InputError(f"{path} has changed since it was written: its hash is missing")
         with _damage(str(path)):
             state.joined(state)  # this and the next ask for all that it must hold

@@ -29,15 +29,22 @@ from howsure.predictions import EvalSet, Quantiles
 from howsure.stats.ecdf import grid_sums
 from howsure.stats.moments import Joint, Moments
 
+# The error that they add, 1/65,536, is far below that of any sample; 512 kB in 64 bits.
 PIT_CELLS = 2**16
 """Cells of the histogram of the PIT."""
-MOST_CELLS = 100_000
+# A cell holds the moments of each measure, some kB: 100,000 are a few hundred MB.
+MAX_CELLS = 100_000
 """Cells of all group columns together, past which the column with the most labels leaves them."""
-MOST_UNITS = 2**16
+# As many sums of some measures as fit into tens of MB; errors follow from 65,536 units as well as
+# from more.
+MAX_UNITS = 2**16
 """Units (clusters, blocks of time), alone or in cells, past which they are bundled."""
+# The spread of 1,024 bundles is known to 2 %, 1/√(2·1,024).
 BUNDLES = 1024
 """Bundles of rows of importance weights, whose spread tells the error."""
-_FAR = 1e4  # standard deviations from the origin, past which a cube of squares keeps few digits
+# Standard deviations from the origin, past which a cube of squares keeps few digits: 10⁸ of 10¹⁶
+# are gone in a square.
+_MAX_DISTANCE_OF_ORIGIN = 1e4
 CLAIMED = "claimed"
 """The column of cells with the nominal coverage of rows."""
 
@@ -85,11 +92,11 @@ class CrossedGroups:
             ]
             sizes = [len(labels[name]) for name in names]
             cells, cell = _distinct(codes, sizes, len(self.codes) + len(other.codes))
-            if len(cells) <= MOST_CELLS:
+            if len(cells) <= MAX_CELLS:
                 break
             widest = max(names, key=lambda name: len(labels[name]))
             left_out[widest] = (
-                f"with the other columns it makes more than {MOST_CELLS:,} groups: its groups "
+                f"with the other columns it makes more than {MAX_CELLS:,} groups: its groups "
                 "are assessed from a sample"
             )
         crossed = CrossedGroups(
@@ -226,13 +233,13 @@ class ClusterSums:
 
     def bundled(self) -> ClusterSums:
         """In so coarse units that there are not too many."""
-        if len(self.key) <= MOST_UNITS:
+        if len(self.key) <= MAX_UNITS:
             return self
         low, high = 0, 62  # by how many bits keys are shortened: the fewest that suffice
         while low < high:
             bits = (low + high) // 2
             entries = (self.key >> bits) * (int(self.cell.max()) + 1) + self.cell
-            low, high = (low, bits) if len(np.unique(entries)) <= MOST_UNITS else (bits + 1, high)
+            low, high = (low, bits) if len(np.unique(entries)) <= MAX_UNITS else (bits + 1, high)
         width = self.width * 2.0**low if self.by == "time" else self.width - low
         return self.coarser(width).joined()
 
@@ -456,7 +463,7 @@ class SufficientStatistics:
             squared = _squared(name)
             if squared is not None:
                 squares = float(joint.second[squared, squared])
-                if joint.mass * joint.mean[squared] ** 2 > _FAR**2 * squares:
+                if joint.mass * joint.mean[squared] ** 2 > _MAX_DISTANCE_OF_ORIGIN**2 * squares:
                     reasons[name] = "sums about 0 lost digits because y is far from 0"
         return reasons
 

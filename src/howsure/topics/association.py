@@ -39,8 +39,10 @@ from howsure.predictions import (
 from howsure.stats.dominance import Ranked, merge_ties, pair_masses, rank_values
 from howsure.stats.estimate import Estimate, NormNoise, noise_of_bins
 
+# The usual number (uncertainty-toolbox, reliability diagrams); bins of few rows add noise to R².
 DEFAULT_BINS = 10
-_ROUNDING = 1e-12
+# What sums of many rows lose: four digits of sixteen.
+_RELATIVE_ROUNDING = 1e-12
 
 
 Ranks = tuple[Ranked, Ranked]
@@ -301,13 +303,13 @@ def binned_r2(
     for means, name in ((table.mean_width, "width"), (table.mean_error, "error")):
         if not np.isfinite(means).all():
             return Estimate(math.nan, None, reason=f"a bin's mean {name} is infinite")
-        if np.ptp(means) <= _ROUNDING * np.abs(means).max():
+        if np.ptp(means) <= _RELATIVE_ROUNDING * np.abs(means).max():
             return Estimate(math.nan, None, reason=f"all bins have the same mean {name}")
     share = table.mass / table.mass.sum()
     u, u_own = _deviations(width, table.mean_width, table.codes, share)
     v, v_own = _deviations(error, table.mean_error, table.codes, share)
     uu, uv, vv = float(share @ (u * u)), float(share @ (u * v)), float(share @ (v * v))
-    if abs(uv) <= _ROUNDING * math.sqrt(uu * vv):  # no slope but what rounding leaves
+    if abs(uv) <= _RELATIVE_ROUNDING * math.sqrt(uu * vv):  # no slope but what rounding leaves
         uv = 0.0
     value = uv * uv / (uu * vv)
     u_row, v_row = u[table.codes], v[table.codes]
@@ -367,7 +369,7 @@ def _constant(error: Ranked, width: Ranked) -> str:
     for ranked, name in ((width, "widths"), (error, "errors")):
         if np.count_nonzero(ranked.tied) < 2:
             return f"all {name} are equal"
-        if ranked.total - float(ranked.tied.max()) <= _ROUNDING * ranked.total:
+        if ranked.total - float(ranked.tied.max()) <= _RELATIVE_ROUNDING * ranked.total:
             return f"one of the {name} has all weight, to twelve digits"
     return ""
 

@@ -39,10 +39,14 @@ from howsure.stats.moments import Joint
 
 End = Literal["below", "above"]
 ENDS: tuple[End, ...] = ("below", "above")
-_ROUNDING = 1e-9  # by which likelihood ratios that are the same may differ
-_ENUMERATED = 60.0
-"""Expected misses up to which every arrangement of them is counted."""
-_NEGLECTED = 1e-12  # probability of the numbers of misses that are left out
+# By which likelihood ratios that are the same may differ, as differences of larger numbers.
+_RATIO_ROUNDING = 1e-9
+# Expected misses up to which every number and arrangement of them is counted; beyond, the χ² law
+# that takes its place is good, and the count slow.
+_MAX_EXPECTED_MISSES = 60.0
+# Probability of a number of misses that is left out; the sum of all is added to p as if it were as
+# extreme.
+_NEGLIGIBLE_PROBABILITY = 1e-12
 
 
 def kupiec_test(
@@ -175,12 +179,12 @@ def christoffersen_coverage_test(missed: npt.ArrayLike, *, level: float) -> Esti
     p, k = check_fraction(level, "level"), int(seen.sum())
     own = _runs(seen)
     ratio = float((_share_ratio(own[0], float(n), p) + _independence_ratio(n, own))[0])
-    if n * min(p, 1.0 - p) > _ENUMERATED:
+    if n * min(p, 1.0 - p) > _MAX_EXPECTED_MISSES:
         return _test(float(special.chdtrc(2.0, ratio)), ratio, k)
     counts = np.arange(n + 1.0)
     logs = _log_choose(float(n), counts) + special.xlogy(counts, p)
     chances = np.exp(logs + special.xlog1py(n - counts, -p))
-    some = np.flatnonzero(chances > _NEGLECTED)
+    some = np.flatnonzero(chances > _NEGLIGIBLE_PROBABILITY)
     left_out = max(1.0 - float(chances[some].sum()), 0.0)  # as extreme as any
     sequences, shares = _arrangements(n, some.tolist())
     shares = shares * chances[sequences[0].astype(np.int64)]
@@ -204,7 +208,7 @@ def _test(p: float, ratio: float, misses: float, **more: float) -> Estimate:
 
 def _as_large(ratios: FloatArray, ratio: float) -> BoolArray:
     """Which likelihood ratios are as large as this one; it is a difference of larger numbers."""
-    return np.asarray(ratios >= ratio - _ROUNDING * max(ratio, 1.0))
+    return np.asarray(ratios >= ratio - _RATIO_ROUNDING * max(ratio, 1.0))
 
 
 def _share_ratio(misses: FloatArray, n: float, p: float) -> FloatArray:

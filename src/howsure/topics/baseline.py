@@ -29,16 +29,19 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Sam
 from howsure.predictions.base import wanted_levels
 from howsure.predictions.evalset import BaselineForecast
 from howsure.stats.estimate import Estimate, spread_of
-from howsure.topics.scores import BEYOND, interval_score, pinball, pinball_samples
+from howsure.topics.scores import MIN_MEMBERS_BEYOND, interval_score, pinball, pinball_samples
 from howsure.topics.skill import MEASURE_OF, MIDPOINTS, TOLERANCE, skill_score
 
 Naive = Literal["persistence", "seasonal"]
 CLIMATOLOGY: Final = "climatology"
 NAIVE: Final[tuple[Naive, ...]] = ("persistence", "seasonal")
-FEWEST_CHANGES: Final = 30
+# With 30, the outermost of the nine levels compared, 1/18 from an end, still has a change beyond
+# it.
+MIN_CHANGES: Final = 30
 """Past changes of which quantiles are taken, at least."""
-_GROWTH: Final = 1.1
-"""By how much more changes quantiles are taken again."""
+# By how much more changes quantiles are taken again: for a tenth more, quantiles hardly differ,
+# and time grows with the logarithm of the past instead of its length.
+_GROWTH_OF_PAST: Final = 1.1
 _SEASONS: Final = {  # by the step in seconds: its steps, and how many of which unit it is
     900: (672, 1, "week"),
     1800: (336, 1, "week"),
@@ -162,7 +165,7 @@ class _Past:
         # of the changes of its series those that were known at its lead before
         first = np.searchsorted(keys, codes * self.stride)
         counts = np.searchsorted(keys, codes * self.stride + places - lead, side="right") - first
-        rows = np.flatnonzero(has_base & (counts >= FEWEST_CHANGES))
+        rows = np.flatnonzero(has_base & (counts >= MIN_CHANGES))
         pasts, past_of = np.unique(
             np.column_stack([first[rows], _coarse(counts[rows])]), axis=0, return_inverse=True
         )
@@ -179,10 +182,10 @@ class _Past:
 
 def _coarse(counts: IntArray) -> IntArray:
     """Counts cut to those of a series that grows by a tenth."""
-    most = int(counts.max(initial=FEWEST_CHANGES))
-    steps = [FEWEST_CHANGES]
+    most = int(counts.max(initial=MIN_CHANGES))
+    steps = [MIN_CHANGES]
     while steps[-1] < most:
-        steps.append(max(steps[-1] + 1, int(steps[-1] * _GROWTH)))
+        steps.append(max(steps[-1] + 1, int(steps[-1] * _GROWTH_OF_PAST)))
     grid = np.array(steps)
     return grid[np.searchsorted(grid, counts, side="right") - 1]
 
@@ -296,7 +299,7 @@ def _naive(
                 )
         if baseline in NAIVE and len(levels) and not any(forecast.asked for forecast in forecasts):
             raise InputError(
-                f"baseline {baseline!r} cannot be made: no row has {FEWEST_CHANGES} earlier "
+                f"baseline {baseline!r} cannot be made: no row has {MIN_CHANGES} earlier "
                 "changes over its lead time"
             )
         return forecasts
@@ -359,7 +362,7 @@ def _against(view: View, _: float, *, kind: str) -> Estimate:
     ours, theirs, score = _scores(view, view.on(replace(evalset, predictions=other.predictions)))
     rows, weights = other.known, evalset.multiplicities
     if not rows.any():
-        raise UnanswerableError(f"no row has {FEWEST_CHANGES} earlier changes")
+        raise UnanswerableError(f"no row has {MIN_CHANGES} earlier changes")
     mass = None if weights is None else weights[rows]
     skill = skill_score(ours[rows], theirs[rows], weights=mass)
     share = float(rows.mean()) if weights is None else float(weights[rows].sum() / weights.sum())
@@ -388,7 +391,7 @@ def _scores(model: View, reference: View) -> tuple[FloatArray, FloatArray, str]:
         draws = [member.shape[1] for member in members if member is not None]
         if draws:  # levels beyond which few members lie cannot be scored fairly
             beyond = (min(draws) + 1.0) * np.minimum(levels, 1.0 - levels)
-            levels = levels[beyond >= min(BEYOND, float(beyond.max()))]
+            levels = levels[beyond >= min(MIN_MEMBERS_BEYOND, float(beyond.max()))]
         losses = [_losses(*each, levels) for each in zip((model, reference), members, strict=True)]
         return losses[0], losses[1], "pinball loss"
     except UnanswerableError:

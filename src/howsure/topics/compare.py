@@ -32,18 +32,22 @@ from howsure.predictions.evalset import lone, series_of
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of
-from howsure.stats.memory import FEWEST
+from howsure.stats.memory import MIN_EFFECTIVE
 from howsure.stats.permutation import FlipTest, joint_flip_tests, sign_flip_tests
 from howsure.topics.shared import Shared, meaning, row_scores, shared_by_all, shared_by_most
 
 TABLES = {"models": TableLayout(title="Differences between models", figure="differences")}
 """How differences between models are shown."""
 
-MOST_ROWS = 20_000
-MOST_MODELS = 10
+# Of measures that are computed anew for each resample; means use all rows. By hand; not tuned.
+MAX_ROWS_COMPARED = 20_000
+# 45 pairs; time grows with the square, and a page of more is not read.
+MAX_MODELS_IN_PAIRS = 10
 """The most models of which all pairs are compared, and all of which are shown in detail."""
-BEST = 3
+# Chosen by hand; not tuned. A chosen one, and two to choose from.
+BEST_COMPARED = 3
 """With more models than that, how many of the best all others are compared with."""
+# The usual level.
 LEVEL = 0.05
 """Chance that the best set leaves out a model that is as good as any."""
 
@@ -114,7 +118,8 @@ def compare(
 ) -> Table:
     """Paired differences between models on the same rows.
 
-    Past `MOST_MODELS` models all are compared with the first `BEST` of the `order` alone.
+    Past `MAX_MODELS_IN_PAIRS` models all are compared with the first `BEST_COMPARED` of the
+    `order` alone.
     """
     sets = [evaluation.evalset for evaluation in evaluations]
     check_same_rows(sets)
@@ -144,7 +149,7 @@ def compare(
         row["direction"] = catalogue()[row["metric"]].direction.value
         row["adjusted_p_value"] = math.nan
         row["per_cent"] = row["difference"] * per_cent(row["metric"], row["value_b"])
-    if len(evaluations) <= MOST_MODELS:
+    if len(evaluations) <= MAX_MODELS_IN_PAIRS:
         _adjust(rows)
     columns = {
         name: np.array([row[name] for row in rows], dtype=object if name in text else np.float64)
@@ -176,15 +181,15 @@ def _adjust(rows: Sequence[dict[str, Any]]) -> None:
 def _pairs(sets: Sequence[EvalSet], order: Sequence[str]) -> tuple[list[Pair], str]:
     """Which models to compare, and what to say of the choice."""
     every = list(itertools.combinations(range(len(sets)), 2))
-    if len(sets) <= MOST_MODELS:
+    if len(sets) <= MAX_MODELS_IN_PAIRS:
         return every, ""
     ranked = {name: number for number, name in enumerate(order)}
     places = sorted(range(len(sets)), key=lambda p: ranked.get(sets[p].model, len(ranked)))
-    best = places[:BEST]
+    best = places[:BEST_COMPARED]
     names = ", ".join(sets[number].model for number in best)
     about = (
-        f" With more than {MOST_MODELS} models, all {len(sets):,} are compared with the "
-        f"first {BEST} alone ({names}), not with each other."
+        f" With more than {MAX_MODELS_IN_PAIRS} models, all {len(sets):,} are compared with the "
+        f"first {BEST_COMPARED} alone ({names}), not with each other."
     )
     return [pair for pair in every if set(pair).intersection(best)], about
 
@@ -339,7 +344,7 @@ class _Columns:
         spread = self._in_time(pair)
         if spread is not None:
             if math.isnan(spread.error[0]):
-                return f"no interval: effective sample size below {FEWEST:g}"
+                return f"no interval: effective sample size below {MIN_EFFECTIVE:g}"
             gap, mean = self._gap(pair)
             n = float(len(gap)) if self.weights is None else self.weights.effective_n
             return (
@@ -402,7 +407,7 @@ class _Columns:
 
         With thousands of pairs Holm asks for p-values finer than draws can give.
         """
-        if len(self.column) <= MOST_MODELS:
+        if len(self.column) <= MAX_MODELS_IN_PAIRS:
             p = np.array([tested.p_value for tested in self.tests(pairs)])
             return p, holm(p)
         return joint_flip_tests(

@@ -36,11 +36,10 @@ from howsure.stats.estimate import spread_of, weighted_mean
 from howsure.topics.calibration.components import MOVED
 from howsure.topics.group_scores import ERRORS
 
-_FEWEST_MISSES = 0.1
-"""Share of the misses at the nominal coverage that label sets must claim for coverage to test them.
-
-Sets that claim fewer hold nearly every class: they cover whatever the probabilities are.
-"""
+# Share of the misses at the nominal coverage that label sets must claim for coverage to test them.
+# Sets that claim fewer hold nearly every class: they cover whatever the probabilities are. By
+# hand; not tuned.
+_MIN_MISSES_CLAIMED = 0.1
 _LIMIT_OF_SURE_SETS = (
     "Sets with nominal coverage near 100 % hardly test the probabilities; use a lower coverage "
     "(--coverage, coverage=)."
@@ -83,7 +82,7 @@ def _coverage_at(case: Case) -> Draft:
         p=p,
         n=cover.n,
         within=since_change(case, "coverage"),
-        telling=not case.of_sets or 1.0 - least > _FEWEST_MISSES * (1.0 - case.coverage),
+        telling=not case.of_sets or 1.0 - least > _MIN_MISSES_CLAIMED * (1.0 - case.coverage),
         facts={
             "record": cover,
             "coverage": case.coverage,
@@ -122,6 +121,7 @@ def _coverage_words(draft: Draft, _: Finding) -> Words:
     sentence = f"The {percent(facts['coverage'])} {what} cover {share_with_span(facts['record'])}"
     least, most = facts["claims"]
     claim = percent(least)
+    # Half of a tenth of a point, which is what is shown: nearer claims read the same.
     if most - least > 5e-4:
         claim += f" to {percent(most)}"
     elif abs(least - facts["coverage"]) <= 5e-4:
@@ -167,12 +167,13 @@ def _as_others(draft: Draft, what: str) -> str:
     levels = sorted(draft.facts.get("others", ()))
     if not levels:
         return ""
-    if len(levels) > _FEW_LEVELS:
+    if len(levels) > _MAX_LEVELS_NAMED:
         return f", as are the {what} of the {len(levels)} other levels"
     return f", as are those at {listed([percent(level) for level in levels])}"
 
 
-_FEW_LEVELS = 3
+# A sentence of 25 words holds no more.
+_MAX_LEVELS_NAMED = 3
 
 # ---- with two ends -------------------------------------------------------------------------------
 
@@ -339,7 +340,11 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
     if facts["signal"] == "bias":
         clause = f"in {draft.where} predictions are {_far(size, f'{SDS} ')}"
         sentence, second = f"{clause} on average", "" if other is None else _far(other)
-        if other is not None and other * size < 0.0 and abs(overall) < _CANCELLED * abs(size):
+        if (
+            other is not None
+            and other * size < 0.0
+            and abs(overall) < _MAX_BIAS_OVERALL * abs(size)
+        ):
             more = "The biases cancel overall."
         else:
             way = f" {_far(overall).partition(' ')[2]}" if overall * size < 0.0 else ""
@@ -358,8 +363,8 @@ def _in_groups(draft: Draft, finding: Finding) -> Words:
     return Words(capitalized(sentence), fault, _well(), more, limit, clause)
 
 
-_CANCELLED = 0.25
-"""Bias of all rows beside that of a group, below which groups cancel."""
+# Bias of all rows beside that of a group, below which groups cancel. It decides words alone.
+_MAX_BIAS_OVERALL = 0.25
 
 
 def _far(shift: float, unit: str = "") -> str:

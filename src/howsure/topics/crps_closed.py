@@ -456,7 +456,9 @@ _LOCATED = {"norm": crps_normal, "logistic": crps_logistic, "laplace": crps_lapl
 # ---- cRPS (ranked probability score) of laws of counts, by closed form or by sums, one number a ro
 # Lower is better, and in expectation no law scores better than the right one.
 
-_MAX_CLOSED_SIZE = 2000.0  # size of a negative binomial up to which 2F1 is accurate
+# Size of a negative binomial up to which ₂F₁ is accurate: scores are right to 10⁻¹¹ at 2,000 and
+# at 5,000, and not a number at 20,000. Sums serve beyond.
+_MAX_CLOSED_SIZE = 2000.0
 
 
 def crps_poisson(y: npt.ArrayLike, rate: npt.ArrayLike) -> FloatArray:

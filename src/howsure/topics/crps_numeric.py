@@ -19,11 +19,17 @@ from howsure.core.errors import InputError
 RowCdf = Callable[[FloatArray, IntArray], FloatArray]
 """P(Y ≤ x) at values (m, k), where line i belongs to row ``rows[i]`` of the prediction."""
 
-_BLOCK = 4096  # rows treated at once, which bounds memory
-_TOLERANCE = 1e-7  # estimated error of a run, as a share of the score
-_TAIL = 1e-9  # what the neglected tail may add, as a share of the score
-_DOUBLINGS = 300  # runs after which a tail counts as without end
-_HALVINGS = 60
+# Rows treated at once: 17 nodes of each are 560 kB, whatever their number.
+_ROWS_AT_ONCE = 4096
+# Estimated error of a run, as a share of the score: three digits more than any score is shown
+# with.
+_RELATIVE_ERROR = 1e-7
+# What the neglected tail may add, as a share of the score: below the error of the runs.
+_RELATIVE_TAIL = 1e-9
+# Runs after which a tail counts as without end: a width that doubles 300 times is 10⁹⁰.
+_MAX_DOUBLINGS = 300
+# A run halved 60 times is below the last digit of its place.
+_MAX_HALVINGS = 60
 _PLAIN = (1.0,)  # the weight of every level
 
 
@@ -83,8 +89,8 @@ def crps_numeric(
     width = _check_spread(spread, truth)
     heights = _heights(powers)
     scores = np.empty(len(truth))
-    for start in range(0, len(truth), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(truth)))
+    for start in range(0, len(truth), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(truth)))
         here = truth[rows]
         room = np.append(here - lower, upper - here)
         scores[rows] = _two_sided(here, width[rows], cdf, rows, heights, room, lattice=False)
@@ -135,8 +141,8 @@ def crps_lattice(
     width = _check_spread(spread, truth)
     below, above = heights = _heights(powers)
     scores = np.empty(len(truth))
-    for start in range(0, len(truth), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(truth)))
+    for start in range(0, len(truth), _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(truth)))
         here, whole = truth[rows], np.floor(truth[rows])
         at = cdf(whole[:, None], rows)[:, 0]
         cell = (here - np.maximum(whole, lower)) * below(at)
@@ -213,22 +219,22 @@ def _two_sided(
     side = np.flatnonzero(room > 0.0)
     start, length = np.zeros(len(side)), fitting(np.tile(width, 2)[side], room[side])
     kept: list[tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]] = []
-    for _ in range(_DOUBLINGS):
+    for _ in range(_MAX_DOUBLINGS):
         if not len(side):
             break
         value, error, edge = measure(side, start, length)
         kept.append((side, start, length, value, error))
         total += np.bincount(side % n, weights=value, minlength=n)
         end = start + length
-        more = (edge * end > _TAIL * total[side % n]) & (end < room[side])
+        more = (edge * end > _RELATIVE_TAIL * total[side % n]) & (end < room[side])
         side, start = side[more], end[more]
         length = fitting(start, room[side] - start)
     endless = np.unique(side % n)
     if not kept:
         return total
     side, start, length, value, error = (np.concatenate(part) for part in zip(*kept, strict=True))
-    allowed = _TOLERANCE * total
-    for _ in range(_HALVINGS):
+    allowed = _RELATIVE_ERROR * total
+    for _ in range(_MAX_HALVINGS):
         rough = error > allowed[side % n]
         if not rough.any():
             break
@@ -265,6 +271,7 @@ def _runs(
 @lru_cache(maxsize=1)
 def _smooth_rule() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Clenshaw–Curtis nodes on [0, 1], their weights, and the checks of `_fit`."""
+    # 17 nodes are exact to degree 16, the last four of which check it. By hand; time alone depends.
     nodes = (1.0 - np.cos(np.pi * np.arange(17) / 16.0)) / 2.0
     moments = np.zeros(17)
     moments[::2] = 1.0 / (1.0 - np.square(np.arange(0, 17, 2)))

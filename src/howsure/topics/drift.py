@@ -16,7 +16,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, p_words, percent
 from howsure.core.labels import Categories
 from howsure.core.records import Axis, Curve, Direction, Layout, Notion
-from howsure.engine.autocorrelation import MOST_UNITS
+from howsure.engine.autocorrelation import MAX_BATCHES
 from howsure.engine.finding import (
     MARGIN,
     SDS,
@@ -46,14 +46,19 @@ from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.calibration.components import MOVED, scale_of, shift_of
 from howsure.topics.coverage import unequal_hits
 
+# Points of a curve that a figure shows apart; each has 50 rows at least. By hand; not tuned.
 WINDOWS = 60
-FEWEST_CLUSTERS = MOST_UNITS + 1
+# More than the batches, which are at most so many.
+MIN_CLUSTERS = MAX_BATCHES + 1
 """Clusters that must follow each other in time to be the rows that stay together: more than the
 batches that stand for rows which depend, since these tell too little of when.
 """
-_MOVED_CLAIM = 0.005
-_ALONE = 0.05
-_LITTLE = 0.2
+# Half a point, as shown: a claim that moves by less reads the same.
+_MIN_CHANGE_OF_CLAIM = 0.005
+# The usual level, of words under a figure.
+_LEVEL = 0.05
+# Share of the change off by which a side is still right. By hand; it decides words alone.
+_SHARE_OF_CHANGE = 0.2
 Natural = Callable[[float], float]
 
 
@@ -81,7 +86,7 @@ def _units(view: View, _: float) -> IntArray:
     if len(cluster.labels) < 2:
         raise UnanswerableError("all rows are one cluster")
     joined = _joined(times, cluster.codes)
-    return joined if joined.max() + 1 >= FEWEST_CLUSTERS else times
+    return joined if joined.max() + 1 >= MIN_CLUSTERS else times
 
 
 def _joined(times: IntArray, cluster: IntArray) -> IntArray:
@@ -138,7 +143,7 @@ def _coverage_drift(view: View, coverage: float) -> Estimate:
         **_told(view, change, before, after, latest),
         **_ends(partial(_share_ends, view.confidence), change, after, latest),
     }
-    if abs(claims[1] - claims[0]) > _MOVED_CLAIM:
+    if abs(claims[1] - claims[0]) > _MIN_CHANGE_OF_CLAIM:
         details |= {"claimed_before": claims[0], "claimed_after": claims[1]}
     if math.isnan(coverage):
         del details["wrong"]
@@ -198,7 +203,7 @@ def _share_ends(confidence: float, level: Level, share: float) -> tuple[float, f
 
 def _wrong(change: Change, confidence: float) -> str:
     """On which side of the change predictions are off: after, before, or throughout."""
-    little = _LITTLE * abs(change.size)
+    little = _SHARE_OF_CHANGE * abs(change.size)
     right = [
         abs(side.mean) <= max(side.reach(confidence), little)
         for side in (change.before, change.after)
@@ -311,7 +316,7 @@ def _in_words(view: View, coverage: float) -> str:
     details = estimate.details
     before, after = (percent(float(details[name])) for name in ("before", "after"))
     sentence = f"The clearest change is from {before} to {after} around {details['when']}"
-    proof = "not significant evidence of drift" if estimate.p >= _ALONE else "significant"
+    proof = "not significant evidence of drift" if estimate.p >= _LEVEL else "significant"
     return f"{sentence} ({p_words(estimate.p)}): {proof}."
 
 
@@ -365,7 +370,7 @@ def _drift(case: Case) -> Draft:
         case.get("coverage_drift")
     families = len({name == "coverage" for name in records})  # bias and spread have one test
     least = min(record.p for record in records.values())
-    clear = [name for name in records if records[name].p <= _AS_CLEAR * least]
+    clear = [name for name in records if records[name].p <= _FACTOR_OF_EQUAL_P * least]
     name = max(clear, key=lambda each: records[each].lower)  # the first of equals
     record = records[name]
     sign = 1.0 if record.options["way"] == "up" else -1.0
@@ -385,8 +390,8 @@ def _drift(case: Case) -> Draft:
 
 
 _SIGNALS = ("coverage", "spread", "bias")
-_AS_CLEAR = 3.0
-"""P-values are as clear as the least up to this factor: they are drawn."""
+# P-values are as clear as the least up to this factor: they are drawn.
+_FACTOR_OF_EQUAL_P = 3.0
 
 
 def _drift_words(draft: Draft, finding: Finding) -> Words:

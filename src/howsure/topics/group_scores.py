@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from howsure.topics.calibration.shape import Placed
     from howsure.topics.groups import Grouping
 
-FEWEST_UNITS = 5
+# Chosen by hand; not tuned. With fewer, Student's t has next to no power and its skewness is
+# unknown.
+MIN_UNITS = 5
 """Clusters (or rows that count, of importance weights) without which a group is not tested."""
 ERRORS = "groups_differ_in_errors"
 """The measure of `errors_differ`."""
+# E φ₁³ and E φ₂³ of a uniform PIT.
 _SKEWNESS = (0.0, 2.0 * math.sqrt(5.0) / 7.0)
-"""Of φ_1 and φ_2 under a right continuous model."""
 
 
 class GroupScores(NamedTuple):
@@ -90,10 +92,10 @@ def group_scores(
         own = _two_sided(t, degrees)
         if skewness is not None and evalset.independent:
             own = _by_three_moments(t, skewness * _skewness_left(evalset, divided))
-    tested = (units >= FEWEST_UNITS) & np.isfinite(t)
+    tested = (units >= MIN_UNITS) & np.isfinite(t)
     own = np.where(tested, own, np.inf)
     return GroupScores(
-        t, own, np.fmax(own, p_spells), counts, tested, int((units < FEWEST_UNITS).sum()), what
+        t, own, np.fmax(own, p_spells), counts, tested, int((units < MIN_UNITS).sum()), what
     )
 
 
@@ -104,6 +106,8 @@ def _two_sided(t: FloatArray, degrees: npt.ArrayLike) -> FloatArray:
 
 def _by_three_moments(t: FloatArray, skewness: FloatArray) -> FloatArray:
     """Twice the tail beyond t of a law of variance 1: gamma's on its long side, else the normal."""
+    # A gamma law of less skewness has a shape beyond 4 · 10¹², where its function loses digits;
+    # below .001 the normal one stands for it.
     size = np.maximum(np.abs(skewness), 1e-6)
     k = 4.0 / np.square(size)
     far = special.gammaincc(k, k + np.sqrt(k) * np.abs(t))
@@ -209,7 +213,7 @@ def _scores_in_time(
         ratios.append(np.where(inside() == len(off), np.nan, ratio))
     t, share = np.concatenate(ratios), np.concatenate(shares)
     p = _two_sided(t, math.inf)
-    tested, clearest = (units >= FEWEST_UNITS) & np.isfinite(t), math.inf
+    tested, clearest = (units >= MIN_UNITS) & np.isfinite(t), math.inf
     candidates = np.flatnonzero(tested)
     for candidate in candidates[np.argsort(p[candidates], kind="stable")]:
         if p[candidate] > clearest or p[candidate] * len(candidates) >= 1.0:
@@ -315,7 +319,7 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
     found, order, group = clearest()
     tests = int(sum(each.tested.sum() for each in found))
     if not tests:
-        raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {found[0].what}")
+        raise UnanswerableError(f"no group of at least {MIN_UNITS} {found[0].what}")
     best, inside, row = found[order], rows_of(group), moved.components()[order]
     value, t = min(1.0, float(best.p[group]) * tests), float(best.t[group])
     roughly = not value < LEVEL
@@ -342,13 +346,15 @@ def errors_differ(view: View, divided: Sequence[Grouping], *, confidence: float 
         if left[order].p[group] * tests < LEVEL:
             size = moved.size(order, rows_of(group))
             details |= {"where_2": labels[group], "signal_2": SIGNALS[order], "size_2": size}
-    few = f"groups of fewer than {FEWEST_UNITS} {best.what} are left out: {best.few}"
+    few = f"groups of fewer than {MIN_UNITS} {best.what} are left out: {best.few}"
     return p_value(value, details, few if best.few else "")
 
 
 SIGNALS = ("bias", "spread")
 """What the components tell of."""
-_REACH, _FARTHEST, _NEAR = 0.05, 10.0, 1e-3  # of a shift in sds, or of a log scale
+# Of a shift in sds, or of a log scale: begun near the guess, widened by four until it holds a root
+# or is beyond what a group can be off by, and found to a thousandth, more than is shown.
+_FIRST_REACH, _MAX_REACH, _ROOT_TOLERANCE = 0.05, 10.0, 1e-3
 
 
 class _Moved:
@@ -387,11 +393,11 @@ class _Moved:
 
         now = left(0.0)
         guess = shift_of(now) if order == 0 else math.log(scale_of(now))
-        reach = _REACH
-        while not roughly and reach < _FARTHEST and left(guess - reach) * left(guess + reach) > 0:
+        reach = _FIRST_REACH
+        while not roughly and reach < _MAX_REACH and left(guess - reach) * left(guess + reach) > 0:
             reach *= 4.0
-        if not roughly and reach < _FARTHEST:
-            guess = root(left, guess - reach, guess + reach, _NEAR)
+        if not roughly and reach < _MAX_REACH:
+            guess = root(left, guess - reach, guess + reach, _ROOT_TOLERANCE)
         self.shift, self.scale = before
         return guess if order == 0 else math.exp(guess)
 

@@ -35,7 +35,7 @@ from howsure.stats.estimate import Estimate, Spread, like_rows, share_ends, skew
 from howsure.stats.permutation import groups_differ
 from howsure.topics.group_scores import (
     ERRORS,
-    FEWEST_UNITS,
+    MIN_UNITS,
     errors_differ,
     group_scores,
     p_value,
@@ -49,13 +49,19 @@ TABLES = {
 }
 """How the table of groups is shown."""
 
-STATISTIC_ROWS = 50_000
-STATISTIC_GROUPS = 100
-MOST_DRAWS = 9_999
+# Statistics of groups take time in rows and groups; means are sums. By hand; not tuned.
+MAX_ROWS_OF_STATISTICS = 50_000
+# The same.
+MAX_GROUPS_OF_STATISTICS = 100
+# As many as any test of the verdict: p = .005 is known to .0007.
+MAX_DRAWS = 9_999
+# Draws of the largest shortfall by chance, for a mean and a 95 % range of it.
 _WORLDS = 199
-_CHUNK = 2_000_000
-_LEVELS = 40
-"""Per unit of arcsin √p: chances of one level differ by less than .025 in that."""
+# 2 million counts of 64 bits are 16 MB.
+_COUNTS_AT_ONCE = 2_000_000
+# Per unit of arcsin √p: chances of one level differ by less than .025 in that, which is .015 at a
+# coverage of 90 % and .025 at 50 %.
+_STEPS_OF_CHANCE = 40
 
 
 @frozen
@@ -152,7 +158,8 @@ def assess_groups(
     for grouping in divided:
         records.extend(means_in_groups(evaluation, grouping, confidence))
         if statistics or (
-            evaluation.evalset.n <= STATISTIC_ROWS and len(grouping.labels) <= STATISTIC_GROUPS
+            evaluation.evalset.n <= MAX_ROWS_OF_STATISTICS
+            and len(grouping.labels) <= MAX_GROUPS_OF_STATISTICS
         ):
             records.extend(_statistics(evaluation, grouping, confidence, seed))
         else:
@@ -163,8 +170,8 @@ def assess_groups(
     if left_out:
         note = (
             f"for groups by {listed(left_out, most=3)} only means of rows are reported: above "
-            f"{STATISTIC_ROWS:,} rows or {STATISTIC_GROUPS} groups, --with group_statistics adds "
-            "all measures"
+            f"{MAX_ROWS_OF_STATISTICS:,} rows or {MAX_GROUPS_OF_STATISTICS} groups, --with "
+            "group_statistics adds all measures"
         )
         notes = (*notes, note)
     return replace(tests, records=(*records, *tests.records), notes=notes)
@@ -441,7 +448,9 @@ class GroupComparison:
         cells = joint(*(grouping.codes for grouping in groupings))
         free = bool((expected != expected[0]).any())
         if free:  # rows of one cell and nearly one chance are drawn together
-            cells = joint(cells, np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64))
+            cells = joint(
+                cells, np.floor(_STEPS_OF_CHANCE * np.arcsin(np.sqrt(expected))).astype(np.int64)
+            )
         rows, all_cells = _rows_of_cells(cells)
         sizes = np.round(_counts(evalset, all_cells)).astype(np.int64)
         hits = np.round(_counts(evalset, all_cells, self.hits)).astype(np.int64)
@@ -455,7 +464,7 @@ class GroupComparison:
             hits,
             [grouping.codes[rows] for grouping in groupings],
             child(self.seed, "groups differ"),
-            MOST_DRAWS,
+            MAX_DRAWS,
             chances=chances,
             staged=True,
         )
@@ -496,7 +505,7 @@ class GroupComparison:
         )
         tested, what, few, p = scores.tested, scores.what, scores.few, scores.p
         if not tested.any():
-            raise UnanswerableError(f"no group of at least {FEWEST_UNITS} {what} to compare")
+            raise UnanswerableError(f"no group of at least {MIN_UNITS} {what} to compare")
         farthest = int(np.lexsort((scores.own, p))[0])
         value = min(1.0, float(p[farthest] * tested.sum()))
         group, details_of_group = self.parts(expected).named(
@@ -511,7 +520,7 @@ class GroupComparison:
             **({"spells": spells, "p_here": min(1.0, here)} if spells else {}),
             **details_of_group,
         }
-        left_out = f"groups of fewer than {FEWEST_UNITS} {what} are left out: {few}" if few else ""
+        left_out = f"groups of fewer than {MIN_UNITS} {what} are left out: {few}" if few else ""
         return p_value(value, details, left_out)
 
     def shortfall(self) -> tuple[Estimate, dict[str, Any]]:
@@ -533,9 +542,9 @@ class GroupComparison:
         least = claimed - high
         judged = np.isfinite(cover)
         if not evalset.independent:
-            judged &= units >= FEWEST_UNITS
+            judged &= units >= MIN_UNITS
         if not judged.any():
-            raise UnanswerableError(f"no group of at least {FEWEST_UNITS} clusters")
+            raise UnanswerableError(f"no group of at least {MIN_UNITS} clusters")
         proven = judged & (least > 0)
         rank = np.where(proven, least, -np.inf) if proven.any() else claimed - cover
         worst = int(np.argmax(np.where(judged, rank, -np.inf)))
@@ -580,7 +589,7 @@ class GroupComparison:
         trials, total = counts.astype(np.float64), total[filled]
         rng = child(self.seed, "worst group")
         worst = np.full(_WORLDS, -np.inf)
-        step = max(1, _CHUNK // len(counts))
+        step = max(1, _COUNTS_AT_ONCE // len(counts))
         for start in range(0, _WORLDS, step):
             size = (min(step, _WORLDS - start), len(counts))
             hits: FloatArray = rng.binomial(counts, claimed, size).astype(np.float64)

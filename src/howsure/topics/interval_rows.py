@@ -19,7 +19,8 @@ from howsure.predictions import content_order
 TABLES = {"intervals": TableLayout(listed=False, figure="intervals")}
 """How y beside its interval is shown."""
 
-SHOWN = 120
+# As many as a curve has points in a figure.
+MAX_ROWS_SHOWN = 120
 """The most rows: more would merge into one another in a narrow figure."""
 _MIDPOINT = "middle of the interval"
 _WORDS = {"mean": "predicted mean", "median": "median", "midpoint": _MIDPOINT}
@@ -54,7 +55,7 @@ def _chosen(evaluations: Sequence[Evaluation], seed: int) -> IntArray:
     evalsets = [evaluation.evalset for evaluation in evaluations]
     order = content_order(evalsets)
     draws = row_uniforms(seed, "interval rows", row_keys(evalsets[0].y[order]))
-    return np.asarray(order[np.argsort(draws, kind="stable")[:SHOWN]])
+    return np.asarray(order[np.argsort(draws, kind="stable")[:MAX_ROWS_SHOWN]])
 
 
 def _table(evaluation: Evaluation, rows: IntArray) -> Table:

@@ -52,13 +52,17 @@ from howsure.topics.coverage import unequal_hits
 from howsure.topics.decomposition.parts import skill_of_groups
 from howsure.topics.groups import GroupComparison, Grouping, group_means, rows_in_groups
 
-MOST_CELLS = 12
+# Points that a figure can name on its axis; fewer cells have more rows. By hand; not tuned.
+MAX_CELLS = 12
 """The most cells that lead times are put into."""
-FEWEST = 30
+# Of fewer rows a coverage of 90 % is not even known to 11 points (95 %).
+MIN_ROWS_OF_CELL = 30
 """Rows of a cell, below which nothing is told of it."""
-_TWO_SIDED = 1.96
-_ENDS = 3.0
-"""The part of all horizons that are the shortest, and of those that are the longest."""
+# 95 %, as all ranges.
+_Z_95 = 1.96
+# The part of all horizons that are the shortest, and of those that are the longest: thirds leave
+# one between that blurs neither.
+_PARTS_OF_HORIZONS = 3.0
 _SCORES = ("crps", "interval_score", "mae")
 """The finest first."""
 
@@ -92,16 +96,18 @@ def _leads(view: View, _: float) -> Leads:
     copies = weights.values if weights is not None and weights.kind == "frequency" else None
     rows = np.bincount(place, copies).astype(np.float64)
     cells = np.arange(len(horizons))
-    if len(horizons) > MOST_CELLS:
+    if len(horizons) > MAX_CELLS:
         middle = np.cumsum(rows) - 0.5 * rows
-        cells = np.floor(MOST_CELLS * middle / rows.sum()).astype(np.int64)
-    enough = np.bincount(cells, rows)[cells] >= FEWEST
+        cells = np.floor(MAX_CELLS * middle / rows.sum()).astype(np.int64)
+    enough = np.bincount(cells, rows)[cells] >= MIN_ROWS_OF_CELL
     if len(np.unique(cells[enough])) < 2:
-        raise UnanswerableError(f"fewer than two lead times have {FEWEST} rows")
+        raise UnanswerableError(f"fewer than two lead times have {MIN_ROWS_OF_CELL} rows")
     left_out = ""
     if not enough.all():
         few = [f"{horizon:g}" for horizon in horizons[~enough].tolist()]
-        left_out = f"Horizons of fewer than {FEWEST} rows are left out: {listed(few, most=12)}."
+        left_out = (
+            f"Horizons of fewer than {MIN_ROWS_OF_CELL} rows are left out: {listed(few, most=12)}."
+        )
         view = view.of(np.flatnonzero(enough[place]))
         place = (np.cumsum(enough) - 1)[place[enough[place]]]
         horizons, cells, rows = horizons[enough], cells[enough], rows[enough]
@@ -153,7 +159,7 @@ def _drop(view: View, coverage: float) -> Estimate:
     """Coverage less its claim at the shortest third of horizons, less that at the longest."""
     leads: Leads = view.get("leads")
     hits, claim = _hits(leads, coverage)
-    count = max(int(len(leads.horizons) / _ENDS), 1)
+    count = max(int(len(leads.horizons) / _PARTS_OF_HORIZONS), 1)
     ends = (leads.place < count, leads.place >= len(leads.horizons) - count)
     names = [_steps(leads.horizons[:count]), _steps(leads.horizons[-count:])]
     evalset = leads.view.evalset
@@ -195,8 +201,8 @@ def _drop(view: View, coverage: float) -> Estimate:
         error=error,
         lower=max(lower, -1.0),
         upper=min(upper, 1.0),
-        null_lower=-_TWO_SIDED * error,
-        null_upper=_TWO_SIDED * error,
+        null_lower=-_Z_95 * error,
+        null_upper=_Z_95 * error,
         p=p,
         n=float(mass[both].sum()),
         reason="no interval: the effective sample size is too small" if math.isnan(error) else "",
@@ -369,9 +375,11 @@ def _tables(evaluation: Evaluation) -> list[Table]:
 
 # ---- the finding ---------------------------------------------------------------------------------
 
-_PLAIN = 0.05
-"""P-value of a fall or a rise that is told rather than one lead time."""
-_MOVED_CLAIM = 0.005
+# P-value of a fall or a rise that is told rather than one lead time: the usual one; it decides
+# words alone.
+_LEVEL = 0.05
+# Half a point, as shown: a claim that moves by less reads the same.
+_MIN_CHANGE_OF_CLAIM = 0.005
 
 
 def _draft(case: Case) -> Draft:
@@ -380,7 +388,7 @@ def _draft(case: Case) -> Draft:
     p = min(2.0 * float(np.fmin(drop.p, test.p)), 1.0)
     within = max(abs(drop.lower), abs(drop.upper)) <= MARGIN
     good = within and float(test.options["reach"]) <= MARGIN
-    if drop.p <= max(_PLAIN, test.p):
+    if drop.p <= max(_LEVEL, test.p):
         return Draft(
             effect=-drop.value,
             lower=-drop.upper,
@@ -408,7 +416,7 @@ def _words(draft: Draft, finding: Finding) -> Words:
     ends = drop.options
     short, long = (percent(float(ends[f"{end}_coverage"])) for end in ("short", "long"))
     claims = [float(ends[f"{end}_claim"]) for end in ("short", "long")]
-    if abs(claims[0] - claims[1]) > _MOVED_CLAIM:
+    if abs(claims[0] - claims[1]) > _MIN_CHANGE_OF_CLAIM:
         short, long = (
             f"{cover} ({percent(claim)} expected)"
             for cover, claim in zip((short, long), claims, strict=True)

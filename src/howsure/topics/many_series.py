@@ -43,11 +43,14 @@ from howsure.topics.shared import shared_by_all
 TABLES = {"relative_skill": TableLayout(title="Relative skill over series")}
 """How the table of models over series is shown, which is no section's own."""
 
-FEWEST = 10
+# The mean score of its own distribution is biased by some 1/n: a tenth. By hand; not tuned.
+MIN_ROWS_OF_SERIES = 10
 """Rows of a series, below which its own distribution is not known."""
-MOST_LISTED = 1_000
+# A table of more is not read; the mean is of all.
+MAX_SERIES_LISTED = 1_000
 """Series in the table, the worst first."""
-_NAMED = 6  # missing combinations that are named
+# Missing combinations that are named: a line.
+_MAX_MISSING_NAMED = 6
 NOT_DRAWN = {"no_null": "y is not simulated by series"}
 """Why there is no perfect model's value."""
 
@@ -106,7 +109,7 @@ def _relative(view: View, _: float) -> ScaledScores:
         of_levels = own_pinball(y, codes, size, levels)
         references = of_levels @ factors
     means = np.bincount(codes, scores, size) / rows
-    return ScaledScores(what, np.where(rows >= FEWEST, means, np.nan), references, rows)
+    return ScaledScores(what, np.where(rows >= MIN_ROWS_OF_SERIES, means, np.nan), references, rows)
 
 
 def _of_interval_or_point(view: View) -> tuple[str, FloatArray, FloatArray, FloatArray]:
@@ -191,7 +194,9 @@ def _changes(view: View, _: float) -> ScaledScores:
     mean = np.sqrt(np.bincount(codes, errors, size) / rows)
     with np.errstate(invalid="ignore", divide="ignore"):
         change = np.sqrt(squares / steps)
-    return ScaledScores("RMSE", np.where(steps + 1 >= FEWEST, mean, np.nan), change, rows)
+    return ScaledScores(
+        "RMSE", np.where(steps + 1 >= MIN_ROWS_OF_SERIES, mean, np.nan), change, rows
+    )
 
 
 def _rmsse(view: View, _: float) -> Estimate:
@@ -203,7 +208,7 @@ def _mean_of_series(view: View, scaled: ScaledScores, details: dict[str, str | f
     ratios = scaled.ratios[scaled.known]
     if len(ratios) < 2:
         raise UnanswerableError(
-            f"fewer than two series have {FEWEST} rows and a y that is not constant"
+            f"fewer than two series have {MIN_ROWS_OF_SERIES} rows and a y that is not constant"
         )
     mean = float(ratios.mean())
     spread = spread_of(ratios - mean)
@@ -241,7 +246,7 @@ def _absent(view: View) -> str:
     size, count, absent = missing_combinations(evalset.series, evalset.horizon)
     if not absent:
         return f"All {size:,} series have rows at all {counted(count, 'horizon')}."
-    some = listed([f"{name} at {horizon:g}" for name, horizon in absent], most=_NAMED)
+    some = listed([f"{name} at {horizon:g}" for name, horizon in absent], most=_MAX_MISSING_NAMED)
     return (
         f"Of {size:,} series × {counted(count, 'horizon')}, {len(absent):,} have no rows: {some}."
     )
@@ -255,7 +260,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         return []
     labels = _series(view).labels
     ranked = np.argsort(-np.where(scaled.known, scaled.ratios, -1.0), kind="stable")
-    chosen = ranked[:MOST_LISTED]
+    chosen = ranked[:MAX_SERIES_LISTED]
     columns = {
         "series": np.array([str(label) for label in labels[chosen].tolist()], dtype=object),
         "n": scaled.rows[chosen],
@@ -271,7 +276,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         notes.append(f"The {len(chosen):,} of {len(labels):,} with the highest relative score.")
     notes.append(
         "Below 1 predictions score better than the distribution of the series' own y. Series of "
-        f"fewer than {FEWEST} rows are omitted."
+        f"fewer than {MIN_ROWS_OF_SERIES} rows are omitted."
     )
     return [
         Table(

@@ -191,7 +191,9 @@ def pinball_loss(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> 
         return pinball(truth, predicted, check_fraction(level, "level"))
 
 
-BEYOND = 2.5
+# Beyond a level that fewer members pass, a fair score of it is the noise of these. By hand; not
+# tuned.
+MIN_MEMBERS_BEYOND = 2.5
 """Members that must be beyond a level for an ensemble to be scored there."""
 
 

@@ -20,7 +20,7 @@ from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import UNIT, Axis, Companion, Curve, Direction, Layout, Notion
-from howsure.core.weights import MOST_COPIES, check_multiplicities
+from howsure.core.weights import MAX_COPIES, check_multiplicities
 from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
     BY_UNIT,
@@ -36,10 +36,15 @@ from howsure.stats.dominance import Ranked, rank_values
 from howsure.stats.estimate import Estimate
 from howsure.topics.association import ORDER_ALONE
 
+# Shares that are usually asked for; any others may be.
 CERTAIN_SHARES = (0.5, 0.8, 0.9, 0.95)
-_FAR = 64.0
-_POINTS, _MOST_CERTAIN = 300, 60  # of a drawn curve, and those on a scale of ratios from one row
-_LARGEST = 1e140
+# The expansion is off by 2 · 10⁻⁹ at 8 and by 2 · 10⁻¹⁶ at 64.
+_MIN_ARGUMENT_OF_SERIES = 64.0
+# Points of a drawn curve, and those on a scale of ratios from one row: more than the 120 that a
+# figure draws.
+_MAX_POINTS, _POINTS_NEAR_0 = 300, 60
+# Squares are 10²⁸⁰, and 10²⁸ of them add up to a finite number.
+_MAX_LOSS = 1e140
 
 
 @frozen(eq=False)
@@ -154,11 +159,11 @@ class Acceptance:
         >>> acceptance([1.0, 3.0], [0.1, 0.2]).curve(at=()).risk
         array([1., 2.])
         """
-        if self.n <= _POINTS:
+        if self.n <= _MAX_POINTS:
             rates = np.arange(1, math.floor(self.n) + 1) / self.n
         else:
-            even = _POINTS - _MOST_CERTAIN
-            rates = np.r_[np.geomspace(1 / self.n, 1, _MOST_CERTAIN), np.arange(1, even) / even]
+            even = _MAX_POINTS - _POINTS_NEAR_0
+            rates = np.r_[np.geomspace(1 / self.n, 1, _POINTS_NEAR_0), np.arange(1, even) / even]
         rates = np.unique(np.clip(np.r_[rates, _checked_rates(at), 1.0], 0.0, 1.0))
         best = (self.oracle() if oracle is None else oracle).risk(rates)
         risk, error = self.risk(rates), self._standard_error(rates)
@@ -240,12 +245,12 @@ def acceptance(
     order_by = as_vector(uncertainty, "uncertainty", length=n, finite=False)
     counts = check_multiplicities(weights, n)
     mass = np.ones(n) if counts is None else counts
-    if (mass != np.floor(mass)).any() or mass.max() > MOST_COPIES:
+    if (mass != np.floor(mass)).any() or mass.max() > MAX_COPIES:
         mass = mass / mass.max()
         mass = mass * (mass.sum() / np.square(mass).sum())
         ranked = None
-    if np.abs(losses).max() > _LARGEST:
-        raise UnanswerableError(f"losses beyond {_LARGEST:g} are too large to square and add up")
+    if np.abs(losses).max() > _MAX_LOSS:
+        raise UnanswerableError(f"losses beyond {_MAX_LOSS:g} are too large to square and add up")
     levels = rank_values(order_by, mass) if ranked is None else ranked
     held = levels.tied > 0
     codes = np.maximum(np.cumsum(held) - 1, 0)[levels.codes]
@@ -393,7 +398,7 @@ def _harmonic_gap(start: FloatArray, length: FloatArray) -> FloatArray:
         + step / 2
         + step * (u + v) * (1 / 12 - square / 120 + (square * square - (u * v) ** 2) / 252)
     )
-    near = start < _FAR
+    near = start < _MIN_ARGUMENT_OF_SERIES
     series[near] = special.digamma((start + 1 + length)[near]) - special.digamma(start[near] + 1)
     return series
 
@@ -403,7 +408,7 @@ def _trigamma(x: FloatArray) -> FloatArray:
     u = 1 / x
     square = u * u
     series = u + square / 2 + u * square * (1 / 6 - square * (1 / 30 - square / 42))
-    near = x < _FAR
+    near = x < _MIN_ARGUMENT_OF_SERIES
     series[near] = special.polygamma(1, x[near])
     return series
 

@@ -26,10 +26,11 @@ from howsure.engine.metric import Question
 from howsure.predictions import Distribution, Intervals, Quantiles, Samples
 from howsure.predictions.base import Prediction, levels_in_words, tail_levels
 from howsure.topics.crps import crps_samples
-from howsure.topics.scores import BEYOND, pinball_loss, pinball_samples
+from howsure.topics.scores import MIN_MEMBERS_BEYOND, pinball_loss, pinball_samples
 
 _WHOLE = "of the whole distribution"
-_DIGITS = 9
+# Levels such as 1 − .9 − .05 are off by 10⁻¹⁷; nobody states more than nine digits.
+_DIGITS_OF_LEVELS = 9
 
 
 @frozen(eq=False)
@@ -71,7 +72,7 @@ def meaning(evaluation: Evaluation, metric: str, coverage: float, *, fair: bool 
     if source == Samples.kind and members is not None:
         return f"between ranks of {members.described()}"
     if source == Quantiles.kind and table is not None:
-        ends = {round(level, _DIGITS) for level in tail_levels(coverage)}
+        ends = {round(level, _DIGITS_OF_LEVELS) for level in tail_levels(coverage)}
         if not ends <= set(_rounded(table.own_levels)):
             return f"interpolated between {levels_in_words(table.levels)}"
     return ""
@@ -168,8 +169,10 @@ def _tails(evaluations: Sequence[Evaluation]) -> tuple[float, ...]:
 def _at_levels(levels: tuple[float, ...]) -> SharedScore:
     """The interval score where the levels bound one central interval, else the pinball loss."""
     how = f"at {levels_in_words(levels)}, which all state"
-    if len(levels) == 2 and abs(sum(levels) - 1.0) < 10.0**-_DIGITS:
-        return SharedScore("interval_score", round(levels[1] - levels[0], _DIGITS), levels, how)
+    if len(levels) == 2 and abs(sum(levels) - 1.0) < 10.0**-_DIGITS_OF_LEVELS:
+        return SharedScore(
+            "interval_score", round(levels[1] - levels[0], _DIGITS_OF_LEVELS), levels, how
+        )
     return SharedScore("pinball", levels=levels, how=how)
 
 
@@ -225,7 +228,7 @@ def _pinball_at(evaluation: Evaluation, level: float, fair: bool) -> FloatArray:
             if isinstance(prediction, Quantiles):
                 return pinball_loss(y, prediction.quantile([level])[:, 0], level=level)
             side = min(level, 1.0 - level)
-            lower, upper = prediction.interval(round(1.0 - 2.0 * side, _DIGITS))
+            lower, upper = prediction.interval(round(1.0 - 2.0 * side, _DIGITS_OF_LEVELS))
             end = lower if level < 0.5 else upper
             if not np.isfinite(end).all():
                 raise UnanswerableError("some of its intervals are unbounded")
@@ -242,7 +245,9 @@ def _reaches(evaluation: Evaluation, level: float, fair: bool) -> bool:
         beyond = (prediction.draws + 1) * min(level, 1.0 - level)
         if level in _own_levels(prediction):
             return True
-        if _is_free(prediction) and (not prediction.draws or beyond >= (BEYOND if fair else 1.0)):
+        if _is_free(prediction) and (
+            not prediction.draws or beyond >= (MIN_MEMBERS_BEYOND if fair else 1.0)
+        ):
             return True
     return False
 
@@ -295,4 +300,4 @@ def _has_ensemble(evaluation: Evaluation) -> bool:
 
 @cache
 def _rounded(levels: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(round(level, _DIGITS) for level in levels)
+    return tuple(round(level, _DIGITS_OF_LEVELS) for level in levels)

@@ -45,14 +45,19 @@ from howsure.stats.estimate import Estimate, weighted_mean
 from howsure.topics.crps import crps_quantiles, trapezoid
 from howsure.topics.scores import interval_score, pinball
 
+# Nine midpoints are a midpoint rule for the CRPS; a table of quantiles gives as many. Not tuned.
 MIDPOINTS = (np.arange(9) + 0.5) / 9
 """Levels at which distributions and samples are compared with strange rows."""
+# Two per cent, as of spread and bias in the verdict.
 TOLERANCE = 0.02
 """Share of the reference's score by which a forecast may differ and be neither better nor worse."""
-_MOST = 1e12
-"""How many times the score of a reference another may be; its square is a number still."""
-FEWEST = 30
+# How many times the score of a reference another may be; its square is a number still, 10²⁴.
+_MAX_RATIO = 1e12
+# Chosen by hand; not tuned. The distribution of fewer rows is itself a bad forecast: by 1/n, 3 %,
+# more than the tolerance.
+MIN_ROWS = 30
 """Independent rows, of rows that depend, by which skill is judged; rows of a group."""
+# The usual level, of all references together (Bonferroni).
 _LEVEL = 0.05
 MEASURE_OF = {
     "persistence": "persistence_skill",
@@ -183,8 +188,8 @@ def skill_score(
         return Estimate(
             math.nan, reason="the score of the reference is 0, for example because y is constant"
         )
-    if not mean < _MOST * base:
-        return Estimate(math.nan, reason=f"its score is over {_MOST:g} times the reference's")
+    if not mean < _MAX_RATIO * base:
+        return Estimate(math.nan, reason=f"its score is over {_MAX_RATIO:g} times the reference's")
     ratio = mean / base
     influence = (ratio * (other - base) - (own_scores - mean)) / base
     count = float(len(own_scores)) if weights is None else float(weights.sum())
@@ -583,9 +588,9 @@ def _by_climatology(case: Case) -> tuple[Record, float]:
         record = case.get("interval_skill")
     _check_error(record)
     dependent = case.evalset.units is not None
-    if dependent and case.freedom + 1.0 < FEWEST:
+    if dependent and case.freedom + 1.0 < MIN_ROWS:
         raise UnanswerableError(
-            f"the effective sample size is below {FEWEST}, too few for a distribution"
+            f"the effective sample size is below {MIN_ROWS}, too few for a distribution"
         )
     # Of rows that depend, the distribution in hindsight flatters itself, as pairs of them are
     # close: by about the share that one independent row has of all.

@@ -44,13 +44,18 @@ from howsure.topics.skill import crps_skill, skill_at_levels
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, ...] = get_args(Side)
-INSIDE = 0.9
+# A tenth on each tail: of 1,000 rows, 100 tell of it. By hand; farther out is truer to a tail and
+# tells less.
+SHARE_INSIDE = 0.9
 """Share of the y that are no tail."""
 
-FEWEST_BEYOND = 10
+# A ratio of ten rows has an error of 32 %: fewer tell nothing.
+MIN_ROWS_BEYOND = 10
 """Rows beyond a threshold by which a tail is judged."""
 
 LevelWeight = Literal["left", "right", "tails", "centre"]
+# Coefficients of the weight of a level τ, in its powers: (1 − τ)², τ², (2τ − 1)² and τ (1 − τ), as
+# Gneiting and Ranjan (2011) have them.
 _POWERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
     {
         "left": (1.0, -2.0, 1.0),
@@ -59,7 +64,6 @@ _POWERS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
         "centre": (0.0, 1.0, -1.0),
     }
 )
-"""Coefficients of the weight of a level τ, in its powers."""
 
 
 def twcrps(
@@ -434,7 +438,7 @@ def tail_start(y: FloatArray, side: Side, inside: float, weights: FloatArray | N
 
 def _threshold(side: Side, view: View, _: float) -> float:
     evalset, weights = view.evalset, view.evalset.multiplicities
-    start = tail_start(evalset.y, side, INSIDE, weights)
+    start = tail_start(evalset.y, side, SHARE_INSIDE, weights)
     happened = evalset.y > start if side == "right" else evalset.y < start
     check_beyond(happened, weights, "" if evalset.share == 1.0 else " of the sample")
     return start
@@ -479,9 +483,9 @@ def _skill(side: Side, view: View, _: float) -> Estimate:
 def check_beyond(happened: BoolArray, weights: FloatArray | None = None, of: str = "") -> None:
     """Refuse a tail that too few rows lie in."""
     count = float(happened.sum() if weights is None else weights[happened].sum())
-    if count < FEWEST_BEYOND:
+    if count < MIN_ROWS_BEYOND:
         rows = f"1 row{of} is" if round(count) == 1 else f"{count:,.0f} rows{of} are"
-        raise UnanswerableError(f"{rows} beyond the threshold, fewer than {FEWEST_BEYOND}")
+        raise UnanswerableError(f"{rows} beyond the threshold, fewer than {MIN_ROWS_BEYOND}")
 
 
 _BEWARE = (

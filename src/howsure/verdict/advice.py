@@ -56,31 +56,46 @@ from howsure.verdict.family import Judging, judge_rows
 from howsure.verdict.findings import headline_coverage, questions
 from howsure.verdict.without_y import LACKING, least_width
 
+# Every way is fitted five times and scored, in time that grows with the rows. Chosen by hand; not
+# tuned: higher, smaller gains are proven and a run takes longer.
 MOST_ROWS = 20_000
+# Four fifths of the rows fit, close to all of them; ten folds would take twice the time.
 FOLDS = 5
+# Six rows in a fold.
 FEWEST_ROWS = 30
 """Rows, or clusters where rows depend, without which nothing is tried: FEWEST_UNITS of these."""
+# Two whole clusters in a fold; with fewer than ten, Student's t of them has hardly any power.
 FEWEST_UNITS = 10
+# Half of 5 %, so that with HEALED at most 3.5 % of the tables of a correctly specified model are
+# advised: below the 5 % of the findings. docs/verdict.md counts the advice that they get.
 PROVEN = 0.025
 """One-sided level of a gain, among all that were tried."""
+# A fifth of those 5 %; docs/verdict.md counts the advice that correctly specified models get.
 HEALED = 0.01
 """Joint p-value below which a finding is clearly bad, so that its healing proves a way: less than
 the 5 % at which it is bad, so that a right model is seldom advised.
 """
+# A tenth of a gain is not worth a way with more parameters; the bar of docs/verdict.md for right
+# advice is within 10 % of the best, too.
 NEAR = 0.9
 """Share of the best gain that is as good as the best."""
-_WORSE = -float(special.ndtri(0.05))
+# One-sided 5 %, without correction: a way that may harm is refused more readily than proven.
+_MIN_T_OF_WORSE = -float(special.ndtri(0.05))
 _KINDS = tuple(kind for kind in (*(kind.kind for kind in KIND_PRIORITY), POINT) if kind in KINDS)
 """Kinds of prediction, what says most first: that one decides what is tried."""
-_EQUAL = 1e-9
-_HARM = 0.005
-"""Share of a part's score that a recalibration may add to it."""
+# Sums of scores lose fewer than seven of sixteen digits; a real difference is larger.
+_ROUNDING = 1e-9
+# Share of a part's score that a recalibration may add to it. Chosen by hand; not tuned. Larger,
+# advice that costs a group something passes.
+_MAX_HARM = 0.005
 _BY_WIDTH = ("the narrowest third", "the third of middle width", "the widest third")
 _IN_TIME = ("the first third in time", "the second third in time", "the last third in time")
-_MOST_PARTS = 50
-"""Groups of a column past which it makes no parts."""
-_FLOOR = 0.1
-"""Least spread that a row's score is divided by, as a share of the mean spread."""
+# Groups of a column past which it makes no parts. Chosen by hand; not tuned. Each part counts in
+# the correction, so with more of them harm is proven less often.
+_MAX_PARTS_OF_COLUMN = 50
+# Least spread that a row's score is divided by, as a share of the mean spread: no row weighs more
+# than ten times the usual one. Not tuned.
+_MIN_RELATIVE_SPREAD = 0.1
 
 
 @frozen(kw_only=True)
@@ -343,7 +358,7 @@ class _Bench:
         unit = _unit(self.evalset)
         holds = {
             "": True,
-            "spreads": np.ptp(unit) > _EQUAL * unit.max(),
+            "spreads": np.ptp(unit) > _ROUNDING * unit.max(),
             "sign": _one_sign(self.evalset),
         }
         for method in advised(lead_kind(self.evalset)):
@@ -458,13 +473,13 @@ class _Bench:
             if is_proven
         }
         parts = list(self._parts(unit))
-        least = (1.0 - _EQUAL) * least_width(self.evalset, self._headline)
+        least = (1.0 - _ROUNDING) * least_width(self.evalset, self._headline)
         healed_by_any = {name for name in self.ids if questions()[name].healed == "any"}
         noisy = lead_kind(self.evalset) == Samples.kind
         trials = []
         for number, (way, (t, p)) in enumerate(zip(ways, tests, strict=True)):
             trial, aims = way.trial, way.method.aims & set(self.ids)
-            worse = t < -_WORSE or trial.upper < 0
+            worse = t < -_MIN_T_OF_WORSE or trial.upper < 0
             cured = bool(aims & self.clear) and aims <= set(trial.heals) and not way.spoils
             proof = number in sure and (not noisy or bool(self.clear))
             harms = _find_harmed(way.drop, losses, unit, parts)
@@ -523,12 +538,12 @@ class _Bench:
         )
         named: list[tuple[str, BoolArray]] = []
         for name, column in evalset.groups.items():
-            if 1 < len(column.labels) <= _MOST_PARTS:
+            if 1 < len(column.labels) <= _MAX_PARTS_OF_COLUMN:
                 named += [
                     (f"{name}={label}", column.codes == code)
                     for code, label in enumerate(column.labels.tolist())
                 ]
-        widths = unit if np.ptp(unit) > _EQUAL * unit.max() else None
+        widths = unit if np.ptp(unit) > _ROUNDING * unit.max() else None
         for values, names in ((widths, _BY_WIDTH), (evalset.time, _IN_TIME)):
             if values is not None:
                 thirds = 3 * places_in_order(values) // len(values)
@@ -593,7 +608,7 @@ class _Bench:
             number
             for number in accepted
             if trials[number].gain >= NEAR * trials[best].gain
-            or _student(ways[best].drop - ways[number].drop, self.evalset)[0] < _WORSE
+            or _student(ways[best].drop - ways[number].drop, self.evalset)[0] < _MIN_T_OF_WORSE
         ]
 
         def order(number: int) -> tuple[float, ...]:
@@ -647,7 +662,7 @@ def _find_harmed(
     drop: FloatArray, losses: FloatArray, unit: FloatArray, parts: Sequence[_PartOfRows]
 ) -> str:
     """The part whose mean score a way provably raises by most; empty where there is none."""
-    worst, least = "", -_HARM
+    worst, least = "", -_MAX_HARM
     for name, inside, rows in parts:
         t, p = _student(-(drop / unit)[inside], rows)
         mass = counts(rows)
@@ -745,7 +760,9 @@ def _unit(evalset: EvalSet) -> FloatArray:
     mean = float(np.mean(spread[np.isfinite(spread)])) if np.isfinite(spread).any() else 0.0
     if not mean > 0:
         return np.ones(evalset.n)
-    return np.asarray(np.maximum(np.where(np.isfinite(spread), spread, mean), _FLOOR * mean))
+    return np.asarray(
+        np.maximum(np.where(np.isfinite(spread), spread, mean), _MIN_RELATIVE_SPREAD * mean)
+    )
 
 
 def _one_sign(evalset: EvalSet) -> bool:

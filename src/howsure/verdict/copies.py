@@ -38,24 +38,36 @@ class RowFault:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-_FEWEST_COPIES = 3
-_COPIED = 0.01
-"""Share of rows that are copies below which no test is misled."""
-SURE = 1e-6
+# A pair or two may be chance, or one row entered twice.
+_MIN_COPIES = 3
+# Share of rows that are copies below which no test is misled: n falls by 1 %, errors rise by .5 %.
+_MIN_SHARE_COPIED = 0.01
+# P-value of as many ties by chance. So small as the chance of a tie is itself only roughly known.
+CERTAIN_P = 1e-6
 """P-value of as many ties by chance."""
-_NEARBY = 10
-_SAFETY = 3.0
-"""How much more often rows of one prediction may tie than rows of neighbouring ones."""
-_FEWEST_KINDS = 8
+# Ten neighbours give ten times the pairs of one to estimate ties from, and predict nearly the
+# same; not tuned. More would reach rows whose y is elsewhere.
+_NEIGHBOURS = 10
+# How much more often rows of one prediction may tie than rows of neighbouring ones. Chosen by
+# hand; not tuned. Larger, fewer copies are found among rounded y.
+_SAFETY_FACTOR = 3.0
+# Different predictions (or triples of y) without which neighbours say nothing. Not tuned.
+_MIN_PREDICTIONS = 8
+# The simplest ratios: in a lattice (rounded y, counts) neighbours are one or two steps apart.
 _FRACTIONS = np.array([1 / 3, 1 / 2, 2 / 3])
-_NEAR = 0.005
-_BY_CHANCE = 2 * _NEAR * len(_FRACTIONS)
-_LATTICE = 0.05
-_MOST_DIGITS = 9
-_MEASURED = 0.5
-"""Different values for each different row from which on a column is no count."""
-_DENSITY = 0.5
-"""How often two values of a law of unit sd are within a unit of each other, nearly at most."""
+# Small, so that ratios of a continuous law hit one of the three in 3 % of the triples alone.
+_FRACTION_TOLERANCE = 0.005
+# A ratio is uniform for a continuous law: the width of what counts as near.
+_SHARE_BY_CHANCE = 2 * _FRACTION_TOLERANCE * len(_FRACTIONS)
+# The usual level. A lattice that is suspected wrongly leaves copies unnamed, the safer mistake.
+_LEVEL_OF_LATTICE = 0.05
+# Nine digits write any number of single precision; numbers with more are measured, not rounded.
+_MAX_DECIMALS = 9
+# Different values for each different row from which on a column is no count. By hand; not tuned.
+_MIN_SHARE_DISTINCT = 0.5
+# How often two values of a law of unit sd are within a unit of each other, nearly at most: .28 of
+# a normal law, .35 of Laplace's, .5 of an exponential one.
+_DENSITY_OF_DIFFERENCE = 0.5
 
 
 @frozen
@@ -82,7 +94,7 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
     """
     first = evalsets[0]
     n = first.n
-    fewest = max(_FEWEST_COPIES, int(np.ceil(_COPIED * n)))
+    fewest = max(_MIN_COPIES, int(np.ceil(_MIN_SHARE_COPIED * n)))
     if n - len(np.unique(first.y)) < fewest:
         return None
     if any(
@@ -129,25 +141,27 @@ def corrected(evalset: EvalSet) -> RowFault | None:
     size = float(np.std(evalset.y - centre))
     order = np.lexsort((evalset.y, code))
     pairs = np.diff(code[order]) == 0
-    pairs &= np.bincount(code)[code[order][1:]] <= _MOST_DELIVERIES
+    pairs &= np.bincount(code)[code[order][1:]] <= _MAX_DELIVERIES
     apart, moved = (np.abs(np.diff(each[order])) for each in (evalset.y, centre))
-    near = pairs & (apart > 0.0) & (np.maximum(apart, moved) <= _CORRECTION * size)
+    near = pairs & (apart > 0.0) & (np.maximum(apart, moved) <= _MAX_CORRECTION * size)
     count = int(near.sum())
-    if count < max(_FEWEST_CORRECTED, _COPIED * evalset.n) or 2 * count < pairs.sum():
+    if count < max(_MIN_CORRECTED, _MIN_SHARE_COPIED * evalset.n) or 2 * count < pairs.sum():
         return None
     return RowFault(name="corrected", rows=float(count), share=count / evalset.n)
 
 
-_MOST_DELIVERIES = 3
-_FEWEST_CORRECTED = 10
-_CORRECTION = 0.05
-"""Part of the sd of errors; two of independent errors are as near in one pair of 35."""
+# Two deliveries and a correction; rows of one time that are more are something else.
+_MAX_DELIVERIES = 3
+# With 1 pair of 35 near by chance, ten that are half of all pairs are no chance.
+_MIN_CORRECTED = 10
+# Part of the sd of errors; two of independent errors are as near in one pair of 35.
+_MAX_CORRECTION = 0.05
 
 
 def _measured(values: AnyArray, distinct: int) -> bool:
     """Whether numbers differ wherever rows do, nearly: of counts alone any content may repeat."""
     first = values.reshape(len(values), -1)[:, 0]
-    return len(np.unique(first)) >= _MEASURED * distinct
+    return len(np.unique(first)) >= _MIN_SHARE_DISTINCT * distinct
 
 
 def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
@@ -193,7 +207,7 @@ def _beyond_chance(y: FloatArray, beside: KeyArray, codes: IntArray, centre: Flo
     """Whether rows of one prediction share y more often than chance has it."""
     times = np.bincount(codes)
     repeated = int((times > 1).sum())
-    if repeated < max(_FEWEST_COPIES, _COPIED * len(times)):
+    if repeated < max(_MIN_COPIES, _MIN_SHARE_COPIED * len(times)):
         return False  # an atom or two
     kinds = np.unique(beside, return_inverse=True)[1].ravel()
     sizes = np.bincount(kinds)
@@ -201,29 +215,35 @@ def _beyond_chance(y: FloatArray, beside: KeyArray, codes: IntArray, centre: Flo
     firsts = np.unique(codes, return_index=True)[1]
     y, kinds, centre = y[firsts], kinds[firsts], centre[firsts]
     whole = bool((y == np.round(y)).all())
-    if len(sizes) < _FEWEST_KINDS or 2 * sizes.max() > sizes.sum():
-        by_digits = _SAFETY * alike * step_of(y) * _DENSITY / max(float(y.std()), 1e-300)
+    if len(sizes) < _MIN_PREDICTIONS or 2 * sizes.max() > sizes.sum():
+        by_digits = (
+            _SAFETY_FACTOR
+            * alike
+            * step_of(y)
+            * _DENSITY_OF_DIFFERENCE
+            / max(float(y.std()), 1e-300)
+        )
         return not _on_lattice(y, kinds) and _more_than(ties, by_digits)
     if whole and ties < 0.9 * alike:
         return False
     order = np.lexsort((kinds, centre))
     y, kinds = y[order], kinds[order]
     pairs = tied = 0
-    for lag in range(1, min(_NEARBY, len(y) - 1) + 1):
+    for lag in range(1, min(_NEIGHBOURS, len(y) - 1) + 1):
         apart = kinds[lag:] != kinds[:-lag]
         pairs += int(apart.sum())
         tied += int((apart & (y[lag:] == y[:-lag])).sum())
-    expected = _SAFETY * alike * (tied + 3.0) / max(pairs, 1)
+    expected = _SAFETY_FACTOR * alike * (tied + 3.0) / max(pairs, 1)
     return _more_than(ties, expected)
 
 
 def _more_than(ties: float, expected: float) -> bool:
-    return bool(special.pdtrc(ties - 1.0, expected) < SURE)
+    return bool(special.pdtrc(ties - 1.0, expected) < CERTAIN_P)
 
 
 def step_of(y: FloatArray) -> float:
     """What all y are multiples of: a power of ten; 0 where none is."""
-    for digits in range(_MOST_DIGITS):
+    for digits in range(_MAX_DECIMALS):
         if np.array_equal(y, np.round(y, digits)):
             return 10.0**-digits
     return 0.0
@@ -242,7 +262,10 @@ def _on_lattice(y: FloatArray, kinds: IntArray) -> bool:
     y, kinds = y[order], kinds[order]
     within = kinds[2:] == kinds[:-2]
     low, high = np.diff(y)[:-1][within], np.diff(y)[1:][within]
-    if len(low) < _FEWEST_KINDS:
+    if len(low) < _MIN_PREDICTIONS:
         return True
     off = np.abs((low / (low + high))[:, None] - _FRACTIONS).min(axis=1)
-    return bool(special.pdtrc((off < _NEAR).sum() - 1.0, _BY_CHANCE * len(low)) < _LATTICE)
+    return bool(
+        special.pdtrc((off < _FRACTION_TOLERANCE).sum() - 1.0, _SHARE_BY_CHANCE * len(low))
+        < _LEVEL_OF_LATTICE
+    )

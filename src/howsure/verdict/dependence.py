@@ -34,13 +34,17 @@ from howsure.predictions.evalset import series_of, unnamed
 from howsure.stats.changes import find_changes
 from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import spells_of, spread_of
-from howsure.stats.memory import HARDLY
+from howsure.stats.memory import MIN_EFFECTIVE_OF_ANY
 from howsure.verdict.copies import copies, predicted_numbers
 
 Known = Dependence | str
 """How the rows of a model go together, or the reason why that is not known."""
+# What the strictest of some ten tests under Holm's steps must reach at 5 %: without it a group
+# that differs by chance would take away memory.
 CLEAR = 0.005
 """P-value below which groups that differ, or a step, are taken for no memory."""
+# Groups of one grouping that may be so: very many would take any memory away. Hours of a day may
+# be groups.
 MOST_LEVELS = 24
 """Groups of one grouping that may be so: very many would take any memory away."""
 
@@ -270,6 +274,7 @@ def _columns(evalset: EvalSet, rows: int) -> Iterator[FloatArray]:
 
 # ---- as a finding --------------------------------------------------------------------------------
 
+# Standard errors that are off by 12 % at most, √1.25.
 _MARGIN = 0.25
 
 
@@ -324,7 +329,7 @@ def _of_few(known: Dependence) -> str:
     """Why nothing is tested; empty where rows are enough."""
     if not known.few:
         return ""
-    if known.effective < HARDLY:
+    if known.effective < MIN_EFFECTIVE_OF_ANY:
         return "These are too few for any test."
     if known.series != "unknown":
         return f"{known.times} times are too few for any test."

@@ -170,10 +170,10 @@ def _describe_comparison(draft: Draft, finding: Finding) -> Words:
         seen = f"{best[0]} beats {worse[0]} in {title} by {lead} ({p})"
     elif count == 2:
         seen = f"{best[0]} and {best[1]} do not differ significantly in {title} ({p})"
-    elif count > _NAMED and len(best) == 1:
+    elif count > _MAX_MODELS_NAMED and len(best) == 1:
         seen = f"{models[0]} has the lowest {title}; "
         seen += f"the other {len(worse)} models are significantly worse"
-    elif count > _NAMED:
+    elif count > _MAX_MODELS_NAMED:
         seen = f"{models[0]} has the lowest {title}; "
         seen += f"it and {len(best) - 1} others of {count} models do not differ significantly"
     elif len(best) == 1:
@@ -187,8 +187,8 @@ def _describe_comparison(draft: Draft, finding: Finding) -> Words:
     return Words(seen, more=_not_compared(standing.left_out))
 
 
-_NAMED = 4
-"""The most models that are all named in one sentence."""
+# The most models that are all named in one sentence of 25 words.
+_MAX_MODELS_NAMED = 4
 
 
 def _not_compared(left_out: Mapping[str, str]) -> str:

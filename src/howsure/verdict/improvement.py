@@ -49,7 +49,8 @@ from howsure.verdict.family import Judging, judge_rows
 
 ERROR_RATE: Final = PROVEN + HEALED
 """The chance that any step is confirmed where none helps."""
-MOST_STEPS: Final = 5
+# Chosen by hand; not tuned. More would go on with what the first steps left.
+MAX_STEPS: Final = 5
 
 Split = Literal["random", "units", "time"]
 """How rows are split: by what they hold, by whole units, or by time, the last ones held back."""
@@ -172,8 +173,8 @@ def improved(
     ended: Ended = "most_steps"
     reason = ""
     faults: tuple[str, ...] = ()
-    for number in range(MOST_STEPS):
-        report_progress("steps", number, MOST_STEPS)
+    for number in range(MAX_STEPS):
+        report_progress("steps", number, MAX_STEPS)
         findings, _ = judge_rows(rows, dependence, judging)
         view = View(rows, seed=seed)
         advice = run_trials(view, dependence, findings, judging, prefix=None).advice

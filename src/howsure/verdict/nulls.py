@@ -47,15 +47,28 @@ ROWS = "null_rows"
 """The option that says how many rows stood for all."""
 BY = "null_by"
 """The option that says which prediction drew y, where another one answered."""
-_AT_ONCE = 2_000_000  # numbers of predictions that are drawn from at once, of all draws
-_MEANS = 10_000  # rows that stand for all, of means
-_STATISTICS = 1_000  # and of statistics
-_DEPENDENT = 5_000  # and of statistics of rows that depend
-_LEAST, _MOST = 10, 100  # draws of means
-_TABLES, _MANY_TABLES = 400_000, 1_999  # rows of tables made of the draws of few rows; tables
-_DRAWS, _OF_PART, _FEW, _FEWEST = 49, 29, 19, 9
-"""Draws of a statistic: of all rows, of a part, of a group, of many rows."""
-_GROUPS = 16  # groups whose statistics are drawn
+# Numbers of predictions that are drawn from at once, of all draws: 16 MB.
+_NUMBERS_AT_ONCE = 2_000_000
+# Rows that stand for all, of means: these are known to 1 % of the sd of a row's score, and the
+# error is part of the range.
+_ROWS_OF_MEANS = 10_000
+# The same of statistics, whose formula runs for each of the draws: 49 of them read 49,000 rows.
+_ROWS_OF_STATISTICS = 1_000
+# The same where rows depend, as no part then stands for all; above, they have no range.
+_DEPENDENT_ROWS = 5_000
+# Draws of each row's score, for means. Ten give its variance to a half, which averages over the
+# rows; more than 100 are no better than more rows.
+_MIN_DRAWS_OF_MEANS, _MAX_DRAWS_OF_MEANS = 10, 100
+# Rows of tables made of the draws of few rows, 400,000 of 3 MB together; and tables: of 1,999 the
+# 2.5 % end is known to .35 points.
+_ROWS_OF_TABLES, _MAX_TABLES = 400_000, 1_999
+# Draws of a statistic: of all rows, of a part, of a group, of many rows. The sd that a range rests
+# on is known to 10, 13, 16 and 24 % (1/√(2n)); Student's t widens the range for it. Each costs the
+# formula once.
+_DRAWS_OF_ALL, _DRAWS_OF_PART, _DRAWS_OF_GROUP, _DRAWS_OF_MANY_ROWS = 49, 29, 19, 9
+# Groups whose statistics are drawn; each takes the time of 19 assessments of its rows. Not tuned.
+_MAX_GROUPS = 16
+# Ranges are of 95 %, as intervals are.
 _TAIL = 0.025
 _Z = float(special.ndtri(1.0 - _TAIL))
 _OUTSIDE = "quantiles give no distribution beyond their outermost levels"
@@ -190,7 +203,7 @@ class _Nulls:
     def _find_means(
         self, kind: type[Prediction], measures: Sequence[_Measure], divisions: Sequence[Grouping]
     ) -> None:
-        most = min(_MEANS, max(reach(self.view.evalset, kind) // _LEAST, 1))
+        most = min(_ROWS_OF_MEANS, max(reach(self.view.evalset, kind) // _MIN_DRAWS_OF_MEANS, 1))
         part = self.population.stand(most)
         stack = _Stack(part, kind, self.seed, self.copula)
         every = np.zeros(self.view.evalset.n, dtype=np.int64)
@@ -214,19 +227,24 @@ class _Nulls:
 
     def _find_statistics(self, kind: type[Prediction], measures: Sequence[_Measure]) -> None:
         part = self.population.stand(self._most(kind))
-        if not part.whole or len(part.rows) > _STATISTICS:
+        if not part.whole or len(part.rows) > _ROWS_OF_STATISTICS:
             sized = [measure for measure in measures if measure.metric.by_size]
             self._try(partial(self._find_sized, kind, sized), sized)
             measures = [measure for measure in measures if not measure.metric.by_size]
-        self._draw(part, kind, measures, _DRAWS if part.whole else _OF_PART)
+        self._draw(part, kind, measures, _DRAWS_OF_ALL if part.whole else _DRAWS_OF_PART)
 
     def _find_sized(self, kind: type[Prediction], measures: Sequence[_Measure]) -> None:
-        part = self.population.stand(2 * reach(self.view.evalset, kind) // _FEWEST)
+        part = self.population.stand(2 * reach(self.view.evalset, kind) // _DRAWS_OF_MANY_ROWS)
         if not part.whole:
             raise UnanswerableError(
                 "the value depends on the number of rows, so no subset can represent them all"
             )
-        self._draw(part, kind, measures, _FEWEST if len(part.rows) > _STATISTICS else _DRAWS)
+        self._draw(
+            part,
+            kind,
+            measures,
+            _DRAWS_OF_MANY_ROWS if len(part.rows) > _ROWS_OF_STATISTICS else _DRAWS_OF_ALL,
+        )
 
     def _draw(
         self,
@@ -270,9 +288,9 @@ class _Nulls:
 
     def _most(self, kind: type[Prediction]) -> int:
         """Rows that a statistic is drawn on: more where rows depend, as no part then serves."""
-        most = _STATISTICS if self.copula is None else _DEPENDENT
+        most = _ROWS_OF_STATISTICS if self.copula is None else _DEPENDENT_ROWS
         # All draws together read at most 2½ times the rows within reach.
-        return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS)), 1)
+        return max(min(most, 5 * reach(self.view.evalset, kind) // (2 * _DRAWS_OF_ALL)), 1)
 
     def _dependent_uniforms(
         self, part: Subsample, rows: IntArray | None
@@ -282,7 +300,7 @@ class _Nulls:
         if copula is None:
             return None
         rows = np.arange(n) if rows is None else rows
-        if not part.whole or len(part.rows) > len(rows) or n > _MEANS:
+        if not part.whole or len(part.rows) > len(rows) or n > _ROWS_OF_MEANS:
             raise UnanswerableError("rows are dependent, so no subset can represent them all")
         chosen = rows[part.rows]
         return lambda number: copula.uniforms(self.seed, f"outcome {number}")[chosen]
@@ -295,8 +313,8 @@ class _Nulls:
         for grouping in divisions:
             count += len(grouping.labels)
             for code, label in enumerate(grouping.labels):
-                if count > _GROUPS:
-                    reason = f"statistics of more than {_GROUPS} groups are not simulated"
+                if count > _MAX_GROUPS:
+                    reason = f"statistics of more than {_MAX_GROUPS} groups are not simulated"
                     self.nulls |= dict.fromkeys(
                         ((measure.key, label) for measure in measures), reason
                     )
@@ -309,7 +327,7 @@ class _Nulls:
     ) -> None:
         part = Population(self.view.of(rows), self.seed).stand(self._most(kind))
         fitting = [measure for measure in measures if part.whole or not measure.metric.by_size]
-        self._draw(part, kind, fitting, _FEW, group, rows)
+        self._draw(part, kind, fitting, _DRAWS_OF_GROUP, group, rows)
 
     def _attach_of_group(self, record: Record) -> Record:
         null = self.nulls.get((record.key, record.group))
@@ -441,7 +459,9 @@ class _Stack:
         self.part, self.kind, self.copula = part, kind, copula
         evalset, m = part.view.evalset, len(part.rows)
         self.prediction = _of_kind(evalset, kind)
-        draws = min(max(reach(evalset, kind) // m, _LEAST), _MOST) // 2 * 2
+        draws = (
+            min(max(reach(evalset, kind) // m, _MIN_DRAWS_OF_MEANS), _MAX_DRAWS_OF_MEANS) // 2 * 2
+        )
         self.exact = isinstance(self.prediction, Samples) and self.prediction.size < draws
         if isinstance(self.prediction, Samples) and self.exact:
             places = (np.arange(self.prediction.size + 1) + 0.5) / (self.prediction.size + 1)
@@ -449,8 +469,8 @@ class _Stack:
         else:
             self.uniforms = strata(part.keys, draws, seed=seed)
         self.chosen = None  # shape (m, tables): which draw of each row makes which table
-        if part.whole and m <= _STATISTICS:  # few enough to be added up table by table
-            tables = min(_TABLES // m, _MANY_TABLES)
+        if part.whole and m <= _ROWS_OF_STATISTICS:  # few enough to be added up table by table
+            tables = min(_ROWS_OF_TABLES // m, _MAX_TABLES)
             mixed = row_uniforms(seed, "tables", part.keys, columns=tables)
             self.chosen = (mixed * len(self.uniforms)).astype(np.int64)
 
@@ -460,7 +480,7 @@ class _Stack:
         numbers = sum(
             column.size for prediction in predictions for column in prediction.numbers().values()
         )
-        draws = max(_AT_ONCE // max(numbers, 1), 1)
+        draws = max(_NUMBERS_AT_ONCE // max(numbers, 1), 1)
         scores: dict[_Measure, list[FloatArray]] = {measure: [] for measure in measures}
         for start in range(0, len(self.uniforms), draws):
             uniforms = self.uniforms[start : start + draws]

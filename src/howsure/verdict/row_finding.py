@@ -139,14 +139,19 @@ def _leakage(_: RowFault, same: float = 0.0, size: float = math.nan) -> _Fault:
 
 
 def _target(_: RowFault, column: str, size: float) -> _Fault:
-    near = f"predicts y to within {small(size, 2)} predicted sd" if size > _SAME else "is y itself"
+    near = (
+        f"predicts y to within {small(size, 2)} predicted sd"
+        if size > _MAX_DIFFERENCE_OF_EQUALS
+        else "is y itself"
+    )
     return (
         f"the input {column} {near}",
         "If it is an input of the model, this is leakage; if not, remove it from the inputs.",
     )
 
 
-_SAME = 1e-6  # stated sd by which numbers differ that were written with fewer digits
+# Stated sd by which numbers differ that were written with fewer digits: six are usual.
+_MAX_DIFFERENCE_OF_EQUALS = 1e-6
 
 
 def _marks(fault: RowFault, what: str, values: Sequence[float]) -> _Fault:

@@ -26,8 +26,8 @@ from howsure.inputs.names import in_words
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest, places_in_order
 from howsure.verdict.copies import (
+    CERTAIN_P,
     OTHERS,
-    SURE,
     Copies,
     RowFault,
     copies,
@@ -35,12 +35,13 @@ from howsure.verdict.copies import (
     step_of,
 )
 from howsure.verdict.transformations import (
-    BEYOND,
+    RANGE_LARGER,
     PredictedRows,
     find_transformation,
     slope_of,
 )
 
+# A fault of all rows shows in far fewer; each check then takes milliseconds.
 MOST_ROWS = 20_000
 
 
@@ -56,7 +57,7 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
     for name, looks in _LOOKS_LIKE.items():
         if any(fault.name == name for fault in faults):
             faults = [fault for fault in faults if fault.name not in looks]
-    return tuple(sorted(faults, key=lambda fault: not fault.bad))[:_MOST_TOLD]
+    return tuple(sorted(faults, key=lambda fault: not fault.bad))[:_MAX_FAULTS_TOLD]
 
 
 def _check(evalset: EvalSet, repeated: Copies | None, tau: float) -> Iterator[RowFault | None]:
@@ -72,7 +73,8 @@ def _check(evalset: EvalSet, repeated: Copies | None, tau: float) -> Iterator[Ro
     yield None if ordered is None else find_transformation(ordered)
 
 
-_MOST_TOLD = 3
+# What a reader can look into at once; one mistake often sets off several checks.
+_MAX_FAULTS_TOLD = 3
 _LOOKS_LIKE: Mapping[str, tuple[str, ...]] = {
     "exchanged": ("units", "variance", "swapped", "clipped_predictions"),
     "order": ("units", "variance", "swapped", "clipped_predictions"),
@@ -91,8 +93,9 @@ _LOOKS_LIKE: Mapping[str, tuple[str, ...]] = {
 # ---- rows as all other checks see them -----------------------------------------------------------
 
 _SD_LEVELS = tuple(float(level) for level in special.ndtr([-1.0, 0.0, 1.0]))
-_CONTINUOUS = 0.9
-"""Share of distinct values from which on y is measured, not counted."""
+# Share of distinct values from which on y is measured, not counted. Rounding to three digits
+# repeats some values of measured y. By hand; not tuned.
+_MIN_SHARE_DISTINCT = 0.9
 
 
 @frozen
@@ -110,7 +113,7 @@ class _Seen:
 
     @property
     def continuous(self) -> bool:
-        return len(np.unique(self.y)) >= _CONTINUOUS * self.n
+        return len(np.unique(self.y)) >= _MIN_SHARE_DISTINCT * self.n
 
     @property
     def stated(self) -> bool:
@@ -180,59 +183,74 @@ def _middle_and_spread(prediction: Prediction, evalset: EvalSet) -> tuple[FloatA
 _FAR = ("coverage", "skew", "tails", "one_sided", "support")
 _MOVED = ("bias", "spread")
 EVERYTHING: Mapping[str, float] = {OTHERS: math.inf}
-_BY_SHARE: Mapping[str, float] = {
+# What a share of rows may move that lie far from their prediction, wherever they are: coverage by
+# that share, twice it at most; a shift in sds by more, the farther they are. By hand; not tuned.
+# Larger explains more faults away.
+_EFFECT_BY_SHARE: Mapping[str, float] = {
     **dict.fromkeys(_FAR, 2.0),
     **dict.fromkeys(_MOVED, 8.0),
     **EVERYTHING,
 }
-"""What a share of rows may move that lie far from their prediction, wherever they are."""
 
 
 # ---- variance ------------------------------------------------------------------------------------
 
+# What is read as the sd, and the power of it that is: of a variance the root, of a root the
+# square.
 _POWERS = (("variance", 0.5), ("sd", 2.0))
-_MEAN_SIZES = (0.55, 1.1)
-"""Mean sizes of errors on the scale of what covers 68 %, from light tails to heavy ones."""
-_FAR_OFF = (0.4, 1.6)
-_FOLLOWS = 3.0
-_FITS = 2.5
-_CLEAR = 4.0
-_ONE_WIDTH = 0.02
-_NORMAL_SIZE = (0.72, 0.88)
-_FEWEST = 30
+# Mean sizes of errors on the scale of what covers 68 %, from light tails to heavy ones: .73 of a
+# uniform law, .80 of a normal one, .92 of t₃, 1.07 of t₂.
+_RANGE_OF_MEAN_SIZES = (0.55, 1.1)
+# Half and twice the mean size of normal errors, .8: nearer, a spread is off, not another quantity.
+_RANGE_OF_STATED = (0.4, 1.6)
+# With the checks beside it, seen in at most one of 200 tables of correctly specified models
+# (docs/verdict.md, "Rows of correctly specified models").
+_MIN_Z_APART = 3.0
+# Standard errors that a slope may lie from the one that is looked for: one in 80 is missed.
+_MAX_Z_OF_FIT = 2.5
+# One-sided 3 in 100,000, as many columns may be looked at.
+_MIN_Z = 4.0
+# Spreads that vary by less have no slope to tell a power by: below 3,000 rows its error is above
+# 1.
+_MIN_SD_OF_LOGS = 0.02
+# .8, the mean size of normal errors, ± 10 %.
+_RANGE_OF_NORMAL_SIZE = (0.72, 0.88)
+# Chosen by hand; not tuned. Of fewer rows a mean size of errors is off by more than 14 %.
+_MIN_ROWS = 30
 
 
 def variance(seen: _Seen) -> RowFault | None:
     """A spread whose square root, or square, is that of the errors."""
-    if not seen.stated or seen.n < _FEWEST or seen.discrete:
+    if not seen.stated or seen.n < _MIN_ROWS or seen.discrete:
         return None
     size, logs = seen.off, np.log(seen.spread)
     stated = float((size / seen.spread).mean())
-    if _FAR_OFF[0] <= stated <= _FAR_OFF[1] or (size > 0).sum() < _FEWEST:
+    if _RANGE_OF_STATED[0] <= stated <= _RANGE_OF_STATED[1] or (size > 0).sum() < _MIN_ROWS:
         return None
-    varies = logs.std() > _ONE_WIDTH
+    varies = logs.std() > _MIN_SD_OF_LOGS
     some = size > 0
     slope, off = slope_of(logs[some], np.log(size[some])) if varies else (math.nan, math.nan)
     for read, power in _POWERS:
         ratio = size / np.exp(power * logs)
         mean = float(ratio.mean())
-        if varies and abs(slope - power) > _FITS * off:
+        if varies and abs(slope - power) > _MAX_Z_OF_FIT * off:
             continue
-        apart = varies and abs(slope - 1.0) > _FOLLOWS * off
-        sure = apart and _MEAN_SIZES[0] < mean < _MEAN_SIZES[1]
+        apart = varies and abs(slope - 1.0) > _MIN_Z_APART * off
+        sure = apart and _RANGE_OF_MEAN_SIZES[0] < mean < _RANGE_OF_MEAN_SIZES[1]
         error = float(ratio.std()) / math.sqrt(seen.n)
-        low, high = _NORMAL_SIZE
+        low, high = _RANGE_OF_NORMAL_SIZE
         if sure or (low < mean < high and 2.0 * error < high - low):
             return seen.fault(
                 "variance",
                 bad=sure,
                 explains=EVERYTHING if sure else {},
-                facts={"read": read, "times": stated / _NORMAL},
+                facts={"read": read, "times": stated / _NORMAL_MEAN_SIZE},
             )
     return None
 
 
-_NORMAL = math.sqrt(2.0 / math.pi)
+# Mean size of normal errors, in sds.
+_NORMAL_MEAN_SIZE = math.sqrt(2.0 / math.pi)
 
 
 def _laplace(size: FloatArray, scale: FloatArray) -> FloatArray:
@@ -243,14 +261,25 @@ def _laplace(size: FloatArray, scale: FloatArray) -> FloatArray:
 
 # ---- units ---------------------------------------------------------------------------------------
 
+# Mega, kilo, per cent, deci; seconds and minutes in an hour; millimetres and centimetres of an
+# inch, inches of a foot, feet of a metre, pounds of a kilogram, the degrees of Fahrenheit,
+# kilometres of a mile.
 _FACTORS = (1e6, 1e3, 100.0, 10.0, 60.0, 3600.0, 25.4, 12.0, 3.28084, 2.54, 2.20462, 1.8, 1.609344)
+# Celsius and Fahrenheit, Celsius and Kelvin.
 _SHIFTED = ((1.8, 32.0), (1 / 1.8, -32.0 / 1.8), (1.0, 273.15), (1.0, -273.15))
 _CONVERSIONS = (*((f, 0.0) for k in _FACTORS for f in (k, 1 / k)), *_SHIFTED)
-_FEWEST_OF_GROUP = 5
-_MOST_GROUPS = 100
-_CLOSE = 0.03
-_LARGE = 10.0
-_BETTER = 0.9
+# Five rows that all are off by one factor of the list are no chance; three could be.
+_MIN_ROWS_OF_GROUP = 5
+# Every group is tried with all thirty conversions. Chosen by hand; not tuned: higher takes more
+# time.
+_MAX_GROUPS = 100
+# Half of what sets neighbouring factors of the list apart (1.609 and 1.8 by 11 %) would be 5 %;
+# less, as predictions that are off by some per cent are biased, not in another unit.
+_MAX_LOG_DISTANCE = 0.03
+# A model that is off by ten times is in another unit: then 10 % are near enough.
+_SURE_FACTOR = 10.0
+# Nine of ten rows must be better for it; a bias alone would not be so one-sided. Not tuned.
+_MIN_SHARE_BETTER = 0.9
 
 
 def units(seen: _Seen) -> RowFault | None:
@@ -261,7 +290,7 @@ def units(seen: _Seen) -> RowFault | None:
     if fault is not None:
         return fault
     for name, column in seen.evalset.groups.items():
-        if not 1 < len(column.labels) <= _MOST_GROUPS:
+        if not 1 < len(column.labels) <= _MAX_GROUPS:
             continue
         for code, label in enumerate(column.labels):
             rows = np.asarray(column.codes == code)
@@ -274,7 +303,7 @@ def units(seen: _Seen) -> RowFault | None:
 def _unit_since(seen: _Seen) -> RowFault | None:
     """A unit that changes at a row, found on every other row and proven on the rest and on all."""
     names = np.arange(seen.n) if seen.evalset.rows is None else seen.evalset.rows
-    if seen.n < 2 * _FEWEST or names.dtype.kind not in "iuf":
+    if seen.n < 2 * _MIN_ROWS or names.dtype.kind not in "iuf":
         return None
     order = np.argsort(names, kind="stable")
     y, centre = (values[order][::2] for values in (seen.y, seen.centre))
@@ -290,7 +319,7 @@ def _unit_since(seen: _Seen) -> RowFault | None:
     inside[order[at:] if after else order[:at]] = True
     proves = np.zeros(seen.n, dtype=np.bool_)
     proves[order[1::2]] = True
-    if not _FEWEST <= inside.sum() <= seen.n - _FEWEST:
+    if not _MIN_ROWS <= inside.sum() <= seen.n - _MIN_ROWS:
         return None
     name = f"{names[order[min(at, seen.n - 1)]]:g}"
     where = f"From row {name} on, predictions" if after else f"Before row {name}, predictions"
@@ -301,7 +330,7 @@ def _unit_since(seen: _Seen) -> RowFault | None:
 
 
 def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
-    if rows.sum() < _FEWEST_OF_GROUP:
+    if rows.sum() < _MIN_ROWS_OF_GROUP:
         return None
     y, centre = seen.y[rows], seen.centre[rows]
     off = np.abs(y - centre)
@@ -312,7 +341,7 @@ def _unit_of(seen: _Seen, rows: BoolArray, where: str = "") -> RowFault | None:
     for factor, shift in _CONVERSIONS:
         converted = np.abs(y - factor * centre - shift)
         size = float(np.median(converted))
-        if size > 0.5 * np.median(off) or (converted < off).mean() < _BETTER:
+        if size > 0.5 * np.median(off) or (converted < off).mean() < _MIN_SHARE_BETTER:
             continue
         near = (_rises_by(y, centre, factor) or None) if shift else _near(ratio, factor)
         if near is not None and (best is None or size < best[0]):
@@ -351,45 +380,53 @@ def _rises_by(y: FloatArray, centre: FloatArray, factor: float) -> bool:
 
 def _near(ratio: FloatArray, factor: float) -> bool | None:
     """Whether ratios of y to predictions surely are this factor; None where they are not."""
-    if len(ratio) < _FEWEST_OF_GROUP // 2 + 1 or not (ratio > 0).all():
+    if len(ratio) < _MIN_ROWS_OF_GROUP // 2 + 1 or not (ratio > 0).all():
         return None
     logs = np.log(ratio) - math.log(factor)
     low, middle, high = np.quantile(logs, [0.25, 0.5, 0.75])
     if high - low > 0.5 * abs(math.log(factor)):
         return None
     error = 0.93 * (high - low) / math.sqrt(len(ratio))
-    large = max(factor, 1.0 / factor) >= _LARGE
-    if abs(middle) > (0.1 if large else _CLOSE) or 2.0 * error > (0.1 if large else _CLOSE):
+    large = max(factor, 1.0 / factor) >= _SURE_FACTOR
+    if abs(middle) > (0.1 if large else _MAX_LOG_DISTANCE) or 2.0 * error > (
+        0.1 if large else _MAX_LOG_DISTANCE
+    ):
         return None
-    return large or abs(middle) + error < 2.0 * _CLOSE / 3.0
+    return large or abs(middle) + error < 2.0 * _MAX_LOG_DISTANCE / 3.0
 
 
 # ---- leakage -------------------------------------------------------------------------------------
 
-_TENTH = 0.1
-_WIDEST = 1.5  # stated spreads over that of y itself, past which they are too wide whoever saw y
-_WITHIN = 0.95
-_ROUNDING = 1e-9
+# Errors ten times smaller than stated are no overestimate of spread. By hand; not tuned: at .2,
+# very cautious models would be accused.
+_SHARE_OF_LEAKAGE = 0.1
+_MAX_RELATIVE_SPREAD = (
+    1.5  # stated spreads over that of y itself, past which they are too wide whoever saw y
+)
+# Nearly all rows, but for some in twenty that a join missed. Not tuned.
+_MIN_SHARE_WITHIN = 0.95
+# Numbers written with nine digits and read again are equal.
+_RELATIVE_ROUNDING = 1e-9
 
 
 def leakage(seen: _Seen) -> RowFault | None:
     """Errors a tenth of what is stated, predictions that are y, or y among the inputs."""
-    if seen.n < _FEWEST or not seen.continuous:
+    if seen.n < _MIN_ROWS or not seen.continuous:
         return None
     too_good = partial(RowFault, name="leakage", bad=True, explains=EVERYTHING)
     off = seen.off
-    same = float((off <= _ROUNDING * np.abs(seen.y)).mean())
+    same = float((off <= _RELATIVE_ROUNDING * np.abs(seen.y)).mean())
     if same > 0.5:
         return too_good(rows=float(round(same * seen.n)), share=same, facts={"same": same})
     low, _, high = np.quantile(seen.y, _SD_LEVELS)
-    if seen.stated and np.median(seen.spread) < _WIDEST * (high - low) / 2.0:
+    if seen.stated and np.median(seen.spread) < _MAX_RELATIVE_SPREAD * (high - low) / 2.0:
         size = off / seen.spread
         middle = float(np.median(size))
-        if middle < _TENTH and (size < 1.0).mean() > _WITHIN:
+        if middle < _SHARE_OF_LEAKAGE and (size < 1.0).mean() > _MIN_SHARE_WITHIN:
             return too_good(rows=float(seen.n), share=1.0, facts={"size": middle / 0.6745})
     for name, values in seen.inputs.items():
         missed = _line_misses(values.astype(np.float64), seen)
-        if missed < _TENTH:
+        if missed < _SHARE_OF_LEAKAGE:
             explained = dict.fromkeys(("region", "ease", "congruence", "width"), math.inf)
             facts = {"column": name, "size": missed}
             return seen.fault("target", explains=explained, facts=facts)
@@ -404,7 +441,7 @@ def _line_misses(values: FloatArray, seen: _Seen) -> float:
     teach = np.arange(seen.n) % 2 == 0
     if np.ptp(values[teach]) == 0:
         return math.inf
-    stated = float(np.median(seen.spread) if seen.stated else _ROUNDING * np.ptp(seen.y))
+    stated = float(np.median(seen.spread) if seen.stated else _RELATIVE_ROUNDING * np.ptp(seen.y))
     errors = []
     for y, scale in ((seen.y, 1.0), *([(np.log(seen.y), seen.y)] if (seen.y > 0).all() else [])):
         slope, _ = slope_of(values[teach], y[teach])
@@ -415,8 +452,11 @@ def _line_misses(values: FloatArray, seen: _Seen) -> float:
 
 # ---- marks of missing values ---------------------------------------------------------------------
 
+# What programs write for a missing value: nines, and powers of ten that are no measurement.
 _MARKS = (-9999.0, 9999.0, -999.0, 999.0, -99.0, 99.0, -99999.0, 99999.0, 1e20, -1e20, 1e30, -1e30)
-_OUT_OF_REACH = 8.0
+# A normal error is never so large (10⁻¹⁵); one of t₃ is in 1 of 400 rows, and then does not
+# repeat.
+_MIN_SPREADS_AWAY = 8.0
 
 
 def marks(seen: _Seen) -> RowFault | None:
@@ -433,13 +473,13 @@ def marks(seen: _Seen) -> RowFault | None:
             rest = values[~rows & ~here]
             far = value != 0.0
             if stated:
-                far = (np.abs(value - beside) > _OUT_OF_REACH * seen.spread)[here].all()
+                far = (np.abs(value - beside) > _MIN_SPREADS_AWAY * seen.spread)[here].all()
             if far and _is_mark(value, int(here.sum()), rest):
                 mark_values.append(value)
                 rows |= here
         if mark_values:
             facts = {"what": what, "values": tuple(mark_values)}
-            return seen.fault("marks", rows, explains=_BY_SHARE, facts=facts)
+            return seen.fault("marks", rows, explains=_EFFECT_BY_SHARE, facts=facts)
     return None
 
 
@@ -454,9 +494,12 @@ def _is_mark(value: float, count: int, rest: FloatArray) -> bool:
 
 # ---- clipped values ------------------------------------------------------------------------------
 
-_FEWEST_AT_END = 5
-_AT_END = 0.02
-_STATED_THERE = 0.05
+# Rows at an end without which nothing was clipped, as a number and a share, and the share that
+# predictions may expect there. Chosen by hand; not tuned. Lower shares would name ties of rounded
+# y.
+_MIN_ROWS_AT_END = 5
+_MIN_SHARE_AT_END = 0.02
+_MAX_SHARE_STATED = 0.05
 
 
 def clipped(seen: _Seen) -> RowFault | None:
@@ -469,13 +512,18 @@ def clipped(seen: _Seen) -> RowFault | None:
         here = seen.y == value
         shares = (float((table == value).any(axis=1).mean()) for table in seen.numbers())
         stated = max(shares, default=0.0)
-        if here.sum() >= max(_FEWEST_AT_END, _AT_END * seen.n) and stated < _STATED_THERE:
+        if (
+            here.sum() >= max(_MIN_ROWS_AT_END, _MIN_SHARE_AT_END * seen.n)
+            and stated < _MAX_SHARE_STATED
+        ):
             ends.append((value, high))
             rows |= here
     between = seen.y[~rows]
-    if not ends or len(np.unique(between)) < max(_CONTINUOUS * len(between), _FEWEST_AT_END):
+    if not ends or len(np.unique(between)) < max(
+        _MIN_SHARE_DISTINCT * len(between), _MIN_ROWS_AT_END
+    ):
         return None
-    return seen.fault("clipped", rows, explains=_BY_SHARE, facts={"ends": tuple(ends)})
+    return seen.fault("clipped", rows, explains=_EFFECT_BY_SHARE, facts={"ends": tuple(ends)})
 
 
 def clipped_predictions(seen: _Seen) -> RowFault | None:
@@ -483,12 +531,12 @@ def clipped_predictions(seen: _Seen) -> RowFault | None:
     for value, sign in ((float(seen.centre.min()), -1.0), (float(seen.centre.max()), 1.0)):
         here = seen.centre == value
         rest = seen.centre[~here]
-        few = here.sum() < max(2 * _FEWEST_AT_END, _STATED_THERE * seen.n)
-        if few or len(np.unique(rest)) < max(_CONTINUOUS * len(rest), 2 * _FEWEST_AT_END):
+        few = here.sum() < max(2 * _MIN_ROWS_AT_END, _MAX_SHARE_STATED * seen.n)
+        if few or len(np.unique(rest)) < max(_MIN_SHARE_DISTINCT * len(rest), 2 * _MIN_ROWS_AT_END):
             continue
         beyond = int((sign * (seen.y[here] - value) > 0).sum())
         total = int(here.sum())
-        if special.bdtrc(beyond - 1, total, 0.5) < SURE and beyond > 0.75 * total:
+        if special.bdtrc(beyond - 1, total, 0.5) < CERTAIN_P and beyond > 0.75 * total:
             facts = {"value": value, "high": sign > 0, "beyond": beyond}
             return seen.fault("clipped_predictions", here, facts=facts)
     return None
@@ -496,9 +544,10 @@ def clipped_predictions(seen: _Seen) -> RowFault | None:
 
 # ---- rounded y -----------------------------------------------------------------------------------
 
-_COARSE = 0.4
-_VALUES = 8
-"""Values of y below which they are codes, and nothing was rounded."""
+# Steps of .4 sd add 1.3 % to the variance of y (h²/12), .7 % to its sd: below what is judged.
+_MIN_RELATIVE_STEP = 0.4
+# Values of y below which they are codes, and nothing was rounded.
+_MIN_VALUES = 8
 
 
 def rounded(seen: _Seen) -> RowFault | None:
@@ -506,13 +555,13 @@ def rounded(seen: _Seen) -> RowFault | None:
     if not seen.stated or seen.discrete:
         return None
     step = step_of(seen.y)
-    if not step or len(np.unique(seen.y)) < _VALUES:
+    if not step or len(np.unique(seen.y)) < _MIN_VALUES:
         return None
     for times in (10.0, 10.0, 10.0, 5.0, 2.5, 2.0):
         if _on_grid(seen.y, times * step).all():
             step *= times
     coarse = step / float(np.median(seen.spread))
-    if coarse < _COARSE or seen.n < _FEWEST:
+    if coarse < _MIN_RELATIVE_STEP or seen.n < _MIN_ROWS:
         return None
     on = [float(_on_grid(v, step).mean()) for v in seen.numbers() if np.ptp(v) > 0]
     if max(on, default=0.0) > 0.5:
@@ -534,6 +583,7 @@ def rounded(seen: _Seen) -> RowFault | None:
 def _on_grid(values: FloatArray, step: float) -> BoolArray:
     """Which values are multiples of a step, but for the last digits."""
     times = values / step
+    # Numbers of single precision, or with six digits, are multiples of a step no better.
     return np.asarray(np.abs(times - np.round(times)) < 1e-6)
 
 
@@ -557,7 +607,7 @@ def censored(seen: _Seen) -> RowFault | None:
         rows = np.isin(labels, list(_NO if meaning in EVENTS else _YES))
         off = (seen.y - seen.centre) / (seen.spread if seen.stated else 1.0)
         if meaning in CENSORED or _lower(off, rows):
-            return seen.fault("censored", rows, explains=_BY_SHARE, facts={"column": name})
+            return seen.fault("censored", rows, explains=_EFFECT_BY_SHARE, facts={"column": name})
     return None
 
 
@@ -566,38 +616,40 @@ def _lower(values: FloatArray, rows: BoolArray) -> bool:
     few, n = int(rows.sum()), len(rows)
     ranks = places_in_order(values) + 1.0
     spread = math.sqrt(few * (n - few) * (n + 1) / 12.0)
-    return float(ranks[rows].sum()) - few * (n + 1) / 2.0 < -_CLEAR * spread
+    return float(ranks[rows].sum()) - few * (n + 1) / 2.0 < -_MIN_Z * spread
 
 
 # ---- swapped columns -----------------------------------------------------------------------------
 
-_SWAPPED = 6.0
-_GAINED = 0.3
+# Beyond any chance, as a column is called wrong. Not tuned.
+_MIN_Z_SWAPPED = 6.0
+# Nats a row: what a spread loses that is half of the right one (log .5 + 2 − 1 = .31).
+_MIN_GAIN = 0.3
 
 
 def swapped(seen: _Seen) -> RowFault | None:
     """The mean where the sd should be, or y where the prediction should be."""
-    if seen.n < _FEWEST:
+    if seen.n < _MIN_ROWS:
         return None
     y, centre, spread = seen.y, seen.centre, seen.spread
     if seen.stated and (centre > 0).all():
         turned = np.abs(y - spread)
         gain = _laplace(np.abs(y - centre), spread) - _laplace(turned, centre)
         fits = 0.4 < float(np.median(turned / centre)) < 1.0
-        fits = fits and (turned < np.abs(y - centre)).mean() > _BETTER
-        clear = _CLEAR * float(gain.std()) / math.sqrt(seen.n) + _GAINED
+        fits = fits and (turned < np.abs(y - centre)).mean() > _MIN_SHARE_BETTER
+        clear = _MIN_Z * float(gain.std()) / math.sqrt(seen.n) + _MIN_GAIN
         if fits and float(gain.mean()) > clear:
             return seen.fault("mean_and_sd", explains=EVERYTHING)
     if np.ptp(y) == 0 or np.ptp(centre) == 0:
         return None
-    if seen.stated and (np.abs(y - centre) > spread).mean() > BEYOND[1]:
+    if seen.stated and (np.abs(y - centre) > spread).mean() > RANGE_LARGER[1]:
         return None  # swapped, errors are of one size
     both = np.cov(y, centre)
     r2 = float(both[0, 1] ** 2 / (both[0, 0] * both[1, 1]))
     if not 0.1 < r2 < 0.9 or not seen.continuous or both[0, 1] <= 0:
         return None
     ahead, back = slope_of(centre, y), slope_of(y, centre)
-    if ahead[0] - 1.0 < -_SWAPPED * ahead[1] and abs(back[0] - 1.0) < 3.0 * back[1] < 0.2:
+    if ahead[0] - 1.0 < -_MIN_Z_SWAPPED * ahead[1] and abs(back[0] - 1.0) < 3.0 * back[1] < 0.2:
         return seen.fault("swapped")
     return None
 
@@ -607,7 +659,7 @@ def swapped(seen: _Seen) -> RowFault | None:
 
 def one_prediction(seen: _Seen) -> RowFault | None:
     """One prediction for all rows, though y follows an input."""
-    if seen.n < _FEWEST or np.ptp(seen.centre) > 0 or len(np.unique(seen.y)) < 3:
+    if seen.n < _MIN_ROWS or np.ptp(seen.centre) > 0 or len(np.unique(seen.y)) < 3:
         return None
     if np.isfinite(seen.spread).all() and np.ptp(seen.spread) > 0:
         return None
@@ -618,7 +670,7 @@ def one_prediction(seen: _Seen) -> RowFault | None:
         if np.ptp(values) > 0
     }
     name = max(correlations, key=lambda column: correlations[column], default="")
-    if not name or correlations[name] * math.sqrt(seen.n - 1.0) < _SWAPPED:
+    if not name or correlations[name] * math.sqrt(seen.n - 1.0) < _MIN_Z_SWAPPED:
         return None
     facts = {"column": name, "correlation": correlations[name]}
     return seen.fault("one_prediction", facts=facts)

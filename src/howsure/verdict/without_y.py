@@ -27,14 +27,20 @@ NAME = "without_y"
 """Of the check."""
 LACKING = "rows without y"
 """What narrower intervals may be wrong for."""
-_DRAWS, _AT_ONCE = 999, 2_000_000
-_FEWEST = 5
-"""Rows with y, without it, or of a group, without which nothing sets them apart."""
-_MOST_ROWS, _MOST_LABELS = 20_000, 100
-_SMALLEST_TURN = 20
-"""Part of all rows by which those without y are turned round in time, at least."""
-_LEAST_SD = 0.05
-"""Of a sum over rows without y, in those of as many independent rows."""
+# p = .05 of 999 has a standard error of .007; 2 million numbers are 16 MB.
+_PERMUTATIONS, _NUMBERS_AT_ONCE = 999, 2_000_000
+# Rows with y, without it, or of a group, without which nothing sets them apart: all orders of five
+# among ten others are 3,003. Not tuned.
+_MIN_ROWS = 5
+# 20,000 rows by 999 permutations are 20 million products for each column; 100 labels of a column
+# are as many columns.
+_MAX_ROWS, _MAX_LABELS = 20_000, 100
+# Part of all rows by which those without y are turned round in time, at least: by less, spells
+# still overlap themselves, and no turn looks like chance.
+_LARGEST_PART_TURNED = 20
+# Of a sum over rows without y, in those of as many independent rows: a column that turns hardly
+# move would give any distance. Not tuned.
+_MIN_RELATIVE_SD = 0.05
 
 
 def without_y(case: Case) -> RowFault | None:
@@ -67,7 +73,7 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     The largest |z| over ranks and ends of stated numbers, and over groups. Which rows lack y is
     permuted; where each has its own time it comes in spells, and is turned round.
     """
-    if min(evalset.n, rest.n) < _FEWEST:
+    if min(evalset.n, rest.n) < _MIN_ROWS:
         return {}
     stated, others = _stated(evalset), _stated(rest)
     joined = {
@@ -77,7 +83,7 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
     }
     gone = np.r_[np.zeros(evalset.n, dtype=np.bool_), np.ones(rest.n, dtype=np.bool_)]
     numbers = [values for values in joined.values() if values.dtype.kind == "f"]
-    rows = np.argsort(row_hashes(gone, *numbers), kind="stable")[:_MOST_ROWS]  # whatever the order
+    rows = np.argsort(row_hashes(gone, *numbers), kind="stable")[:_MAX_ROWS]  # whatever the order
     when = _times(evalset, rest)
     if when is not None:
         rows = rows[np.argsort(when[rows], kind="stable")]
@@ -89,9 +95,9 @@ def _what_is_apart(evalset: EvalSet, rest: EvalSet) -> Mapping[str, Any]:
             named += [(name, False), (name, True)]  # higher or lower; at both ends or between
             columns += [ranks, _centred(np.square(ranks))]
             continue
-        for label in np.unique(values)[:_MOST_LABELS].tolist():
+        for label in np.unique(values)[:_MAX_LABELS].tolist():
             inside = values[rows] == label
-            if max(_FEWEST, evalset.fewest) <= inside.sum() < len(rows):
+            if max(_MIN_ROWS, evalset.fewest) <= inside.sum() < len(rows):
                 named.append((name, label))
                 columns.append(_centred(inside.astype(np.float64)))
     if not columns:
@@ -146,10 +152,12 @@ def _times(evalset: EvalSet, rest: EvalSet) -> IntArray | None:
     if evalset.time is None or rest.time is None:
         return None
     times, place = np.unique(np.concatenate([evalset.time, rest.time]), return_inverse=True)
-    return place if len(times) > _OWN * len(place) else None
+    return place if len(times) > _SHARE_OF_OWN_TIMES * len(place) else None
 
 
-_OWN = 0.9
+# Share of rows with a time of their own from which on they are in time. A few ties in a clock's
+# seconds do no harm. Not tuned.
+_SHARE_OF_OWN_TIMES = 0.9
 
 
 def _centred(values: FloatArray) -> FloatArray:
@@ -163,17 +171,17 @@ def _largest(columns: FloatArray, gone: BoolArray, *, turned: bool) -> tuple[int
     n = len(gone)
     if turned:  # every turn but the smallest, at once
         spectrum = fft.rfft(columns) * np.conj(fft.rfft(gone.astype(np.float64)))
-        least = n // _SMALLEST_TURN
+        least = n // _LARGEST_PART_TURNED
         drawn = fft.irfft(spectrum, n)[:, least : n - least]
     else:
-        rng, step = child(0, NAME), max(1, _AT_ONCE // n)
+        rng, step = child(0, NAME), max(1, _NUMBERS_AT_ONCE // n)
         parts = [
-            columns @ rng.permuted(np.tile(gone, (min(step, _DRAWS - start), 1)), axis=1).T
-            for start in range(0, _DRAWS, step)
+            columns @ rng.permuted(np.tile(gone, (min(step, _PERMUTATIONS - start), 1)), axis=1).T
+            for start in range(0, _PERMUTATIONS, step)
         ]
         drawn = np.concatenate(parts, axis=1)
     sd = np.sqrt(np.square(drawn).mean(axis=1))
-    sd = np.maximum(sd, _LEAST_SD * math.sqrt(float(gone.sum())))
+    sd = np.maximum(sd, _MIN_RELATIVE_SD * math.sqrt(float(gone.sum())))
     z, reached = np.abs(columns @ gone) / sd, (np.abs(drawn) / sd[:, None]).max(axis=0)
     place = int(np.argmax(z))
     beyond = np.count_nonzero(reached >= z[place] * (1.0 - 1e-9))
@@ -182,11 +190,13 @@ def _largest(columns: FloatArray, gone: BoolArray, *, turned: bool) -> tuple[int
 
 # ---- whether predictions may be narrowed ---------------------------------------------------------
 
-_CENTRAL = (0.25, 0.5, 0.75)
-"""Coverages at which too wide predictions show, beside the headline."""
-_HALF_AS_MUCH = 1.5
-_SURE = 0.01
-"""Of right predictions, whatever labels are missing, this share at most may be narrowed."""
+# Coverages at which too wide predictions show, beside the headline.
+_CENTRAL_COVERAGES = (0.25, 0.5, 0.75)
+# Half as much again as what is proven: that still lies nearer to the truth than what was stated.
+_POWER_OF_SCALE = 1.5
+# Of right predictions, whatever labels are missing, this share at most may be narrowed. Strict, as
+# narrower intervals cost more than wide ones.
+_LEVEL = 0.01
 
 
 def least_width(evalset: EvalSet, coverage: float) -> float:
@@ -201,7 +211,7 @@ def least_width(evalset: EvalSet, coverage: float) -> float:
     if rest is None:
         return 0.0
     view, share = View(evalset), _count(evalset) / (_count(evalset) + _count(rest))
-    weights, tested = evalset.weights, dict.fromkeys((coverage, *_CENTRAL))
+    weights, tested = evalset.weights, dict.fromkeys((coverage, *_CENTRAL_COVERAGES))
     n = evalset.n if weights is None else weights.effective_n
     scale = 1.0
     for claim in tested:
@@ -214,7 +224,7 @@ def least_width(evalset: EvalSet, coverage: float) -> float:
         plain = math.sqrt(claim * (1.0 - claim) * share / n)
         error = max(share * float(np.nan_to_num(spread.error[0], nan=math.inf)), plain)
         t = (share * mean - claim) / error
-        if spread.tail(t) * len(tested) < _SURE:
+        if spread.tail(t) * len(tested) < _LEVEL:
             reach = special.ndtri((1.0 + np.array([claim, share * mean])) / 2.0)
             scale = min(scale, float(reach[0] / reach[1]))
-    return float(scale**_HALF_AS_MUCH)
+    return float(scale**_POWER_OF_SCALE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, final
 from howsure.core.classes import frozen
 from howsure.core.formats import fixed, listed, number, p_words, percent
 from howsure.core.text import capitalized
-from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State, points
+from howsure.engine.finding import LEVEL, MIN_ROWS_OF_PART, Draft, Finding, Standing, State, points
 from howsure.recalibration.dispatch import METHODS
 from howsure.topics.compare import per_cent
 from howsure.verdict.findings import questions
@@ -26,7 +26,7 @@ def sentence(finding: Finding, draft: Draft, cause: str = "") -> str:
     """The finding in words."""
     question = questions()[finding.id]
     seen, fault, well, after, limit, _ = question.words(draft, finding)
-    few = f"A part of the rows needs at least {FEWEST_ROWS} rows to fail."
+    few = f"A part of the rows needs at least {MIN_ROWS_OF_PART} rows to fail."
     if not fault:
         told = f"{seen}."
     elif cause:
@@ -81,7 +81,7 @@ def more_rows(finding: Finding, draft: Draft) -> float:
     if math.isnan(margin) or not known or math.isnan(draft.n):
         return math.nan
     within = max(half / (margin - size) if size < margin else math.inf for half, size in pairs)
-    proven = min(_JOINT * half / max(size, 1e-9) for half, size in pairs)
+    proven = min(_FACTOR_OF_JOINT_TEST * half / max(size, 1e-9) for half, size in pairs)
     more = draft.n * (min(within, proven) ** 2 - 1.0)
     return _rounded_up(more) if more > 0 else math.nan
 
@@ -92,8 +92,8 @@ def _rounded_up(rows: float) -> float:
     return float(math.ceil(rows / digits) * digits)
 
 
-_JOINT = 1.5
-"""By what factor one of about ten tests needs a smaller error than a test alone."""
+# By what factor one of about ten tests needs a smaller error than a test alone: 2.8/1.96.
+_FACTOR_OF_JOINT_TEST = 1.5
 
 
 def step(
@@ -207,10 +207,10 @@ STATES: Mapping[Reply, State] = MappingProxyType(
     {"yes": "good", "partly": "caution", "no": "bad", "unknown": "undecided"}
 )
 """The state that has the colour of a reply."""
-_MOST = 2
-"""Faults that an answer names."""
-_NAMED = 3
-"""Models that an answer names where they cannot be told apart."""
+# Faults that an answer names. A sentence of 25 words holds no more.
+_MAX_FAULTS_NAMED = 2
+# Models that an answer names where they do not differ: a sentence of 25 words holds no more.
+_MAX_MODELS_NAMED = 3
 _HOLDS: tuple[State, ...] = ("good", "negligible")
 _CALIBRATION = frozenset({"bias", "spread", "skew", "tails"})
 """What must hold, beside coverage, for a model to be called calibrated."""
@@ -307,7 +307,7 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     bad = [each for each in findings if each.state == "bad" and each is not coverage]
     ends = next((each for each in findings if each.id == "ends"), None)
     named = [*doubted, *bad]
-    faults = "; ".join(each.clause for each in named[:_MOST])
+    faults = "; ".join(each.clause for each in named[:_MAX_FAULTS_NAMED])
     if coverage is None:
         if bad:
             return "no", faults
@@ -374,7 +374,9 @@ def _chosen(standing: Standing | None, models: Sequence[str]) -> str:
     title = standing.score.title
     if len(best) == 1:
         return f"Use {best[0]}: its {title} is lower by {_lead(standing)}."
-    named = listed(best) if len(best) <= _NAMED else f"{len(best)} of {len(models):,} models"
+    named = (
+        listed(best) if len(best) <= _MAX_MODELS_NAMED else f"{len(best)} of {len(models):,} models"
+    )
     return f"{named} do not differ significantly in {title}; {best[0]} has the lowest."
 
 

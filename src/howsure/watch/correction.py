@@ -17,7 +17,7 @@ from howsure.core.errors import InputError
 from howsure.core.formats import fixed, number
 from howsure.core.labels import Categories
 from howsure.core.registry import check_known
-from howsure.core.times import FEWEST_TIMES
+from howsure.core.times import MIN_TIMES
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import SharedScore, between
 from howsure.engine.measure import Evaluation, evaluate
@@ -145,7 +145,7 @@ def learn(
         why = f": {advice.sentence}" if advice is not None and advice.sentence else ""
         if rows.series is None and lone(rows, np.unique(days, return_inverse=True)[1], None):
             why = (
-                f": equally many rows per day may be series, and need {FEWEST_TIMES} days, "
+                f": equally many rows per day may be series, and need {MIN_TIMES} days, "
                 "unless the reference has a series column (series)"
             )
         raise InputError(

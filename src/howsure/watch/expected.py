@@ -31,15 +31,25 @@ from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Spread, like_rows, skewed_ends
 from howsure.watch.quantities import point_and_width, row_counts
 
+# Each new row is compared with all of these, and a ledger holds them: 5,000 rows of ten inputs are
+# 400 kB. By hand; not tuned: more narrow the expectation.
 MOST_ROWS = 5_000
 """Rows of a reference that are kept, drawn by what they hold."""
-LEAST_EFFECTIVE = 50.0
-LEAST_INSIDE = 10.0
+# A share of 50 rows has a standard error of 4 points at 90 %; what is expected of fewer warns of
+# nothing. By hand; not tuned.
+MIN_EFFECTIVE = 50.0
+# Chosen by hand; not tuned. Of fewer new rows nothing can be said later that chance would not say.
+MIN_ROWS_INSIDE = 10.0
 """Fewer effective reference rows, or new rows among them, tell nothing."""
+# As all intervals.
 _CONFIDENCE = 0.95
-_MANY = 0.5
-"""Share of rows outside from which on what is expected is told of the others by name."""
-_LEVELS, _FEWEST_OF_LEVEL = 10, 10
+# Share of rows outside from which on what is expected is told of the others by name. It decides
+# words alone.
+_MAX_SHARE_OUTSIDE = 0.5
+# Levels of a label with an effect of their own, and rows without which one has none: each is a
+# column, and an effect of fewer rows would be noise. By hand; not tuned.
+_MAX_LEVELS, _MIN_ROWS_OF_LEVEL = 10, 10
+# Below 0, where no place of a level is.
 _OTHER, _UNKNOWN = -1.0, -2.0
 _SCORES = ("crps", "interval_score", "mae")
 
@@ -62,7 +72,7 @@ class KnownInput:
         if is_numeric(values):
             return cls(name=name, kind="number")
         labels, counts = rank_labels(values, copies)
-        frequent = min(int((counts >= _FEWEST_OF_LEVEL).sum()), _LEVELS)
+        frequent = min(int((counts >= _MIN_ROWS_OF_LEVEL).sum()), _MAX_LEVELS)
         levels = tuple(labels[:frequent])
         return cls(name=name, kind="label", levels=levels, others=frequent < len(labels))
 
@@ -158,7 +168,7 @@ class Expected:
         opening = "Expected today, before labels arrive"
         if not outside:
             return f"{opening}: {value}. All rows are within the reference."
-        if outside <= _MANY:
+        if outside <= _MAX_SHARE_OUTSIDE:
             return (
                 f"{opening}: {value}; {_few(outside)} of rows are outside the reference, without "
                 "an estimate."
@@ -204,6 +214,7 @@ class Expected:
 
 def _few(share: float) -> str:
     """A share above 0 that is never shown as 0."""
+    # Less would be rounded to 0.0 %.
     return percent(share) if share >= 0.0005 else "less than 0.1 %"
 
 
@@ -502,16 +513,16 @@ def _refusal(total: float, inside: float, effective: float) -> str:
     if inside == 0.0:
         rows = "its row is" if total == 1.0 else f"all {total:,.0f} rows are"
         return f"{rows} outside the reference"
-    if inside < LEAST_INSIDE:
+    if inside < MIN_ROWS_INSIDE:
         rows = "row is" if inside == 1.0 else "rows are"
         return (
             f"{inside:,.0f} of {total:,.0f} {rows} within the reference; at least "
-            f"{LEAST_INSIDE:.0f} are needed"
+            f"{MIN_ROWS_INSIDE:.0f} are needed"
         )
-    if effective < LEAST_EFFECTIVE:
+    if effective < MIN_EFFECTIVE:
         return (
             "for these inputs, the effective sample size of the reference is "
-            f"{roughly(effective)}; at least {LEAST_EFFECTIVE:.0f} is needed"
+            f"{roughly(effective)}; at least {MIN_EFFECTIVE:.0f} is needed"
         )
     return ""
 

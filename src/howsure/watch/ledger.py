@@ -35,10 +35,11 @@ from howsure.inputs import values
 from howsure.streaming.engine import stream_bytes, stream_table
 from howsure.watch.promise import Promise
 from howsure.watch.quantities import DaySums
-from howsure.watch.running import RATIOS, RatioCell
+from howsure.watch.running import CELLS_OF_RATIOS, RatioCell
 
 _PROMISE = "promise.json"
-MOST_NAMES = 50_000_000
+# So that a ledger stays on any disk; six bytes each, packed.
+MAX_NAMES_KEPT = 50_000_000
 """Names of booked days that are kept, some 300 MB of them; those of days still open always are."""
 DayScores = tuple[int, float, float, float]
 """Of a day: its rows, and sums of the score without and with a correction."""
@@ -114,8 +115,9 @@ _KEYS = {
     "rows": pa.float64(),
     "n": pa.float64(),
 }
+# A 20-bit fraction leaves 43 bits for whole parts: components of the PIT of 10¹² rows fit, each
+# rounded by 10⁻⁶ at most.
 _UNIT = 2.0**20
-"""Sums are kept as whole numbers of its inverse, which add up to the same in any order."""
 
 
 _BESIDE = tuple(field.name for field in fields(LedgerEntry) if field.name != "sums")
@@ -153,7 +155,7 @@ class LedgerState:
         for day, *scores in entry.scores:
             self.scores[day] = self.scores.get(day, 0.0) + np.array(scores)
         for day, number, *sums in entry.ratios:
-            self.ratios.setdefault(day, np.zeros((2, RATIOS)))[:, number] += sums
+            self.ratios.setdefault(day, np.zeros((2, CELLS_OF_RATIOS)))[:, number] += sums
         if entry.latest is not None:
             self.latest = max(entry.latest, entry.latest if self.latest is None else self.latest)
         self.rows += entry.rows
@@ -341,7 +343,7 @@ class Ledger:
             elif not waits.all():
                 self._place.write(name, stream_bytes(table.filter(pa.array(waits))))
         sizes = np.cumsum([entry.rows + entry.late for entry in reversed(entries)])
-        for entry in entries[: int((sizes > MOST_NAMES).sum())]:
+        for entry in entries[: int((sizes > MAX_NAMES_KEPT).sum())]:
             if entry.names and max(entry.days, default=settled) <= settled:
                 self._place.remove(entry.names)
 
@@ -364,12 +366,15 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
 # So damage is seen before anything is read from it, by whatever it came. A hash keeps nobody out
 # who wants to write another: what is read is checked all the same, and nothing in it names code.
 
+# Raised when what is written changes so that this program could not read it.
 FORM: Final = 3
 """Version of what is written. `tests/kept` holds a ledger of each, which opens or is refused."""
 ANEW: Final = "create a new one with howsure watch init NEW --reference TABLE"
 """What to do about a ledger that cannot be read."""
-_HASH: Final = 16  # bytes of the hash
-_LONGEST_LINE: Final = 64  # bytes of the first line
+# Bytes of the hash: 128 bits, which no damage meets by chance.
+_BYTES_OF_HASH: Final = 16
+# Bytes of the first line: its longest form has 48, and damage must not be searched to the end.
+_MAX_BYTES_OF_LINE: Final = 64
 
 
 @final
@@ -410,11 +415,11 @@ class SealedPlace:
 
     def _opened(self, name: str, data: bytes) -> bytes:
         """What was sealed."""
-        line = data[:_LONGEST_LINE].partition(b"\n")[0]
+        line = data[:_MAX_BYTES_OF_LINE].partition(b"\n")[0]
         match = re.fullmatch(rb"howsure ledger (\d{1,9}) (zstd|none) (\d{1,18})", line)
         if match is None or int(match[1]) != FORM:
             raise self._refusal("is not a ledger of this version of howsure")
-        start = len(line) + 1 + _HASH
+        start = len(line) + 1 + _BYTES_OF_HASH
         check, packed, size = data[len(line) + 1 : start], memoryview(data)[start:], int(match[3])
         if check != _hash(name, line, packed):
             raise self._refusal(f"is damaged: {name!r} was changed since it was written")
@@ -440,7 +445,7 @@ def _sealed(name: str, data: bytes) -> bytes:
 
 
 def _hash(name: str, line: bytes, packed: bytes | memoryview) -> bytes:
-    digest = blake2b(name.encode() + b"\n" + line + b"\n", digest_size=_HASH)
+    digest = blake2b(name.encode() + b"\n" + line + b"\n", digest_size=_BYTES_OF_HASH)
     digest.update(packed)
     return digest.digest()
 
@@ -451,9 +456,14 @@ def _hash(name: str, line: bytes, packed: bytes | memoryview) -> bytes:
 # That a new row is taken for one of 10⁷ others has a probability of 10⁻¹⁰.
 
 MarkArray = npt.NDArray[np.uint8]
-_BITS = 56
-_APART = 0x9E3779B97F4A7C15 & ((1 << _BITS) - 1)  # by which the keys of one name differ by day
-UNKNOWN = 0
+# Of a hash of 64 bits; with a mark of 8 a name takes 9 bytes, sorted by byte. That two of 10⁶
+# names of a day meet has a chance of 10⁻⁵.
+_BITS_OF_KEY = 56
+_APART = 0x9E3779B97F4A7C15 & (
+    (1 << _BITS_OF_KEY) - 1
+)  # by which the keys of one name differ by day
+# No hash of y is 0, as 1 is added to each.
+UNKNOWN_MARK = 0
 """The mark of rows without y."""
 _WIDTH = 9  # bytes of a key and its mark
 
@@ -467,13 +477,15 @@ def name_hashes(column: pa.ChunkedArray, role: str) -> IntArray:
             "counting from 0"
         )
     digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
-    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64) & ((1 << _BITS) - 1)
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64) & (
+        (1 << _BITS_OF_KEY) - 1
+    )
 
 
 def row_keys(hashes: IntArray, days: IntArray | int) -> IntArray:
     """What stands for rows: their names' hashes, and their days."""
     with np.errstate(over="ignore"):
-        return np.asarray((hashes + np.int64(_APART) * days) & ((1 << _BITS) - 1))
+        return np.asarray((hashes + np.int64(_APART) * days) & ((1 << _BITS_OF_KEY) - 1))
 
 
 def marks_of(y: FloatArray) -> MarkArray:
@@ -482,7 +494,7 @@ def marks_of(y: FloatArray) -> MarkArray:
         return np.empty(0, np.uint8)
     with np.errstate(over="ignore"):
         hashed = row_hashes(y.astype(np.float32).astype(np.float64) + 0.0) % np.uint64(255)
-    return np.where(np.isnan(y), UNKNOWN, hashed + np.uint64(1)).astype(np.uint8)
+    return np.where(np.isnan(y), UNKNOWN_MARK, hashed + np.uint64(1)).astype(np.uint8)
 
 
 @final

@@ -25,7 +25,8 @@ from howsure.watch.quantities import ALL, COMPONENTS, UsualError
 from howsure.watch.running import Running
 from howsure.watch.selected import Strata
 
-_NOTEWORTHY = 5.0
+# It decides words alone: when rows depend so much that it must be known.
+_MIN_WORTH_TOLD = 5.0
 _QUANTITIES = ("coverage", *COMPONENTS, "error")
 ROW_ROLES = ("weights", "time", "series", "ease", "cluster")
 """Roles of one column, of what is known of a row beside its prediction."""
@@ -112,7 +113,7 @@ class Promise:
         worth = max(self.worth.get(ALL, {}).values(), default=1.0)
         if not self.timed and not self.worth:
             text += " Without times, rows are taken as independent, and each addition as one day."
-        elif worth > _NOTEWORTHY:
+        elif worth > _MIN_WORTH_TOLD:
             text += f" Rows are dependent: up to {roughly(worth)} count as one independent row."
         if self.flaw:
             text += f" The reference itself has a fault: {self.flaw}"
@@ -189,11 +190,14 @@ def _is_number(text: str) -> bool:
 
 # ---- the days of a watch: numbers of days, or dates as the clocks of their time zone show them ---
 
-_LONGEST_GAP = 366
-"""Days without rows: a wrong date farther on would book all days up to it as empty."""
-_FIRST_GAP = 5 * 366  # days from a reference to the first rows, as a model may be watched late
-_MOST_DAYS = 4_000_000  # to which days are numbered, so that seconds and 20240303 are none
-_SHIFT = 60  # minutes by which clocks may be set to another time in the year
+# Days without rows: a wrong date farther on would book all days up to it as empty. A year, as no
+# table that is added yearly may be refused.
+_MAX_DAYS_OF_GAP = 366
+_MAX_DAYS_TO_FIRST = (
+    5 * 366
+)  # days from a reference to the first rows, as a model may be watched late
+_MAX_DAY = 4_000_000  # to which days are numbered, so that seconds and 20240303 are none
+_MINUTES_OF_SHIFT = 60  # minutes by which clocks may be set to another time in the year
 
 
 @final
@@ -224,7 +228,9 @@ class Calendar:
             wanted = "dates such as 2024-02-29" if self.dated else "numbers of days"
         elif bool(zone) != bool(self.zone):
             wanted = f"times with{'' if self.zone else 'out'} a time zone"
-        elif zone and (zone[0] < self.zone[0] - _SHIFT or zone[1] > self.zone[1] + _SHIFT):
+        elif zone and (
+            zone[0] < self.zone[0] - _MINUTES_OF_SHIFT or zone[1] > self.zone[1] + _MINUTES_OF_SHIFT
+        ):
             wanted = "times of one time zone"
         if wanted:
             raise InputError(
@@ -237,12 +243,12 @@ class Calendar:
         """Refuse days of tables that lie far from all before."""
         days = np.unique(np.concatenate([table_days for _, table_days in titles]))
         before = self.last if latest is None else max(self.last, latest)
-        most = _FIRST_GAP if latest is None else _LONGEST_GAP
-        if days[0] < self.first - _LONGEST_GAP:
+        most = _MAX_DAYS_TO_FIRST if latest is None else _MAX_DAYS_OF_GAP
+        if days[0] < self.first - _MAX_DAYS_OF_GAP:
             (title, *_) = (title for title, title_days in titles if days[0] in title_days)
             raise InputError(
-                f"{title} must not be more than {_LONGEST_GAP} days before the reference, which "
-                f"begins on {self.in_words(self.first)}, got {self.in_words(int(days[0]))}"
+                f"{title} must not be more than {_MAX_DAYS_OF_GAP} days before the reference, "
+                f"which begins on {self.in_words(self.first)}, got {self.in_words(int(days[0]))}"
             )
         for day in days[days > before].tolist():
             if day > before + most:
@@ -252,7 +258,7 @@ class Calendar:
                     f"({self.in_words(before)}), got {self.in_words(day)}: days between would be "
                     "evaluated as empty"
                 )
-            before, most = day, _LONGEST_GAP
+            before, most = day, _MAX_DAYS_OF_GAP
 
     def in_words(self, day: int) -> str:
         """A day for people."""
@@ -265,11 +271,11 @@ def _days_of(column: pa.ChunkedArray, name: str) -> tuple[bool, tuple[int, ...],
     if values.absent(times).any():
         raise InputError(f"column {quoted(name)} must have a time in each row")
     if times.dtype.kind != "M":
-        far = np.abs(times) > _MOST_DAYS
+        far = np.abs(times) > _MAX_DAY
         if far.any():
             raise InputError(
                 f"column {quoted(name)} must contain dates or numbers of days, at most "
-                f"{_MOST_DAYS:,}, got {times[far][0]:.15g}; write seconds and numbers such as "
+                f"{_MAX_DAY:,}, got {times[far][0]:.15g}; write seconds and numbers such as "
                 "20240229 as dates, 2024-02-29"
             )
         return False, (), np.floor(times).astype(np.int64)

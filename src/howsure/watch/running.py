@@ -45,30 +45,42 @@ from howsure.stats.evidence import mixed_bets
 from howsure.topics.scores import pinball
 from howsure.watch.quantities import row_counts
 
-ROWS = np.array([50.0, 150.0, 500.0, 2_000.0])
-DAYS = np.array([1.0, 4.0, 15.0, 60.0])
+# A factor of three to four apart: the shortest follows a spell within days, the longest keeps what
+# lasts. By hand; the mix decides between them.
+ROWS_REMEMBERED = np.array([50.0, 150.0, 500.0, 2_000.0])
+# The same of days, each of which has one shock: from a day to two months.
+DAYS_REMEMBERED = np.array([1.0, 4.0, 15.0, 60.0])
 """What each track remembers: so many rows, and so many days at least."""
-MOST = 4.0
+# What would have to be four times wider is another model's task.
+MAX_FACTOR = 4.0
 """The greatest factor; its inverse is the least. What is farther off needs another model."""
-RATE, DAY = 0.5, 2.0
-"""A row's loss counts as a log of odds, in units of the reference's loss, times RATE; rows of a day
-are alike, and count as so many at most: with more the mix runs after each day's chance.
+# Chosen by hand. Larger, the mix follows the best track sooner, and chance too.
+RATE_OF_LOSS, ROWS_OF_DAY = 0.5, 2.0
+"""A row's loss counts as a log of odds, in units of the reference's loss, times RATE_OF_LOSS; rows
+of a day are alike, and count as so many at most: with more the mix runs after each day's chance.
 """
-SHARED = 0.002
+# A track returns after log(1/.002) = 6 nats at most; larger costs each day as much as it is.
+SHARE_RENEWED = 0.002
 """Part of the mix that is shared out anew each day, so that a track that was bad may return."""
-NONE = 0.5
+# Where nothing is wrong, no correction must win: it then leads from the start.
+SHARE_OF_NONE = 0.5
 """Share of no correction in the mix at the start, and in what is shared out anew."""
-FEWEST_DAYS = 30
+# Measured as below.
+MIN_DAYS = 30
 """Days of a shadow before a correction is offered. After 20, spells that pass by themselves harm in
 5 to 6 % of the years of a volatile series; after 30, in 2 to 3 %.
 """
+# The usual level, of all looks together.
 LEVEL = 0.05
 """Chance that one that is no better is ever offered, if it is no better on any day."""
+# A factor of five apart: bets between two of them grow at least 56 % as fast as the best.
 STAKES = np.array([0.2, 1.0, 5.0, 25.0])
 """What is bet on each day's gain as a share of the width: the best where it is independent of other
 days is about a fifth of the rows that a day is worth."""
-_RISK = 0.8  # of the capital that a single day may lose
-_LEAST = 1e-300
+# Of the capital that a single day may lose, so that one day never ends a bet. By hand; not tuned.
+_MAX_LOSS_OF_DAY = 0.8
+# A ratio of 0 has no logarithm; this is below any other.
+_MIN_RATIO = 1e-300
 
 
 @frozen(kw_only=True)
@@ -81,7 +93,7 @@ class Running:
     day: int | None = None  # the last that is known; None: none yet
     logs: tuple[Finite, ...] = (0.0,) * 4  # of the factor of each track
     # of each track in the mix; the rest: no correction
-    shares: tuple[NonNegative, ...] = ((1.0 - NONE) / 4.0,) * 4
+    shares: tuple[NonNegative, ...] = ((1.0 - SHARE_OF_NONE) / 4.0,) * 4
     # late labels alone: day, mixed factor and factors of tracks, of the days that tell which
     # factors stood when the rows to come were predicted
     stood: tuple[tuple[Finite, ...], ...] = ()
@@ -107,9 +119,9 @@ class Running:
         return cls(level=float(level), scale=scale, late=check_whole(late, "late", 0))
 
     def __post_init__(self) -> None:
-        tracks = len(ROWS)
+        tracks = len(ROWS_REMEMBERED)
         lengths = {len(self.logs), len(self.shares), *(len(factors) - 2 for factors in self.stood)}
-        if lengths != {tracks} or np.abs(self.logs).max() > 2.0 * math.log(MOST):
+        if lengths != {tracks} or np.abs(self.logs).max() > 2.0 * math.log(MAX_FACTOR):
             raise InputError(f"a running correction must have {tracks} tracks within their range")
 
     @property
@@ -170,10 +182,10 @@ class Running:
         if not n > 0.0:
             return self
         losses = _losses(np.append(1.0, tracks), ordered, counts, upto, self.level)
-        gains = RATE * min(n, DAY) / self.scale * (losses[0] - losses)
+        gains = RATE_OF_LOSS * min(n, ROWS_OF_DAY) / self.scale * (losses[0] - losses)
         shares = np.append(1.0 - sum(self.shares), self.shares) * np.exp(gains - gains.max())
-        prior = np.append(NONE, np.full(4, (1.0 - NONE) / 4.0))
-        shares = (1.0 - SHARED) * shares / shares.sum() + SHARED * prior
+        prior = np.append(SHARE_OF_NONE, np.full(4, (1.0 - SHARE_OF_NONE) / 4.0))
+        shares = (1.0 - SHARE_RENEWED) * shares / shares.sum() + SHARE_RENEWED * prior
 
         logs = _stepped(np.array(self.logs), ordered, upto, self.level)
         learnt = replace(
@@ -211,7 +223,9 @@ class Shadow:
         width = np.where(moves, widths, 1.0)
         worst = np.where(moves, self.risks / width, 1.0)
         gains = np.where(moves, (none - corrected) / width, 0.0)
-        logs = np.cumsum(np.log1p(np.minimum(STAKES[:, None], _RISK / worst) * gains), axis=1)
+        logs = np.cumsum(
+            np.log1p(np.minimum(STAKES[:, None], _MAX_LOSS_OF_DAY / worst) * gains), axis=1
+        )
         return mixed_bets(logs, np.full(len(STAKES), 1.0 / len(STAKES)))
 
     def gain(self) -> ShadowGain:
@@ -258,7 +272,7 @@ class ShadowGain:
         Factors that stood knew late labels only, so a gain is one despite their lateness.
         """
         proven = self.low > 0.0 and self.log_capital >= -math.log(LEVEL)
-        return proven and self.days >= FEWEST_DAYS
+        return proven and self.days >= MIN_DAYS
 
     def sentence(self, since: str, factor: float) -> str:
         """The result in words."""
@@ -324,7 +338,7 @@ def _losses(
     factors: FloatArray, ordered: FloatArray, counts: FloatArray, upto: FloatArray, level: float
 ) -> FloatArray:
     """Mean pinball loss of each factor, but for what all have in common beyond the greatest."""
-    capped = np.append(0.0, np.cumsum(counts * np.minimum(ordered, MOST)))
+    capped = np.append(0.0, np.cumsum(counts * np.minimum(ordered, MAX_FACTOR)))
     index = np.searchsorted(ordered, factors, side="right")
     below = factors * upto[index] - capped[index]
     above = capped[-1] - capped[index] - factors * (upto[-1] - upto[index])
@@ -341,12 +355,12 @@ def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: flo
     """
     n, z = float(upto[-1]), float(special.ndtri(0.5 + level / 2.0))
     slope = 2.0 * z * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-    step = 1.0 / (slope * np.maximum(ROWS, DAYS * n))
+    step = 1.0 / (slope * np.maximum(ROWS_REMEMBERED, DAYS_REMEMBERED * n))
     # the first row that the root does not pass, by halving
     first, last = np.zeros(len(logs), np.int64), np.full(len(logs), len(ordered))
     while (first < last).any():
         middle = np.minimum((first + last) // 2, len(ordered) - 1)
-        log_ratio = np.log(np.maximum(ordered[middle], _LEAST))
+        log_ratio = np.log(np.maximum(ordered[middle], _MIN_RATIO))
         passed = log_ratio - step * (level * n - upto[middle + 1]) < logs
         first, last = (
             np.where(passed & (first < last), middle + 1, first),
@@ -354,14 +368,17 @@ def _stepped(logs: FloatArray, ordered: FloatArray, upto: FloatArray, level: flo
         )
     free = logs + step * (level * n - upto[first])
     met = ordered[np.minimum(first, len(ordered) - 1)]
-    stop = np.where(first < len(ordered), np.log(np.maximum(met, _LEAST)), np.inf)
-    most = math.log(MOST)
+    stop = np.where(first < len(ordered), np.log(np.maximum(met, _MIN_RATIO)), np.inf)
+    most = math.log(MAX_FACTOR)
     return np.asarray(np.clip(np.minimum(free, stop), -most, most))
 
 
-RATIOS = 96
-_FARTHEST = 8.0
-_EDGES = np.exp(np.linspace(-1.0, 1.0, RATIOS + 1) * math.log(_FARTHEST))
+# Cells by equal factors, e^(2 log 8 / 96) = 1.044: what stands for a cell is off by 2.2 % at most.
+CELLS_OF_RATIOS = 96
+# Twice the greatest factor: what lies beyond counts as missed by any.
+_MAX_RATIO = 8.0
+# Equal factors, as factors of widths are what is looked for.
+_EDGES = np.exp(np.linspace(-1.0, 1.0, CELLS_OF_RATIOS + 1) * math.log(_MAX_RATIO))
 _CENTRES = np.sqrt(_EDGES[1:] * _EDGES[:-1])
 """What stands for the ratios of each cell: off by 2 % at most, from 1/8 to 8; 1 is an edge."""
 RatioCell = tuple[int, int, float, float]
@@ -382,14 +399,14 @@ def ratio_cells(evalset: EvalSet, coverage: float, days: IntArray) -> list[Ratio
     """Rows counted by day and by ratio: all that a running correction needs, in any order."""
     has_width, ratios, widths = _placed(evalset, coverage)
     mass, days = row_counts(evalset)[has_width], days[has_width]
-    cell = np.clip(np.searchsorted(_EDGES, ratios, side="left") - 1, 0, RATIOS - 1)
+    cell = np.clip(np.searchsorted(_EDGES, ratios, side="left") - 1, 0, CELLS_OF_RATIOS - 1)
     there, codes = np.unique(days, return_inverse=True)
-    joint = codes * RATIOS + cell
+    joint = codes * CELLS_OF_RATIOS + cell
     rows, wide = (
-        np.bincount(joint, column, len(there) * RATIOS) for column in (mass, mass * widths)
+        np.bincount(joint, column, len(there) * CELLS_OF_RATIOS) for column in (mass, mass * widths)
     )
     return [
-        (int(there[k // RATIOS]), k % RATIOS, float(rows[k]), float(wide[k]))
+        (int(there[k // CELLS_OF_RATIOS]), k % CELLS_OF_RATIOS, float(rows[k]), float(wide[k]))
         for k in np.flatnonzero(rows).tolist()
     ]
 

@@ -39,20 +39,28 @@ from howsure.recalibration.inputs import DEPTH, Encoding, Input, Tree, one_leaf,
 from howsure.topics.conditional.forests import tree_inputs
 from howsure.watch.quantities import Watched, point_and_width
 
-LEAST_SHARE, LEAST_ROWS = 0.05, 30
+# With fewer, the mean of a stratum that stands for rows without y would be noise. By hand; not
+# tuned.
+MIN_SHARE, MIN_ROWS = 0.05, 30
 """Rows of the reference in a stratum, at least: as a share, and as a number."""
+# Four whole weeks, so that no day of the week weighs more.
 WINDOW = 28
 """Days, up to a row's own, that tell the share of labels."""
-LARGEST = 20.0
+# A day's sum would else follow the y of single rows. By hand; not tuned.
+MAX_WEIGHT = 20.0
 """The greatest weight: rarer labels speak for as many rows, and the reference for the others."""
-_BESIDE = 5.0
-"""Rows by which the share of labels leans to that of more rows, of the stratum and of all."""
-_SPANS, _RISEN = (7, 1), 3.0
-"""Days within which a share of labels is seen to rise, and by how many standard deviations."""
-_WITHIN = 30.0
-"""Rows by which the variance in a stratum leans to that in all strata."""
-_SLACK = 1.645
-"""Standard errors of the reference's mean, where it stands for rows, that break no promise."""
+# Rows by which the share of labels leans to that of more rows, of the stratum and of all: of five
+# rows, half. By hand; not tuned.
+_ROWS_BESIDE = 5.0
+# A week and a day; three deviations are seen in 1 of 1,000 spans by chance, and a weight that is
+# then too small does no harm.
+_DAYS_OF_RISE, _SDS_OF_RISE = (7, 1), 3.0
+# Rows by which the variance in a stratum leans to that in all strata: as many as the smallest has,
+# so half there.
+_ROWS_OF_VARIANCE = 30.0
+# Standard errors of the reference's mean, where it stands for rows, that break no promise: one-
+# sided 5 %.
+_Z_OF_SLACK = 1.645
 
 
 @final
@@ -108,7 +116,7 @@ class Strata:
         )
         within = np.where(rows > 0, second / filled_rows - means**2, 0.0)
         common = (within @ rows / rows.sum())[:, None]
-        leaning = (within * rows + _WITHIN * common) / (rows + _WITHIN)
+        leaning = (within * rows + _ROWS_OF_VARIANCE * common) / (rows + _ROWS_OF_VARIANCE)
         return cls(features=features, tree=tree, rows=rows, means=means, variances=leaning)
 
     @property
@@ -133,17 +141,18 @@ def inputs(
     encoding = Encoding(features)
     x = np.column_stack([*columns.values(), encoding.table(evalset)])
     # half-open intervals have a width all the same: a threshold must be between two numbers
-    return (*columns, *encoding.names), np.clip(x, -_HUGE, _HUGE)
+    return (*columns, *encoding.names), np.clip(x, -_MAX_NUMBER, _MAX_NUMBER)
 
 
-_HUGE = 1e300
+# Thresholds of a tree are midpoints: of larger numbers the sum is infinite.
+_MAX_NUMBER = 1e300
 
 
 def _grown(x: FloatArray, names: Sequence[str], values: FloatArray, mass: FloatArray) -> Tree:
     from sklearn.tree import DecisionTreeRegressor
 
     total = float(mass.sum())
-    least = max(LEAST_ROWS, LEAST_SHARE * total)
+    least = max(MIN_ROWS, MIN_SHARE * total)
     if 2.0 * least > total or not x.shape[1]:
         return one_leaf()
     columns, levels = tree_inputs(x)
@@ -199,7 +208,7 @@ def weighted(
     size = all_rows.sum(axis=1)
     # of the sum over that of as many rows: 1 without weights, and at most the greatest weight
     added = (all_rows * np.maximum(weights - 1.0, 0.0) * within).sum(axis=2)
-    worth = 1.0 + added / np.maximum((all_rows * (within + means**2)).sum(axis=2), _TINY)
+    worth = 1.0 + added / np.maximum((all_rows * (within + means**2)).sum(axis=2), _MIN_DIVISOR)
     filled = np.maximum(all_rows - usual * known, 0.0) / np.maximum(size, 1.0)[:, None]
     error = np.sqrt((filled**2 * within / np.maximum(strata.rows, 1.0)[:, None]).sum(axis=2))
     # where no row of a window has y, nothing is said
@@ -208,12 +217,13 @@ def weighted(
         sums=np.where(counts > 0, total, 0.0) / worth,
         counts=counts / worth,
         worth=worth,
-        slack=_SLACK * error,
+        slack=_Z_OF_SLACK * error,
         unseen=filled.sum(axis=1),
     )
 
 
-_TINY = 1e-300
+# Keeps a division by 0 rows from being one by 0.
+_MIN_DIVISOR = 1e-300
 
 
 def _recent(counts: FloatArray, first: IntArray) -> FloatArray:
@@ -230,8 +240,8 @@ def _weights(known: FloatArray, rows: FloatArray) -> FloatArray:
     )
     share = labelled_rows / np.maximum(all_rows, 1.0)
     for labelled, size in ((known[:1], rows[:1]), (known, rows)):
-        share = (labelled + _BESIDE * share) / (size + _BESIDE)
-    return np.where(known > 0, np.clip(1.0 / np.maximum(share, _TINY), 1.0, LARGEST), 0.0)
+        share = (labelled + _ROWS_BESIDE * share) / (size + _ROWS_BESIDE)
+    return np.where(known > 0, np.clip(1.0 / np.maximum(share, _MIN_DIVISOR), 1.0, MAX_WEIGHT), 0.0)
 
 
 def _followed(
@@ -242,10 +252,10 @@ def _followed(
     Weights of a time with few labels would make the sums of one with many vary far more than
     their worth says. Weights that are too small do no harm: the reference stands for the rest.
     """
-    for span in _SPANS:
+    for span in _DAYS_OF_RISE:
         first = np.searchsorted(days, days - span + 1)
         known, size = (_recent(each, first) for each in (labelled, rows))
-        risen = weights * known > size + _RISEN * np.sqrt(weights * size)
+        risen = weights * known > size + _SDS_OF_RISE * np.sqrt(weights * size)
         weights = np.where(risen, np.maximum(size / np.maximum(known, 1.0), 1.0), weights)
     return weights
 

@@ -29,7 +29,7 @@ from howsure.inputs.names import Roles
 from howsure.inputs.roles import Columns, Kind
 from howsure.inputs.source import Source, in_lines, listed, no_column, quoted, refusing
 from howsure.inputs.sources import (
-    HUGE,
+    HUGE_ROWS,
     PIECE_ROWS,
     PiecedTable,
     is_huge,
@@ -46,7 +46,7 @@ from howsure.watch.expected import MOST_ROWS, Background
 from howsure.watch.ledger import (
     DAY,
     HASH,
-    UNKNOWN,
+    UNKNOWN_MARK,
     Addition,
     DayScores,
     Ledger,
@@ -240,7 +240,7 @@ class Watch:
             )
         if not row_id:
             promise = replace(promise, digest=_digest(_content(table.select(promise.cells()))))
-        if row_id and calendar is not None and len(promise.groups) <= _MOST_GROUPS:
+        if row_id and calendar is not None and len(promise.groups) <= _MAX_GROUPS:
             promise = replace(promise, strata=Strata.learnt(evalset, coverage, numbers))
         target = Ledger(ledger)
         target.check_empty()
@@ -400,7 +400,7 @@ class Watch:
         """Each table that was given, in pieces where it is huge."""
         encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
         for table in tables:
-            if isinstance(table, str | os.PathLike) and is_huge(table, HUGE):
+            if isinstance(table, str | os.PathLike) and is_huge(table, HUGE_ROWS):
                 yield PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))
             else:
                 yield from sources(table, encoding, decimal)
@@ -524,7 +524,11 @@ class Watch:
             before |= there
             first = known_names.marks[places[there]]
             came.changed += int(
-                ((first != marks[there]) & (first != UNKNOWN) & (marks[there] != UNKNOWN)).sum()
+                (
+                    (first != marks[there])
+                    & (first != UNKNOWN_MARK)
+                    & (marks[there] != UNKNOWN_MARK)
+                ).sum()
             )
         came.again += int(before.sum())
         return before
@@ -819,8 +823,9 @@ class Watch:
         return evalset, places, days
 
 
-_MOST_GROUPS = 50
-"""Groups past which rows are not kept by strata, as each holds as many sums."""
+# Groups past which rows are not kept by strata, as each holds as many sums: a tree of 20 leaves
+# would make 1,000 sums a day.
+_MAX_GROUPS = 50
 _UNUSED = ("embedding", "encode", "image", "cutoff", "horizon")
 """Roles of which a watch makes nothing."""
 

@@ -397,7 +397,7 @@ def test_an_interrupt_leaves_what_is_in_hand_to_its_worker(
 def test_a_scheduler_that_does_not_answer_is_told(
     chain: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
-    monkeypatch.setattr("howsure.core.workers.TIMEOUT", 2)
+    monkeypatch.setattr("howsure.core.workers.SECONDS_TO_ANSWER", 2)
     started = time.monotonic()
     with pytest.raises(
         InputError, match="scheduler must be the address of a running Dask scheduler"

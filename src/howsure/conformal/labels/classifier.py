@@ -26,7 +26,8 @@ from howsure.core.rng import child, row_keys, row_uniforms
 from howsure.predictions import LabelSets
 from howsure.stats.dominance import class_numbers
 
-_SUM_SLACK: Final = 1e-3
+# 1,000 probabilities of half or single precision add up to 1 within it; unnormalised ones do not.
+_MAX_ERROR_OF_SUM: Final = 1e-3
 _DEFAULT: Final = APS()
 _EVERYWHERE: Final = Marginal()
 
@@ -285,7 +286,7 @@ def checked_table(table: AnyArray, score: LabelScore) -> Table:
             raise InputError(
                 f"probabilities must not be negative; not so at row {_first(negative)}"
             )
-        off = np.abs(sums - 1) > _SUM_SLACK
+        off = np.abs(sums - 1) > _MAX_ERROR_OF_SUM
         if off.any():
             row = _first(off)
             raise InputError(f"probabilities must sum to one, got {sums[row]:g} at row {row}")

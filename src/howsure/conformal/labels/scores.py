@@ -28,8 +28,11 @@ from howsure.stats.roots import minimum
 
 Table = npt.NDArray[np.floating[Any]]
 
-_BLOCK = 1 << 20
-_CERTAIN = 1.0 - 2.0**-12  # from here on the others' sum tells more than 1 − p, in float32 too
+# A million numbers of 64 bits are 8 MB, for each of a few arrays at a time.
+_NUMBERS_AT_ONCE = 1 << 20
+# From here on the others' sum tells more than 1 − p, in single precision too: 1 − p has 12 of its
+# 24 bits left.
+_NEAR_CERTAIN = 1.0 - 2.0**-12
 
 Parts = tuple[FloatArray, FloatArray]
 """Values of scores, and what rounding took from them."""
@@ -120,7 +123,7 @@ class LAC(LabelScore):
     def _scored(self, entries: Table, doubt: FloatArray) -> Parts:
         probability: FloatArray = np.asarray(entries, dtype=np.float64)
         value, rounding = _less(1.0, probability)
-        certain = probability > _CERTAIN  # such a class is its row's top
+        certain = probability > _NEAR_CERTAIN  # such a class is its row's top
         return np.where(certain, doubt, value), np.where(certain, 0.0, rounding)
 
 
@@ -337,7 +340,7 @@ class SAPS(RankedScore, Checked):
 
 
 def _blocks(table: Table) -> list[slice]:
-    step = max(1, _BLOCK // table.shape[1])
+    step = max(1, _NUMBERS_AT_ONCE // table.shape[1])
     return [slice(start, start + step) for start in range(0, len(table), step)]
 
 
@@ -357,9 +360,9 @@ def _within(scores: Parts, levels: FloatArray) -> BoolArray:
 def _doubt(table: Table) -> FloatArray:
     """One less the largest probability of each row; the sum of the others where that is near 1."""
     doubt: FloatArray = 1.0 - table.max(axis=1).astype(np.float64)
-    near = np.flatnonzero(doubt < 1.0 - _CERTAIN)
+    near = np.flatnonzero(doubt < 1.0 - _NEAR_CERTAIN)
     less_likely = _sums_before(np.sort(table[near], axis=1))[:, -1]
-    doubt[near] = np.minimum(less_likely, 1.0 - _CERTAIN)
+    doubt[near] = np.minimum(less_likely, 1.0 - _NEAR_CERTAIN)
     return doubt
 
 
@@ -451,6 +454,8 @@ def fit_temperature(probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
         total = np.log(np.exp(sharp - top[:, None]).sum(axis=1)) + top
         return float((total - of_true_class * math.exp(log_inverse)).mean())
 
+    # Beyond a hundredth and 100 times a network is not miscalibrated but another one; 10⁻⁵ of a
+    # log is more than any digit that is shown.
     return math.exp(-minimum(loss, -math.log(100), math.log(100), 1e-5))
 
 

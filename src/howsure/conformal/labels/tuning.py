@@ -145,12 +145,17 @@ Candidate = tuple[LabelScore, EaseGroups | None]
 """A score, and groups by ease; None for the base's own groups."""
 _Eases = tuple[FloatArray, FloatArray]
 
+# As published, so that results compare.
 RAPS_PENALTIES: Final = (0.0, 1e-5, 1e-4, 8e-4, 9e-4, 1e-3, 1.5e-3, 2e-3)
 """λ that the code of RAPS tries for adaptivity, and 0."""
+# As published, so that results compare.
 RAPS_SIZE_PENALTIES: Final = (0.001, 0.01, 0.1, 0.2, 0.5)
 """λ that it tries for size."""
+# As published, so that results compare.
 SAPS_PENALTIES: Final = (0.02, 0.05, *(round(0.05 * k, 2) for k in range(2, 13)))
 """λ that the paper of SAPS tries."""
+# The paper of O-LAC and O-SAPS names no grid; this one spans from coarse to as fine as rows allow.
+# Not tuned.
 BINS: Final = (5, 10, 20, 50)
 """Numbers of groups by ease that O- methods try."""
 
@@ -258,7 +263,7 @@ class TunedLabels:
         outputs = Outputs(self.base.model)
         table = checked_table(outputs(inputs), LAC())
         labels = self.base.numbers(y, table)
-        tuning = _chosen(table, self.share or _SHARES[self.family], self.base.seed)
+        tuning = _chosen(table, self.share or _SHARES_FOR_TUNING[self.family], self.base.seed)
         tuned = _TuningRows(table[tuning], labels[tuning], inputs[tuning])
         calibrating = _TuningRows(table[~tuning], labels[~tuning], inputs[~tuning])
         eases = self._eases(outputs, calibrating, tuned)
@@ -388,7 +393,8 @@ class TunedCalibration:
         return self.chosen.predict(x)
 
 
-_SHARES: Final = {"raps": 0.3, "saps": 0.2, "o_lac": 0.5, "o_saps": 0.5}
+# Of the calibration rows, by method: as their authors do.
+_SHARES_FOR_TUNING: Final = {"raps": 0.3, "saps": 0.2, "o_lac": 0.5, "o_saps": 0.5}
 
 
 def _chosen(table: Table, share: float, seed: int) -> BoolArray:

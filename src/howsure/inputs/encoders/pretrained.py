@@ -24,8 +24,10 @@ Pixels = npt.NDArray[np.uint8]
 
 KINDS = ("text", "image")
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
-_NAMED = 5  # bad files that a message names
-_SHOWN = 120  # characters of a path that a message shows
+# Bad files that a message names: a few lines.
+_MAX_FILES_NAMED = 5
+# Characters of a path that a message shows: a line and a half.
+_MAX_CHARACTERS = 120
 _WIDE_MODES = ("I", "F")  # Pillow's modes of more than 8 bits a channel begin so
 
 
@@ -196,7 +198,10 @@ def read_image(path: str) -> Pixels | str:
 
 def _named(paths: list[str]) -> str:
     """Some paths for a message; of long ones the end, which tells them apart."""
-    shown = [repr(path if len(path) <= _SHOWN else "…" + path[-_SHOWN:]) for path in paths[:_NAMED]]
+    shown = [
+        repr(path if len(path) <= _MAX_CHARACTERS else "…" + path[-_MAX_CHARACTERS:])
+        for path in paths[:_MAX_FILES_NAMED]
+    ]
     more = len(paths) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
@@ -308,7 +313,8 @@ class Embedder:
 # Weights come from safetensors files alone, which cannot hold code, and no code of a model's
 # author is ever run. Models work in 32 bits, in evaluation mode, without gradients.
 
-_UNSTATED = 10**9  # a tokenizer that does not know its longest text states an absurd length
+# A tokenizer that does not know its longest text states an absurd length: 10³⁰ in transformers.
+_UNSTATED_LENGTH = 10**9
 
 
 def open_hugging(name: str, kind: Kind, device: str | None) -> Embedder:
@@ -437,12 +443,12 @@ def _images_of_hugging(model: Any, processor: Any, *, joint: bool, pooler: bool)
 def _longest(tokenizer: Any, model: Any) -> int | None:
     """Tokens that a model reads of a text; None where there is no limit."""
     config = getattr(model.config, "text_config", model.config)
-    places = getattr(config, "max_position_embeddings", None) or _UNSTATED
+    places = getattr(config, "max_position_embeddings", None) or _UNSTATED_LENGTH
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None):
             places = places - module.padding_idx - 1  # where places are counted after padding's
     longest = min(places, tokenizer.model_max_length)
-    return None if longest >= _UNSTATED else int(longest)
+    return None if longest >= _UNSTATED_LENGTH else int(longest)
 
 
 def _pooled(features: Any) -> Any:

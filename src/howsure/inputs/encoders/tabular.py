@@ -18,8 +18,12 @@ from howsure.inputs.source import listed
 
 Features = Mapping[str, npt.ArrayLike]
 
-_RARE = 0.01  # share of the rows below which a label has no column of its own
-_MOST_COLUMNS = 20  # for the labels of one column, the rare ones' included
+# Share of the rows below which a label has no column of its own: a kernel hardly sees it. By hand;
+# not tuned.
+_MIN_SHARE_OF_LABEL = 0.01
+# For the labels of one column, the rare ones' included, lest it outweigh all other inputs. By
+# hand; not tuned.
+_MAX_COLUMNS = 20
 
 
 @final
@@ -225,7 +229,10 @@ def _fit_numbers(values: AnyArray, title: str) -> _Numbers | None:
 
 def _fit_labels(values: AnyArray) -> _Labels | None:
     labels, counts = rank_labels(values, later_first=True)
-    frequent = min(int((counts >= max(2, math.ceil(_RARE * len(values)))).sum()), _MOST_COLUMNS - 1)
+    frequent = min(
+        int((counts >= max(2, math.ceil(_MIN_SHARE_OF_LABEL * len(values)))).sum()),
+        _MAX_COLUMNS - 1,
+    )
     width = frequent + (frequent < len(labels))
     chosen = sorted(labels[:frequent])
     shares = _indicators(values, chosen)[:, :width].mean(axis=0)

@@ -14,12 +14,18 @@ from scipy.special import gammaincinv, gammaln, ndtri
 from howsure.core.arrays import FloatArray, IntArray, as_vector
 from howsure.core.errors import InputError
 
-BEYOND = 2.0**53  # stands for a count of infinity
+# Stands for a count of infinity: whole numbers above are not all numbers of 64 bits.
+INFINITE_COUNT = 2.0**53
 
-DEPTH = 34.0  # windows leave out a mass of about e^-34 at either end
-_ROUNDS = 4  # of Newton's method for the ends
-_CELLS = 1 << 17  # table entries held at once
-_WIDEST = 1 << 27  # entries of a support
+# Windows leave out a mass of about e⁻³⁴ = 1.7 · 10⁻¹⁵ at either end, a few last digits of 1.
+MAX_EXPONENT = 34.0
+# Of Newton's method for the ends: it comes from outside, so fewer rounds leave a wider window,
+# never a wrong one.
+_NEWTON_ROUNDS = 4
+# Table entries held at once: 1 MB in 64 bits, which stays in the cache.
+_NUMBERS_AT_ONCE = 1 << 17
+# Entries of a support: 1 GB in 64 bits.
+_MAX_SUPPORT = 1 << 27
 
 
 class CountLaw(ABC):
@@ -57,7 +63,7 @@ class CountLaw(ABC):
 
     @abstractmethod
     def _outside(self) -> tuple[FloatArray, FloatArray]:
-        """Bernstein's bounds of the counts that leave out about e^−DEPTH, shape (n,)."""
+        """Bernstein's bounds of the counts that leave out about e^−MAX_EXPONENT, shape (n,)."""
 
     @abstractmethod
     def _exponent(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -74,7 +80,7 @@ class CountLaw(ABC):
 
     def cdf(self, counts: npt.ArrayLike) -> FloatArray:
         """Probability of at most each count."""
-        count = np.minimum(np.floor(self._shaped(counts, "counts")), BEYOND)
+        count = np.minimum(np.floor(self._shaped(counts, "counts")), INFINITE_COUNT)
         below = self._totals(np.maximum(count.reshape(len(self), -1), 0.0)).reshape(count.shape)
         return np.where(count < 0.0, 0.0, below)
 
@@ -132,15 +138,15 @@ class CountLaw(ABC):
         low, high : ndarray of float, shape (n,)
         """
         low, high = self._outside()
-        for _ in range(_ROUNDS):  # of Newton's method: steps from outside stay outside
+        for _ in range(_NEWTON_ROUNDS):  # of Newton's method: steps from outside stay outside
             low, high = np.maximum(self._nearer(low), 0.0), self._nearer(high)
         return np.floor(low), np.ceil(high)
 
     def _nearer(self, at: FloatArray) -> FloatArray:
-        """Newton's step towards where the exponent is `DEPTH`; none from within."""
+        """Newton's step towards where the exponent is `MAX_EXPONENT`; none from within."""
         exponent, slope = self._exponent(at)
-        usable = np.isfinite(slope) & (slope != 0.0) & (exponent > DEPTH)
-        return at - np.divide(exponent - DEPTH, slope, out=np.zeros(len(at)), where=usable)
+        usable = np.isfinite(slope) & (slope != 0.0) & (exponent > MAX_EXPONENT)
+        return at - np.divide(exponent - MAX_EXPONENT, slope, out=np.zeros(len(at)), where=usable)
 
     def support(self) -> tuple[FloatArray, FloatArray]:
         """Counts that carry all but a negligible part of each row's mass.
@@ -160,11 +166,11 @@ class CountLaw(ABC):
         low, high = self.ends()
         widths = high - low + 1.0
         width = int(widths.max())
-        if width * len(self) > _WIDEST:
+        if width * len(self) > _MAX_SUPPORT:
             row = int(np.argmax(high - low))
             raise InputError(
-                f"a support must have at most {_WIDEST} entries; got {len(self)} rows of {width} "
-                f"counts (most in row {row})"
+                f"a support must have at most {_MAX_SUPPORT} entries; got {len(self)} rows of "
+                f"{width} counts (most in row {row})"
             )
         values = low[:, None] + np.arange(width)
         probabilities = np.zeros(values.shape)
@@ -189,7 +195,7 @@ class CountLaw(ABC):
         edges = np.flatnonzero(np.diff(common[order], prepend=0.0, append=np.inf))
         for first, last in pairwise(edges):
             width = int(common[order[first]])
-            size = max(_CELLS // max(width, each), 1)
+            size = max(_NUMBERS_AT_ONCE // max(width, each), 1)
             for start in range(first, last, size):
                 places: IntArray = order[start : min(start + size, last)]
                 table = np.zeros((width, len(places)))
@@ -215,16 +221,23 @@ class CountLaw(ABC):
 
 # ---- quantiles of laws of counts: a guess, the cdf around it, and steps towards the level --------
 
-REACH = 4
+# Nine counts hold most answers at the first guess; the panels give eight shares at once. By hand.
+AROUND = 4
 """The cdf around a guess is known at this many counts on either side."""
 
 Around = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
 """``around(k, places)``: cdf at k, and probabilities of k − 3, …, k + 4 of shape (8, places)."""
 
-_CLOSE = 1e-9  # sums of neighbours are truer than this
-_NEWTON = 8  # rounds before the search only halves
-_SEARCH_ROUNDS = 200
-_SKEWED = 0.4
+# Sums of neighbours are truer than this, by seven digits or so: within it the cdf itself decides.
+_SUM_ROUNDING = 1e-9
+# Rounds before the search only halves, which ends for certain: Newton's steps take two or three,
+# unless a law is flat. By hand.
+_NEWTON_TRIES = 8
+# Doubling up to 10¹⁵ and halving again takes some 100.
+_MAX_SEARCH_ROUNDS = 200
+# Skewness from which on the normal guess with its correction is worse than one by another law. It
+# decides the number of rounds, never the answer.
+_MIN_SKEWNESS = 0.4
 
 
 def slack(levels: FloatArray) -> FloatArray:
@@ -239,33 +252,33 @@ def search(levels: FloatArray, guess: FloatArray, around: Around) -> FloatArray:
     count, answer = guess.copy(), np.empty(len(levels))
     below_answer = np.empty(len(levels))  # the cdf one count under the answer
     open_ = np.arange(len(levels))
-    for attempt in range(_SEARCH_ROUNDS):
+    for attempt in range(_MAX_SEARCH_ROUNDS):
         here, aim = count[open_], wanted[open_]
         total, shares = around(here, open_)
-        values = np.empty((2 * REACH + 1, len(open_)))
-        values[REACH] = total
-        values[REACH + 1 :] = total + np.cumsum(shares[REACH:], axis=0)
-        values[:REACH] = (total - np.cumsum(shares[REACH - 1 :: -1], axis=0))[::-1]
-        values[here + np.arange(-REACH, REACH + 1.0)[:, None] < 0.0] = -1.0
+        values = np.empty((2 * AROUND + 1, len(open_)))
+        values[AROUND] = total
+        values[AROUND + 1 :] = total + np.cumsum(shares[AROUND:], axis=0)
+        values[:AROUND] = (total - np.cumsum(shares[AROUND - 1 :: -1], axis=0))[::-1]
+        values[here + np.arange(-AROUND, AROUND + 1.0)[:, None] < 0.0] = -1.0
         below = (values < aim).sum(axis=0)
-        low[open_] = np.where(below > 2 * REACH, here + REACH, low[open_])
-        high[open_] = np.where(below == 0, here - REACH, high[open_])
-        answer[open_] = np.clip(here - REACH + below, low[open_] + 1.0, high[open_])
-        under = np.clip(answer[open_] - 1.0 - here + REACH, 0.0, 2.0 * REACH).astype(np.int64)
+        low[open_] = np.where(below > 2 * AROUND, here + AROUND, low[open_])
+        high[open_] = np.where(below == 0, here - AROUND, high[open_])
+        answer[open_] = np.clip(here - AROUND + below, low[open_] + 1.0, high[open_])
+        under = np.clip(answer[open_] - 1.0 - here + AROUND, 0.0, 2.0 * AROUND).astype(np.int64)
         below_answer[open_] = values[under, np.arange(len(open_))]
-        up = below > 2 * REACH
+        up = below > 2 * AROUND
         missed = (up | (below == 0)) & (high[open_] - low[open_] > 1.0)
         if not missed.any():
             break
-        open_, up, edge = open_[missed], up[missed], np.where(up, 2 * REACH, 0)[missed]
+        open_, up, edge = open_[missed], up[missed], np.where(up, 2 * AROUND, 0)[missed]
         slope = np.where(up, shares[-1, missed], shares[0, missed])
         gap = aim[missed] - values[edge, np.flatnonzero(missed)]
         with np.errstate(over="ignore"):  # far out in a tail: the bracket decides
             step = np.divide(gap, slope, out=np.zeros(len(open_)), where=slope > 0.0)
-        target = count[open_] + edge - REACH + np.rint(step)
-        count[open_] = _inside(target, low[open_], high[open_], halve=attempt >= _NEWTON)
+        target = count[open_] + edge - AROUND + np.rint(step)
+        count[open_] = _inside(target, low[open_], high[open_], halve=attempt >= _NEWTON_TRIES)
     # Sums of neighbours round otherwise than the cdf itself, which decides where they meet.
-    close = np.flatnonzero((answer > 0.0) & (below_answer > levels - _CLOSE))
+    close = np.flatnonzero((answer > 0.0) & (below_answer > levels - _SUM_ROUNDING))
     if len(close):
         reached, _ = around(answer[close] - 1.0, close)
         answer[close] -= reached >= levels[close]
@@ -301,7 +314,7 @@ def first_guess(
         kurtosis * (square - 3.0) / 24.0 - np.square(skewness) * (2.0 * square - 5.0) / 36.0
     )
     guess: FloatArray = mean + sd * (z + curve)
-    skewed = np.flatnonzero((skewness > _SKEWED) & (mean > 0.0))
+    skewed = np.flatnonzero((skewness > _MIN_SKEWNESS) & (mean > 0.0))
     if len(skewed):
         shape = np.square(mean[skewed] / sd[skewed])
         guess[skewed] = gammaincinv(shape, levels[skewed]) * mean[skewed] / shape
@@ -312,9 +325,11 @@ def first_guess(
 # Loader (2000), Fast and accurate computation of binomial probabilities: log factorials are split
 # into Stirling's formula, its small error, and a deviance, so that no large numbers cancel.
 
-MOST = 1e15
+# Below 2⁵³ = 9 · 10¹⁵, with room for what is added to a mean.
+MAX_PARAMETER = 1e15
 """The largest parameter: counts beyond it have no exact neighbours in 64 bits."""
 
+# log √(2π), of Stirling's formula.
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -386,11 +401,11 @@ def at_whole(counts: FloatArray, log_pmf: Callable[[FloatArray], FloatArray]) ->
 def between(value: npt.ArrayLike, name: str, least: float, length: int | None = None) -> FloatArray:
     """Check a parameter from the least to 1e15 in every row."""
     array = as_vector(value, name, length=length)
-    wrong = (array < least) | (array > MOST)
+    wrong = (array < least) | (array > MAX_PARAMETER)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{name} must be between {least:g} and {MOST:g}, got {int(wrong.sum())} that are not "
-            f"(first at row {row}: {array[row]:g})"
+            f"{name} must be between {least:g} and {MAX_PARAMETER:g}, got {int(wrong.sum())} "
+            f"that are not (first at row {row}: {array[row]:g})"
         )
     return array

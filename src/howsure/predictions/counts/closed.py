@@ -11,8 +11,8 @@ from scipy.special import betainc, betaincc, erfc, gammaincc
 
 from howsure.core.arrays import FloatArray, IntArray, check_above
 from howsure.predictions.counts.base import (
-    DEPTH,
-    REACH,
+    AROUND,
+    MAX_EXPONENT,
     CountLaw,
     between,
     deviance,
@@ -22,8 +22,12 @@ from howsure.predictions.counts.base import (
     search,
 )
 
-_BLOCK = 1 << 14  # quantiles sought at once, which bounds memory
-_LARGE, _FAR = 5e4, 4.0  # SciPy's cdf is off for larger means, 4.5 standard deviations above
+# Quantiles sought at once: eight neighbours of each are 1 MB, whatever their number.
+_QUANTILES_AT_ONCE = 1 << 14
+_LARGE_MEAN, _SDS_ABOVE = (
+    5e4,
+    4.0,
+)  # SciPy's cdf is off for larger means, 4.5 standard deviations above
 
 
 class ClosedForm(CountLaw):
@@ -61,20 +65,20 @@ class ClosedForm(CountLaw):
     def _quantile(self, levels: FloatArray) -> FloatArray:
         wanted, rows = levels.reshape(-1), self._rows(levels)
         out = np.empty_like(wanted)
-        for start in range(0, len(wanted), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        for start in range(0, len(wanted), _QUANTILES_AT_ONCE):
+            block = slice(start, start + _QUANTILES_AT_ONCE)
             out[block] = self._seek(wanted[block], rows[block])
         return out.reshape(levels.shape)
 
     def _seek(self, levels: FloatArray, rows: IntArray) -> FloatArray:
         def around(counts: FloatArray, places: IntArray) -> tuple[FloatArray, FloatArray]:
             chosen = rows[places]
-            line = counts + np.arange(1.0 - REACH, REACH + 1.0)[:, None]
+            line = counts + np.arange(1.0 - AROUND, AROUND + 1.0)[:, None]
             steps = self._log_steps(np.maximum(line[:-1], 0.0), chosen)
             mass = np.empty_like(line)
-            mass[REACH - 1] = self._log_mass(counts, chosen)
-            mass[REACH:] = mass[REACH - 1] + np.cumsum(steps[REACH - 1 :], axis=0)
-            mass[: REACH - 1] = mass[REACH - 1] - np.cumsum(steps[REACH - 2 :: -1], axis=0)[::-1]
+            mass[AROUND - 1] = self._log_mass(counts, chosen)
+            mass[AROUND:] = mass[AROUND - 1] + np.cumsum(steps[AROUND - 1 :], axis=0)
+            mass[: AROUND - 1] = mass[AROUND - 1] - np.cumsum(steps[AROUND - 2 :: -1], axis=0)[::-1]
             shares = np.where(line < 0.0, 0.0, np.exp(mass))
             return self._below(counts, chosen), shares
 
@@ -86,8 +90,8 @@ class ClosedForm(CountLaw):
         return search(levels, guess, around)
 
     def _outside(self) -> tuple[FloatArray, FloatArray]:
-        mean, spread = self._mean, np.sqrt(2.0 * DEPTH * self.variance())
-        tail = DEPTH * (1.0 / 3.0 + self._dispersion * mean)
+        mean, spread = self._mean, np.sqrt(2.0 * MAX_EXPONENT * self.variance())
+        tail = MAX_EXPONENT * (1.0 / 3.0 + self._dispersion * mean)
         high = mean + tail + np.sqrt(np.square(tail) + np.square(spread))
         return np.maximum(mean - spread, 0.0), high
 
@@ -190,6 +194,8 @@ class NegativeBinomial(ClosedForm):
         """Iₚ(1/a, k + 1), by its complement where aμ is small; Poisson's where aμ is nothing."""
         mean, size = self._mean[rows], 1.0 / self._dispersion[rows]
         odds = mean / size
+        # Below 10⁻¹⁴ a law differs from Poisson's by less than rounding; below .1, p itself keeps
+        # more digits than 1 − p.
         none, near = odds < 1e-14, (odds >= 1e-14) & (odds < 0.1)
         out = np.empty(len(counts))
         out[none] = _poisson_below(counts[none], mean[none])
@@ -209,7 +215,7 @@ class NegativeBinomial(ClosedForm):
 def _poisson_below(counts: FloatArray, mean: FloatArray) -> FloatArray:
     """Poisson's cdf; by its expansion where SciPy stops its series of the upper tail too early."""
     below = np.asarray(gammaincc(counts + 1.0, mean))
-    far = (mean > _LARGE) & (counts > mean + _FAR * np.sqrt(mean))
+    far = (mean > _LARGE_MEAN) & (counts > mean + _SDS_ABOVE * np.sqrt(mean))
     below[far] = 1.0 - _poisson_above(counts[far], mean[far])
     return below
 

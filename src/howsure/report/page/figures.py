@@ -20,11 +20,14 @@ from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
 from howsure.figures.telling import describe_figure
 from howsure.report.document import Cell, Column, Grid
 
-DATA_LIMIT = 41
+# A curve at 41 places has steps of 2.5 %, round numbers of a percentage axis.
+MAX_ROWS = 41
 """The most rows of each line in a figure's table."""
-RAMP_SIGNS = 36
+# Signs that have room below a scale of colours of its width. By eye.
+SIGNS_OF_RAMP = 36
 """Signs that have room below a scale of colours."""
-MAP_DATA_LIMIT = 100
+# A third of its points, the strongest: a table of all would be the page.
+MAX_ROWS_OF_MAP = 100
 """The most rows of a map in its table."""
 _PATHS = {
     "circle": "M12 2.6a3.4 3.4 0 1 0 .01 0z",
@@ -98,7 +101,7 @@ def block_of(figure: Figure) -> Block:
 def _ramp(shades: Shades) -> Ramp:
     """As many ends of classes in writing as stand side by side without touching."""
     ends = tuple(map(formats.number, shades.edges))
-    every = math.ceil(max(map(len, ends)) * len(ends) / RAMP_SIGNS)
+    every = math.ceil(max(map(len, ends)) * len(ends) / SIGNS_OF_RAMP)
     return Ramp(
         title=shades.title,
         colours=CSS.shades(shades.classes),
@@ -152,18 +155,18 @@ def _data_grid(figure: Figure) -> Grid:
             points = (_point(values, position, axis) for values, axis in numbers)
             rows.append((*map(Cell, texts), *points))
     notes: tuple[str, ...] = ()
-    if figure.shades is not None and any(len(layer) > MAP_DATA_LIMIT for layer in layers):
-        notes = (f"The {MAP_DATA_LIMIT} points with the highest {figure.shades.title}.",)
+    if figure.shades is not None and any(len(layer) > MAX_ROWS_OF_MAP for layer in layers):
+        notes = (f"The {MAX_ROWS_OF_MAP} points with the highest {figure.shades.title}.",)
     return Grid.of("", columns, rows, notes)
 
 
 def _listed(layer: Layer) -> list[int]:
     """Places of the marks that a figure's table lists."""
     if len(layer.shade):
-        strongest = np.argsort(-layer.shade, kind="stable")[:MAP_DATA_LIMIT]
+        strongest = np.argsort(-layer.shade, kind="stable")[:MAX_ROWS_OF_MAP]
         return [int(position) for position in strongest]
-    if len(layer) > DATA_LIMIT and len(layer.x) and layer.mark is not Mark.POINTS:
-        return [int(position) for position in sample_points(layer.x, DATA_LIMIT)]
+    if len(layer) > MAX_ROWS and len(layer.x) and layer.mark is not Mark.POINTS:
+        return [int(position) for position in sample_points(layer.x, MAX_ROWS)]
     return list(range(len(layer)))
 
 

@@ -26,12 +26,15 @@ from howsure.figures.palette import DARK, LIGHT, Palette
 from howsure.report.document import TONES, Choice, Document, Section, by_model, noted, slug
 from howsure.report.page.figures import Block, block_of, packed
 
-FACT_LENGTH = 48
+# What fits into two lines under a title. By eye.
+MAX_FACT_CHARACTERS = 48
 """Facts up to this length stand under the title; all stand at the end."""
-FACT_COUNT = 6
+# Two lines of three; all stand at the end. By eye.
+MAX_FACTS = 6
 LATER = ("Seed",)
 """Facts that stand at the end alone."""
-MOST_NAMED = 4
+# A line that is folded.
+MAX_NAMED = 4
 """How many of the things in a fold its title names."""
 
 
@@ -87,8 +90,8 @@ def render(document: Document) -> str:
             headline_facts=[
                 (name, fact)
                 for name, fact in facts
-                if name not in LATER and len(fact) <= FACT_LENGTH
-            ][:FACT_COUNT],
+                if name not in LATER and len(fact) <= MAX_FACT_CHARACTERS
+            ][:MAX_FACTS],
             style=Markup(properties() + _resource("page.css")),
             code=code,
             library=_packed_library(library),
@@ -121,7 +124,7 @@ def _draw_section(
     rest += [gallery.title for gallery in section.galleries]
     rest += [grid.name or grid.title for grid in section.grids[tables:]]
     names = list(dict.fromkeys(filter(None, rest)))
-    more = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+    more = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
     return _DrawnSection(section=section, choices=choices, tables=tables, more=more)
 
 

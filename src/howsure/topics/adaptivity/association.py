@@ -35,7 +35,9 @@ from howsure.topics.adaptivity.coverage import (
     stack_columns,
 )
 
-_PERMUTED = 20_000
+# Copies that are permuted one by one, as of rows that are resampled: more take too long, and equal
+# copies are then drawn by their counts, which is the same law. Time alone depends on it.
+_MAX_ROWS_PERMUTED = 20_000
 
 
 def t_ss(
@@ -257,6 +259,7 @@ def _turned(slopes: npt.ArrayLike) -> FloatArray:
     """Signed R² as Fisher's z of the correlation."""
     squares = np.asarray(slopes, dtype=np.float64)
     rho = np.sign(squares) * np.sqrt(np.abs(squares))
+    # The z of a correlation of 1 would be infinite; this one is 17.6.
     return np.asarray(np.arctanh(np.clip(rho, -1.0 + 1e-15, 1.0 - 1e-15)))
 
 
@@ -325,6 +328,7 @@ def simulated_means(
     covariance = off.T @ off / (len(off) - 1.0)
     noise = np.array([[variance[:, 0].mean(), joint.mean()], [joint.mean(), variance[:, 1].mean()]])
     size, axes = np.linalg.eigh(covariance)
+    # Keeps a division by the root of 0 from being one by 0; coordinates have variances about 1.
     root = axes * np.sqrt(np.maximum(size, 1e-12))
     whitening = (axes / np.sqrt(np.maximum(size, 1e-12))).T
     shares, turn = np.linalg.eigh(whitening @ (covariance - noise) @ whitening.T)
@@ -346,7 +350,7 @@ def shuffled_column(values: FloatArray, counts: FloatArray, rng: np.random.Gener
     if not counts_copies(counts):
         return rng.permutation(values)
     total = float(counts.sum())
-    if total <= max(_PERMUTED, 2 * len(values)):
+    if total <= max(_MAX_ROWS_PERMUTED, 2 * len(values)):
         sizes = counts.astype(np.int64)
         moved = rng.permutation(np.repeat(values, sizes))
         return np.add.reduceat(moved, np.r_[0, np.cumsum(sizes)[:-1]]) / counts

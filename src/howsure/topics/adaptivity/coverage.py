@@ -13,7 +13,7 @@ from howsure.core.arrays import FloatArray, as_vector, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.core.weights import MOST_COPIES, check_multiplicities, merge_rows
+from howsure.core.weights import MAX_COPIES, check_multiplicities, merge_rows
 from howsure.stats.cells import (
     RAPS_STRATA,
     TORCHCP_STRATA,
@@ -26,8 +26,12 @@ from howsure.stats.cells import (
 from howsure.stats.estimate import Estimate
 from howsure.stats.permutation import Resampling
 
-_LEAST = 5.0  # rows of a cell: the share or mean of fewer may be anything
-_RATES, _MIXING_STEPS = 61, 100  # true rates that are tried, and steps that weigh them
+# Rows of a cell: the share or mean of fewer may be anything. Not tuned.
+_MIN_ROWS_OF_CELL = 5.0
+# True rates that are tried, evenly in arcsin √p, where binomial noise is the same everywhere, and
+# steps that weigh them. Chosen by hand; not tuned: finer takes more time, and more steps fit the
+# noise of the cells.
+_RATES_TRIED, _MIXING_STEPS = 61, 100
 
 
 @frozen(kw_only=True, eq=False)
@@ -397,12 +401,12 @@ def canonical_rows(
 
 def counts_copies(counts: FloatArray) -> bool:
     """Whether counts are of copies, each a row of its own, and not shares of rows."""
-    return bool((counts == np.floor(counts)).all() and counts.sum() <= MOST_COPIES)
+    return bool((counts == np.floor(counts)).all() and counts.sum() <= MAX_COPIES)
 
 
 def few_rows(mass: FloatArray) -> str:
     """Why cells leave no interval: one of them has fewer rows than tell its share or mean."""
-    return "no interval: a cell has fewer than 5 rows" if mass.min() < _LEAST else ""
+    return "no interval: a cell has fewer than 5 rows" if mass.min() < _MIN_ROWS_OF_CELL else ""
 
 
 def error_of_largest(
@@ -429,10 +433,10 @@ def error_of_largest(
     rate = (hits.sum() + 2.0) / (mass.sum() + 4.0)  # neither 0 nor 1 (A. Agresti, B. Coull 1998)
     nearly_seen = (hits + 4.0 * rate) / (mass + 4.0)
     ends = np.arcsin(np.sqrt([nearly_seen.min(), nearly_seen.max()]))
-    grid = np.clip(np.sin(np.linspace(ends[0], ends[1], _RATES)) ** 2, 1e-6, 1.0 - 1e-6)
+    grid = np.clip(np.sin(np.linspace(ends[0], ends[1], _RATES_TRIED)) ** 2, 1e-6, 1.0 - 1e-6)
     logs = hits[:, None] * np.log(grid) + (mass - hits)[:, None] * np.log1p(-grid)
     likely = np.exp(logs - logs.max(axis=1, keepdims=True))
-    prior = np.full(_RATES, 1.0 / _RATES)
+    prior = np.full(_RATES_TRIED, 1.0 / _RATES_TRIED)
     for _ in range(_MIXING_STEPS):
         joint = likely * prior
         chance = joint / joint.sum(axis=1, keepdims=True)
@@ -441,7 +445,7 @@ def error_of_largest(
     mixed = 3 * half // 4
     for cell, upto in enumerate(np.cumsum(chance, axis=1)):
         component = np.searchsorted(upto, rng.random(mixed))
-        true[:mixed, cell] = grid[np.minimum(component, _RATES - 1)]
+        true[:mixed, cell] = grid[np.minimum(component, _RATES_TRIED - 1)]
     rows = np.round(mass).astype(np.int64)
     first, second = violations(rng.binomial(rows, np.broadcast_to(true, (2, *true.shape))) / rows)
     return float(np.sqrt(np.square(first - second).mean() / 2.0))
@@ -522,8 +526,11 @@ def set_excess(rank: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
 
 # ---- what a perfect model shows: the largest deviation of coverage over cells by chance alone ----
 
-_GRID = 1e-12
-_EXACT, _STEPS = 100_000, 20_000
+# A cumulative sum that should reach a level exactly is off by less.
+_LEVEL_ROUNDING = 1e-12
+# Up to 100,000 rows in a cell every share that may occur is a point (800 kB); beyond, 20,000 steps
+# over ten deviations are finer than 1/1,000 of one.
+_MAX_ROWS_EXACT, _STEPS_OF_GRID = 100_000, 20_000
 
 
 @frozen
@@ -604,16 +611,16 @@ def noise_floor(
     if observed is not None:
         first = int(np.searchsorted(grid, observed - 1e-9))
         tail = 1.0 if first == 0 else float(1.0 - cdf[first - 1])
-    median, upper = (float(grid[np.searchsorted(cdf, q - _GRID)]) for q in (0.5, level))
+    median, upper = (float(grid[np.searchsorted(cdf, q - _LEVEL_ROUNDING)]) for q in (0.5, level))
     return NoiseFloor(mean, median, upper, level, tail)
 
 
 def _places(n: float, target: float) -> FloatArray:
     """|k/n − target| for every k; of many, as many as a fine grid of ten deviations holds."""
-    if n <= _EXACT:
+    if n <= _MAX_ROWS_EXACT:
         return np.abs(np.arange(n + 1) / n - target)
     reach = min(10.0 * np.sqrt(target * (1.0 - target) / n), max(target, 1.0 - target))
-    return np.append(np.linspace(0.0, reach, _STEPS), max(target, 1.0 - target))
+    return np.append(np.linspace(0.0, reach, _STEPS_OF_GRID), max(target, 1.0 - target))
 
 
 def _log_within(n: float, target: float, grid: FloatArray) -> FloatArray:
@@ -621,7 +628,9 @@ def _log_within(n: float, target: float, grid: FloatArray) -> FloatArray:
     slack = 1e-9
     high = np.minimum(np.floor(n * (target + grid) + slack), n)
     low = np.maximum(np.ceil(n * (target - grid) - slack), 0.0)
-    if n > _EXACT:  # both sides' terms of skewness cancel: the normal law errs by order 1/n
+    if (
+        n > _MAX_ROWS_EXACT
+    ):  # both sides' terms of skewness cancel: the normal law errs by order 1/n
         sd = np.sqrt(n * target * (1.0 - target))
         ends = (np.stack((high + 0.5, low - 0.5)) - n * target) / sd
         outside = special.ndtr(-ends[0]) + special.ndtr(ends[1])

@@ -46,7 +46,7 @@ from howsure.engine.metric import (
 )
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
-from howsure.stats.cells import ROWS_A_CELL
+from howsure.stats.cells import MIN_ROWS_PER_CELL
 from howsure.stats.dominance import merge_ties
 from howsure.stats.permutation import groups_differ
 from howsure.topics.adaptivity import (
@@ -68,14 +68,19 @@ if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
 
+# As in the main tables of Jang and Lee, every value of which is a multiple of 1/400 (50 cells of
+# 400).
 BINS = 50
-_PARTS = (10, 5, 2)
-"""Into how many parts of equal mass the rows are cut by ease to be tested, one in the other."""
-_LEVELS = 16.0
-"""Rows of nearly one chance are drawn together: this many steps in √ of an arc of it."""
+# Into how many parts of equal mass the rows are cut by ease to be tested, one in the other: tenths
+# find a fault at an end, halves a trend that is weak in each. Not tuned.
+_TESTED_PARTS = (10, 5, 2)
+# Rows of nearly one chance are drawn together: this many steps in √ of an arc of it. Not tuned;
+# finer cells leave fewer rows to exchange.
+_STEPS_OF_CHANCE = 16.0
 
-_RATES = 199
-"""Resamples of the satisfaction rate, each of which draws a thousand pairs, at most."""
+# Resamples of the satisfaction rate, at most; each draws a thousand pairs, so it takes longer than
+# other resamples. Not tuned.
+_MAX_RATE_RESAMPLES = 199
 
 _Maker = Callable[["View", float], Any]
 
@@ -94,7 +99,7 @@ def _cells(view: View) -> int:
     """Cells by ease: those wanted, at most one for five rows, or for so many as may be told of."""
     if view.evalset.n < 3:
         raise UnanswerableError("cells by ease need at least 3 rows")
-    least = max(ROWS_A_CELL, view.evalset.fewest)
+    least = max(MIN_ROWS_PER_CELL, view.evalset.fewest)
     return max(3, min(int(view.given.get("bins", BINS)), view.evalset.n // least))
 
 
@@ -162,13 +167,14 @@ def _violation(
     except UnanswerableError:  # of a range of claims the coverage is the least
         claimed = None
     if claimed is not None:
-        same = not (np.abs(claimed - coverage) > _NEAR).any()
+        same = not (np.abs(claimed - coverage) > _CLAIM_ROUNDING).any()
         claimed = None if same or claimed.min() < 0 or claimed.max() > 1 else claimed
     hits = _hits(view, coverage)
     return measure(hits, by, coverage=coverage, claimed=claimed, **more, **_options(view))
 
 
-_NEAR = 1e-9
+# Claims are sums of stated shares, which lose fewer than seven digits.
+_CLAIM_ROUNDING = 1e-9
 
 
 def _t_cv(view: View, coverage: float) -> AdaptivityMeasure:
@@ -176,7 +182,7 @@ def _t_cv(view: View, coverage: float) -> AdaptivityMeasure:
     ease = view.get("ease")
     violation = _violation(t_cv, view, coverage, ease, bins=_cells(view))
     name, mass = view.evalset.ease, view.evalset.multiplicities
-    divided = [_cut(ease, mass, parts, name) for parts in _PARTS]
+    divided = [_cut(ease, mass, parts, name) for parts in _TESTED_PARTS]
     return _differing(
         violation,
         view,
@@ -214,7 +220,10 @@ def _satisfied(view: View, coverage: float) -> AdaptivityMeasure:
     size, difficulty = view.get("size", coverage), view.get("difficulty", coverage)
     subset = min(100, max(1, view.evalset.n // 10))
     drawn = options["resampling"]
-    most = {name: min(getattr(drawn, name), _RATES) for name in ("replicates", "permutations")}
+    most = {
+        name: min(getattr(drawn, name), _MAX_RATE_RESAMPLES)
+        for name in ("replicates", "permutations")
+    }
     options["resampling"] = replace(drawn, **most)
     return satisfaction_rate(size, difficulty, subset=subset, **options)
 
@@ -267,7 +276,11 @@ def _differing(
     mass = np.ones(len(hits)) if weights is None else weights.values
     joint = np.zeros(len(hits), dtype=np.int64)
     free = bool((expected != expected[0]).any())
-    steps = np.floor(_LEVELS * np.arcsin(np.sqrt(expected))).astype(np.int64) if free else joint
+    steps = (
+        np.floor(_STEPS_OF_CHANCE * np.arcsin(np.sqrt(expected))).astype(np.int64)
+        if free
+        else joint
+    )
     for codes in (steps, *(codes for codes, _ in divided)):
         joint = np.unique(joint * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
     first_rows = np.unique(joint, return_index=True)[1]
@@ -523,8 +536,8 @@ def _ease_words(draft: Draft, _: Finding) -> Words:
     return Words(seen, "coverage depends on ease", well, more, clause=clause)
 
 
-_SAME = 1e-6
-"""Shares that differ by less are one."""
+# Shares that differ by less are one: stated with six digits.
+_MAX_DIFFERENCE_OF_EQUALS = 1e-6
 
 
 def _sets(case: Case) -> Draft:
@@ -537,7 +550,7 @@ def _sets(case: Case) -> Draft:
     facts = {
         "empty": empty.value,
         "size": case.get("set_size").value,
-        "free": abs(seen - expected) > _SAME,
+        "free": abs(seen - expected) > _MAX_DIFFERENCE_OF_EQUALS,
     }
     return apart(replace(record, p=float(record.options["sizes_differ"])), facts)
 

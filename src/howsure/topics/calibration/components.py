@@ -31,22 +31,29 @@ from howsure.stats.dominance import rank_values
 from howsure.stats.ecdf import legendre
 from howsure.stats.estimate import Z_95, Estimate, Spread, spread_of, standard_error, weighted_mean
 
+# ∫₀ᵘ φ₁ = √3 (u² − u), the largest at 1/2; of φ₂, √5 (2u³ − 3u² + u), at 1/2 ± 1/√12.
 MOVED = {"bias": math.sqrt(3.0) / 4.0, "spread": math.sqrt(15.0) / 18.0}
 """Largest |∫_0^u φ_1| and |∫_0^u φ_2|: how far one unit moves a stated probability."""
+# √7/16 at 1/2, and of φ₄ a root of Legendre's polynomial that has no short form.
 DISTORTION = (7.0**0.5 / 16.0, 0.1235184)
 """The same of φ_3 and φ_4."""
-STEP, CELL_STEP = 0.05, 0.25
+# Small beside the curvature of a normal law, large beside what the noise of few rows makes of a
+# difference; of members, whose means go in steps, wide enough to cross some. Not tuned.
+STEP_OF_SLOPE, STEP_OF_CELL_SLOPE = 0.05, 0.25
 """By how many sds y is moved to tell a slope, and of cells, whose means go in steps."""
-_FLAT = 0.05
-_LOOSE = 0.25
-"""Newton's last move that is taken: means of cells go in steps."""
-_STILL = 1e-5
-"""A step of shift and log scale that no longer matters."""
-_SLOPE = -math.sqrt(3.0 / math.pi)
-"""How fast φ_1 falls as a normal y is shifted back."""
-_RARE = 0.1
-"""Excess kurtosis of a mean, past which its p-value is drawn: it is not normal."""
-_DRAWS = 9_999
+# Below, a move of Newton's would be twenty times a component: nothing follows from it.
+_MIN_SLOPE = 0.05
+# Newton's last move that is taken: means of cells go in steps.
+_MAX_LAST_MOVE = 0.25
+# A step of shift and log scale that no longer matters: a thousandth of what is shown.
+_NEGLIGIBLE_MOVE = 1e-5
+# How fast φ₁ falls as a normal y is shifted back.
+_SLOPE_OF_BIAS = -math.sqrt(3.0 / math.pi)
+# Excess kurtosis of a mean, past which its p-value is drawn. At .1 a normal p-value of .005 is off
+# by a fifth of itself (Edgeworth's term), at less by less.
+_MAX_EXCESS_KURTOSIS = 0.1
+# As many as any test of the verdict: p = .005 is known to .0007.
+_MAX_DRAWS = 9_999
 
 Move = float | FloatArray
 """Of all rows, or of each."""
@@ -77,11 +84,15 @@ class Right:
             for power in (2, 4)
         )
         alike = len(rows) == 1
-        if not second > 0 or fourth / second**2 / n < _RARE or not (alike or self.whole):
+        if (
+            not second > 0
+            or fourth / second**2 / n < _MAX_EXCESS_KURTOSIS
+            or not (alike or self.whole)
+        ):
             return 0.0
         if alike:
             counts = child(0, "components", round(n), rows.size).multinomial(
-                round(n), self.shares[0], size=_DRAWS
+                round(n), self.shares[0], size=_MAX_DRAWS
             )
             drawn = counts @ rows[0] / round(n)
         else:
@@ -96,7 +107,8 @@ class Right:
         if kind == "frequency":
             order = np.repeat(order, weights[order].astype(np.int64))
             weights = np.ones(len(rows))
-        draws = min(_DRAWS, max(199, 3_000_000 // len(order)))
+        # At most three million numbers are drawn, however many the rows.
+        draws = min(_MAX_DRAWS, max(199, 3_000_000 // len(order)))
         rng, total = child(0, "components", len(order)), np.zeros(draws)
         for row in order:
             cuts = np.cumsum(self.shares[row])
@@ -163,7 +175,7 @@ def pit_components(
     fitted_place = fit_on or place
     share = None if weights is None else weights.values
     fit_share = share if fit_on is None else fit_weights
-    step = STEP if cells is None else CELL_STEP
+    step = STEP_OF_SLOPE if cells is None else STEP_OF_CELL_SLOPE
 
     def means(shift: float, log_scale: float) -> FloatArray:
         values = polynomials(fitted_place(shift, math.exp(log_scale)))
@@ -188,7 +200,7 @@ def pit_components(
         reach *= wider_by(plain[0] - guess[0], weights, cluster)
         bias = Estimate(
             _shifted(means, float(start[0])),
-            (guess[0] - plain[0]) / _SLOPE,
+            (guess[0] - plain[0]) / _SLOPE_OF_BIAS,
             p=test(plain[0], size, factors=unit[0], exact=True),
             null_lower=-reach,
             null_upper=reach,
@@ -217,7 +229,7 @@ def pit_components(
         fitted = place(both[0], math.exp(both[1]))
         moves = _combined(-solved @ unit[:2], polynomials, fitted)  # influences on b and log k
         remaining = np.average(moves, axis=1, weights=share)
-        if np.abs(remaining).max() < _STILL:
+        if np.abs(remaining).max() < _NEGLIGIBLE_MOVE:
             break
     n = count_rows(moves.shape[1], weights)
     noise = np.diag(solved @ covariance[:2, :2] @ solved.T)
@@ -285,18 +297,19 @@ def _newton(
     means: Callable[[float, float], FloatArray], start: FloatArray, *, step: float, free: list[int]
 ) -> tuple[FloatArray, FloatArray]:
     at = start.copy()
+    # Far off, a turn moves by a factor of two at most: 12 reach 4,000 times the spread.
     for turn in range(12):
         units = np.diag([math.exp(at[1]), 1.0])[free]  # a shift counts in sds of what is left
         slopes = np.stack(
             [(means(*(at + step * u)) - means(*(at - step * u))) / (2.0 * step) for u in units],
             axis=1,
         )
-        if abs(np.linalg.det(slopes[free])) < _FLAT ** len(free):
+        if abs(np.linalg.det(slopes[free])) < _MIN_SLOPE ** len(free):
             break
         move = -np.linalg.solve(slopes[free], means(*at)[free])
         size = np.abs(move).max()
         # A tenth of the tolerance is near enough; at the last turn a loose step beats no answer.
-        if size < 1e-3 or (turn == 11 and size < _LOOSE):
+        if size < 1e-3 or (turn == 11 and size < _MAX_LAST_MOVE):
             return at, slopes / units.sum(axis=1)
         # At most half or twice the spread a turn: far off, means are flat and steps overshoot.
         at = at + np.clip(move, -0.7, 0.7) @ units
@@ -330,9 +343,11 @@ def _root(
     """Where a mean that falls with its first argument changes its sign, roughly."""
     sign = float(np.sign(means(start, other)))
     edge = float(start)
+    # A reach that doubles 60 times is 10¹⁸ spreads: no sign changes, then.
     for _ in range(60):
         beyond = edge + sign * step
         if means(beyond, other) * sign <= 0.0:
+            # Newton goes on from here: 1/4,096 of the reach is near enough.
             for _ in range(12):
                 middle = (edge + beyond) / 2.0
                 if means(middle, other) * sign > 0.0:
@@ -344,10 +359,11 @@ def _root(
     raise UnanswerableError("rows are too few or too similar to separate shift from spread")
 
 
-_LEVELS = (0.1, 0.05, 0.025, 0.01, 0.25)
-"""Shares of the outermost parts in which a tail is told: the first in which it shows clearly."""
-_CLEAR = 3.0
-"""Standard errors."""
+# Shares of the outermost parts in which a tail is told: the first in which it shows clearly. A
+# tenth is what a 80 % interval leaves at a side; the quarter comes last, as it is hardly a tail.
+_TAIL_LEVELS = (0.1, 0.05, 0.025, 0.01, 0.25)
+# Standard errors: five shares are tried, and words alone depend on it.
+_MIN_Z = 3.0
 
 
 def _beyond(
@@ -366,7 +382,7 @@ def _beyond(
     the upper less the lower, by more than so many independent `rows` stray by chance. Where they
     do so nowhere, nothing is told.
     """
-    sides = [(level, level) for level in _LEVELS]
+    sides = [(level, level) for level in _TAIL_LEVELS]
     if cells is not None and at.ndim == 1:
         half = range(1, (len(cells) + 1) // 2)
         sides = [(float(cells[:k].sum()), float(cells[-k:].sum())) for k in half]
@@ -382,7 +398,7 @@ def _beyond(
         seen = [weighted_mean(each.astype(np.float64), weights) for each in (below, above)]
         off = (seen[0] - low, seen[1] - high)
         way = off[0] + off[1] if paired else off[1] - off[0]
-        if way * math.copysign(1.0, value) > _CLEAR * math.sqrt((low + high) / rows):
+        if way * math.copysign(1.0, value) > _MIN_Z * math.sqrt((low + high) / rows):
             names = ("stated_below", "stated_above", "seen_below", "seen_above")
             return dict(zip(names, (low, high, *seen), strict=True))
     return {}
@@ -491,8 +507,8 @@ def by_normal_scores(pit: FloatArray) -> Place:
 
 ONE_WIDTH = "one_width"
 """The option of a record that has no value as every row has the same width."""
-_ROUNDING = 1e-9
-"""Widths that differ by less are one: a width made in another way must find its own rank."""
+# Widths that differ by less are one: a width made in another way must find its own rank.
+_WIDTH_ROUNDING = 1e-9
 
 
 def width_rank(
@@ -510,8 +526,8 @@ def width_rank(
         if width is uncertainty:  # a million rows are not looked up again
             return np.asarray((middle[ranked.codes] - 0.5) / spread)
         values = np.unique(uncertainty)
-        low = edges[np.searchsorted(values, width * (1.0 - _ROUNDING), "left")]
-        high = edges[np.searchsorted(values, width * (1.0 + _ROUNDING), "right")]
+        low = edges[np.searchsorted(values, width * (1.0 - _WIDTH_ROUNDING), "left")]
+        high = edges[np.searchsorted(values, width * (1.0 + _WIDTH_ROUNDING), "right")]
         return np.asarray(((low + high) / 2.0 - 0.5) / spread)
 
     return rank

@@ -161,9 +161,14 @@ def _curve(
 # so that they sum to Kish's effective n, which then is the n of the nulls and the bands.
 
 Weighting = Literal["uniform", "frequency"]
-_NULL_POINTS = 512  # levels over which the expected area of a perfect model is averaged
-_FINE = (np.arange(100) + 0.5) / 100
-_NARROW = 1e-9  # PIT cells narrower than this count as one point in exact areas
+# Levels over which the expected area of a perfect model is averaged: the curve is smooth, so that
+# a midpoint rule of 512 has six digits.
+_NULL_POINTS = 512
+# Levels at which the noise of an area is drawn; its law hardly depends on them.
+_NOISE_POINTS = (np.arange(100) + 0.5) / 100
+# PIT cells narrower than this count as one point in exact areas: a quotient by their width would
+# be rounding.
+_MIN_WIDTH_OF_CELL = 1e-9
 
 
 def calibration_error(
@@ -403,6 +408,7 @@ def _noise(value: float, grid: FloatArray, total: float, weighting: str) -> Norm
 def _bridge_norms(levels: bytes, weighting: str) -> FloatArray:
     grid = np.frombuffer(levels)
     steps = np.sqrt(np.diff(grid, prepend=0.0, append=1.0))
+    # A 95 % quantile of 4,000 draws is off by .3 points.
     walk = np.cumsum(child(0, "bridges").standard_normal((4_000, len(steps))) * steps, axis=1)
     share = grid / grid.sum() if weighting == "frequency" else np.full(len(grid), 1.0 / len(grid))
     norms = np.abs(walk[:, :-1] - walk[:, -1:] * grid) @ share
@@ -491,7 +497,9 @@ def miscalibration_area(
     value, influence = _area(cells)
     grid = (np.arange(_NULL_POINTS) + 0.5) / _NULL_POINTS
     null = float(expected_gap(grid, cells, 1.0).mean())
-    return Estimate(value, influence, null, noise=_noise(value, _FINE, cells.total, "uniform"))
+    return Estimate(
+        value, influence, null, noise=_noise(value, _NOISE_POINTS, cells.total, "uniform")
+    )
 
 
 def _area(cells: PitCells) -> tuple[float, FloatArray]:
@@ -502,7 +510,11 @@ def _area(cells: PitCells) -> tuple[float, FloatArray]:
     """
     lower_ends, right = cells.left, cells.right
     mass = cells.mass(cells.share)
-    wide = np.flatnonzero(right - lower_ends >= _NARROW) if not cells.continuous else np.arange(0)
+    wide = (
+        np.flatnonzero(right - lower_ends >= _MIN_WIDTH_OF_CELL)
+        if not cells.continuous
+        else np.arange(0)
+    )
     width = right[wide] - lower_ends[wide]
     jump = np.ones(len(lower_ends)) if mass is None else mass.copy()
     rate = jump[wide] / width

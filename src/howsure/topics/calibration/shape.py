@@ -50,9 +50,9 @@ from howsure.stats.ecdf import cell_polynomials, legendre
 from howsure.stats.estimate import Z_95, Estimate, weighted_mean
 from howsure.stats.moments import Joint
 from howsure.topics.calibration.components import (
-    CELL_STEP,
     ONE_WIDTH,
-    STEP,
+    STEP_OF_CELL_SLOPE,
+    STEP_OF_SLOPE,
     Components,
     Move,
     Place,
@@ -75,18 +75,24 @@ from howsure.topics.calibration.components import (
 if TYPE_CHECKING:
     from howsure.engine.view import View
 
-FIT_ROWS = 20_000
+# 20,000 rows fit a shift and a scale to .7 and .5 % of an sd.
+MAX_ROWS_OF_FIT = 20_000
 """Rows that shift and scale are fitted on; the components are those of all rows."""
-STEEP = 1.2
+# A smooth density has one slope at both steps; 1.2 leaves room for curvature. Not tuned.
+MAX_RATIO_OF_SLOPES = 1.2
 """How many times the slope of a step that of a fifth of it is, past which y is not moved."""
-MOST_TIES = 0.01
+# Chosen by hand; not tuned. Higher, counts or rounded y would be moved by shifts that they do not
+# have.
+MAX_SHARE_OF_TIES = 0.01
 """Share of rows whose y equals a member or quantile, past which ties are not mere rounding."""
+# Rows that stand for all in the variance of a right model's component: it is an average over them.
 _DRAWN_ROWS = 1_000
-_ROUNDING = 1e-9
+# A null that is smaller is 0 but for the rounding of claims.
+_NULL_ROUNDING = 1e-9
 
 
 def _components(view: View, _: float) -> Components:
-    fitted_rows = view.part(FIT_ROWS)
+    fitted_rows = view.part(MAX_ROWS_OF_FIT)
     placed: Placed = view.get("placed")
     evalset = view.evalset
     return pit_components(
@@ -131,7 +137,7 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
         def moved(b: Move, k: Move) -> FloatArray:
             return distribution.cdf(middle + (y - middle - b * unit) / k)
 
-        if _steep(moved, legendre, len(y), STEP) if whole is None else whole.by_scores:
+        if _steep(moved, legendre, len(y), STEP_OF_SLOPE) if whole is None else whole.by_scores:
             return Placed(by_normal_scores(view.get("cdf")), legendre, by_scores=True)
         return Placed(moved, legendre)
     if samples is not None and samples.size > 1:
@@ -146,7 +152,10 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
         by_scores = (
             whole.by_scores
             if whole is not None
-            else (_tied(members, y) or _steep(plain.place, plain.polynomials, len(y), CELL_STEP))
+            else (
+                _tied(members, y)
+                or _steep(plain.place, plain.polynomials, len(y), STEP_OF_CELL_SLOPE)
+            )
         )
         if by_scores:
             ends = np.stack([(members < y[:, None]).sum(1), (members <= y[:, None]).sum(1) + 1])
@@ -200,12 +209,12 @@ def _steep(place: Place, polynomials: Polynomials, n: int, step: float) -> bool:
         return float(ahead - behind) / step
 
     wide = slope(step)
-    return wide != 0.0 and slope(step / 5.0) / wide > STEEP + 1.0 / math.sqrt(n)
+    return wide != 0.0 and slope(step / 5.0) / wide > MAX_RATIO_OF_SLOPES + 1.0 / math.sqrt(n)
 
 
 def _tied(edges: FloatArray, y: FloatArray) -> bool:
     """Whether y equals members or quantiles more often than rounding makes it."""
-    return bool(np.mean((edges == y[:, None]).any(axis=1)) > MOST_TIES)
+    return bool(np.mean((edges == y[:, None]).any(axis=1)) > MAX_SHARE_OF_TIES)
 
 
 def _right(view: View, found: Placed) -> Right | None:
@@ -325,7 +334,7 @@ def _claimed_sides(view: View, coverage: float) -> tuple[FloatArray, FloatArray]
 
 def _beside_claims(estimate: Estimate, null: float, spread: float, n: float) -> Estimate:
     """With the null of intervals of counts, which miss unequally on their sides."""
-    if abs(null) <= _ROUNDING:
+    if abs(null) <= _NULL_ROUNDING:
         return estimate
     chance = Z_95 * math.sqrt(spread / n)
     return replace(estimate, null=null, null_lower=null - chance, null_upper=null + chance)
@@ -333,6 +342,7 @@ def _beside_claims(estimate: Estimate, null: float, spread: float, n: float) -> 
 
 # ---- what is concluded of the predictive distribution --------------------------------------------
 
+# So that a bias is told in mean errors, as people know them.
 MEAN_ERROR = math.sqrt(2.0 / math.pi)
 """Mean absolute error of a normal law, in sds."""
 
@@ -556,7 +566,7 @@ _entry = partial(
 _ENTRIES = (
     _entry(
         name="pit_bias",
-        title="Bias (PIT)",
+        title="PIT bias",
         meaning="Shift of y relative to its prediction; above 0 where predictions are too low.",
         formula="b with mean φ_1 = mean φ_2 = 0 at F(m + (y − m − b·s)/k)",
         units="sd",
@@ -566,7 +576,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_spread",
-        title="Spread (PIT)",
+        title="PIT spread",
         meaning=(
             "Actual errors as a multiple of the predicted spread, for any predictive distribution."
         ),
@@ -579,7 +589,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_skew",
-        title="Skew (PIT)",
+        title="PIT skew",
         meaning="How far errors in skew shift a predicted probability; above 0 for a long upper "
         "tail.",
         formula="mean φ_3 · max |∫φ_3|, once shift and scale are taken out",
@@ -588,7 +598,7 @@ _ENTRIES = (
     ),
     _entry(
         name="pit_tails",
-        title="Tails (PIT)",
+        title="PIT tails",
         meaning="How far errors in the tails shift a predicted probability; above 0 for heavier "
         "tails.",
         formula="mean φ_4 · max |∫φ_4|, once shift and scale are taken out",

@@ -30,9 +30,12 @@ YAxis = Literal["miss_rate", "deficit"]
 Move = Literal["scale", "bias"]
 Outside = Literal["error", "recentre"]
 
-_ROUNDING = 4.0 * np.finfo(np.float64).eps  # of a difference, in units of its larger term
-_NOTICED = 1e-6  # a difference of bands above this share is taken as meant
-_LEVEL = 1e-12  # a difference of mean bands below this share comes from adding up
+_DIFFERENCE_ROUNDING = (
+    4.0 * np.finfo(np.float64).eps
+)  # of a difference, in units of its larger term
+# A difference of bands above this share is taken as meant: six digits are written.
+_MEANT_DIFFERENCE = 1e-6
+_MEAN_ROUNDING = 1e-12  # a difference of mean bands below this share comes from adding up
 
 
 @frozen(eq=False)
@@ -167,12 +170,12 @@ class Bands:
 
 def one_width(least: float, greatest: float, size: float) -> bool:
     """Whether widths are one, up to the rounding of intervals' ends of at most this size."""
-    return greatest - least <= min(_ROUNDING * size, _NOTICED * greatest)
+    return greatest - least <= min(_DIFFERENCE_ROUNDING * size, _MEANT_DIFFERENCE * greatest)
 
 
 def level(below: float, above: float) -> bool:
     """Whether mean bands below and above are one, up to adding up."""
-    return abs(above - below) <= _LEVEL * (below + above)
+    return abs(above - below) <= _MEAN_ROUNDING * (below + above)
 
 
 def checked_bands(
@@ -238,7 +241,11 @@ def _evened(
     one side being wider, and the excess would bend where that side wins: some 1e16 scales away.
     """
     gap = np.abs(above - below)
-    even = (gap > 0) & (gap <= _ROUNDING * size) & (gap <= _NOTICED * np.maximum(below, above))
+    even = (
+        (gap > 0)
+        & (gap <= _DIFFERENCE_ROUNDING * size)
+        & (gap <= _MEANT_DIFFERENCE * np.maximum(below, above))
+    )
     if not even.any():
         return below, above
     middle = below + 0.5 * (above - below)

@@ -16,7 +16,8 @@ from howsure.core.errors import InputError
 from howsure.topics.characteristic.bands import Bands, Move, XAxis, YAxis
 from howsure.topics.characteristic.trace import AreaRequest, Path, Trace, find_kinks, trace
 
-_ROUNDING = 1e-9
+# A rate that is asked for as .1 is not a multiple of 1/n to its last digit.
+_RATE_ROUNDING = 1e-9
 
 
 @frozen(kw_only=True)
@@ -159,7 +160,7 @@ def _smallest_setting(trace: Trace, axis: str, value: float) -> tuple[float, str
     """First setting at which a falling axis is at most the value."""
     y = trace.axes[axis]
     falling = Path(trace.knob, y, "step" if axis == "miss_rate" else "linear")
-    knob = falling.reach(value, rounding=_ROUNDING)
+    knob = falling.reach(value, rounding=_RATE_ROUNDING)
     if math.isfinite(knob):
         return knob, ""
     return math.nan, (
@@ -221,7 +222,7 @@ def _conformal(
             reason="the setting was not fixed beforehand as a rank: coverage is not a guarantee, "
             "coverage_lower is",
         )
-    rank = max(math.ceil((n + 1) * (1.0 - miss_rate) - _ROUNDING), 0)
+    rank = max(math.ceil((n + 1) * (1.0 - miss_rate) - _RATE_ROUNDING), 0)
     reached = np.flatnonzero(trace.axes["miss_rate"] * n <= n - rank + 0.5)
     if rank > n:
         reason = f"{n} rows are too few for a miss rate of {miss_rate:g}"
@@ -322,7 +323,7 @@ def cheapest(x: FloatArray, y: FloatArray, x_weight: float, y_weight: float) -> 
 
 # ---- the curve as the UQ360 toolkit computes it, for comparison with published numbers -----------
 
-_ZERO = 1e-8  # numpy.isclose(band, 0) of the toolkit
+_TOOLKIT_ZERO = 1e-8  # numpy.isclose(band, 0) of the toolkit
 
 
 @frozen(eq=False)
@@ -425,7 +426,7 @@ def toolkit_curve(bands: Bands, x_axis: XAxis, y_axis: YAxis) -> ToolkitCurve:
     active, _ = repaired.sides()
     now["excess"] = float(np.maximum(active - np.abs(bands.error), 0.0).mean())
     unit = float(np.std(bands.y))
-    unit = 1.0 if math.isclose(unit, 0.0, abs_tol=_ZERO) else unit
+    unit = 1.0 if math.isclose(unit, 0.0, abs_tol=_TOOLKIT_ZERO) else unit
     return ToolkitCurve(
         x_axis,
         y_axis,
@@ -444,12 +445,12 @@ def _without_zeros(bands: Bands) -> Bands:
     """Bands of 0 replaced by the smallest positive one, the lower side's first."""
     below, above = bands.below, bands.above
     for name, side in (("lower", below), ("upper", above)):
-        if not (side > _ZERO).any():
+        if not (side > _TOOLKIT_ZERO).any():
             raise InputError(f"the convention 'uq360' needs a positive {name} band, got 0 only")
     for side in (below, above):
-        if (side <= _ZERO).any():
+        if (side <= _TOOLKIT_ZERO).any():
             smallest = float(side[side > 0].min())
-            below = np.where(below <= _ZERO, smallest, below)
-            above = np.where(above <= _ZERO, smallest, above)
+            below = np.where(below <= _TOOLKIT_ZERO, smallest, below)
+            above = np.where(above <= _TOOLKIT_ZERO, smallest, above)
             break
     return replace(bands, below=below, above=above)

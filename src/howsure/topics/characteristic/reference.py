@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation
 
 Draws = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike
-TAIL = 0.05
-MOST_COPIES = 100_000
+# A 90 % range, as of the intervals that a gain is about.
+TAIL_OF_RANGE = 0.05
+# Copies are permuted one by one: 100,000 take 1 ms a permutation and 800 kB.
+MAX_COPIES = 100_000
 
 
 @frozen(kw_only=True, eq=False)
@@ -129,8 +131,8 @@ def gain_of_perfect_model(
         method, reason = "permuted scales", ""
         if not np.isfinite(signed).all():
             reason = "rows that no scale captures have no critical scale to permute"
-        elif bands.copies is not None and bands.copies.sum() > MOST_COPIES:
-            reason = f"more than {MOST_COPIES:,} copies of rows, too many to permute"
+        elif bands.copies is not None and bands.copies.sum() > MAX_COPIES:
+            reason = f"more than {MAX_COPIES:,} copies of rows, too many to permute"
         else:
             bands, signed = _one_entry_a_row(bands, signed)
         errors = _permuted_errors(bands, signed, replicates, rng)
@@ -142,7 +144,7 @@ def gain_of_perfect_model(
         gains = np.array([model.gain_by(request).value for model in drawn])
         if np.isfinite(gains).all():
             value = float(gains.mean())
-            lower, upper = map(float, np.quantile(gains, [TAIL, 1.0 - TAIL]))
+            lower, upper = map(float, np.quantile(gains, [TAIL_OF_RANGE, 1.0 - TAIL_OF_RANGE]))
         else:
             reason = "some replicates have no gain, as an area is infinite or 0"
     return PerfectGain(
@@ -209,8 +211,9 @@ def _permuted_errors(
 
 # ---- whether models differ in their gain over a constant band ------------------------------------
 
-_ROWS = 20_000
-"""The most rows of which curves are compared."""
+# The most rows of which curves are compared: each permutation sorts them. Not tuned; larger is
+# slower and proves smaller differences.
+_MAX_ROWS_COMPARED = 20_000
 
 
 def compared(
@@ -230,12 +233,12 @@ def compared(
         return
     evalset, note = evaluations[0].evalset, ""
     cluster = None if evalset.cluster is None else evalset.cluster.codes
-    if evalset.n > _ROWS:
+    if evalset.n > _MAX_ROWS_COMPARED:
         keys = row_keys(evalset.y, *(curve.bands.error for curve in curves.values()))
-        rows = subsample(keys, _ROWS, seed=seed, name="compare curves")
+        rows = subsample(keys, _MAX_ROWS_COMPARED, seed=seed, name="compare curves")
         curves = {model: curve.take(rows) for model, curve in curves.items()}
         cluster = None if cluster is None else np.unique(cluster[rows], return_inverse=True)[1]
-        note = f"on {_ROWS:,} rows"
+        note = f"on {_MAX_ROWS_COMPARED:,} rows"
     places, every = list(curves), list(curves.values())
     columns = [(places.index(a), places.index(b)) for a, b in answerable]
     requests = {"characteristic_gain": AreaRequest()}
@@ -248,6 +251,7 @@ def compared(
             "characteristic_left_gain": AreaRequest(y_range=miss_range, reading="left"),
         }
     for metric, request in requests.items():
+        # p = .05 is known to .005 and .01; a swap of a partial area sorts a curve: fewer are drawn.
         swaps = 2_000 if request.y_range is None else 500
         common: dict[str, Any] = {"cluster": cluster, "seed": seed}
         gains = gain_differences(

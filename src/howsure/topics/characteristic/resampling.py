@@ -32,7 +32,8 @@ from howsure.topics.characteristic.trace import (
     trace,
 )
 
-_ENTRIES = 1 << 22
+# 4 million numbers of 64 bits are 32 MB.
+_NUMBERS_AT_ONCE = 1 << 22
 
 
 @frozen(kw_only=True)
@@ -312,7 +313,7 @@ def _product_gains(
         axis=1,
     )
     gains = np.empty((replicates, len(bands)))
-    step = max(1, _ENTRIES // len(columns))
+    step = max(1, _NUMBERS_AT_ONCE // len(columns))
     for start in range(0, replicates, step):
         rows = range(start, min(start + step, replicates))
         weights = np.stack([units.resample(rng) for _ in rows])
@@ -427,10 +428,15 @@ def _equal(weights: FloatArray | None, other_weights: FloatArray | None) -> bool
 
 # ---- do two models' areas differ by more than chance? A paired permutation test ------------------
 
-BY_PRODUCTS = 10_000
-BY_CURVES = 1_000
-_BLOCK = 512
-_ROUNDING = 1e-10
+# p = .05 is known to .002; a permutation is one product of sums. Navrátil et al. do not say how
+# many they draw.
+PERMUTATIONS_BY_PRODUCTS = 10_000
+# p = .05 is known to .007; each permutation sorts all rows, so ten times fewer take the time.
+PERMUTATIONS_BY_CURVES = 1_000
+# 512 rows by 10,000 random signs are 40 MB in 64 bits, the only large array.
+_ROWS_AT_ONCE = 512
+# An area of the same rows, added up in another order, is off by less.
+_AREA_ROUNDING = 1e-10
 
 
 @frozen(kw_only=True)
@@ -548,7 +554,7 @@ def permutation_tests(
     request = resampling_request(request, curves[0].y_axis)
     by_products = is_product(curves[0], request)
     if permutations is None:
-        permutations = BY_PRODUCTS if by_products else BY_CURVES
+        permutations = PERMUTATIONS_BY_PRODUCTS if by_products else PERMUTATIONS_BY_CURVES
     check_whole(permutations, "permutations")
     units = units_of(curves[0].bands, cluster)
     areas = [curve.area_by(request) for curve in curves]
@@ -578,7 +584,7 @@ def permutation_tests(
                 if swaps is None
                 else swaps.differences(first, second)
             )
-            least = abs(difference) - _ROUNDING * max(areas[first].value, areas[second].value)
+            least = abs(difference) - _AREA_ROUNDING * max(areas[first].value, areas[second].value)
             p_value = (1 + int(np.sum(np.abs(swapped) >= least))) / (1 + permutations)
         tests.append(
             PermutationTest(
@@ -667,14 +673,14 @@ def _random_sums(
     """Sums of random halves of the copies of rows of a table, one half a repeat."""
     sums = np.zeros((repeats, values.shape[1]))
     lone, many = values[copies == 1], copies > 1
-    for begin in range(0, len(lone), _BLOCK):
-        block = lone[begin : begin + _BLOCK]
+    for begin in range(0, len(lone), _ROWS_AT_ONCE):
+        block = lone[begin : begin + _ROWS_AT_ONCE]
         noise = rng.integers(0, 256, (repeats, -(-len(block) // 8)), dtype=np.uint8)
         swaps = np.unpackbits(noise, axis=1, count=len(block))
         sums += swaps.astype(np.float64) @ block
     heavy, counts = values[many], copies[many].astype(np.int64)
-    for begin in range(0, len(heavy), _BLOCK):
-        block_rows = slice(begin, begin + _BLOCK)
+    for begin in range(0, len(heavy), _ROWS_AT_ONCE):
+        block_rows = slice(begin, begin + _ROWS_AT_ONCE)
         gone = rng.binomial(counts[block_rows], 0.5, (repeats, len(counts[block_rows])))
         sums += gone.astype(np.float64) @ heavy[block_rows]
     return sums

@@ -23,8 +23,11 @@ from howsure.engine.metric import check_range
 from howsure.topics.characteristic.bands import Bands, XAxis, YAxis
 
 AXES = ("miss_rate", "deficit", "excess", "bandwidth")
-_BLOCK = 1 << 16
-_LOPSIDED = 1e-3  # below this share of the wider band, what rounds away of the narrower matters
+# Half a megabyte of 64 bits stays in the cache.
+_NUMBERS_AT_ONCE = 1 << 16
+_SHARE_OF_LOPSIDED = (
+    1e-3  # below this share of the wider band, what rounds away of the narrower matters
+)
 
 
 Adder = Callable[..., FloatArray]
@@ -68,8 +71,8 @@ def running_sum(values: FloatArray, *, out: FloatArray | None = None) -> FloatAr
     """
     result = np.empty(len(values)) if out is None else out
     carry = lost_so_far = 0.0
-    for begin in range(0, len(values), _BLOCK):
-        block = values[begin : begin + _BLOCK]
+    for begin in range(0, len(values), _NUMBERS_AT_ONCE):
+        block = values[begin : begin + _NUMBERS_AT_ONCE]
         total = np.array(block)
         total[0] += carry
         np.cumsum(total, out=total)
@@ -79,7 +82,7 @@ def running_sum(values: FloatArray, *, out: FloatArray | None = None) -> FloatAr
         lost[0] += lost_so_far
         np.cumsum(lost, out=lost)
         carry, lost_so_far = float(total[-1]), float(lost[-1])
-        np.add(total, lost, out=result[begin : begin + _BLOCK])
+        np.add(total, lost, out=result[begin : begin + _NUMBERS_AT_ONCE])
     return result
 
 
@@ -188,7 +191,7 @@ def _scale_kinks(
         if not reached.all():
             row, middle, narrowing = row[reached], middle[reached], narrowing[reached]
         pieces.append(_Piece(row, middle, {"excess": narrowing}))
-        lopsided = np.flatnonzero(opposite[row] < _LOPSIDED * active[row])
+        lopsided = np.flatnonzero(opposite[row] < _SHARE_OF_LOPSIDED * active[row])
         odd = row[lopsided]
         lost = opposite[odd] - (narrowing[lopsided] + active[odd])
         pieces.append(_Piece(odd, middle[lopsided], {"excess": lost}))
@@ -301,7 +304,8 @@ Convention = Literal["exact", "paper", "uq360"]
 Reading = Literal["under", "left"]
 Rule = Literal["step", "lower", "linear"]
 
-_ROUNDING = 1e-12
+# A level that a curve meets exactly is met, though sums of n rows lose four digits of sixteen.
+_LEVEL_ROUNDING = 1e-12
 
 
 @frozen(kw_only=True)
@@ -435,7 +439,7 @@ class Path:
         sums = np.append(0.0, np.cumsum(self._heights() * np.diff(self.x)))
         return self._up_to(end, sums) - self._up_to(start, sums)
 
-    def reach(self, level: float, *, rounding: float = _ROUNDING) -> float:
+    def reach(self, level: float, *, rounding: float = _LEVEL_ROUNDING) -> float:
         """Smallest x at which y is at most a level; infinite where it never is."""
         j = int(np.searchsorted(-self.y, -level * (1.0 + rounding)))
         if j == len(self.y):

@@ -360,7 +360,7 @@ _ENTRIES = (
     ),
     _entry(
         name="characteristic_gain",
-        title="Gain over a constant width (%)",
+        title="Gain over a constant width, %",
         synonyms=("AUUCC gain", "UCC gain"),
         meaning="AUUCC against that of a constant band with the mean distances below and above.",
         formula="100 (A_const − AUUCC)/A_const; A_const is the MAE where bands are symmetric",
@@ -376,7 +376,7 @@ _ENTRIES = (
     ),
     _partial_gain(
         name="characteristic_partial_gain",
-        title="Gain at low miss rates (%)",
+        title="Gain at low miss rates, %",
         synonyms=("partial AUUCC gain", "partial gain"),
         meaning="Gain by the area under the curve at miss rates up to 20 %, or in `miss_range`.",
         formula="100 (A_const − A)/A_const, areas under the curve where a ≤ ρ ≤ b",
@@ -464,6 +464,7 @@ def _against(gain: Record) -> str:
     return f"{way} by {small(abs(gain.value), 1)} %"
 
 
+# A gain of −100 % is twice the area: from there a factor reads better than a percentage.
 _PERCENT = 100.0
 
 

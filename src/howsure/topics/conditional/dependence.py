@@ -36,12 +36,19 @@ from howsure.topics.conditional.forests import (
 
 Floats = npt.NDArray[np.floating[Any]]
 
+# Chosen by hand; not tuned. With more, bands of the half that judges have too few rows.
 _BANDS = 10
-_GROUPS = 50
-_TOLERANCE = 1e-11  # of the kernel's mean diagonal, left out of the factor
+# Fifty parts know a standard error to 10 % (1/√(2·50)); each costs the whole measure once.
+_JACKKNIFE_PARTS = 50
+# Of the kernel's mean diagonal, left out of the factor: what that changes in a norm is below what
+# is shown.
+_FACTOR_TOLERANCE = 1e-11
+# Memory of the factor is n times that: 500 columns of 5,000 rows are 20 MB; what it leaves out is
+# told.
 _MAX_RANK = 500
-_CLOSE = 1e-9
-_FLAT = 1e-12  # of the largest width: below it, widths differ by rounding alone
+# Sizes that are equal but for the order of additions count as ties.
+_TIE_TOLERANCE = 1e-9
+_WIDTH_ROUNDING = 1e-12  # of the largest width: below it, widths differ by rounding alone
 
 
 @frozen(kw_only=True)
@@ -199,14 +206,14 @@ def _dependence(
         factor, left_out = landmark_factor(
             RBF(0.5),
             wide[:, None] / scale,
-            tolerance=_TOLERANCE * len(hit),
+            tolerance=_FACTOR_TOLERANCE * len(hit),
             max_rank=_MAX_RANK,
             seed=seed,
         )
         rank, centred = factor.shape[1], factor - factor.mean(axis=0)
         norm = float(np.linalg.norm(centred.T @ centred))
         null = float(np.square(centred).sum()) / ((len(hit) - 1) * norm)
-        if float(left_out.sum()) > _TOLERANCE * len(hit):
+        if float(left_out.sum()) > _FACTOR_TOLERANCE * len(hit):
             reason = f"the factor leaves out {left_out.mean():.1g} of the kernel"
         sums = _moments(factor, surplus)
         error = _jackknife(hit, wide, seed, partial(_hsic_without, factor, surplus, sums))
@@ -232,7 +239,7 @@ def _dependence(
         lower=max(value - reach, -1.0 if straight else 0.0),
         upper=min(value + reach, 1.0),
         null_upper=float(np.quantile(sizes, 0.95)),
-        p=share_as_large(sizes, abs(value) * (1 - _CLOSE)),
+        p=share_as_large(sizes, abs(value) * (1 - _TIE_TOLERANCE)),
         n=len(hit),
     )
     return DependenceTest(estimate=estimate, region=region, bandwidth=scale, rank=rank)
@@ -260,6 +267,7 @@ def _pairs_within(rising: FloatArray, gap: float) -> int:
 def _gap_of_rank(rising: FloatArray, rank: int) -> float:
     """The distance that this many pairs fall short of, by bisection."""
     low, high = 0.0, float(rising[-1] - rising[0])
+    # As many digits as a difference of two widths has.
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if middle in (low, high):
@@ -288,7 +296,7 @@ def _checked(
         raise InputError(f"width must not be negative, got {wide.min():g}")
     order = np.lexsort((claimed, hit, wide))
     hit, wide, claimed = hit[order], wide[order], claimed[order]
-    if wide[-1] - wide[0] <= _FLAT * wide[-1]:
+    if wide[-1] - wide[0] <= _WIDTH_ROUNDING * wide[-1]:
         return hit, wide, claimed, "all widths are equal"
     if hit.all() or not hit.any():
         return hit, wide, claimed, "every row is covered" if hit.any() else "no row is covered"
@@ -325,7 +333,7 @@ def _jackknife(
     hit: BoolArray, wide: FloatArray, seed: int, measure_without: Callable[[BoolArray], float]
 ) -> float:
     """Standard error by leaving out one of fifty parts of the rows, or each row, at a time."""
-    parts = min(_GROUPS, len(hit))
+    parts = min(_JACKKNIFE_PARTS, len(hit))
     part_of_row = np.empty(len(hit), dtype=np.int64)
     part_of_row[content_order(seed, wide, hit.astype(np.float64))] = np.arange(len(hit)) % parts
     values = [measure_without(part_of_row == number) for number in range(parts)]
@@ -341,7 +349,7 @@ def _correlation_without(
     wherever one width is huge beside them.
     """
     width, inside, moved = wide[~rows], hit[~rows], surplus[~rows]
-    if inside.all() or not inside.any() or width[-1] - width[0] <= _FLAT * width[-1]:
+    if inside.all() or not inside.any() or width[-1] - width[0] <= _WIDTH_ROUNDING * width[-1]:
         return math.nan
     centred = (width - width.mean()) / (width[-1] - width[0])
     moved = moved - moved.mean()
@@ -358,7 +366,7 @@ def _hsic_without(
     spread = _square(surplus[~rows] - mean)
     matrix = products - np.outer(sums, sums) / np.count_nonzero(~rows)
     norm = float(np.linalg.norm(matrix))
-    if spread <= 0 or norm <= _FLAT * float(np.linalg.norm(sums_of_all[1])):
+    if spread <= 0 or norm <= _WIDTH_ROUNDING * float(np.linalg.norm(sums_of_all[1])):
         return math.nan
     return _square(covered - sums * float(mean)) / (norm * spread)
 
@@ -402,8 +410,10 @@ def _worst_band(
 # The raw gap of a right model is not 0: a group of n rows is off by chance. The null says by how
 # much, and the debiased form takes the binomial noise out.
 
-_ROUNDING = 1e-12
-_CHUNK = 2_000_000
+# Gaps that are equal but for the order of additions count as ties.
+_GAP_ROUNDING = 1e-12
+# 2 million numbers of 64 bits are 16 MB.
+_NUMBERS_AT_ONCE = 2_000_000
 
 
 @frozen(kw_only=True, eq=False)
@@ -548,7 +558,7 @@ def coverage_gap(
             lower=max(value - by_chance - reach * error, 0.0),
             upper=min(value + reach * error, 1.0),
             null_upper=float(np.quantile(gaps, 0.95)),
-            p=share_as_large(gaps, value - _ROUNDING),
+            p=share_as_large(gaps, value - _GAP_ROUNDING),
             n=len(hit),
         )
 
@@ -583,7 +593,7 @@ def _simulated(
     chances, sizes = claimed[order], column.counts[rank]
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
     same = bool((claimed == claimed[0]).all())
-    step = max(1, _CHUNK // len(sizes if same else chances))
+    step = max(1, _NUMBERS_AT_ONCE // len(sizes if same else chances))
     parts = []
     for start in range(0, replicates, step):
         count = min(step, replicates - start)

@@ -26,7 +26,7 @@ from howsure.core.rng import child
 from howsure.stats.estimate import Estimate
 from howsure.topics.conditional.forests import (
     DRAWS,
-    FEWEST_PER_FOLD,
+    MIN_ROWS_PER_FOLD,
     Problem,
     Region,
     Smoother,
@@ -387,8 +387,8 @@ def _checked(problem: Problem, classifier: Any, folds: int, replicates: int) -> 
         check_model(classifier, "predict_proba", "classifier")
     check_whole(replicates, "replicates", 0)
     fold = folds_of(problem.n, folds)
-    if problem.n < FEWEST_PER_FOLD * folds:
-        return f"{folds} folds need at least {FEWEST_PER_FOLD * folds} rows, got {problem.n}"
+    if problem.n < MIN_ROWS_PER_FOLD * folds:
+        return f"{folds} folds need at least {MIN_ROWS_PER_FOLD * folds} rows, got {problem.n}"
     return "no input varies" if np.ptp(problem.x, axis=0).max() == 0 else fold
 
 

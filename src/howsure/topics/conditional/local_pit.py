@@ -21,7 +21,7 @@ from howsure.stats.ecdf import check_pit, uniformity_test
 from howsure.stats.estimate import Estimate
 from howsure.topics.conditional.forests import (
     DRAWS,
-    FEWEST_PER_FOLD,
+    MIN_ROWS_PER_FOLD,
     Region,
     Smoother,
     add_null,
@@ -156,8 +156,8 @@ def local_pit(
         check_model(regressor, "predict", "regressor")
     n = len(ranks)
     fold = folds_of(n, folds)
-    if n < FEWEST_PER_FOLD * folds:
-        need = FEWEST_PER_FOLD * folds
+    if n < MIN_ROWS_PER_FOLD * folds:
+        need = MIN_ROWS_PER_FOLD * folds
         return _unanswered(f"{folds} folds need at least {need} rows, got {n}", n, grid)
     if np.ptp(inputs, axis=0).max() == 0:
         return _unanswered("no input varies", n, grid)

@@ -23,10 +23,13 @@ from howsure.topics.conditional.forests import content_order, tree_inputs, tree_
 if TYPE_CHECKING:
     from howsure.engine.view import View
 
-FEWEST = 60
+# Two halves of 30, one to learn from and one to judge by.
+MIN_ROWS = 60
+# Chosen by hand; not tuned. Two forests are fitted, in time that grows with the rows.
 MOST_ROWS = 20_000
-_LEAST = 10
-_REACH = float(special.ndtri(0.975))
+# Ten errors on each side of a split tell a ratio of spreads to a third, √(1/20 + 1/20).
+_MIN_ROWS_OF_SIDE = 10
+_Z_95 = float(special.ndtri(0.975))
 
 
 def noise_given_inputs(
@@ -56,8 +59,8 @@ def noise_given_inputs(
     from scipy import stats  # half a second, and rarely asked for
 
     n = len(error)
-    if n < FEWEST:
-        raise UnanswerableError(f"two halves need at least {FEWEST} rows, got {n}")
+    if n < MIN_ROWS:
+        raise UnanswerableError(f"two halves need at least {MIN_ROWS} rows, got {n}")
     order = content_order(seed, error, x)
     error, x = error[order], x[order]
     score = special.ndtri((stats.rankdata(error) - 0.5) / n)
@@ -79,7 +82,7 @@ def noise_given_inputs(
         cut = int(np.argmin(np.abs(sizes[:-1] - sizes[-1] / 2)))  # as near to halves as leaves are
         edge = levels[ranked[cut : cut + 2]].sum() / 2
         sides = error[~learn][forecast > edge], error[~learn][forecast < edge]
-        if min(map(len, sides)) >= _LEAST:
+        if min(map(len, sides)) >= _MIN_ROWS_OF_SIDE:
             contrasts.append((signals[-1], words[leaves[ranked[-1]]], *sides))
     p = float(special.ndtr(-sum(signals) / math.sqrt(2.0)))
     if not contrasts:
@@ -93,11 +96,11 @@ def noise_given_inputs(
     error_log = math.sqrt(sum(shares))
     return Estimate(
         math.exp(log),
-        lower=math.exp(log - _REACH * error_log),
-        upper=math.exp(log + _REACH * error_log),
+        lower=math.exp(log - _Z_95 * error_log),
+        upper=math.exp(log + _Z_95 * error_log),
         error=math.exp(log) * error_log,
-        null_lower=math.exp(-_REACH * error_log),
-        null_upper=math.exp(_REACH * error_log),
+        null_lower=math.exp(-_Z_95 * error_log),
+        null_upper=math.exp(_Z_95 * error_log),
         p=p,
         n=n,
         details={"where": where},

@@ -35,13 +35,17 @@ from howsure.topics.conditional.forests import (
     tree_nodes,
 )
 
+# The search looks at all pairs of cuts of each direction, so time and memory grow with the square.
 CUTS = 2_000
 """Slabs end at every row of the search, or at about so many evenly spaced ones where there are
 more than twice as many."""
-LEAST_INSIDE = 5
+# Chosen by hand; not tuned. A slab of fewer rows is covered badly by chance alone.
+MIN_ROWS_INSIDE = 5
 """Rows that the smallest slab must hold in the half that is searched."""
-_CLOSE = 1e-9
-_TIED = 1e-12
+# Coverages and coordinates of unit vectors that differ by less differ by rounding.
+_TIE_TOLERANCE = 1e-9
+# Projections of equal rows differ by what a sum of products loses.
+_PROJECTION_ROUNDING = 1e-12
 
 
 @frozen(eq=False)
@@ -77,7 +81,7 @@ class Slab:
     def describe(self) -> str:
         """The slab in words, in the units of its one or two inputs."""
         order = np.argsort(-np.abs(self.direction), kind="stable")
-        columns = [int(i) for i in order if abs(self.direction[i]) > _CLOSE]
+        columns = [int(i) for i in order if abs(self.direction[i]) > _TIE_TOLERANCE]
         first = columns[0]
         slope = self.direction / self.scale
         ends = [(end + slope @ self.centre) / slope[first] for end in (self.lower, self.upper)]
@@ -90,7 +94,7 @@ class Slab:
     def mostly(self, x: FloatArray) -> str:
         """Where nine tenths of its rows lie in each of its inputs: a slanted slab has no ends."""
         inside = x[self.contains(x)]
-        columns = np.flatnonzero(np.abs(self.direction) > _CLOSE)
+        columns = np.flatnonzero(np.abs(self.direction) > _TIE_TOLERANCE)
         if len(columns) < 2 or not len(inside):
             return self.describe()
         ends = np.quantile(inside, (0.05, 0.95), axis=0)
@@ -196,11 +200,13 @@ def worst_slab(
     check_whole(directions, "directions")
     check_whole(replicates, "replicates")
     half = problem.n // 2
-    if math.floor(delta * half) < LEAST_INSIDE:
-        need = 2 * math.ceil(LEAST_INSIDE / delta)
+    if math.floor(delta * half) < MIN_ROWS_INSIDE:
+        need = 2 * math.ceil(MIN_ROWS_INSIDE / delta)
         return _unanswered(f"two halves need at least {need} rows, got {problem.n}", problem.n)
     centre, scale = problem.x.mean(axis=0), problem.x.std(axis=0)
-    varies = np.ptp(problem.x[:half], axis=0) > _TIED * np.abs(problem.x[:half]).max(axis=0)
+    varies = np.ptp(problem.x[:half], axis=0) > _PROJECTION_ROUNDING * np.abs(problem.x[:half]).max(
+        axis=0
+    )
     if not varies.any():
         return _unanswered("no input varies", problem.n)
     scale = np.where(varies, scale, 1.0)
@@ -229,7 +235,7 @@ def worst_slab(
         float(values[0]),
         null=float(simulated.mean()),
         null_lower=float(np.quantile(simulated, 0.05)),
-        p=share_as_large(-simulated, -values[0] - _CLOSE),
+        p=share_as_large(-simulated, -values[0] - _TIE_TOLERANCE),
     )
     details: dict[str, str | float] = {
         "searched": searched.value,
@@ -289,7 +295,7 @@ def _search(
     """
     n = len(rows)
     step = max(1, n // CUTS) if n > 2 * CUTS else 1
-    least = math.ceil(share * n - _CLOSE)
+    least = math.ceil(share * n - _TIE_TOLERANCE)
     best = columns.mean(axis=0)
     kind = np.int16 if n < 2**15 else np.int32  # sums of small integers are quick
     counted = columns.astype(np.uint8)
@@ -312,7 +318,7 @@ def _search(
 
 def _cuts(projected: FloatArray, step: int) -> IntArray:
     """Places where a slab may begin or end: never between rows that project alike."""
-    tied = np.diff(projected) <= _TIED * max(abs(projected[0]), abs(projected[-1]))
+    tied = np.diff(projected) <= _PROJECTION_ROUNDING * max(abs(projected[0]), abs(projected[-1]))
     wanted: IntArray = np.r_[np.arange(0, len(projected), step), len(projected)]
     if not tied.any():
         return wanted
@@ -344,7 +350,7 @@ def _improve(
         tilted = total[:, alive] - cuts[:, None] * best[alive]
         gaps = tilted[ends] - np.maximum.accumulate(tilted, axis=0)[last]
         row = gaps.argmin(axis=0)
-        better = gaps[row, np.arange(len(alive))] < -_CLOSE
+        better = gaps[row, np.arange(len(alive))] < -_TIE_TOLERANCE
         for i in np.flatnonzero(better):
             b = int(ends[row[i]])
             a = int(tilted[: last[row[i]] + 1, i].argmax())
@@ -378,10 +384,12 @@ def _ends(projected: FloatArray, low: int, high: int) -> tuple[float, float]:
 # Each half of the rows seeks a part of the inputs in at most two conditions, and the other half
 # judges it. To the second question a fault that is the same everywhere is none.
 
-LEAST_JUDGED = 10
+# Chosen by hand; not tuned. Below ten, a single miss more or less decides.
+MIN_ROWS_JUDGED = 10
 """Rows that a region needs in the half that judges it."""
-_SEARCH = 0.9999
-"""Confidence by which nodes are ranked: at less, small nodes that are low by luck come first."""
+# Confidence by which nodes are ranked: at less, small nodes that are low by luck come first.
+_CONFIDENCE_OF_SEARCH = 0.9999
+# Sums of claims that are certain are 0 but for rounding.
 _NO_VARIANCE = 1e-12
 _TreeInputs = tuple[FloatArray, dict[int, FloatArray]]
 
@@ -621,7 +629,7 @@ def regions_differ(
 
 def _unanswerable(problem: Problem) -> str:
     """Why no region can be sought; empty where one can."""
-    if problem.n // 2 < LEAST_JUDGED:
+    if problem.n // 2 < MIN_ROWS_JUDGED:
         return _few(problem.n)
     return "" if np.ptp(problem.x, axis=0).max() > 0 else "no input varies"
 
@@ -662,10 +670,10 @@ def _lowest(
         nodes, words = tree_nodes(trees_see, problem.covered - due, problem.names, learn)
         inside = nodes[learn].astype(np.float64)
         rows = inside.sum(axis=0)
-        _, upper = clopper_pearson(problem.covered[learn] @ inside, rows, _SEARCH)
+        _, upper = clopper_pearson(problem.covered[learn] @ inside, rows, _CONFIDENCE_OF_SEARCH)
         short = due[learn] @ inside / rows - upper
         short[: len(words) > 1] = -np.inf  # all rows, unless no part differs
-        short[nodes[~learn].sum(axis=0) < LEAST_JUDGED] = -np.inf
+        short[nodes[~learn].sum(axis=0) < MIN_ROWS_JUDGED] = -np.inf
         lowest = int(short.argmax())
         if short[lowest] > -np.inf:
             both = 1.0 - (1.0 - confidence) / 2.0
@@ -676,7 +684,7 @@ def _lowest(
 
 
 def _few(n: int) -> str:
-    return f"a region needs {LEAST_JUDGED} rows in each half, got {n} rows in all"
+    return f"a region needs {MIN_ROWS_JUDGED} rows in each half, got {n} rows in all"
 
 
 def _strayed(
@@ -691,7 +699,7 @@ def _strayed(
     rows = nodes[learn]
     z = np.abs(signal[learn] @ rows) / np.sqrt(np.maximum(noise[learn] @ rows, _NO_VARIANCE))
     z[0] = -1.0  # all rows
-    z[nodes[~learn].sum(axis=0) < LEAST_JUDGED] = -1.0
+    z[nodes[~learn].sum(axis=0) < MIN_ROWS_JUDGED] = -1.0
     best = int(np.argmax(z))
     return (words[best], nodes[:, best]) if z[best] > 0 else None
 

@@ -23,16 +23,22 @@ from howsure.topics.congruence.null import NullReference
 
 MapLayout = Literal["inputs", "pca", "t-sne"]
 
+# Rows of a gallery: what is looked through at once.
 WORST = 15
-MOST_EMBEDDED = 2_000
+# The most rows of a t-SNE map: it takes seconds, and a figure shows 300.
+MAX_ROWS_OF_MAP = 2_000
 """The most rows of a t-SNE map."""
+# Chosen by hand; not tuned. Each label is a column for the tree.
 MOST_LABELS = 20
 """The most labels of one column that a tree looks at."""
 LOSSES = {"rejection": "|error|", "rejection_nll": "NLL"}
 """What each rejection curve is of."""
-_LONGEST = 160
-_POINTS = 200
-_BINS = 10
+# Two lines of a table cell.
+_MAX_CHARACTERS = 160
+# More than the 120 points that a figure draws of one curve.
+_MAX_POINTS = 200
+# Tenths: enough to see a trend, few enough that each has rows. Not tuned.
+_BINS_OF_INPUT = 10
 
 
 def map_table(
@@ -68,9 +74,9 @@ def map_table(
         plane = np.stack([rows[:, 0], second[1]], axis=1)
         titles = ("input", second[0])
     elif layout == "t-sne" and len(rows) > 3:
-        if len(rows) > MOST_EMBEDDED:
+        if len(rows) > MAX_ROWS_OF_MAP:
             keys = row_keys(rows, values)
-            chosen = np.sort(subsample(keys, MOST_EMBEDDED, seed=seed, name="t-sne"))
+            chosen = np.sort(subsample(keys, MAX_ROWS_OF_MAP, seed=seed, name="t-sne"))
             notes += f" t-SNE of {len(chosen):,} of {len(rows):,} rows, chosen at random."
         plane = _neighbours(rows[chosen], seed)
         titles = ("first t-SNE coordinate", "second t-SNE coordinate")
@@ -104,7 +110,7 @@ def _telling(features: Mapping[str, AnyArray], values: FloatArray) -> list[tuple
         if column.dtype.kind not in "iuf" or len(np.unique(column)) < 3:
             continue
         number = column.astype(np.float64)
-        edges = np.unique(np.quantile(number, np.linspace(0, 1, _BINS + 1)[1:-1]))
+        edges = np.unique(np.quantile(number, np.linspace(0, 1, _BINS_OF_INPUT + 1)[1:-1]))
         bins = np.searchsorted(edges, number[finite], side="right")
         counts = np.bincount(bins)
         means = np.bincount(bins, weights=ranks) / np.maximum(counts, 1)
@@ -204,7 +210,7 @@ def rejection_curves(evalset: EvalSet, scores: FloatArray) -> tuple[Curve, ...]:
             notes += f" The NLL is infinite at {infinite:,} {plural}, so that it has no curve."
         fall = rejection_curve(scores, losses)
         last = max(len(fall.rejected) - evalset.fewest, 0)  # where so many rows are kept
-        places = np.unique(np.linspace(0, last, _POINTS).astype(np.int64))
+        places = np.unique(np.linspace(0, last, _MAX_POINTS).astype(np.int64))
         notes += (
             f" Mean over all shares: {fall.area:.4g}, in random order {fall.random_area:.4g}, in "
             f"oracle order {fall.oracle_area:.4g}."
@@ -333,7 +339,7 @@ def _rules(tree: Any, names: list[str], levels: dict[int, FloatArray]) -> dict[i
 
 def _short(value: object) -> str:
     text = " ".join(str(value).split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
 
 
 # ---- rejection: how error falls as the rows that score worst are withheld ------------------------

@@ -31,11 +31,18 @@ from howsure.topics.congruence.results import lengths
 
 Outcomes = Callable[[np.random.Generator], npt.ArrayLike] | npt.ArrayLike | Literal["exchange"]
 
-_COLUMNS = 1024  # right-hand sides solved together
-_BYTES = 1e9
-_ENOUGH = 10  # replicates as large as the observed error settle its p-value
-_WORK = 3.2e10  # multiplications that further replicates may cost: below 2 s of one core
-_OVERHEAD = 1500  # of a replicate, in points
+# Right-hand sides solved together: more share each pass over the kernel, up to the memory below.
+_SIDES_AT_ONCE = 1024
+# 1 GB of right-hand sides beside the kernel matrix (2 GB). Not tuned.
+_MAX_BYTES_OF_SIDES = 1e9
+# Replicates as large as the observed error settle its p-value: ten know it to a third.
+_REPLICATES_TO_SETTLE = 10
+_MAX_MULTIPLICATIONS = (
+    3.2e10  # multiplications that further replicates may cost: below 2 s of one core
+)
+# Of a replicate, in points: what drawing and solving it takes beside its errors at the points. A
+# rough estimate; it decides time alone.
+_OVERHEAD_IN_POINTS = 1500
 
 
 @frozen(kw_only=True)
@@ -203,10 +210,10 @@ def null_reference(
     affordable, width = len(means), max(1, int(reference.target.shape[1]))
     if most is not None:
         check_whole(most, "most", replicates)
-        work = len(reference.y) * (len(observed) + _OVERHEAD) * width
-        affordable = min(most, replicates + int(_WORK / work))
+        work = len(reference.y) * (len(observed) + _OVERHEAD_IN_POINTS) * width
+        affordable = min(most, replicates + int(_MAX_MULTIPLICATIONS / work))
     larger = int((means >= mean).sum())
-    while larger < _ENOUGH and len(means) < affordable:
+    while larger < _REPLICATES_TO_SETTLE and len(means) < affordable:
         together = max(1, _columns(len(reference.y)) // width)
         count = min(together, affordable - len(means))
         worlds = _differences(reference, outcomes, len(means), count, seed)
@@ -231,7 +238,7 @@ def null_reference(
         p_value=(1 + larger) / (len(means) + 1),
         level=level,
         replicates=means,
-        stopped=most is not None and affordable < most and larger < _ENOUGH,
+        stopped=most is not None and affordable < most and larger < _REPLICATES_TO_SETTLE,
         point_observed=observed,
         point_expected=null.mean(axis=0),
         point_upper=np.quantile(null, level, axis=0),
@@ -291,7 +298,7 @@ def _differences(
 
 
 def _columns(rows: int) -> int:
-    return max(1, min(_COLUMNS, int(_BYTES / (8 * rows))))
+    return max(1, min(_SIDES_AT_ONCE, int(_MAX_BYTES_OF_SIDES / (8 * rows))))
 
 
 def _batches(items: Iterator[FloatArray], rows: int) -> Iterator[list[FloatArray]]:

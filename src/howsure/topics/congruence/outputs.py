@@ -30,14 +30,24 @@ from howsure.topics.congruence.predictive import (
     expected_gram,
 )
 
-_CANDIDATES = 60_000  # atoms among which landmarks are sought at once
-_ATOMS = 65_536  # atoms whose features are held at once
-_WORST = 400  # rows with the worst residual that join the candidates
-_ROUNDS = 4
+# Atoms among which landmarks are sought at once: with 1,024 landmarks their features are 490 MB.
+_MAX_CANDIDATES = 60_000
+# Atoms whose features are held at once: with 1,024 landmarks, 540 MB.
+_ATOMS_AT_ONCE = 65_536
+# Rows with the worst residual that join the candidates in each round. By hand; not tuned.
+_ROWS_ADDED = 400
+# Chosen by hand; not tuned. More rounds go on where a kernel is too rough for landmarks.
+_MAX_ROUNDS = 4
+# Time grows with its square for every atom; four times as many are allowed where no matrix is
+# held.
 _MAX_RANK = 1024
-_DENSE_ROWS = 12_000
-_DENSE_PAIRS = 4e10
-_ROUGH = 1e-9  # of the largest squared length: a mean left out that is no longer rounding
+# A dense matrix of 12,000 rows is 1.2 GB, within the 2 GB of a kernel matrix.
+_MAX_DENSE_ROWS = 12_000
+# 4 · 10¹⁰ kernel values take a minute or more of one core.
+_MAX_DENSE_PAIRS = 4e10
+_ROUNDING_OF_SQUARES = (
+    1e-9  # of the largest squared length: a mean left out that is no longer rounding
+)
 
 
 @frozen
@@ -52,7 +62,7 @@ class LandmarkMap:
         """Coordinates of every row, and a bound of the squared length left out."""
         features = np.empty((len(law), len(self.landmarks)))
         residual = np.empty(len(law))
-        size = max(1, _ATOMS * len(law) // max(1, len(law.atoms())))
+        size = max(1, _ATOMS_AT_ONCE * len(law) // max(1, len(law.atoms())))
         for rows in reported(tiles(len(law), size), "outputs"):
             some_rows = law.take(rows)
             atoms = some_rows.atoms()
@@ -181,7 +191,7 @@ def fit_outputs(
         )
         residual = float(2.0 * np.mean(residuals[0] + residuals[1]))
         atoms = float(len(predictive.atoms()) + len(predictive))
-        affordable = len(predictive) <= _DENSE_ROWS and atoms**2 <= _DENSE_PAIRS
+        affordable = len(predictive) <= _MAX_DENSE_ROWS and atoms**2 <= _MAX_DENSE_PAIRS
         affordable = affordable and options.method != "iterative"
         if residual <= tolerance or not affordable:
             _warn_if_rough(basis, residual, tolerance)
@@ -209,7 +219,7 @@ def fit_pair(
             kernel, laws, tolerance=tolerance, limit=limit, options=options
         )
         residuals = [float(part.mean()) for part in row_residuals]
-        affordable = options.method != "iterative" and size <= _DENSE_ROWS
+        affordable = options.method != "iterative" and size <= _MAX_DENSE_ROWS
         if max(residuals) <= tolerance or not affordable:
             _warn_if_rough(basis, max(residuals), tolerance)
             return features, residuals
@@ -237,7 +247,7 @@ def fit_landmarks(
     """
     rng = child(options.seed, "output landmarks")
     chosen = [_candidates(rng, law) for law in laws]
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         atoms = reduce(Atoms.join, (atoms for atoms, _ in chosen))
         pivoted = pivoted_cholesky(
             expected_diagonal(kernel, atoms),
@@ -286,16 +296,16 @@ def _gram_row(kernel: Kernel, atoms: Atoms, row: int) -> FloatArray:
 
 def _candidates(rng: np.random.Generator, law: PredictiveLaw) -> tuple[Atoms, FloatArray]:
     atoms, masses = law.atoms(), law.masses()
-    if len(atoms) <= _CANDIDATES:
+    if len(atoms) <= _MAX_CANDIDATES:
         return atoms, masses
-    chosen = np.sort(rng.choice(len(atoms), _CANDIDATES, replace=False, shuffle=False))
+    chosen = np.sort(rng.choice(len(atoms), _MAX_CANDIDATES, replace=False, shuffle=False))
     return atoms.take(chosen), masses[chosen] / masses[chosen].sum()
 
 
 def _with_worst(
     pair: tuple[Atoms, FloatArray], law: PredictiveLaw, residual: FloatArray
 ) -> tuple[Atoms, FloatArray]:
-    worst = np.argsort(residual)[-_WORST:]
+    worst = np.argsort(residual)[-_ROWS_ADDED:]
     atoms, masses = pair
     for row in np.sort(worst):
         row_law = law.take(slice(row, row + 1))
@@ -306,7 +316,7 @@ def _with_worst(
 
 def _warn_if_rough(basis: LandmarkMap, residual: float, tolerance: float) -> None:
     scale = float(basis.triangle[0, 0]) ** 2 if len(basis.landmarks) else 0.0
-    if residual > max(tolerance, _ROUGH * scale):
+    if residual > max(tolerance, _ROUNDING_OF_SQUARES * scale):
         warnings.warn(
             f"the output kernel {basis.kernel.describe()} is too rough for {len(basis.landmarks)} "
             "numbers to stand for an output, and its whole Gram matrix is too large, or was not "

@@ -209,8 +209,10 @@ def difference(first: CCE, second: CCE) -> FloatArray:
 
 # ---- small steps shared by every measure of congruence: lengths, and what became of accuracy -----
 
-_NOTABLE = 1e-6  # squared length left out that a reader should know of
-_ROUNDED = 1e-3  # the same of an error of the solve
+# Squared length left out that a reader should know of: it moves a value of .03 by 2 · 10⁻⁵.
+_MIN_NOTABLE = 1e-6
+# The same of an error of the solve: as large as the square of a value of .03.
+_MIN_ROUNDING_TOLD = 1e-3
 
 
 def lengths(vectors: Array) -> FloatArray:
@@ -257,8 +259,8 @@ def diagnose(
     error = np.sqrt(peak) * sum(solution.error for solution in solutions)
     truncated = peak * left_out
     squared = 2.0 * float(values.max()) * error + error**2 + truncated
-    note = f"squared values may be low by up to {truncated:.2g}" if truncated > _NOTABLE else ""
-    if squared - truncated > _ROUNDED:
+    note = f"squared values may be low by up to {truncated:.2g}" if truncated > _MIN_NOTABLE else ""
+    if squared - truncated > _MIN_ROUNDING_TOLD:
         note = f"squared values may be off by up to {squared:.2g}, from rounding of the system"
     return Diagnostics(
         solver=" and ".join(dict.fromkeys(solution.solver for solution in solutions)),

@@ -30,23 +30,39 @@ from howsure.topics.congruence.laws import LAWS, exact_predictive
 from howsure.topics.congruence.outputs import LandmarkMap, as_law, fit_landmarks
 from howsure.topics.congruence.predictive import PredictiveLaw, Support
 
+# p = .005 at the least; each replicate draws all outcomes anew.
 REPLICATES = 199
-WHOLE = 500
+# 125,000 pairs, each of laws of up to 48 quantiles.
+MAX_ROWS_OF_ALL_PAIRS = 500
 """Different rows up to which all pairs are taken."""
-BLOCK = 125
+# As many pairs for each row as a quarter of the whole. Chosen by hand; not tuned: larger blocks
+# use more pairs, and time grows with their size.
+ROWS_OF_BLOCK = 125
 """Different rows of a block, where there are more."""
+# As many as all pairs are taken of; a larger set can be asked for.
 MOST_ROWS = 500
 """Different rows of an evaluation set that are looked at."""
-_SEARCHED = 100  # different rows of counts, and of laws whose quantiles are sought one by one
-_NODES, _FEW_NODES = 48, 16  # quantiles that stand for a law, and for one of those
-_UNITS = 2_000  # rows, counted as often as they were seen, whose y is drawn
-_SCALES = 400  # rows whose distances set the scale
-_OUTCOMES = 200  # outcomes that do
-_EXACT = 1e-11  # mean squared length that the landmarks of the value may leave out
-_COARSE = 1e-3  # and those of the test, of which there are fewer
-_MOST_LANDMARKS = 400
-_EXTREME = 1e150  # beyond it squares are infinite, and below its inverse 0
-_NUMBERS = 4e6  # numbers of drawn outcomes that are held at once
+# Different rows of counts, and of laws whose quantiles are sought one by one, which takes ms each.
+_MAX_ROWS_SEARCHED = 100
+# Quantiles that stand for a law, and for one of those: by Gauss's rule they give a normal law 99.9
+# and 99.1 % of its variance, and its mean under a Gaussian kernel to 6 · 10⁻⁶ and 10⁻⁴.
+_QUANTILES_OF_LAW, _QUANTILES_OF_SEARCHED_LAW = 48, 16
+# Rows, counted as often as they were seen, whose y is drawn; of more, evenly spread ones stand.
+_MAX_COPIES_DRAWN = 2_000
+# Rows whose distances set the scale: 79,800 pairs.
+_ROWS_OF_SCALE = 400
+# Outcomes that do: 19,900 pairs.
+_OUTCOMES_OF_SCALE = 200
+# Mean squared length that the landmarks of the value may leave out, and those of the test, of
+# which there are fewer: a replicate is compared with others of the same landmarks, so a thousandth
+# does no harm.
+_LENGTH_LEFT_OUT = 1e-11
+_LENGTH_LEFT_OUT_OF_TEST = 1e-3  # and those of the test, of which there are fewer
+# 400 columns of 500 rows and 48 quantiles are 77 MB.
+_MAX_LANDMARKS = 400
+_MAX_SCALE = 1e150  # beyond it squares are infinite, and below its inverse 0
+# Numbers of drawn outcomes that are held at once: 32 MB.
+_NUMBERS_AT_ONCE = 4e6
 
 
 def skce(
@@ -163,7 +179,7 @@ def skce_of_part(
 ) -> Estimate:
     """The same of at most 500 (or 100) different rows, chosen by content, unless of everything."""
     counted = isinstance(prediction, Distribution) and prediction.discrete  # many values a row
-    most = _SEARCHED if counted or _searched(prediction) else MOST_ROWS
+    most = _MAX_ROWS_SEARCHED if counted or _searched(prediction) else MOST_ROWS
     rows = _different(y, prediction, counts, seed, None if everything else most)
     return _estimated(rows, None, None, None, REPLICATES, confidence, seed)
 
@@ -211,7 +227,9 @@ def _different(
         values.sort(axis=1)
         masses = np.full(values.shape[1], 1.0 / values.shape[1])
     else:  # Gauss and Legendre: they integrate a function of the level
-        at, weight = np.polynomial.legendre.leggauss(_FEW_NODES if _searched(law) else _NODES)
+        at, weight = np.polynomial.legendre.leggauss(
+            _QUANTILES_OF_SEARCHED_LAW if _searched(law) else _QUANTILES_OF_LAW
+        )
         values, masses = law.quantile((at + 1.0) / 2.0), np.asarray(weight / 2.0)
     return _DifferentRows(truth, law, summed[order], values, masses)
 
@@ -241,10 +259,10 @@ def _estimated(
     wide = outcome_scale or _outcome_scale(rows)
     if not wide > 0:
         return Estimate(math.nan, reason="all outcomes that are predicted are equal", n=total)
-    if not 1.0 / _EXTREME < wide < _EXTREME:
+    if not 1.0 / _MAX_SCALE < wide < _MAX_SCALE:
         return Estimate(math.nan, reason="squares of y are too small or too large", n=total)
     far = prediction_scale or _prediction_scale(places, rows.counts)
-    size = block_size or (BLOCK if len(rows.y) > WHOLE else len(rows.y))
+    size = block_size or (ROWS_OF_BLOCK if len(rows.y) > MAX_ROWS_OF_ALL_PAIRS else len(rows.y))
     blocks = _blocks(places, size, far)
     outputs = _outputs(rows, wide)
     value, error, pairs = _u_statistic(outputs.difference(rows.y), rows.counts, blocks)
@@ -268,14 +286,14 @@ def _estimated(
     outputs = outputs.coarse()
     seen = _mean_h(outputs.difference(rows.y)[:, None], rows.counts, blocks)[0]
     if total > len(rows.y):  # each time that a row was seen, its y is drawn anew
-        if total <= _UNITS:
+        if total <= _MAX_COPIES_DRAWN:
             units = np.repeat(np.arange(len(rows.y)), rows.counts.astype(np.int64))
         else:
-            middle = (np.arange(_UNITS // 2) + 0.5) * (total / (_UNITS // 2))
+            middle = (np.arange(_MAX_COPIES_DRAWN // 2) + 0.5) * (total / (_MAX_COPIES_DRAWN // 2))
             units = np.searchsorted(np.cumsum(rows.counts), middle)
         rows, blocks = rows.take(units), _taken(blocks, units)
         outputs = replace(outputs, centre=outputs.centre[units])
-    draw, step = _drawer(rows, wide), max(1, int(_NUMBERS / outputs.centre.size))
+    draw, step = _drawer(rows, wide), max(1, int(_NUMBERS_AT_ONCE / outputs.centre.size))
     parts = []
     for start in range(0, replicates, step):
         numbers = range(start, min(start + step, replicates))
@@ -381,7 +399,7 @@ def _coordinates(rows: _DifferentRows) -> FloatArray:
 
 def _prediction_scale(places: FloatArray, counts: FloatArray) -> float:
     """Median distance of two predictions of some rows; the mean where it is 0."""
-    few, counted = places[:_SCALES], counts[:_SCALES]
+    few, counted = places[:_ROWS_OF_SCALE], counts[:_ROWS_OF_SCALE]
     first, second = np.triu_indices(len(few))
     times = np.where(
         first == second,
@@ -396,17 +414,17 @@ def _outcome_scale(rows: _DifferentRows) -> float:
     values, masses = rows.values, rows.masses
     if isinstance(rows.prediction, Samples):  # of many draws some
         last = values.shape[1] - 1
-        lower = np.linspace(0.0, last / 2.0, _NODES // 2).astype(np.int64)
+        lower = np.linspace(0.0, last / 2.0, _QUANTILES_OF_LAW // 2).astype(np.int64)
         columns = np.unique([lower, last - lower])
         values, masses = values[:, columns], masses[columns]
     mass = (rows.counts[:, None] * masses).ravel()
     order = np.argsort(values, axis=None, kind="stable")
     upto = np.cumsum(mass[order])
-    middle = (np.arange(_OUTCOMES) + 0.5) / _OUTCOMES * upto[-1]
+    middle = (np.arange(_OUTCOMES_OF_SCALE) + 0.5) / _OUTCOMES_OF_SCALE * upto[-1]
     ranked = values.ravel()[order]
     sides = (np.searchsorted(upto, middle * (1.0 + side)) for side in (-1e-12, 1e-12))
     pooled = np.mean([ranked[each] for each in sides], axis=0)  # of a tie both, as seen in a mirror
-    first, second = np.triu_indices(_OUTCOMES, 1)
+    first, second = np.triu_indices(_OUTCOMES_OF_SCALE, 1)
     return _middle(np.abs(pooled[first] - pooled[second]), np.ones(len(first)))
 
 
@@ -437,7 +455,7 @@ class _Outputs:
     def coarse(self) -> _Outputs:
         """By the first few landmarks, which do for a test."""
         diagonal = np.square(np.diagonal(self.landmarks.triangle))
-        few = max(2, int(np.count_nonzero(diagonal > _COARSE)))
+        few = max(2, int(np.count_nonzero(diagonal > _LENGTH_LEFT_OUT_OF_TEST)))
         triangle, atoms = self.landmarks.triangle, self.landmarks.landmarks
         nested = LandmarkMap(self.landmarks.kernel, atoms.take(slice(0, few)), triangle[:few, :few])
         return _Outputs(nested, self.centre[:, :few], self.stretch)
@@ -448,8 +466,8 @@ def _outputs(rows: _DifferentRows, scale: float) -> _Outputs:
     landmarks, (outcomes, believed), _ = fit_landmarks(
         RBF(0.5 / scale**2),
         [as_law(rows.y[:, None]), predictive],
-        tolerance=_EXACT,
-        limit=_MOST_LANDMARKS,
+        tolerance=_LENGTH_LEFT_OUT,
+        limit=_MAX_LANDMARKS,
         options=SolverOptions(),
     )
     if not isinstance(rows.prediction, Samples):

@@ -41,16 +41,23 @@ if TYPE_CHECKING:
     from howsure.engine.measure import Evaluation
     from howsure.engine.view import View
 
-SHOWN = {"low": 0.1, "median": 0.5, "high": 0.9}
+# The median, and the ends of an 80 % interval, which any table of quantiles is near.
+SHOWN_LEVELS = {"low": 0.1, "median": 0.5, "high": 0.9}
 """Levels that are drawn; of a table of quantiles the nearest that it has."""
-PART = 1_500
+# A recalibration is fitted for each of many levels and each fold. By hand; not tuned: more rows
+# narrow the intervals and take more time; by name, 100,000 are used.
+ROWS_OF_PART = 1_500
 """Rows whose score is taken apart, unless more are asked for."""
-DRAWN = 20_000
+# Nine draws of them, the fewest there are, read nearly the 200,000 rows of all draws.
+MAX_ROWS_DRAWN = 20_000
 """Rows for which y is drawn from the forecasts."""
-_DRAWS_OF_BAND = 39  # of y from the forecasts
-_BAND = 0.9
-_PLACES = 33, 49
-"""Places along a diagram: on every page, and where a part of the score is asked for by name."""
+# 39 draws: the least number whose extremes are a 95 % range; the band takes 90 % of them.
+_DRAWS_OF_BAND = 39
+# With few draws 5 and 95 % are steadier than 2.5 and 97.5 %.
+_CONFIDENCE_OF_BAND = 0.9
+# Places along a diagram: on every page, and where a part of the score is asked for by name. The
+# curve between is a straight line; pages grow with them.
+_PLACES_OF_CURVE = 33, 49
 OUTSIDE = "quantiles give no distribution beyond their outermost levels"
 _ALONE = "a point forecast alone gives no distribution of y"
 
@@ -81,8 +88,8 @@ def right_outcomes(view: View, draws: int) -> Iterator[View]:
     evalset = view.evalset
     if evalset.units is not None:
         raise UnanswerableError("rows are dependent, and each y would be simulated independently")
-    if copies(view) > DRAWN:
-        raise UnanswerableError(f"y is simulated for at most {DRAWN:,} rows")
+    if copies(view) > MAX_ROWS_DRAWN:
+        raise UnanswerableError(f"y is simulated for at most {MAX_ROWS_DRAWN:,} rows")
     if evalset.weights is not None and evalset.weights.kind == "frequency":
         rows = np.repeat(np.arange(evalset.n), evalset.weights.values.astype(np.int64))
         evalset = replace(evalset.take(rows), weights=None)
@@ -122,7 +129,7 @@ def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
     """Quantiles to draw, and their levels."""
     predictions = view.evalset.predictions
     table = next((b for b in predictions if b.own_levels and b.answers("quantile")), None)
-    wanted = list(SHOWN.values())
+    wanted = list(SHOWN_LEVELS.values())
     if table is not None:
         levels = np.array(table.own_levels)
         wanted = levels[
@@ -147,7 +154,7 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     columns = _columns(sampled)
     if not columns:
         return []
-    steps = np.linspace(0.0, 1.0, _PLACES[True])
+    steps = np.linspace(0.0, 1.0, _PLACES_OF_CURVE[True])
     grids = [np.unique(np.quantile(column, steps, method="nearest")) for _, _, column in columns]
     views, why = [sampled], ""
     try:
@@ -169,7 +176,7 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
                 upper=None if ends is None else ends[1],
                 reference=grid,
                 x_label="" if math.isnan(level) else f"Predicted {in_per_cent(level)} quantile",
-                band=f"{in_per_cent(_BAND)} of correct forecasts, pointwise",
+                band=f"{in_per_cent(_CONFIDENCE_OF_BAND)} of correct forecasts, pointwise",
                 model=evalset.model,
                 notes=f"{of_rows} {no_band}".strip(),
             )
@@ -182,7 +189,7 @@ def _band(drawn: list[FloatArray]) -> tuple[FloatArray | None, str]:
     values = np.array(drawn)
     if not np.isfinite(values).all():
         return None, f"No band: {OUTSIDE}."
-    tails = (0.5 - _BAND / 2.0, 0.5 + _BAND / 2.0)
+    tails = (0.5 - _CONFIDENCE_OF_BAND / 2.0, 0.5 + _CONFIDENCE_OF_BAND / 2.0)
     return np.quantile(values, tails, axis=0, method="nearest"), ""
 
 
@@ -211,7 +218,9 @@ def asked(view: View) -> bool:
 
 def _nearest(levels: FloatArray, level: float) -> str:
     """The first of the levels to draw for which this one stands."""
-    nearest = {name: levels[np.argmin(np.abs(levels - wanted))] for name, wanted in SHOWN.items()}
+    nearest = {
+        name: levels[np.argmin(np.abs(levels - wanted))] for name, wanted in SHOWN_LEVELS.items()
+    }
     return next(name for name, nearest_level in nearest.items() if nearest_level == level)
 
 
@@ -260,7 +269,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Mean elementary scores at thresholds, beside those of the distribution of y."""
     view, evalset = evaluation.view, evaluation.evalset
     y, w = evalset.y, evalset.multiplicities
-    at = _thresholds(y, evalset.fewest, _PLACES[asked(view)])
+    at = _thresholds(y, evalset.fewest, _PLACES_OF_CURVE[asked(view)])
     draw = partial(
         Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=evalset.model
     )
@@ -290,9 +299,13 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
 
 # ---- the parts of a score of an evaluation set, and their figures --------------------------------
 
-_MOST = 100_000  # rows that are measured where a part of the score is asked for by name
-_DRAWS = (9, 49)
-_WORK = 200_000  # rows of all draws together
+# Rows that are measured where a part of the score is asked for by name. By hand; not tuned.
+_MAX_ROWS_BY_NAME = 100_000
+# With 9 draws an sd is known to 24 %, with 49 to 10 %.
+_RANGE_OF_DRAWS = (9, 49)
+# Rows of all draws together: each draw fits all recalibrations anew. By hand; it decides how well
+# a range is known.
+_ROWS_OF_ALL_DRAWS = 200_000
 _ASKED = "shown if requested by name"
 _Measure = Callable[["View"], ScoreParts]
 
@@ -316,7 +329,7 @@ def _decomposed(
 ) -> Decomposition:
     """The parts, of some rows; of all, with what right forecasts show, where one is asked for."""
     named = view.slow.intersection(names)
-    sampled: View = some_rows(view, _MOST) if named else view.get("part_of_score")
+    sampled: View = some_rows(view, _MAX_ROWS_BY_NAME) if named else view.get("part_of_score")
     evalset = sampled.evalset
     kind = "frequency" if evalset.weights is None else evalset.weights.kind
     sampled.get(forecast)  # so that it is known who answers
@@ -356,7 +369,9 @@ def _add_null(estimate: Estimate, draws: FloatArray) -> Estimate:
 def _if_right(view: View, of: _Measure) -> FloatArray:
     """MCB, DSC and UNC of these forecasts where each y is drawn from its own, shape (draws, 3)."""
     means = []
-    for drawn in right_outcomes(view, int(np.clip(_WORK // copies(view), *_DRAWS))):
+    for drawn in right_outcomes(
+        view, int(np.clip(_ROWS_OF_ALL_DRAWS // copies(view), *_RANGE_OF_DRAWS))
+    ):
         if np.isinf(drawn.evalset.y).any():
             raise UnanswerableError(OUTSIDE)
         means.append(of(drawn).means(_mass(drawn)))
@@ -416,8 +431,8 @@ _FOLDED = "folds are drawn again where y and forecasts are negated"
 _QUANTILES = partial(_entry, units="y", laws=Laws(scale=1.0, reflection="varies", why=_FOLDED))
 _MEANS = partial(_entry, units="y²", laws=Laws(scale=2.0, reflection="varies", why=_FOLDED))
 _SOME = (
-    f"Above {PART:,} rows it uses a subset of that size, and above {SLOW_ROWS:,} it is omitted, "
-    "unless it is requested by name."
+    f"Above {ROWS_OF_PART:,} rows it uses a subset of that size, and above {SLOW_ROWS:,} it is "
+    "omitted, unless it is requested by name."
 )
 _UNMENDED = "It is what the best recalibration would save; a real one saves less."
 _RANGED = "It rises with the spread of y in the rows chosen."
@@ -530,7 +545,7 @@ TOPIC = Topic(
     entries=_ENTRIES,
     arrays=(
         Array("shown", shown, predicted=True),
-        Array("part_of_score", lambda view, _: some_rows(view, PART)),
+        Array("part_of_score", lambda view, _: some_rows(view, ROWS_OF_PART)),
         Array(
             "quantile_decomposition",
             partial(
